@@ -1,0 +1,236 @@
+"""The environment: many robots at one task, stepped together.
+
+``VecEnv`` owns time, sensors, randomization, failures and resets. It speaks the language of a robot: signals
+out, commands in, both in SI units. What a policy makes of the signals is the policy's affair, so the same
+environment serves learning, a classical controller and an exported file.
+
+Finished environments restart within the same step. Their last signals come beside the new ones, so that a
+time-out can be bootstrapped from the true final observation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from sim.fuse import empty_block, fuse
+from sim.ranges import Levels
+from sim.sensors import Sensors
+from sim.tasks import Task, Tensors
+
+
+class Books(NamedTuple):
+    """What the environment keeps from step to step besides the plant's state."""
+
+    time: Tensor
+    """(n,) s since the episode began."""
+    line: Tensor
+    """(n, steps, elements) true readings of the last steps, for latency."""
+    previous: dict[str, Tensor]
+    """The last commands."""
+
+
+class Draws(NamedTuple):
+    """What is drawn at the start of an episode and holds through it, besides the plant's parameters."""
+
+    course: Tensor
+    """(n, k) of the set-points."""
+    delay: Tensor
+    """(n,) latency of the sensors, s."""
+    noise: Tensor
+    """(n,) factor on the sensors' noise."""
+
+
+class Outcome(NamedTuple):
+    """What ``judge`` makes of one step."""
+
+    books: Books
+    signals: dict[str, Any]
+    reward: Any
+    failed: Any
+    terms: Any
+
+
+class Step(NamedTuple):
+    """What ``VecEnv.step`` returns. Finished environments have begun again; ``ids`` tells which they are."""
+
+    signals: dict[str, Tensor]
+    """Measured signals, (n, k) each; of a new episode where one ended."""
+    reward: Tensor
+    """(n,)."""
+    failed: Tensor
+    """(n,) bool: the episode ended in failure."""
+    timeout: Tensor
+    """(n,) bool: the episode ended because its time was over."""
+    ids: Tensor
+    """(m,) the environments whose episode ended."""
+    final_signals: dict[str, Tensor]
+    """(m, k) each: the last signals of the episodes that ended."""
+    final_truth: dict[str, Tensor]
+    """(m, k) each: the true quantities then."""
+
+
+def judge(
+    task: Task, sensors: Sensors, truth: Tensors, commands: Tensors, books: Books, draws: Draws, noise: Any
+) -> Outcome:
+    """Reward, failure and the next signals, after the plant moved to ``truth`` under ``commands``.
+
+    Pure, so that an environment, a fused differentiable step and a stand-in robot share it. ``noise``: standard
+    normal (n, elements). ``failed`` is 1.0 or 0.0; ``terms`` (n, t) are the weighted rewards, in the task's order.
+    """
+    time = books.time + task.spec.control_period
+    full = {**truth, **task.reference(time, draws.course)}
+    weighted = [weight * task.reward(full, commands, books.previous)[name] for name, weight in task.spec.reward.items()]
+    failed = torch.where(task.failed(full), 1.0, 0.0)
+    noise = noise * sensors.noise * draws.noise[:, None]
+    signals, line = sensors.measure(full, books.line, draws.delay, noise)
+    return Outcome(Books(time, line, dict(commands)), signals, sum(weighted), failed, torch.stack(weighted, -1))
+
+
+class VecEnv:
+    """n robots at a task."""
+
+    def __init__(
+        self,
+        task: Task,
+        n: int,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+        fixed: Mapping[str, float] | None = None,
+        evaluation: bool = False,
+    ) -> None:
+        """``fixed`` sets named ranges to one value; ``evaluation`` puts all ranges at their end, without rules."""
+        self.task, self.n, self.device = task, n, torch.device(device)
+        spec, fixed = task.spec, dict(fixed or {})
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.levels = Levels(spec.ranges, () if evaluation else spec.rules, n, device)
+        for name, value in fixed.items():
+            self.levels.fix(name, value)
+        self.plant = task.make_plant(n, device)
+        self.sensors = Sensors(spec.signals, spec.control_period, fixed.get("delay"), device)
+        self.diverged = 0
+        """Environments that were ended because their state was no longer finite."""
+        self._idle = task.command(torch.zeros(1, task.action_size, device=device))
+        self._allocate()
+        self.reset()
+
+    def _allocate(self) -> None:
+        """One block holds all that ``judge`` writes, books included, so that a step allocates nothing."""
+        n, commands = self.n, self.task.spec.commands
+        _, (self._noise,) = empty_block(n, [(self.sensors.size,)], self.device)
+        _, sent = empty_block(n, [(command.size,) for command in commands], self.device)
+        self._commands = {command.name: part for command, part in zip(commands, sent, strict=True)}
+        self._limits = {
+            command.name: torch.tensor([command.lower, command.upper], device=self.device).unbind(0) for command in commands
+        }
+        self._draws_block, draws = empty_block(n, [(self.task.course_size,), (), ()], self.device)
+        self.draws = Draws(*draws)
+        _, (time, line) = empty_block(n, [(), (self.sensors.steps, self.sensors.size)], self.device)
+        arguments = (self.plant.truth(), self._commands, Books(time, line, self._commands), self.draws, self._noise)
+        fused = fuse(functools.partial(judge, self.task, self.sensors))
+        (self._block,), (self._outcome,) = fused.results(*arguments)
+        self.books: Books = self._outcome.books
+        arguments = (self.plant.truth(), self._commands, self.books, self.draws, self._noise)
+        self._judge = fused.bind(*arguments, out=self._block)
+        self._sums = torch.zeros_like(self._outcome.terms)
+
+    def reset(self) -> dict[str, Tensor]:
+        """Begin all episodes anew; returns the signals."""
+        return self.begin(torch.arange(self.n, device=self.device))
+
+    def begin(self, ids: Tensor) -> dict[str, Tensor]:
+        """Begin new episodes in the environments ``ids`` (m,); returns their signals, (m, k) each."""
+        drawn = self.levels.draw(ids, self.generator)
+        self.draws.course[ids] = self.task.begin(self.plant, ids, drawn)
+        self.draws.delay[ids] = drawn["delay"]
+        self.draws.noise[ids] = drawn["noise"]
+        truth = self.truth(ids)
+        line = self.sensors.start(truth)
+        self.books.time[ids] = 0.0
+        self.books.line[ids] = line
+        for name, value in self._idle.items():
+            self.books.previous[name][ids] = value
+        self._sums[ids] = 0.0
+        noise = torch.randn(len(ids), self.sensors.size, generator=self.generator, device=self.device)
+        noise = noise * self.sensors.noise * self.draws.noise[ids, None]
+        signals, _ = self.sensors.measure(truth, line, self.draws.delay[ids], noise)
+        for name, value in signals.items():
+            self._outcome.signals[name][ids] = value
+        return signals
+
+    def truth(self, ids: Tensor) -> dict[str, Tensor]:
+        """Copies of every true quantity of the environments ``ids``, set-points included."""
+        states = {name: value[ids] for name, value in self.plant.truth().items()}
+        return {**states, **self.task.reference(self.books.time[ids], self.draws.course[ids])}
+
+    def signals(self) -> dict[str, Tensor]:
+        """Copies of the newest signals."""
+        return {name: value.clone() for name, value in self._outcome.signals.items()}
+
+    def step(self, commands: Mapping[str, Tensor]) -> Step:
+        """One control period under ``commands``, tensors (n, k) in SI units, clamped to their limits.
+
+        A state that is no longer finite ends its episode as a failure with reward 0, and is counted.
+        """
+        before = self.signals()
+        for command, buffer in zip(self.task.spec.commands, self._commands.values(), strict=True):
+            torch.clamp(commands[command.name], *self._limits[command.name], out=buffer)
+        self._noise.copy_(torch.randn(self._noise.shape, generator=self.generator, device=self.device))
+        self.plant.step(self._commands)
+        self._judge()
+        outcome = self._outcome
+        finite = torch.isfinite(self._block).all(0)
+        failed = (outcome.failed > 0.5) | ~finite
+        timeout = (self.books.time > self.task.spec.episode_length - 1e-4) & ~failed
+        reward = torch.where(finite, outcome.reward, 0.0)
+        self._sums += torch.where(finite[:, None], outcome.terms, 0.0)
+        ids = (failed | timeout).nonzero()[:, 0]
+        good = finite[ids, None]
+        final_signals = {k: torch.where(good, v[ids], before[k][ids]) for k, v in outcome.signals.items()}
+        final_truth = self.truth(ids)
+        if len(ids):
+            self.diverged += int((~finite).sum())
+            self.finish(ids, failed[ids])
+        return Step(self.signals(), reward, failed, timeout, ids, final_signals, final_truth)
+
+    def adopt(self, state: Any, books: Books, terms: Tensor) -> VecEnv:
+        """Go on from a state that was computed outside, in which ``terms`` (n, t) were earned since the last one."""
+        for mine, given in zip((*self.plant.state, *self.books[:2]), (*state, *books[:2]), strict=True):
+            mine.copy_(given)
+        for name, value in books.previous.items():
+            self.books.previous[name].copy_(value)
+        self._sums += terms
+        return self
+
+    def finish(self, ids: Tensor, failed: Tensor) -> dict[str, Tensor]:
+        """End the episodes of ``ids``: apply the rules of the ranges to their metrics, and begin new ones."""
+        steps = (self.books.time[ids] / self.task.spec.control_period).clamp(min=1.0)
+        terms = self._sums[ids] / steps[:, None]
+        metrics = {name: terms[:, i] for i, name in enumerate(self.task.spec.reward)}
+        self.levels.update(ids, {**metrics, "survived": 1.0 - failed.float()})
+        return self.begin(ids)
+
+    def save(self) -> dict[str, Tensor]:
+        """All that changes, for a checkpoint."""
+        return {
+            "block": self._block,
+            "draws": self._draws_block,
+            "sums": self._sums,
+            "levels": self.levels.level,
+            "generator": self.generator.get_state(),
+            **{f"plant/{name}": value for name, value in self.plant.save().items()},
+        }
+
+    def load(self, saved: Mapping[str, Tensor]) -> None:
+        """Continue from ``save``, bit by bit."""
+        self._block.copy_(saved["block"])
+        self._draws_block.copy_(saved["draws"])
+        self._sums.copy_(saved["sums"])
+        self.levels.level.copy_(saved["levels"])
+        self.generator.set_state(saved["generator"])
+        plant = {name.removeprefix("plant/"): value for name, value in saved.items() if name.startswith("plant/")}
+        self.plant.load(plant)

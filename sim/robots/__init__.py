@@ -1,0 +1,200 @@
+"""Robots as cards: published figures, each with its unit and its source, in one TOML file per robot.
+
+A card in this folder is known by its folder's name; any other card by its path, so a user's own robot needs
+no code. Everything derived from the figures (hover speed, thrust to weight, the contract's facts) comes from
+here and is written nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from robo_rl.contract import ContractError, Multirotor, Rotor
+
+FOLDER = Path(__file__).parent
+GRAVITY = 9.81
+"""m/s², as the published quadrotor models have it."""
+
+Triple = tuple[float, float, float]
+
+
+class CardError(ValueError):
+    """A robot card is missing or wrong. The message names file, field, value and expectation."""
+
+
+@dataclass(frozen=True)
+class CardRotor:
+    """Name, place (m, body frame) and direction of one rotor, seen from above."""
+
+    name: str
+    position: Triple
+    spin: Literal["ccw", "cw"]
+
+
+@dataclass(frozen=True)
+class MultirotorCard:
+    """Figures of a multirotor in SI units. Rotors are alike; their order is the order of commands."""
+
+    name: str
+    title: str
+    mass: float
+    inertia: Triple
+    thrust: Triple
+    torque_ratio: float
+    rotor_speed_max: float
+    rise_time: float
+    fall_time: float
+    rotor_inertia: float
+    rotor_drag: tuple[float, float]
+    body_drag: float
+    gyroscope_range: float
+    body_size: Triple
+    propeller_radius: float
+    rotors: tuple[CardRotor, ...]
+    sources: dict[str, str]
+
+    @property
+    def rotor_names(self) -> tuple[str, ...]:
+        return tuple(rotor.name for rotor in self.rotors)
+
+    @property
+    def hover_speed(self) -> float:
+        """Rotor speed (rad/s) at which the rotors carry the weight."""
+        return self.speed_for_thrust(self.mass * GRAVITY / len(self.rotors))
+
+    @property
+    def thrust_to_weight(self) -> float:
+        c0, c1, c2 = self.thrust
+        top = self.rotor_speed_max
+        return len(self.rotors) * (c0 + c1 * top + c2 * top * top) / (self.mass * GRAVITY)
+
+    @property
+    def arm(self) -> float:
+        """Greatest horizontal distance of a rotor from the centre of mass, m."""
+        return max(math.hypot(*rotor.position[:2]) for rotor in self.rotors)
+
+    def speed_for_thrust(self, thrust: float) -> float:
+        """The rotor speed (rad/s) that gives ``thrust`` (N) per rotor."""
+        c0, c1, c2 = self.thrust
+        if c2 == 0:
+            return (thrust - c0) / c1
+        return (-c1 + math.sqrt(c1 * c1 + 4 * c2 * (thrust - c0))) / (2 * c2)
+
+    def facts(self) -> Multirotor:
+        """What a contract tells about this robot."""
+        rotors = tuple(
+            Rotor(
+                name=rotor.name,
+                position=rotor.position,
+                spin=rotor.spin,
+                thrust=self.thrust,
+                torque_ratio=self.torque_ratio,
+                rise=self.rise_time,
+                fall=self.fall_time,
+                speed_min=0.0,
+                speed_max=self.rotor_speed_max,
+            )
+            for rotor in self.rotors
+        )
+        return Multirotor(mass=self.mass, inertia=self.inertia, rotors=rotors)
+
+
+UNITS = {
+    "mass": "kg",
+    "inertia": "kg*m^2",
+    "thrust": "N, N*s, N*s^2",
+    "torque_ratio": "m",
+    "rotor_speed_max": "rad/s",
+    "rise_time": "s",
+    "fall_time": "s",
+    "rotor_inertia": "kg*m^2",
+    "rotor_drag": "N*s^2/(rad*m)",
+    "body_drag": "N*s^2/m^2",
+    "gyroscope_range": "rad/s",
+    "body_size": "m",
+    "propeller_radius": "m",
+}
+"""The figures of a card and the one unit that each may have."""
+
+MAY_BE_ZERO = ("thrust", "rotor_inertia", "rotor_drag", "body_drag")
+
+
+def robot_names() -> list[str]:
+    """Robots that come with robo-rl."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/card.toml"))
+
+
+def load_robot(name: str) -> MultirotorCard:
+    """The card of that name, or in the file of that path (ending in .toml)."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / name / "card.toml"
+    if not path.is_file():
+        raise CardError(f"robot '{name}' is not known; expected one of {robot_names()} or the path of a card, *.toml")
+    try:
+        card = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CardError(f"{path}: not TOML ({error})") from None
+    label = path.parent.name if path.name == "card.toml" else path.stem
+    return _multirotor(card, label, str(path))
+
+
+def _multirotor(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
+    _require(card.get("kind") == "multirotor", where, "kind", card.get("kind"), "'multirotor'")
+    expected = {"kind", "title", "rotors", *UNITS}
+    for key in card:
+        _require(key in expected, where, key, "an unknown field", f"one of {sorted(expected)}")
+    figures = {key: _figure(card, key, where) for key in UNITS}
+    title = card.get("title")
+    _require(isinstance(title, str), where, "title", title, "a text")
+    rotors = card.get("rotors")
+    _require(isinstance(rotors, list) and len(rotors) >= 3, where, "rotors", rotors, "at least three [[rotors]]")
+    made = tuple(_rotor(rotor, f"rotors[{i}]", where) for i, rotor in enumerate(rotors))  # type: ignore[arg-type]
+    sources = {key: str(card[key]["source"]) for key in UNITS}
+    result = MultirotorCard(name=name, title=str(title), rotors=made, sources=sources, **figures)
+    try:
+        result.facts()
+    except ContractError as error:
+        raise CardError(f"{where}: {error}") from None
+    weight = f"{result.thrust_to_weight:.2f}"
+    _require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
+    return result
+
+
+def _figure(card: dict[str, Any], key: str, where: str) -> Any:
+    entry = card.get(key)
+    _require(isinstance(entry, dict), where, key, entry, f"a table [{key}] with value, unit and source")
+    assert isinstance(entry, dict)
+    for part in ("value", "unit", "source"):
+        _require(part in entry, where, f"{key}.{part}", "missing", "value, unit and source for each figure")
+    _require(entry["unit"] == UNITS[key], where, f"{key}.unit", entry["unit"], repr(UNITS[key]))
+    _require(bool(str(entry["source"]).strip()), where, f"{key}.source", entry["source"], "where the figure is from")
+    annotation = {field.name: field.type for field in fields(MultirotorCard)}[key]
+    count = {"float": 1, "Triple": 3, "tuple[float, float]": 2}[str(annotation)]
+    numbers = entry["value"] if isinstance(entry["value"], list) else [entry["value"]]
+    good = len(numbers) == count and all(_is_number(x) for x in numbers)
+    _require(good, where, f"{key}.value", entry["value"], f"{count} finite number{'s' if count > 1 else ''}")
+    floor = min(numbers) >= 0 if key in MAY_BE_ZERO else min(numbers) > 0
+    _require(floor or key == "thrust", where, f"{key}.value", entry["value"], "positive numbers")
+    return tuple(map(float, numbers)) if count > 1 else float(numbers[0])
+
+
+def _rotor(rotor: Any, label: str, where: str) -> CardRotor:
+    keys = {"name", "position", "spin"}
+    _require(isinstance(rotor, dict) and set(rotor) == keys, where, label, rotor, f"the fields {sorted(keys)}")
+    place = rotor["position"]
+    good = isinstance(place, list) and len(place) == 3 and all(_is_number(x) for x in place)
+    _require(good, where, f"{label}.position", place, "three numbers, in m")
+    _require(rotor["spin"] in ("ccw", "cw"), where, f"{label}.spin", rotor["spin"], "'ccw' or 'cw', from above")
+    return CardRotor(str(rotor["name"]), tuple(map(float, place)), rotor["spin"])  # type: ignore[arg-type]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _require(condition: bool, where: str, field: str, value: object, expected: str) -> None:
+    if not condition:
+        raise CardError(f"{where}: {field} is {value!r}; expected {expected}")

@@ -1,0 +1,135 @@
+"""Tasks: what a robot should do, each in one file that reads from top to bottom.
+
+A task says which signals and commands it has, what the policy observes of them, what is rewarded, what is a
+failure, and how episodes begin. Its methods are pure functions of tensors with environments first. Those that
+run on a robot (``observe``, ``command``, ``remember``) are traced into the exported policy, so no second
+implementation of them exists anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robo_rl.contract import Command, Contract, Provenance, Safety, Signal, StateBlock
+from sim.fuse import empty_block
+from sim.plants.multirotor import MultirotorPlant
+from sim.ranges import Range, Rule
+from sim.robots import MultirotorCard, load_robot
+
+Tensors = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A task as data."""
+
+    name: str
+    summary: str
+    robot: MultirotorCard
+    control_period: float
+    episode_length: float
+    signals: tuple[Signal, ...]
+    commands: tuple[Command, ...]
+    memory: tuple[StateBlock, ...]
+    safety: Safety
+    reward: Mapping[str, float]
+    ranges: Mapping[str, Range]
+    rules: tuple[Rule, ...] = field(default=())
+
+    @property
+    def episode_steps(self) -> int:
+        """Control steps until an episode times out."""
+        return round(self.episode_length / self.control_period)
+
+    def contract(self, provenance: Provenance) -> Contract:
+        """The contract of a policy trained on this task."""
+        return Contract(
+            task=self.name,
+            robot_name=self.robot.name,
+            control_period=self.control_period,
+            signals=self.signals,
+            commands=self.commands,
+            state=self.memory,
+            safety=self.safety,
+            robot=self.robot.facts(),
+            provenance=provenance,
+        )
+
+
+class Task:
+    """The methods of a task. ``truth`` holds every true quantity by name, set-points included."""
+
+    name: str
+    summary: str
+    spec: Spec
+    observation_size: int
+    action_size: int
+    course_size: int
+
+    def first_memory(self, n: int, device: str | torch.device = "cpu") -> dict[str, Tensor]:
+        """The memory of n policies before their first step, tensors (n, *shape) by name."""
+        blocks = self.spec.memory
+        _, parts = empty_block(n, [block.shape for block in blocks], device)
+        for block, part in zip(blocks, parts, strict=True):
+            part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
+        return {block.name: part for block, part in zip(blocks, parts, strict=True)}
+
+    def make_plant(self, n: int, device: str | torch.device) -> MultirotorPlant:
+        """The simulated robot, n times."""
+        raise NotImplementedError
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, observation_size): what the network sees of measured signals and its memory."""
+        raise NotImplementedError
+
+    def command(self, action: Any) -> dict[str, Any]:
+        """Commands, in SI units and within their limits, for a network's output (n, action_size)."""
+        raise NotImplementedError
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        """The memory for the next step, after these commands were given on these signals."""
+        raise NotImplementedError
+
+    def reference(self, time: Any, course: Any) -> dict[str, Any]:
+        """Set-points at ``time`` (n,) s of an episode whose ``course`` (n, k) was drawn at its start."""
+        raise NotImplementedError
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        """(n, k) what only a critic may see: the true state and the drawn parameters. Never exported."""
+        raise NotImplementedError
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        """Unweighted terms, each (n,)."""
+        raise NotImplementedError
+
+    def failed(self, truth: Tensors) -> Any:
+        """(n,) whether the episode is over."""
+        raise NotImplementedError
+
+    def begin(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+        """Randomize and place the robots ``ids`` (m,), given a draw from every range; returns their course (m, k)."""
+        raise NotImplementedError
+
+
+def task_names() -> list[str]:
+    """All tasks."""
+    return sorted(_tasks())
+
+
+def load_task(name: str, robot: str | None = None) -> Task:
+    """The task of that name, for its own robot or another one (a name, or the path of a card)."""
+    tasks = _tasks()
+    if name not in tasks:
+        raise ValueError(f"task '{name}' is not known; expected one of {sorted(tasks)}")
+    return tasks[name](load_robot(robot)) if robot else tasks[name]()
+
+
+def _tasks() -> dict[str, Callable[..., Task]]:
+    from sim.tasks.quadrotor import QuadrotorHover, QuadrotorTrack
+
+    return {"quadrotor-hover": QuadrotorHover, "quadrotor-track": QuadrotorTrack}

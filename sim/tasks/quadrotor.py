@@ -1,0 +1,299 @@
+"""Quadrotor tasks: hover at a point, and follow a moving one, with single rotor speeds as commands.
+
+After Eschmann et al. 2024, Learning to Fly in Seconds: the policy reads position, attitude and velocities and
+commands the speed of every rotor; its memory holds its own last commands, which stand in for the rotor speeds
+that it can't measure. Two things are added. Vectors are observed in the vehicle's heading frame, so that it
+flies alike whichever way it points; and memory holds an integral of the position error, so that a wrong mass
+or a steady push does not leave it beside its set-point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from controllers.rotation import body_z, heading, turn_back
+from robo_rl.contract import Command, Safety, Signal, StateBlock
+from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
+from sim.ranges import Range, Rule
+from sim.robots import GRAVITY, MultirotorCard, load_robot
+from sim.tasks import Spec, Task, Tensors
+
+XYZ = ("x", "y", "z")
+PERIOD = 0.01  # s
+DELAY = (0.0, 0.01)  # s, of the state estimate
+HISTORY = 8  # past commands in memory
+INTEGRAL_GAIN = 10.0  # 1/(m s): the integral saturates after 0.1 m s
+
+
+def signals(card: MultirotorCard) -> tuple[Signal, ...]:
+    """Ranges are what estimators and sensors can report; noise is that of a good state estimator."""
+    rate = card.gyroscope_range
+    return (
+        Signal("position", XYZ, "m", "world", (-100.0,) * 3, (100.0,) * 3, noise=(0.002,) * 3, delay=DELAY),
+        Signal(
+            "orientation", (*XYZ, "w"), "1", "body to world", (-1.01,) * 4, (1.01,) * 4,
+            kind="quaternion", noise=(0.002,) * 4, delay=DELAY,
+        ),
+        Signal("linear_velocity", XYZ, "m/s", "world", (-50.0,) * 3, (50.0,) * 3, noise=(0.01,) * 3, delay=DELAY),
+        Signal("angular_velocity", XYZ, "rad/s", "body", (-rate,) * 3, (rate,) * 3, noise=(0.02,) * 3, delay=DELAY),
+        Signal("position_setpoint", XYZ, "m", "world", (-100.0,) * 3, (100.0,) * 3, source="operator"),
+        Signal("linear_velocity_setpoint", XYZ, "m/s", "world", (-50.0,) * 3, (50.0,) * 3, source="operator"),
+    )  # fmt: skip
+
+
+def physical_ranges(card: MultirotorCard) -> dict[str, Range]:
+    """What differs between vehicles and flights. The first eight are factors on the card's figures."""
+    weight = card.mass * GRAVITY
+    return {
+        "mass": Range.fixed(0.9, 1.1),
+        "inertia": Range.fixed(0.4, 1.8),  # published for the Crazyflie: 3.85e-6 to 1.66e-5 kg m²
+        "thrust": Range.fixed(0.9, 1.1),
+        "thrust_of_one_rotor": Range.fixed(0.95, 1.05, count=len(card.rotors)),
+        "torque_ratio": Range.fixed(0.7, 1.2),
+        "rise_time": Range.fixed(0.37, 1.1),  # published for the Crazyflie: 0.0555 to 0.15 s
+        "fall_time": Range.fixed(0.7, 1.7),  # published for the Crazyflie: 0.15 to 0.25 s
+        "rotor_inertia": Range.fixed(0.0, 1.5),
+        "force": Range.fixed(-weight / 20, weight / 20, count=3),  # N; Learning to Fly: standard deviation mg/20
+        "torque": Range.fixed(-weight / 10000, weight / 10000, count=3),  # N m; Learning to Fly: mg/10000
+        "wind": Range.fixed(-1.0, 1.0, count=3),  # m/s
+        "delay": Range.fixed(*DELAY),
+        "noise": Range.fixed(1.0, 1.0),
+    }
+
+
+def initial_ranges() -> dict[str, Range]:
+    """Where flights begin, relative to the set-point."""
+    return {
+        "initial/tilt": Range((0.0, math.pi / 3), (0.0, math.pi / 2)),
+        "initial/direction": Range.fixed(-math.pi, math.pi),
+        "initial/yaw": Range.fixed(-math.pi, math.pi),
+        "initial/position": Range.fixed(-0.2, 0.2, count=3),
+        "initial/linear_velocity": Range.fixed(-1.0, 1.0, count=3),
+        "initial/angular_velocity": Range.fixed(-1.0, 1.0, count=3),
+        "initial/rotor_speed": Range.fixed(0.5, 0.8),  # of the top speed
+    }
+
+
+class QuadrotorHover(Task):
+    """Fly to a fixed point from any attitude up to 90 degrees of tilt, and stay there, nose along world x."""
+
+    name = "quadrotor-hover"
+    summary = "hover at a point, from any tilt up to 90 degrees"
+    course_size = 3
+
+    def __init__(self, card: MultirotorCard | None = None) -> None:
+        card = card or load_robot("crazyflie")
+        rotors = card.rotor_names
+        count = len(rotors)
+        self.card, self.action_size = card, count
+        self.observation_size = 17 + HISTORY * count
+        self.top = card.rotor_speed_max
+        # tanh maps actions to 0 … top speed; the offset makes a zero action hover
+        self.hover = 2 * card.hover_speed / self.top - 1
+        self.offset = math.atanh(self.hover)
+        self.spec = Spec(
+            name=self.name,
+            summary=self.summary,
+            robot=card,
+            control_period=PERIOD,
+            episode_length=5.0,
+            signals=signals(card),
+            commands=(
+                Command("rotor_speed", rotors, "rad/s", "rotor", (0.0,) * count, (self.top,) * count, (0.0,) * count),
+            ),
+            memory=(
+                StateBlock("command_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
+                StateBlock("position_error_integral", (3,), (0.0,) * 3),
+            ),
+            safety=Safety(signal_timeout=0.02, tilt_limit=math.pi, on_fault="controller"),
+            reward={
+                "alive": 1.0,
+                "near": -0.3,
+                "far": -4.0,
+                "tilt": -0.25,
+                "heading": -0.08,
+                "linear_velocity": -0.07,
+                "angular_velocity": -0.004,
+                "command_change": -0.3,
+            },
+            ranges={**initial_ranges(), **physical_ranges(card), **self.course_ranges()},
+            rules=(Rule("initial/tilt", metric="survived", up=0.5, down=0.5, step=0.25),),
+        )
+
+    def course_ranges(self) -> dict[str, Range]:
+        """What a flight's set-points are made of: here nothing, the set-point is the origin."""
+        return {}
+
+    def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """The course (m, course_size) of flights, from draws: here a fixed point, (x, y, z) in m."""
+        return torch.zeros(len(drawn["mass"]), 3, device=drawn["mass"].device)
+
+    def reference(self, time: Any, course: Any) -> dict[str, Any]:
+        return {"position_setpoint": course, "linear_velocity_setpoint": course * 0.0}
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorPlant:
+        return MultirotorPlant(self.card, n, self.spec.control_period, device)
+
+    def begin(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+        nominal = plant.nominal
+        parameters = {
+            "mass": nominal.mass * drawn["mass"],
+            "inertia": nominal.inertia * drawn["inertia"][:, None],
+            "thrust_scale": drawn["thrust"][:, None] * drawn["thrust_of_one_rotor"],
+            "torque_ratio": nominal.torque_ratio * drawn["torque_ratio"][:, None],
+            "rise_time": nominal.rise_time * drawn["rise_time"],
+            "fall_time": nominal.fall_time * drawn["fall_time"],
+            "rotor_inertia": nominal.rotor_inertia * drawn["rotor_inertia"],
+            "force": drawn["force"],
+            "torque": drawn["torque"],
+            "wind": drawn["wind"],
+        }
+        for name, value in parameters.items():
+            plant.param(name)[ids] = value
+        course = self.course(drawn)
+        start = self.reference(torch.zeros_like(drawn["mass"]), course)
+        state = plant.state
+        state.position[ids] = start["position_setpoint"] + drawn["initial/position"]
+        state.linear_velocity[ids] = start["linear_velocity_setpoint"] + drawn["initial/linear_velocity"]
+        state.angular_velocity[ids] = drawn["initial/angular_velocity"]
+        state.rotor_speed[ids] = self.top * drawn["initial/rotor_speed"][:, None]
+        state.orientation[ids] = attitude(drawn["initial/tilt"], drawn["initial/direction"], drawn["initial/yaw"])
+        return course
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        q = signals["orientation"].unbind(-1)
+        cosine, sine = heading(q)
+
+        def in_heading_frame(v: Any) -> list[Any]:
+            return list(turn_back(v.unbind(-1), cosine, sine))
+
+        error = torch.clamp(signals["position"] - signals["position_setpoint"], -1.0, 1.0)
+        velocity = torch.clamp(signals["linear_velocity"] - signals["linear_velocity_setpoint"], -3.0, 3.0)
+        columns = [
+            *in_heading_frame(2.0 * error),
+            *in_heading_frame(0.5 * velocity),
+            *turn_back(body_z(q), cosine, sine),
+            cosine,
+            sine,
+            *(0.1 * signals["angular_velocity"]).unbind(-1),
+            *in_heading_frame(memory["position_error_integral"]),
+            *memory["command_history"].flatten(1).unbind(-1),
+        ]
+        return torch.stack(columns, -1)
+
+    def command(self, action: Any) -> dict[str, Any]:
+        speed = (0.5 * self.top) * (1 + torch.tanh(action + self.offset))
+        return {"rotor_speed": torch.clamp(speed, 0.0, self.top)}
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        newest = commands["rotor_speed"] * (2 / self.top) - (1 + self.hover)
+        history = torch.cat([newest[:, None], memory["command_history"][:, :-1]], 1)
+        error = torch.clamp(signals["position"] - signals["position_setpoint"], -0.3, 0.3)
+        integral = memory["position_error_integral"] + (INTEGRAL_GAIN * PERIOD) * error
+        return {"command_history": history, "position_error_integral": torch.clamp(integral, -1.0, 1.0)}
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
+        velocity = truth["linear_velocity"] - truth["linear_velocity_setpoint"]
+        x, y, z, w = truth["orientation"].unbind(-1)
+        change = (commands["rotor_speed"] - previous["rotor_speed"]) / self.top
+        return {
+            "alive": torch.ones_like(error),
+            "near": torch.log(1 + error / 0.2**2),  # steep at the set-point, flat far away
+            "far": error**3,  # steep towards the metre at which a flight has failed
+            "tilt": x * x + y * y,  # sin² of half the tilt
+            "heading": z * z / (z * z + w * w + 1e-4),  # sin² of half the yaw
+            "linear_velocity": velocity.square().sum(-1),
+            "angular_velocity": truth["angular_velocity"].square().sum(-1),
+            "command_change": change.square().sum(-1),
+        }
+
+    def failed(self, truth: Tensors) -> Any:
+        error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
+        return (error > 1.0) | (truth["angular_velocity"].abs().amax(-1) > self.card.gyroscope_range)
+
+    def privileged(self, truth: Tensors, parameters: MultirotorParameters) -> Any:
+        error = truth["position"] - truth["position_setpoint"]
+        velocity = truth["linear_velocity"] - truth["linear_velocity_setpoint"]
+        weight = self.card.mass * GRAVITY
+        return torch.cat(
+            [
+                2.0 * error,
+                0.5 * velocity,
+                truth["orientation"],
+                0.1 * truth["angular_velocity"],
+                truth["rotor_speed"] / self.top,
+                parameters.thrust_scale - 1,
+                parameters.force * (20 / weight),
+                parameters.torque * (10000 / weight),
+                parameters.wind,
+                torch.stack(
+                    [
+                        parameters.mass / self.card.mass - 1,
+                        parameters.inertia[:, 0] / self.card.inertia[0] - 1,
+                        parameters.rise_time / self.card.rise_time - 1,
+                        parameters.fall_time / self.card.fall_time - 1,
+                    ],
+                    -1,
+                ),
+            ],
+            -1,
+        )
+
+
+class QuadrotorTrack(QuadrotorHover):
+    """Follow a moving set-point: figure-eights of many sizes and speeds, with steps in between.
+
+    The figure-eight is x = a sin φ, y = b sin 2φ, z = c sin φ with φ growing steadily (Eschmann et al. 2024 fly it
+    with a = 1 m, b = 0.5 m in 5.5 s). A step moves all of it at once, at some time of the flight.
+    """
+
+    name = "quadrotor-track"
+    summary = "follow a moving set-point: figure-eights and steps"
+    course_size = 9
+
+    def course_ranges(self) -> dict[str, Range]:
+        return {
+            "course/size": Range((0.0, 0.5), (0.0, 1.2)),  # m, a
+            "course/width": Range.fixed(0.3, 0.7),  # b / a
+            "course/height": Range.fixed(0.0, 0.3),  # c / a
+            "course/period": Range((6.0, 9.0), (4.5, 9.0)),  # s
+            "course/phase": Range.fixed(0.0, 2 * math.pi),
+            "course/step": Range.fixed(-0.3, 0.3, count=3),  # m
+            "course/step_time": Range.fixed(1.0, 10.0),  # s; after the end means no step
+        }
+
+    def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 9): a, b, c in m, rate of φ in rad/s, φ at the start, step (x, y, z) in m, and its time in s."""
+        size = drawn["course/size"]
+        shape = [size, size * drawn["course/width"], size * drawn["course/height"]]
+        rate = 2 * math.pi / drawn["course/period"]
+        head = torch.stack([*shape, rate, drawn["course/phase"]], -1)
+        return torch.cat([head, drawn["course/step"], drawn["course/step_time"][:, None]], -1)
+
+    def reference(self, time: Any, course: Any) -> dict[str, Any]:
+        a, b, c, rate, phase, *step, step_time = course.unbind(-1)
+        angle = phase + rate * time
+        stepped = torch.where(time > step_time, 1.0, 0.0)
+        sine, cosine = torch.sin(angle), torch.cos(angle)
+        position = [a * sine, 2 * b * sine * cosine, c * sine]
+        velocity = [a * rate * cosine, 2 * b * rate * (2 * cosine * cosine - 1), c * rate * cosine]
+        return {
+            "position_setpoint": torch.stack([p + stepped * s for p, s in zip(position, step, strict=True)], -1),
+            "linear_velocity_setpoint": torch.stack(velocity, -1),
+        }
+
+
+def attitude(tilt: Tensor, direction: Tensor, yaw: Tensor) -> Tensor:
+    """Quaternions (n, 4): turned by ``yaw`` about world z, then tilted by ``tilt`` about a horizontal axis that
+
+    lies ``direction`` from half the yaw; all (n,) in rad.
+    """
+    side, up = torch.sin(0.5 * tilt), torch.cos(0.5 * tilt)
+    columns = [side * torch.cos(direction), side * torch.sin(direction), up * torch.sin(0.5 * yaw), up * torch.cos(0.5 * yaw)]
+    return torch.stack(columns, -1)
