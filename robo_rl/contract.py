@@ -252,12 +252,19 @@ class Multirotor:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a policy comes from: enough to train it again, nothing about the machine it was trained on."""
+    """Where a policy comes from: enough to train it again, nothing about the machine it was trained on.
+
+    ``configuration_digest`` is the SHA-256 of the run's description (task, robot, algorithm, seed and
+    hyperparameters). ``hidden``, ``activation`` and ``normalize`` are the shape of its network.
+    """
 
     algorithm: str
     seed: int
     environment_steps: int
     configuration_digest: str
+    hidden: tuple[int, ...]
+    activation: str
+    normalize: bool
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -400,6 +407,9 @@ def _parse(annotation: Any, value: Any, path: str) -> Any:
         _require(isinstance(value, int | float) and not isinstance(value, bool), path, value, "a number")
         _require(abs(value) < 1e300, path, value, "a finite number")
         return float(value)
+    if annotation is bool:
+        _require(isinstance(value, bool), path, value, "true or false")
+        return value
     if annotation is int:
         _require(isinstance(value, int) and not isinstance(value, bool), path, value, "an integer")
         return value

@@ -7,32 +7,35 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+ACTIVATIONS = {"tanh": nn.Tanh, "elu": nn.ELU, "relu": nn.ReLU, "silu": nn.SiLU}
+
 
 class MLP(nn.Sequential):
-    """Linear layers with an activation between them; the last layer starts small, so that actions start near 0."""
+    """Linear layers with an activation between them. The last one starts near zero, so that actions do."""
 
-    def __init__(
-        self, inputs: int, hidden: Sequence[int], outputs: int, activation: type[nn.Module] = nn.Tanh, scale: float = 0.01
-    ) -> None:
+    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int, activation: str = "tanh") -> None:
         layers: list[nn.Module] = []
         size = inputs
         for width in hidden:
-            layers += [nn.Linear(size, width), activation()]
+            layers += [nn.Linear(size, width), ACTIVATIONS[activation]()]
             size = width
         last = nn.Linear(size, outputs)
         with torch.no_grad():
-            last.weight.mul_(scale)
+            last.weight.mul_(0.01)
             last.bias.zero_()
         super().__init__(*layers, last)
 
 
 class Normalizer(nn.Module):
-    """Subtracts the running mean and divides by the running standard deviation of what it was shown."""
+    """(x − mean) / deviation with fixed numbers, learnt by the algorithm."""
+
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("scale", torch.ones(size))
+        self.register_buffer("deviation", torch.ones(size))
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) * self.scale
+        return (x - self.mean) / self.deviation

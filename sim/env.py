@@ -72,6 +72,8 @@ class Step(NamedTuple):
     """(m, k) each: the last signals of the episodes that ended."""
     final_truth: dict[str, Tensor]
     """(m, k) each: the true quantities then."""
+    final_privileged: Tensor
+    """(m, p): what a critic saw then."""
 
 
 def judge(
@@ -102,8 +104,13 @@ class VecEnv:
         device: str | torch.device = "cpu",
         fixed: Mapping[str, float] | None = None,
         evaluation: bool = False,
+        episode_length: float | None = None,
     ) -> None:
-        """``fixed`` sets named ranges to one value; ``evaluation`` puts all ranges at their end, without rules."""
+        """``fixed`` sets named ranges to one value; ``evaluation`` puts all ranges at their end, without rules;
+
+        ``episode_length`` (s) replaces the task's.
+        """
+        self.episode_length = episode_length or task.spec.episode_length
         self.task, self.n, self.device = task, n, torch.device(device)
         spec, fixed = task.spec, dict(fixed or {})
         self.generator = torch.Generator(device).manual_seed(seed)
@@ -167,6 +174,13 @@ class VecEnv:
         states = {name: value[ids] for name, value in self.plant.truth().items()}
         return {**states, **self.task.reference(self.books.time[ids], self.draws.course[ids])}
 
+    def privileged(self, ids: Tensor | None = None) -> Tensor:
+        """(n, p) what a critic may see, of all environments or of ``ids``."""
+        everyone = torch.arange(self.n, device=self.device) if ids is None else ids
+        parameters = self.plant.parameters
+        drawn = type(parameters)(*(value[everyone] if value.shape[0] == self.n else value for value in parameters))
+        return self.task.privileged(self.truth(everyone), drawn)
+
     def signals(self) -> dict[str, Tensor]:
         """Copies of the newest signals."""
         return {name: value.clone() for name, value in self._outcome.signals.items()}
@@ -185,26 +199,25 @@ class VecEnv:
         outcome = self._outcome
         finite = torch.isfinite(self._block).all(0)
         failed = (outcome.failed > 0.5) | ~finite
-        timeout = (self.books.time > self.task.spec.episode_length - 1e-4) & ~failed
+        timeout = (self.books.time > self.episode_length - 1e-4) & ~failed
         reward = torch.where(finite, outcome.reward, 0.0)
         self._sums += torch.where(finite[:, None], outcome.terms, 0.0)
         ids = (failed | timeout).nonzero()[:, 0]
         good = finite[ids, None]
         final_signals = {k: torch.where(good, v[ids], before[k][ids]) for k, v in outcome.signals.items()}
-        final_truth = self.truth(ids)
+        final_truth, final_privileged = self.truth(ids), self.privileged(ids)
         if len(ids):
             self.diverged += int((~finite).sum())
             self.finish(ids, failed[ids])
-        return Step(self.signals(), reward, failed, timeout, ids, final_signals, final_truth)
+        return Step(self.signals(), reward, failed, timeout, ids, final_signals, final_truth, final_privileged)
 
-    def adopt(self, state: Any, books: Books, terms: Tensor) -> VecEnv:
+    def adopt(self, state: Any, books: Books, terms: Tensor) -> None:
         """Go on from a state that was computed outside, in which ``terms`` (n, t) were earned since the last one."""
         for mine, given in zip((*self.plant.state, *self.books[:2]), (*state, *books[:2]), strict=True):
             mine.copy_(given)
         for name, value in books.previous.items():
             self.books.previous[name].copy_(value)
         self._sums += terms
-        return self
 
     def finish(self, ids: Tensor, failed: Tensor) -> dict[str, Tensor]:
         """End the episodes of ``ids``: apply the rules of the ranges to their metrics, and begin new ones."""

@@ -1,0 +1,20 @@
+"""Learning algorithms, one file each, with a ``Learner`` (see ``robo_rl.training``)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from robo_rl.algorithms.config import CONFIGS
+
+if TYPE_CHECKING:
+    from robo_rl.policy import PolicyGraph
+    from robo_rl.runs import Run
+    from robo_rl.training import Learner
+
+
+def new_learner(run: Run, policy: PolicyGraph, device: str = "cpu") -> Learner:
+    """The learner of a run's algorithm, with the run's hyperparameters and seed."""
+    module = importlib.import_module(f"robo_rl.algorithms.{run.algorithm}")
+    settings = {name: tuple(x) if isinstance(x, list) else x for name, x in run.hyperparameters.items()}
+    return module.Learner(policy.task, policy, CONFIGS[run.algorithm](**settings), run.seed, device)

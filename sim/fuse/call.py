@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +33,12 @@ class Fused:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self._elsewhere = torch.compile(function, dynamic=True)
         self._programs: dict[object, Program] = {}
+
+    @functools.cached_property
+    def _elsewhere(self) -> Callable[..., Any]:
+        """For other devices than the CPU. Made when needed, for torch.compile takes seconds to load."""
+        return torch.compile(self.function, dynamic=True)
 
     def __call__(self, *args: Any) -> Any:
         """Call it. Differentiable."""

@@ -70,6 +70,8 @@ class Task:
     observation_size: int
     action_size: int
     course_size: int
+    effort: float = 1.0
+    """How many times the algorithms' usual number of updates the task needs."""
 
     def first_memory(self, n: int, device: str | torch.device = "cpu") -> dict[str, Tensor]:
         """The memory of n policies before their first step, tensors (n, *shape) by name."""

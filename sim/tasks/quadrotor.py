@@ -25,7 +25,7 @@ from sim.tasks import Spec, Task, Tensors
 
 XYZ = ("x", "y", "z")
 PERIOD = 0.01  # s
-DELAY = (0.0, 0.01)  # s, of the state estimate
+DELAY = (0.0, 0.02)  # s, of the state estimate
 HISTORY = 8  # past commands in memory
 INTEGRAL_GAIN = 10.0  # 1/(m s): the integral saturates after 0.1 m s
 
@@ -85,6 +85,18 @@ class QuadrotorHover(Task):
     name = "quadrotor-hover"
     summary = "hover at a point, from any tilt up to 90 degrees"
     course_size = 3
+    near = 0.2
+    """Distance (m) within which the reward becomes steep."""
+    weights = {
+        "alive": 1.0,
+        "near": -0.3,
+        "far": -4.0,
+        "tilt": -0.4,
+        "heading": -0.08,
+        "linear_velocity": -0.1,
+        "angular_velocity": -0.008,
+        "command_change": -0.3,
+    }
 
     def __init__(self, card: MultirotorCard | None = None) -> None:
         card = card or load_robot("crazyflie")
@@ -106,23 +118,18 @@ class QuadrotorHover(Task):
             commands=(
                 Command("rotor_speed", rotors, "rad/s", "rotor", (0.0,) * count, (self.top,) * count, (0.0,) * count),
             ),
-            memory=(
-                StateBlock("command_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
-                StateBlock("position_error_integral", (3,), (0.0,) * 3),
-            ),
+            memory=self.memory_blocks(count),
             safety=Safety(signal_timeout=0.02, tilt_limit=math.pi, on_fault="controller"),
-            reward={
-                "alive": 1.0,
-                "near": -0.3,
-                "far": -4.0,
-                "tilt": -0.25,
-                "heading": -0.08,
-                "linear_velocity": -0.07,
-                "angular_velocity": -0.004,
-                "command_change": -0.3,
-            },
+            reward=dict(self.weights),
             ranges={**initial_ranges(), **physical_ranges(card), **self.course_ranges()},
             rules=(Rule("initial/tilt", metric="survived", up=0.5, down=0.5, step=0.25),),
+        )
+
+    def memory_blocks(self, rotors: int) -> tuple[StateBlock, ...]:
+        """What a policy remembers."""
+        return (
+            StateBlock("command_history", (HISTORY, rotors), (0.0,) * (HISTORY * rotors)),
+            StateBlock("position_error_integral", (3,), (0.0,) * 3),
         )
 
     def course_ranges(self) -> dict[str, Range]:
@@ -177,14 +184,13 @@ class QuadrotorHover(Task):
         columns = [
             *in_heading_frame(2.0 * error),
             *in_heading_frame(0.5 * velocity),
+            *in_heading_frame(memory["position_error_integral"]),
             *turn_back(body_z(q), cosine, sine),
             cosine,
             sine,
-            *(0.1 * signals["angular_velocity"]).unbind(-1),
-            *in_heading_frame(memory["position_error_integral"]),
-            *memory["command_history"].flatten(1).unbind(-1),
         ]
-        return torch.stack(columns, -1)
+        history = memory["command_history"].flatten(1)
+        return torch.cat([torch.stack(columns, -1), 0.1 * signals["angular_velocity"], history], -1)
 
     def command(self, action: Any) -> dict[str, Any]:
         speed = (0.5 * self.top) * (1 + torch.tanh(action + self.offset))
@@ -204,7 +210,7 @@ class QuadrotorHover(Task):
         change = (commands["rotor_speed"] - previous["rotor_speed"]) / self.top
         return {
             "alive": torch.ones_like(error),
-            "near": torch.log(1 + error / 0.2**2),  # steep at the set-point, flat far away
+            "near": torch.log(1 + error / self.near**2),  # steep at the set-point, flat far away
             "far": error**3,  # steep towards the metre at which a flight has failed
             "tilt": x * x + y * y,  # sin² of half the tilt
             "heading": z * z / (z * z + w * w + 1e-4),  # sin² of half the yaw
@@ -250,12 +256,34 @@ class QuadrotorTrack(QuadrotorHover):
     """Follow a moving set-point: figure-eights of many sizes and speeds, with steps in between.
 
     The figure-eight is x = a sin φ, y = b sin 2φ, z = c sin φ with φ growing steadily (Eschmann et al. 2024 fly it
-    with a = 1 m, b = 0.5 m in 5.5 s). A step moves all of it at once, at some time of the flight.
+    with a = 1 m, b = 0.5 m in 5.5 s). A step moves all of it at once, at some time of the flight. Memory also holds
+    the last velocity set-point, whose change is the acceleration that the robot is about to need.
     """
 
     name = "quadrotor-track"
     summary = "follow a moving set-point: figure-eights and steps"
     course_size = 9
+    effort = 2.5
+    near = 0.1
+    weights = {**QuadrotorHover.weights, "tilt": -0.02, "angular_velocity": -0.004}
+
+    def __init__(self, card: MultirotorCard | None = None) -> None:
+        super().__init__(card)
+        self.observation_size += 3
+
+    def memory_blocks(self, rotors: int) -> tuple[StateBlock, ...]:
+        return (*super().memory_blocks(rotors), StateBlock("last_velocity_setpoint", (3,), (0.0,) * 3))
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        cosine, sine = heading(signals["orientation"].unbind(-1))
+        change = signals["linear_velocity_setpoint"] - memory["last_velocity_setpoint"]
+        acceleration = torch.clamp(change / PERIOD, -10.0, 10.0)  # m/s²
+        ahead = turn_back((0.2 * acceleration).unbind(-1), cosine, sine)
+        return torch.cat([super().observe(signals, memory), torch.stack(ahead, -1)], -1)
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        kept = {"last_velocity_setpoint": signals["linear_velocity_setpoint"] * 1.0}
+        return {**super().remember(memory, signals, commands), **kept}
 
     def course_ranges(self) -> dict[str, Range]:
         return {

@@ -1,0 +1,204 @@
+"""The bundle: one .onnx file with a policy's graph, its contract and golden vectors.
+
+Anyone with plain onnxruntime can run the graph. robo-rl's runtimes read the contract, check that not one byte of
+the file has changed since it was exported, and replay the golden vectors before they trust it.
+
+The graph's inputs are the contract's signals, by name and (batch, elements) each, and ``state`` (batch,
+state_size); its outputs are the commands and ``next_state``. The contract, the golden vectors and the digest
+are entries of the file's ONNX metadata. The digest is the SHA-256 of the whole file with the digest's own 64
+characters set to zero. It finds accidents and edits. It is not a signature: whoever edits a file on purpose
+can compute it anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from robo_rl.contract import Contract, ContractError
+
+CONTRACT_KEY, GOLDEN_KEY, DIGEST_KEY = "robo_rl.contract", "robo_rl.golden", "robo_rl.digest"
+NO_DIGEST = "0" * 64
+MAX_BYTES = 1 << 28
+# an entry of ONNX metadata is a protobuf message: tag 0x0a, length, key; tag 0x12, length, value
+_DIGEST = re.compile(DIGEST_KEY.encode() + rb"\x12\x40([0-9a-f]{64})")
+
+
+class BundleError(ValueError):
+    """A bundle must not be used. The message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A recorded sequence of steps from the initial state: what went in, and what must come out."""
+
+    signals: dict[str, np.ndarray]
+    """(steps, elements) by signal."""
+    states: np.ndarray
+    """(steps + 1, state_size): before the first step, and after each."""
+    commands: dict[str, np.ndarray]
+    """(steps, elements) by command."""
+
+    def __len__(self) -> int:
+        return len(self.states) - 1
+
+    def to_json(self) -> str:
+        """JSON with the arrays as little-endian float32 in base 64."""
+        pack = {
+            "steps": len(self),
+            "signals": {name: _encode(value) for name, value in self.signals.items()},
+            "states": _encode(self.states),
+            "commands": {name: _encode(value) for name, value in self.commands.items()},
+        }
+        return json.dumps(pack, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str, contract: Contract) -> Golden:
+        """Read back; the contract tells which arrays of which shapes there must be."""
+        try:
+            data = json.loads(text)
+            steps = int(data["steps"])
+            return Golden(
+                {s.name: _decode(data["signals"][s.name], (steps, s.size)) for s in contract.signals},
+                _decode(data["states"], (steps + 1, contract.state_size)),
+                {c.name: _decode(data["commands"][c.name], (steps, c.size)) for c in contract.commands},
+            )
+        except (ValueError, KeyError, TypeError, binascii.Error) as error:
+            raise BundleError(f"golden vectors are damaged ({error}); expected those of the contract") from None
+
+
+def _encode(array: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
+
+
+def _decode(text: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").reshape(shape).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that was read and found whole."""
+
+    path: Path
+    contract: Contract
+    golden: Golden
+    digest: str
+    session: onnxruntime.InferenceSession
+
+    @staticmethod
+    def read(path: str | Path, threads: int = 1) -> Bundle:
+        """Read, and refuse what is truncated, changed, or at odds with its own contract."""
+        path = Path(path)
+        data = _read_bytes(path)
+        digest = _check_digest(data, path)
+        session = _open_session(data, threads, path)
+        metadata = session.get_modelmeta().custom_metadata_map
+        for key in (CONTRACT_KEY, GOLDEN_KEY):
+            if key not in metadata:
+                raise BundleError(f"{path}: no entry '{key}' in its metadata; expected a bundle of 'robo-rl export'")
+        try:
+            contract = Contract.from_json(metadata[CONTRACT_KEY], str(path))
+            golden = Golden.from_json(metadata[GOLDEN_KEY], contract)
+        except (ContractError, BundleError) as error:
+            raise BundleError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+        bundle = Bundle(path, contract, golden, digest, session)
+        bundle._check_interface()
+        return bundle
+
+    def _check_interface(self) -> None:
+        """The graph must have the contract's signals and commands, by name, order, size and type."""
+        contract = self.contract
+        inputs = [(s.name, s.size) for s in contract.signals] + [("state", contract.state_size)]
+        outputs = [(c.name, c.size) for c in contract.commands] + [("next_state", contract.state_size)]
+        ends = (("input", self.session.get_inputs(), inputs), ("output", self.session.get_outputs(), outputs))
+        for what, found, expected in ends:
+            shown = [(node.name, node.shape[-1] if len(node.shape) == 2 else node.shape) for node in found]
+            if shown != expected or any(node.type != "tensor(float)" for node in found):
+                raise BundleError(f"{self.path}: the graph's {what}s are {shown}; its contract says {expected}, float32")
+
+    def run(self, signals: dict[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """One step of a batch, unchecked: signals (n, k) by name and state (n, S), all float32."""
+        *commands, state = self.session.run(None, {**signals, "state": state})
+        return {c.name: value for c, value in zip(self.contract.commands, commands, strict=True)}, state
+
+    def golden_error(self) -> float:
+        """Replay the golden vectors; the greatest deviation, commands in units of their range."""
+        golden, state, worst = self.golden, self.golden.states[:1], 0.0
+        for k in range(len(golden)):
+            signals = {name: value[k : k + 1] for name, value in golden.signals.items()}
+            commands, state = self.run(signals, state)
+            worst = max(worst, float(np.max(np.abs(state - golden.states[k + 1]), initial=0.0)))
+            for name, scaled in scaled_commands(self.contract, commands).items():
+                expected = scaled_commands(self.contract, {name: golden.commands[name][k : k + 1]})[name]
+                worst = max(worst, float(np.max(np.abs(scaled - expected))))
+        return worst if np.isfinite(worst) else float("inf")
+
+
+def scaled_commands(contract: Contract, commands: dict[str, Any]) -> dict[str, Any]:
+    """Commands from 0 at their lower to 1 at their upper limit."""
+    scaled = {}
+    for name, value in commands.items():
+        command = contract.command(name)
+        lower, upper = np.float32(command.lower), np.float32(command.upper)
+        scaled[name] = (np.asarray(value) - lower) / (upper - lower)
+    return scaled
+
+
+def seal(data: bytes) -> bytes:
+    """Write the digest into the bytes of a bundle whose digest entry still is ``NO_DIGEST``."""
+    match = _find_digest(data)
+    if match is None:
+        raise BundleError("the model has no single digest entry to seal")
+    return data[: match.start(1)] + _digest(data, match).encode() + data[match.end(1) :]
+
+
+def _find_digest(data: bytes) -> re.Match[bytes] | None:
+    matches = list(_DIGEST.finditer(data))
+    return matches[0] if len(matches) == 1 else None
+
+
+def _digest(data: bytes, match: re.Match[bytes]) -> str:
+    blank = data[: match.start(1)] + NO_DIGEST.encode() + data[match.end(1) :]
+    return hashlib.sha256(blank).hexdigest()
+
+
+def _read_bytes(path: Path) -> bytes:
+    if not path.is_file():
+        raise BundleError(f"{path}: there is no such file; expected a bundle, as 'robo-rl export' writes it")
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise BundleError(f"{path}: {size} bytes; expected at most {MAX_BYTES}")
+    return path.read_bytes()
+
+
+def _check_digest(data: bytes, path: Path) -> str:
+    match = _find_digest(data)
+    if match is None:
+        raise BundleError(f"{path}: no digest in it; expected a whole bundle, as 'robo-rl export' writes it")
+    written, found = match[1].decode(), _digest(data, match)
+    if written != found:
+        raise BundleError(
+            f"{path}: the file was changed or damaged after export (its digest says {written[:12]}…, its bytes "
+            f"give {found[:12]}…); export it again"
+        )
+    return found
+
+
+def _open_session(data: bytes, threads: int, path: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors share no type below Exception
+        raise BundleError(f"{path}: onnxruntime can't load the graph ({error})") from None

@@ -1,0 +1,114 @@
+"""Run a bundle on a robot: numpy and onnxruntime, nothing else.
+
+    policy = Policy.load("policy.onnx", rate_hz=100)
+    commands = policy.step({"position": [0, 0, 1], "orientation": [0, 0, 0, 1], …})
+
+Loading refuses a file that is damaged or fails its golden vectors, and a rate other than the contract's. A step
+refuses signals that are missing, unknown, of the wrong size, not finite or out of range, and steps at the wrong
+time. A refusal raises, changes nothing, and means that the caller must send ``policy.safe_commands``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deploy.bundle import Bundle, BundleError
+from robo_rl.contract import Contract, Signal
+
+GOLDEN_TOLERANCE = 1e-5  # deviation, commands in units of their range
+RATE_TOLERANCE = 1e-3  # relative
+TIME_TOLERANCE = 0.5  # of the control period, between two steps
+UNIT_TOLERANCE = 0.05  # deviation of a quaternion's norm from 1
+
+
+class SignalError(ValueError):
+    """The signals of a step must not be acted on. The message names signal, value and expectation."""
+
+
+class Policy:
+    """One robot's policy with its memory."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        self.contract: Contract = bundle.contract
+        self._bounds = {s.name: (np.float32(s.lower), np.float32(s.upper)) for s in self.contract.signals}
+        self.reset()
+
+    @classmethod
+    def load(cls, path: str | Path, rate_hz: float) -> Policy:
+        """Read and check a bundle that will be stepped ``rate_hz`` times a second."""
+        bundle = Bundle.read(path)
+        wanted = 1 / bundle.contract.control_period
+        if not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
+            raise BundleError(f"{path}: rate_hz is {rate_hz:g}; the policy was trained for {wanted:g} Hz and no other rate")
+        error = bundle.golden_error()
+        if not error <= GOLDEN_TOLERANCE:
+            raise BundleError(
+                f"{path}: its golden vectors come out wrong by {error:.2g} on this machine; expected at most "
+                f"{GOLDEN_TOLERANCE:g}. Don't use it here"
+            )
+        return cls(bundle)
+
+    def reset(self) -> None:
+        """Forget the past: before every take-over of the robot."""
+        self.state = self.contract.initial_state[None]
+        self._time: float | None = None
+
+    @property
+    def safe_commands(self) -> dict[str, np.ndarray]:
+        """What to send when in doubt."""
+        return {command.name: np.float32(command.safe) for command in self.contract.commands}
+
+    def step(self, signals: Mapping[str, ArrayLike], time: float | None = None) -> dict[str, np.ndarray]:
+        """Commands, (k,) by name, for signals, (k,) by name, both in the contract's order and units.
+
+        ``time`` (s, any origin) lets the step be refused when it comes too early or too late after the last one.
+        """
+        checked = self.check(signals)
+        self._check_time(time)
+        commands, state = self.bundle.run({name: value[None] for name, value in checked.items()}, self.state)
+        if not (np.isfinite(state).all() and all(np.isfinite(value).all() for value in commands.values())):
+            raise SignalError(f"the policy's output is not finite for signals {checked}; expected finite commands")
+        self.state, self._time = state, time
+        return {name: value[0] for name, value in commands.items()}
+
+    def check(self, signals: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        """The signals as float32 arrays, if a policy may act on them; else SignalError."""
+        known = [signal.name for signal in self.contract.signals]
+        unknown = sorted(set(signals) - set(known))
+        if unknown:
+            raise SignalError(f"signals {unknown} are not in the contract; expected {known}")
+        return {signal.name: self._check_signal(signal, signals) for signal in self.contract.signals}
+
+    def _check_signal(self, signal: Signal, signals: Mapping[str, ArrayLike]) -> np.ndarray:
+        where = f"signal '{signal.name}'"
+        if signal.name not in signals:
+            raise SignalError(f"{where} is missing; expected {signal.size} numbers {signal.elements} in {signal.unit}")
+        try:
+            value = np.asarray(signals[signal.name], dtype=np.float32)
+        except (TypeError, ValueError):
+            raise SignalError(f"{where} is {signals[signal.name]!r}; expected {signal.size} numbers") from None
+        if value.shape != (signal.size,):
+            raise SignalError(f"{where} has shape {value.shape}; expected ({signal.size},) for {signal.elements}")
+        lower, upper = self._bounds[signal.name]
+        inside = (value >= lower) & (value <= upper)  # false for NaN
+        if not inside.all():
+            i = int(np.argmin(inside))
+            raise SignalError(
+                f"{where}: {signal.elements[i]} is {value[i]:g} {signal.unit}; expected a number from "
+                f"{lower[i]:g} to {upper[i]:g}"
+            )
+        if signal.kind == "quaternion" and abs(float(np.linalg.norm(value)) - 1) > UNIT_TOLERANCE:
+            raise SignalError(f"{where} is {value.tolist()} with norm {np.linalg.norm(value):.3f}; expected norm 1")
+        return value
+
+    def _check_time(self, time: float | None) -> None:
+        if time is None or self._time is None:
+            return
+        passed, period = time - self._time, self.contract.control_period
+        if not abs(passed - period) <= TIME_TOLERANCE * period:
+            raise SignalError(f"{passed:.4g} s passed since the last step; expected {period:g} s. Reset before going on")

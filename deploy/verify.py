@@ -1,0 +1,123 @@
+"""Prove that an exported file does what was trained: torch = onnxruntime in closed loop, and it flies.
+
+The torch graph is built again from the task's code and the parameters in the file. Both fly the same flights:
+onnxruntime's commands move the robots, and at every step torch is asked the same question with the same signals
+and the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deploy.bundle import Bundle, BundleError, scaled_commands
+from deploy.export import read_parameters
+from deploy.runtime import GOLDEN_TOLERANCE
+from robo_rl.contract import Contract
+from robo_rl.evaluation import Conditions, fly
+from robo_rl.policy import PolicyGraph
+from sim.tasks import Task, load_task
+
+PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found. ``failures`` holds one sentence per check that failed."""
+
+    golden_error: float
+    max_abs_error: float
+    steps: int
+    flights: Mapping[str, float]
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+
+class BundlePilot:
+    """An exported file as a pilot."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+
+    def initial_state(self, n: int) -> Tensor:
+        return torch.from_numpy(np.tile(self.bundle.contract.initial_state, (n, 1)))
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        arrays = {name: np.ascontiguousarray(value.numpy()) for name, value in signals.items()}
+        commands, following = self.bundle.run(arrays, state.numpy())
+        return {name: torch.from_numpy(value) for name, value in commands.items()}, torch.from_numpy(following)
+
+
+class _Witness(BundlePilot):
+    """Flies by the file, asks torch the same at every step, and keeps the greatest difference."""
+
+    def __init__(self, bundle: Bundle, policy: PolicyGraph) -> None:
+        super().__init__(bundle)
+        self.policy, self.worst, self.steps = policy, 0.0, 0
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        commands, following = super().__call__(signals, state)
+        with torch.no_grad():
+            expected, expected_state = self.policy(signals, state)
+        contract = self.bundle.contract
+        ours, theirs = scaled_commands(contract, commands), scaled_commands(contract, expected)
+        differences = [ours[name] - theirs[name] for name in ours]
+        differences.append((following - expected_state).numpy())
+        found = max(float(np.max(np.abs(d), initial=0.0)) for d in differences)
+        self.worst = max(self.worst, found if np.isfinite(found) else float("inf"))
+        self.steps += len(state)
+        return commands, following
+
+
+def task_of(contract: Contract, robot: str | None = None) -> Task:
+    """The task that a contract names, for its robot, or for the card ``robot`` of a robot that we don't ship.
+
+    Raises BundleError if today's task has other signals, commands or memory than the contract.
+    """
+    task = load_task(contract.task, robot or contract.robot_name)
+    now = task.spec.contract(contract.provenance)
+    for name in ("control_period", "commands", "state", "robot"):
+        if getattr(now, name) != getattr(contract, name):
+            raise BundleError(
+                f"{name} of the contract is {getattr(contract, name)}; the task '{contract.task}' for robot "
+                f"'{task.spec.robot.name}' has {getattr(now, name)}"
+            )
+    theirs, ours = ([(s.name, s.elements, s.unit, s.frame) for s in c.signals] for c in (contract, now))
+    if theirs != ours:
+        raise BundleError(f"signals of the contract are {theirs}; the task '{contract.task}' has {ours}")
+    return task
+
+
+def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
+    """The policy graph in torch, with the parameters that the file holds."""
+    shape = bundle.contract.provenance
+    policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize)
+    policy.load_state_dict(read_parameters(bundle.path))
+    return policy.eval()
+
+
+def verify(
+    path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float = 0.95, robot: str | None = None
+) -> Verification:
+    """Check the file at ``path``: whole, golden, equal to torch, and at least ``min_success`` of flights survive."""
+    bundle = Bundle.read(path)
+    task = task_of(bundle.contract, robot)
+    golden_error = bundle.golden_error()
+    witness = _Witness(bundle, torch_policy(bundle, task))
+    flights = fly(task, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
+    failures = []
+    if not golden_error <= GOLDEN_TOLERANCE:
+        failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")
+    if not witness.worst <= PARITY_TOLERANCE:
+        failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
+    if not flights["success"] >= min_success:
+        failures.append(f"{flights['success']:.1%} of flights survived; expected at least {min_success:.1%}")
+    return Verification(golden_error, witness.worst, witness.steps, flights, failures)

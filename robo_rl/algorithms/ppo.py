@@ -1,0 +1,157 @@
+"""Proximal policy optimisation: rsl_rl's, on our environments and our policy graph.
+
+The actor that rsl_rl trains is the policy graph's own network, and its running normaliser is copied into the
+graph after every update, so what is exported is what was trained. One thing differs from rsl_rl's runner: an
+episode that ends because its time is over is bootstrapped with the value of its true final state, not of the
+state before the last step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import rsl_rl.env
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.models import MLPModel
+from rsl_rl.storage import RolloutStorage
+from tensordict import TensorDict
+from torch import Tensor
+
+from robo_rl.algorithms.config import PpoConfig
+from robo_rl.checkpoint import optimizer_from, optimizer_tensors
+from robo_rl.networks import Normalizer
+from robo_rl.observed import ObservedEnv
+from robo_rl.policy import PolicyGraph
+from sim.env import VecEnv
+from sim.tasks import Task
+
+GROUPS = {"actor": ["policy"], "critic": ["privileged"]}
+"""The observation groups that rsl_rl gives to actor and critic."""
+
+
+class RslRlEnv(rsl_rl.env.VecEnv):
+    """Any task as rsl_rl's environment, for its runners; groups "policy" and "privileged"."""
+
+    def __init__(self, env: VecEnv) -> None:
+        self.observed = ObservedEnv(env)
+        self.num_envs, self.num_actions = env.n, env.task.action_size
+        self.max_episode_length = env.task.spec.episode_steps
+        self.episode_length_buf = torch.zeros(env.n, dtype=torch.long, device=env.device)
+        self.device, self.cfg = env.device, {"task": env.task.spec.name}
+
+    def get_observations(self) -> TensorDict:
+        return self._groups(self.observed.observation(), self.observed.privileged())
+
+    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict]:
+        step = self.observed.step(actions)
+        done = step.failed | step.timeout
+        self.episode_length_buf = torch.where(done, 0, self.episode_length_buf + 1)
+        return self._groups(step.observation, step.privileged), step.reward, done, {"time_outs": step.timeout}
+
+    def _groups(self, observation: Tensor, privileged: Tensor) -> TensorDict:
+        return TensorDict({"policy": observation, "privileged": privileged}, batch_size=[len(observation)])
+
+
+class Learner:
+    """Trains a policy, one update at a time."""
+
+    def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
+        self.config, self.policy, self.device = config, policy.to(device), device
+        self.env = ObservedEnv(VecEnv(task, config.environments, seed, device))
+        groups = self._groups(self.env.observation(), self.env.privileged())
+        deviation = {"class_name": "GaussianDistribution", "init_std": config.initial_deviation}
+        activation, normalize = config.activation, config.normalize
+        actor = MLPModel(
+            groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation
+        )
+        actor.mlp = policy.network  # rsl_rl trains the graph's own network
+        critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
+        storage = RolloutStorage("rl", config.environments, config.horizon, groups, [task.action_size], device)
+        self.ppo = PPO(
+            actor,
+            critic,
+            storage,
+            num_learning_epochs=config.epochs,
+            num_mini_batches=config.mini_batches,
+            clip_param=config.clip,
+            gamma=config.gamma,
+            lam=config.lam,
+            entropy_coef=config.entropy,
+            learning_rate=config.learning_rate,
+            max_grad_norm=config.gradient_norm,
+            desired_kl=config.desired_kl,
+            device=device,
+        )
+        self.ppo.train_mode()
+        self.total, self.done = round(config.updates * task.effort), 0
+
+    @property
+    def environment_steps(self) -> int:
+        """Control steps simulated so far, over all environments."""
+        return self.done * self.config.horizon * self.config.environments
+
+    def update(self) -> dict[str, float]:
+        """Collect a horizon, learn from it; returns metrics."""
+        rewards = ended = failed = 0.0
+        with torch.inference_mode():
+            groups = self._groups(self.env.observation(), self.env.privileged())
+            for _ in range(self.config.horizon):
+                step = self.env.step(self.ppo.act(groups))
+                groups = self._groups(step.observation, step.privileged)
+                self.ppo.process_env_step(groups, self._bootstrapped(step), step.failed | step.timeout, {})
+                rewards += float(step.reward.mean())
+                ended += len(step.ids)
+                failed += float(step.failed.sum())
+            self.ppo.compute_returns(groups)
+        losses = self.ppo.update()
+        self._copy_normalizer()
+        self.done += 1
+        levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
+        return {
+            "reward": rewards / self.config.horizon,
+            "alive": 1 - failed / max(ended, 1.0),
+            "deviation": float(self.ppo.actor.output_std.mean()),
+            "learning_rate": self.ppo.learning_rate,
+            **{f"loss/{name}": value for name, value in losses.items()},
+            **levels,
+        }
+
+    def _bootstrapped(self, step: Any) -> Tensor:
+        """Rewards, with what a timed-out episode would still have earned by the value of its final state."""
+        reward = step.reward.clone()
+        late = step.timeout[step.ids]
+        if late.any():
+            final = self._groups(step.final_observation[late], step.final_privileged[late])
+            reward[step.ids[late]] += self.config.gamma * self.ppo.critic(final)[:, 0]
+        return reward
+
+    def _groups(self, observation: Tensor, privileged: Tensor) -> TensorDict:
+        return TensorDict({"policy": observation, "privileged": privileged}, batch_size=[len(observation)])
+
+    def _copy_normalizer(self) -> None:
+        source, target = self.ppo.actor.obs_normalizer, self.policy.normalizer
+        if isinstance(target, Normalizer):
+            target.mean.copy_(source.mean)
+            target.deviation.copy_(source.std + source.eps)
+
+    def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the training depends on: tensors and numbers."""
+        tensors = optimizer_tensors(self.ppo.optimizer)
+        for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
+            tensors |= {f"{name}/{key}": value for key, value in model.state_dict().items()}
+        tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        return tensors, {"done": self.done, "learning_rate": self.ppo.learning_rate}
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Go on from ``save``: on a CPU, bit by bit as if there had been no break."""
+        self.done = numbers["done"]
+        for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
+            prefix = f"{name}/"
+            model.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+        optimizer_from(tensors, self.ppo.optimizer)
+        self.ppo.learning_rate = numbers["learning_rate"]
+        for group in self.ppo.optimizer.param_groups:
+            group["lr"] = self.ppo.learning_rate
+        self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})

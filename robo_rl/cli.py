@@ -1,0 +1,65 @@
+"""The ``robo-rl`` command: finds the subcommand, parses its arguments, prints its errors as sentences."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from robo_rl import console  # noqa: F401 (notes when the process began)
+
+COMMANDS = {
+    "tasks": "list tasks and robots",
+    "train": "train a policy on a task",
+    "resume": "continue a training that was interrupted",
+    "evaluate": "fly a policy many times and report success and error with confidence",
+    "play": "watch a policy fly, in the browser or as a video file",
+    "export": "write a trained policy as one self-describing .onnx file",
+    "inspect": "show what a policy file reads, commands and promises",
+    "verify": "prove that a policy file does what was trained",
+    "report": "make a page with the plots, tables and video of a run",
+    "bench": "measure speed on this machine, against peers",
+}
+
+USAGE = f"""usage: robo-rl COMMAND [OPTIONS]
+
+Train a policy in simulation, export it as one file, prove it, and run it on a robot.
+
+commands:
+{chr(10).join(f"  {name:<10} {text}" for name, text in COMMANDS.items())}
+
+robo-rl COMMAND --help explains a command; with --json it prints one JSON object on the last line of stdout.
+To begin:  robo-rl train quadrotor-hover"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; exits with 0, with 1 when a check failed or an input was refused, with 2 on wrong usage."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(USAGE)
+        sys.exit(0 if arguments else 2)
+    name, *rest = arguments
+    if name == "--version":
+        from importlib.metadata import version
+
+        print(f"robo-rl {version('robo-rl')}")
+        return
+    if name not in COMMANDS:
+        print(f"robo-rl: there is no command '{name}'\n\n{USAGE}", file=sys.stderr)
+        sys.exit(2)
+    try:
+        import tyro
+
+        command = importlib.import_module(f"robo_rl.commands.{name}").main
+        sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
+    except ModuleNotFoundError as missing:
+        if missing.name and missing.name.split(".")[0] in ("robo_rl", "sim", "controllers", "deploy"):
+            raise
+        print(f"robo-rl {name} needs the package '{missing.name}': pip install 'robo-rl[train]'", file=sys.stderr)
+        sys.exit(1)
+    except (ValueError, OSError) as error:  # all our refusals are ValueErrors
+        print(f"robo-rl {name}: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""robo-rl tasks."""
+
+from __future__ import annotations
+
+from robo_rl.console import give, say
+
+
+def main(json: bool = False) -> int:
+    """List the tasks and the robots that come with robo-rl.
+
+    With --json: tasks (name, summary, robot, control_hz, episode_s, signals, commands) and robots (name, title,
+    mass_kg, thrust_to_weight, sources).
+
+    Args:
+        json: Print one JSON object on the last line of stdout.
+    """
+    from sim.robots import load_robot, robot_names
+    from sim.tasks import load_task, task_names
+
+    tasks, robots = [], []
+    say("tasks", json)
+    for name in task_names():
+        spec = load_task(name).spec
+        say(f"  {name:<18} {spec.summary} ({spec.robot.name}, {1 / spec.control_period:g} Hz)", json)
+        tasks.append(
+            {
+                "name": name,
+                "summary": spec.summary,
+                "robot": spec.robot.name,
+                "control_hz": 1 / spec.control_period,
+                "episode_s": spec.episode_length,
+                "signals": [signal.name for signal in spec.signals],
+                "commands": [command.name for command in spec.commands],
+            }
+        )
+    say("robots (or the path of your own card, *.toml)", json)
+    for name in robot_names():
+        card = load_robot(name)
+        say(f"  {name:<18} {card.title}, {card.mass:g} kg, thrust to weight {card.thrust_to_weight:.2f}", json)
+        robots.append(
+            {
+                "name": name,
+                "title": card.title,
+                "mass_kg": card.mass,
+                "thrust_to_weight": card.thrust_to_weight,
+                "sources": card.sources,
+            }
+        )
+    give({"tasks": tasks, "robots": robots}, json)
+    return 0

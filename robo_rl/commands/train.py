@@ -1,0 +1,107 @@
+"""robo-rl train, and robo-rl resume, which ends the same way."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from robo_rl.algorithms.config import ApgConfig, PpoConfig
+from robo_rl.console import STARTED, give, say
+
+if TYPE_CHECKING:
+    from robo_rl.runs import Run
+
+Flag = tyro.conf.FlagCreatePairsOff
+
+
+def main(
+    task: Annotated[str, tyro.conf.Positional],
+    algorithm: Literal["apg", "ppo"] = "apg",
+    seed: int = 0,
+    robot: str | None = None,
+    runs: Path = Path("runs"),
+    device: str = "cpu",
+    episodes: int = 500,
+    checkpoint_seconds: float = 5.0,
+    json: bool = False,
+    apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
+    ppo: PpoConfig = PpoConfig(),  # noqa: B008
+) -> int:
+    """Train a policy on a task, then fly it.
+
+    Ctrl-C saves and stops; 'robo-rl resume RUN' goes on. With --json: run, task, algorithm, seed,
+    train_seconds, compile_seconds, wall_seconds, environment_steps, interrupted, and what 'evaluate' gives.
+
+    Args:
+        task: Name of the task; 'robo-rl tasks' lists them.
+        algorithm: apg: analytic policy gradient, seconds. ppo: proximal policy optimisation, minutes.
+        seed: Of all random draws: the same seed gives the same policy, bit by bit, on the same machine.
+        robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
+        runs: Where the run's folder is made.
+        device: cpu or cuda.
+        episodes: Held-out flights after training; 0 for none.
+        checkpoint_seconds: Seconds between checkpoints.
+        json: Print one JSON object on the last line of stdout.
+        apg: Hyperparameters of apg.
+        ppo: Hyperparameters of ppo.
+    """
+    from robo_rl.runs import Run
+
+    chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
+    run = Run.create(runs, task, robot, algorithm, seed, chosen)
+    return learn(run, device, episodes, checkpoint_seconds, json, resumed=False)
+
+
+def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool) -> int:
+    """Build the learner, train, evaluate, tell."""
+    import torch
+
+    from robo_rl import training
+    from robo_rl.algorithms import new_learner
+    from robo_rl.evaluation import Conditions, GraphPilot, fly
+
+    torch.manual_seed(run.seed)
+    say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
+    begun = time.perf_counter()
+    learner = new_learner(run, run.new_policy(), device)
+    if resumed:
+        training.resume(run, learner)
+    compile_seconds = time.perf_counter() - begun
+    trained = training.train(run, learner, checkpoint_seconds)
+    result = {
+        "run": str(run.folder),
+        "task": run.task_name,
+        "algorithm": run.algorithm,
+        "seed": run.seed,
+        "train_seconds": trained.seconds,
+        "compile_seconds": compile_seconds,
+        "environment_steps": learner.environment_steps,
+        "interrupted": trained.interrupted,
+    }
+    say(
+        f"{learner.environment_steps:,} control steps in {trained.seconds:.1f} s, after {compile_seconds:.1f} s of compilation",
+        as_json,
+    )
+    if trained.interrupted:
+        say(f"Stopped at update {learner.done} of {learner.total}. To go on:  robo-rl resume {run.folder}", as_json)
+    elif episodes:
+        policy, _ = run.policy()
+        flights = fly(policy.task, GraphPilot(policy), Conditions(episodes=episodes)).summary()
+        result |= flights
+        say(
+            f"{flights['success']:.1%} of {episodes} held-out flights survive "
+            f"({flights['success_low']:.1%} to {flights['success_high']:.1%}), "
+            f"{100 * flights['position_error_mean_m']:.1f} cm from the set-point at the end",
+            as_json,
+        )
+        say(
+            f"Next:  robo-rl play {run.folder}      robo-rl export {run.folder} --out policy.onnx\n"
+            f"       robo-rl report {run.folder}    robo-rl evaluate {run.folder} --sweep",
+            as_json,
+        )
+    give({**result, "wall_seconds": time.monotonic() - STARTED}, as_json)
+    return 130 if trained.interrupted else 0

@@ -1,0 +1,60 @@
+"""robo-rl verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from robo_rl.console import give, say
+
+
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    episodes: int = 1000,
+    seed: int = 1,
+    min_success: float = 0.95,
+    robot: str | None = None,
+    json: bool = False,
+) -> int:
+    """Prove that a policy file does what was trained; exit with 1 if any check fails.
+
+    The file must be whole, reproduce its golden vectors, equal torch at every step of closed-loop flights, and fly.
+    With --json: passed, max_abs_error (torch against onnxruntime: commands in units of their range, and memory),
+    steps, golden_error, failures, and what 'evaluate' gives.
+
+    Args:
+        file: A bundle (*.onnx).
+        episodes: Number of flights.
+        seed: Of the flights.
+        min_success: Least part of flights that must survive.
+        robot: The card of a robot that doesn't come with robo-rl.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from deploy.verify import verify
+
+    found = verify(file, episodes, seed, min_success, robot)
+    say(
+        f"{file}\n"
+        f"  whole, and its graph fits its contract\n"
+        f"  golden vectors    off by {found.golden_error:.1g}\n"
+        f"  torch and onnxruntime differ by at most {found.max_abs_error:.1g} over {found.steps:,} closed-loop steps\n"
+        f"  {found.flights['success']:.2%} of {episodes} flights survive, "
+        f"{100 * found.flights['position_error_mean_m']:.1f} cm from the set-point at the end",
+        json,
+    )
+    for failure in found.failures:
+        say(f"  FAILED: {failure}", json)
+    say("verified" if found.passed else "not verified", json)
+    result = {
+        "file": str(file),
+        "passed": found.passed,
+        "max_abs_error": found.max_abs_error,
+        "steps": found.steps,
+        "golden_error": found.golden_error,
+        "failures": found.failures,
+        **found.flights,
+    }
+    give(result, json)
+    return 0 if found.passed else 1

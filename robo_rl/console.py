@@ -1,0 +1,72 @@
+"""What commands print: progress and text for people, one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+STARTED = time.monotonic()
+"""When this process began to run robo-rl."""
+
+QUIET_SECONDS = 2.0  # a line of progress this often where there is no terminal
+
+
+class Progress:
+    """A progress bar on a terminal; elsewhere a line every few seconds. Writes to standard error.
+
+    with Progress("training", total=150) as progress:
+        progress.update(done, "reward 0.83")
+    """
+
+    def __init__(self, title: str, total: int) -> None:
+        self.title, self.total = title, total
+        self._bar: Any = None
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), auto_refresh=False)
+            self._bar.start()
+            self._task = self._bar.add_task(self.title, total=self.total, note="")
+        return self
+
+    def update(self, done: int, note: str = "") -> None:
+        """``done`` of the total is done. Cheap: shows at most ten times a second."""
+        now = time.monotonic()
+        if self._bar is not None:
+            if now - self._last > 0.1 or done == self.total:
+                self._bar.update(self._task, completed=done, note=note, refresh=True)
+                self._last = now
+        elif now - self._last > QUIET_SECONDS:
+            print(f"{self.title}: {done}/{self.total} {note}", file=sys.stderr, flush=True)
+            self._last = now
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def say(text: str, as_json: bool = False) -> None:
+    """Text for people: on standard output, or on standard error where that is for machines."""
+    print(text, file=sys.stderr if as_json else sys.stdout, flush=True)
+
+
+def give(result: Mapping[str, Any], as_json: bool) -> None:
+    """The result for machines: one JSON object on the last line of standard output."""
+    if as_json:
+        print(json.dumps(result), flush=True)

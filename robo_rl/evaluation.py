@@ -1,0 +1,236 @@
+"""Evaluation: what a policy does, over many held-out flights, with confidence.
+
+Any pilot can be judged by the same flights: a policy graph, an exported file, a classical controller. Flights
+are drawn from the task's full ranges with seeds that training never uses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import binomtest
+from torch import Tensor
+
+from controllers.multirotor import GeometricController
+from robo_rl.console import Progress
+from robo_rl.policy import PolicyGraph
+from sim.env import VecEnv
+from sim.tasks import Task
+
+HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
+BATCH = 2048  # flights simulated at once
+SETTLED = 2.0  # s at the end of a flight over which the position error counts
+STARTED = 1.0  # s after which tracking error counts
+
+Pilot = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
+"""(signals, state) -> (commands, state), like ``PolicyGraph``."""
+
+
+@dataclass(frozen=True)
+class Flights:
+    """What came of some flights. Errors are those of the true state, in m, and NaN for flights that failed."""
+
+    survived: np.ndarray
+    """(n,) bool."""
+    duration: np.ndarray
+    """(n,) s until failure, or the whole flight."""
+    position_error: np.ndarray
+    """(n,) mean distance from the set-point over the last 2 s."""
+    tracking_error: np.ndarray
+    """(n,) root mean square distance from the set-point from 1 s on."""
+    recording: dict[str, np.ndarray] = field(default_factory=dict)
+    """(steps, recorded, k) true quantities, set-points, and commands of the first flights."""
+
+    def __len__(self) -> int:
+        return len(self.survived)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Flights]) -> Flights:
+        """All flights of the parts; the first part's recording."""
+        names = [f.name for f in dataclasses.fields(cls) if f.name != "recording"]
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(**arrays, recording=parts[0].recording)
+
+    def summary(self) -> dict[str, float | int]:
+        """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
+        interval = binomtest(int(self.survived.sum()), len(self)).proportion_ci(method="wilson")
+        position, tracking = self.position_error[self.survived], self.tracking_error[self.survived]
+        some = len(position) > 0
+        return {
+            "episodes": len(self),
+            "success": float(self.survived.mean()),
+            "success_low": float(interval.low),
+            "success_high": float(interval.high),
+            "position_error_mean_m": float(position.mean()) if some else float("nan"),
+            "position_error_p95_m": float(np.quantile(position, 0.95)) if some else float("nan"),
+            "tracking_error_rms_m": float(np.sqrt(np.mean(tracking**2))) if some else float("nan"),
+            "duration_mean_s": float(self.duration.mean()),
+        }
+
+
+class GraphPilot:
+    """A policy graph as a pilot."""
+
+    def __init__(self, policy: PolicyGraph) -> None:
+        self.policy = policy.eval()
+
+    def initial_state(self, n: int) -> Tensor:
+        return self.policy.initial_state(n)
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        with torch.no_grad():
+            return self.policy(signals, state)
+
+
+class ControllerPilot:
+    """The task's robot under its classical controller."""
+
+    def __init__(self, task: Task) -> None:
+        self.controller = GeometricController(task.spec.robot.facts(), task.spec.control_period)
+
+    def initial_state(self, n: int) -> Tensor:
+        return torch.from_numpy(self.controller.first_state(n))
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        return self.controller(signals, state)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions to fly. ``fixed`` sets ranges of the task to one value, by name."""
+
+    episodes: int = 1000
+    seed: int = 0
+    seconds: float | None = None
+    """Length of a flight; None for the task's."""
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    recorded: int = 0
+    """Of how many flights to keep the whole course."""
+
+
+def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -> Flights:
+    """Fly ``conditions.episodes`` flights. The same conditions give every pilot the same flights."""
+    parts = []
+    total = conditions.episodes
+    with Progress(title, total) as progress:
+        for start in range(0, total, BATCH):
+            count = min(BATCH, total - start)
+            env = VecEnv(
+                task,
+                count,
+                seed=HELD_OUT + 1000 * conditions.seed + start // BATCH,
+                fixed=conditions.fixed,
+                evaluation=True,
+                episode_length=conditions.seconds,
+            )
+            recorded = min(conditions.recorded, count) if start == 0 else 0
+            parts.append(_fly_batch(env, pilot, recorded, lambda s: progress.update(start + int(s * count))))  # noqa: B023
+    return Flights.joined(parts)
+
+
+def fly_signals(task: Task, pilot: Any, conditions: Conditions) -> dict[str, np.ndarray]:
+    """The measured signals of some flights, (steps, episodes, k) by name; a flight that fails begins again."""
+    env = VecEnv(task, conditions.episodes, HELD_OUT + 1000 * conditions.seed, fixed=conditions.fixed, evaluation=True)
+    state, signals = pilot.initial_state(env.n), env.signals()
+    seen = []
+    for _ in range(task.spec.episode_steps):
+        seen.append({name: value.numpy().copy() for name, value in signals.items()})
+        commands, state = pilot(signals, state)
+        step = env.step(commands)
+        signals = step.signals
+        state[step.ids] = pilot.initial_state(len(step.ids))
+    return {name: np.stack([moment[name] for moment in seen]) for name in seen[0]}
+
+
+def _fly_batch(env: VecEnv, pilot: Any, recorded: int, report: Callable[[float], None]) -> Flights:
+    period, steps, n = env.task.spec.control_period, round(env.episode_length / env.task.spec.control_period), env.n
+    settled, started = steps - round(SETTLED / period), round(STARTED / period)
+    state, signals = pilot.initial_state(n), env.signals()
+    alive = torch.ones(n, dtype=torch.bool)
+    duration = torch.full((n,), steps * period)
+    near, square = torch.zeros(n), torch.zeros(n)
+    everyone, few = torch.arange(n), torch.arange(recorded)
+    tape: list[dict[str, np.ndarray]] = []
+    for k in range(steps):
+        if recorded:
+            tape.append({name: value.numpy().copy() for name, value in env.truth(few).items()})
+        commands, state = pilot(signals, state)
+        if recorded:
+            tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
+        last = k == steps - 1
+        if not last:
+            truth = env.truth(everyone)
+            error = (truth["position"] - truth["position_setpoint"]).norm(dim=-1)
+            near += error * (k >= settled)
+            square += error.square() * (k >= started)
+        step = env.step(commands)
+        signals = step.signals
+        duration[alive & step.failed] = (k + 1) * period
+        alive &= ~step.failed
+        if not alive.any():
+            break
+        report((k + 1) / steps)
+    failed = ~alive
+    near, square = near / max(steps - 1 - settled, 1), (square / max(steps - 1 - started, 1)).sqrt()
+    near[failed], square[failed] = float("nan"), float("nan")
+    recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}
+    return Flights(alive.numpy(), duration.numpy(), near.numpy(), square.numpy(), recording)
+
+
+def perturbations(task: Task) -> dict[str, list[float]]:
+    """For a sweep: ranges of the task, each from half as far again below to above what training saw, and nominal."""
+    values: dict[str, list[float]] = {}
+    for name in ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise"):
+        low, high = task.spec.ranges[name].end
+        if name == "noise":
+            values[name] = [0.0, 1.0, 2.0, 4.0, 8.0]
+        elif name in ("delay", "wind"):
+            values[name] = [0.0, high, 1.5 * high, 2 * high, 3 * high]
+        else:
+            values[name] = [round(x, 4) for x in (1 - 1.5 * (1 - low), low, 1.0, high, 1 + 1.5 * (high - 1))]
+    return values
+
+
+def sweep(
+    task: Task, pilot: Any, perturbations: Mapping[str, Sequence[float]], conditions: Conditions
+) -> dict[str, list[dict[str, float]]]:
+    """Success and error with one range at a time fixed to each of some values, all others as they are."""
+    table: dict[str, list[dict[str, float]]] = {}
+    for name, values in perturbations.items():
+        rows = []
+        for value in values:
+            here = dataclasses.replace(conditions, fixed={**conditions.fixed, name: value})
+            rows.append({"value": value, **fly(task, pilot, here, f"{name} = {value:g}").summary()})
+        table[name] = rows
+    return table
+
+
+def compare(
+    scores: Mapping[str, Callable[[int], float]], blocks: int = 5, interims: int = 6, level: float = 0.05
+) -> dict[str, Any]:
+    """Which of two scores is larger, by as few samples as it takes: AdaStop's group-sequential permutation test.
+
+    ``scores`` maps two names to functions of a seed (one training, or one block of flights). After every
+    ``blocks`` seeds of both, the test stops if it can tell at the given ``level``, at the latest after
+    ``interims`` times. (Mathieu et al. 2023, AdaStop.)
+    """
+    from adastop import MultipleAgentsComparator
+
+    (first, score_first), (second, score_second) = scores.items()
+    test = MultipleAgentsComparator(n=blocks, K=interims, B=10_000, alpha=level, seed=0)
+    values: dict[str, list[float]] = {first: [], second: []}
+    for interim in range(interims):
+        for seed in range(interim * blocks, (interim + 1) * blocks):
+            values[first].append(score_first(seed))
+            values[second].append(score_second(seed))
+        test.partial_compare({name: np.array(kept) for name, kept in values.items()}, verbose=False)
+        if test.is_finished:
+            break
+    means = {name: float(np.mean(kept)) for name, kept in values.items()}
+    decision = str(next(iter(test.decisions.values())))
+    return {"decision": decision, "means": means, "samples": len(values[first]), "values": values}

@@ -1,0 +1,135 @@
+"""Runs: the folder in which a training keeps all that it makes.
+
+    runs/quadrotor-hover-seed0-1/
+        run.json                  what was trained and how; enough to do it again
+        checkpoint.safetensors    the newest state of the training
+        metrics.jsonl             one line per report
+        events.out.tfevents.…     the same for TensorBoard
+        policy.onnx, report.html  what export and report write, if told nothing else
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import itertools
+import json
+import platform
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from robo_rl import checkpoint
+from robo_rl.contract import Provenance
+from robo_rl.policy import PolicyGraph
+from sim.tasks import Task, load_task
+
+
+class RunError(ValueError):
+    """A run's folder is missing or damaged. The message names the file."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a training is: everything that its result depends on."""
+
+    folder: Path
+    task_name: str
+    robot: str | None
+    algorithm: str
+    seed: int
+    hyperparameters: dict[str, Any]
+
+    @classmethod
+    def create(
+        cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int, hyperparameters: dict[str, Any]
+    ) -> Run:
+        """A new folder under ``root``. A user's robot card is copied into it, so that the run stays whole."""
+        load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        label = f"{task_name}-seed{seed}" if algorithm == "apg" else f"{task_name}-{algorithm}-seed{seed}"
+        root.mkdir(parents=True, exist_ok=True)
+        for count in itertools.count(1):
+            folder = root / f"{label}-{count}"
+            try:
+                folder.mkdir()
+                break
+            except FileExistsError:
+                continue
+        if robot is not None and robot.endswith(".toml"):
+            robot = Path(shutil.copy(robot, folder)).name
+        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters)
+        (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
+        return run
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """The run in an existing folder."""
+        path = Path(folder) / "run.json"
+        if not path.is_file():
+            raise RunError(f"{path} does not exist; expected the folder of a run, as 'robo-rl train' makes it")
+        try:
+            data = json.loads(path.read_text())
+            data.pop("versions")
+            return cls(folder=Path(folder), **data)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RunError(f"{path}: {error}; expected what 'robo-rl train' wrote") from None
+
+    def description(self) -> dict[str, Any]:
+        """What run.json holds."""
+        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "folder"}
+        return {**data, "versions": versions()}
+
+    def task(self) -> Task:
+        """The task, for the robot of this run."""
+        robot = self.robot
+        if robot is not None and robot.endswith(".toml"):
+            robot = str(self.folder / robot)
+        return load_task(self.task_name, robot)
+
+    @property
+    def checkpoint_file(self) -> Path:
+        return self.folder / "checkpoint.safetensors"
+
+    def new_policy(self) -> PolicyGraph:
+        """An untrained policy graph of this run's shape."""
+        chosen = self.hyperparameters
+        return PolicyGraph(
+            self.task(), tuple(chosen["hidden"]), chosen["activation"], normalize=chosen.get("normalize", False)
+        )
+
+    def policy(self) -> tuple[PolicyGraph, Provenance]:
+        """The trained policy graph of the newest checkpoint, on the CPU, and where it is from."""
+        tensors, numbers = checkpoint.load(self.checkpoint_file)
+        policy = self.new_policy()
+        prefix = "policy/"
+        policy.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+        policy.requires_grad_(False)
+        return policy.eval(), self.provenance(numbers["environment_steps"])
+
+    def provenance(self, environment_steps: int) -> Provenance:
+        """Where a policy of this run comes from."""
+        described = {k: v for k, v in self.description().items() if k != "versions"}
+        text = json.dumps(described, sort_keys=True)
+        return Provenance(
+            algorithm=self.algorithm,
+            seed=self.seed,
+            environment_steps=environment_steps,
+            configuration_digest=hashlib.sha256(text.encode()).hexdigest(),
+            hidden=tuple(self.hyperparameters["hidden"]),
+            activation=self.hyperparameters["activation"],
+            normalize=self.hyperparameters.get("normalize", False),
+            versions=versions(),
+        )
+
+
+def versions() -> dict[str, str]:
+    """What the result of a training may depend on."""
+    return {
+        "robo-rl": importlib.metadata.version("robo-rl"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

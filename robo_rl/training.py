@@ -1,0 +1,137 @@
+"""The training loop: progress, metrics, checkpoints and interruption, the same for every algorithm."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.tensorboard import SummaryWriter
+
+from robo_rl import checkpoint
+from robo_rl.console import Progress
+from robo_rl.policy import PolicyGraph
+from robo_rl.runs import Run
+
+REPORTS = 100  # lines of metrics per training
+
+
+class Learner(Protocol):
+    """What an algorithm gives to the loop."""
+
+    policy: PolicyGraph
+    total: int
+    done: int
+
+    @property
+    def environment_steps(self) -> int: ...
+
+    def update(self) -> dict[str, float]: ...
+
+    def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]: ...
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How a training ended."""
+
+    interrupted: bool
+    seconds: float
+
+
+def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Trained:
+    """Update until the learner is done, or until Ctrl-C, which saves and stops after the update under way.
+
+    Metrics go to ``metrics.jsonl`` and to TensorBoard in the run's folder. Both, and the checkpoint, continue a
+    training that was resumed.
+    """
+    every = max(1, learner.total // REPORTS)
+    with _Interruption() as interruption, Progress("training", learner.total) as progress, _Log(run, learner) as log:
+        start = saved = time.perf_counter()
+        while learner.done < learner.total and not interruption.asked:
+            metrics = learner.update()
+            progress.update(learner.done, f"reward {metrics['reward']:.3f}")
+            if learner.done % every == 0 or learner.done == learner.total:
+                log.write(learner.done, learner.environment_steps, metrics)
+            if time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total:
+                save(run, learner)
+                saved = time.perf_counter()
+        save(run, learner)
+        seconds = time.perf_counter() - start
+    return Trained(interrupted=learner.done < learner.total, seconds=seconds)
+
+
+def save(run: Run, learner: Learner) -> None:
+    """Write the run's checkpoint."""
+    tensors, numbers = learner.save()
+    policy = {f"policy/{name}": value for name, value in learner.policy.state_dict().items()}
+    torch_generator = {"torch_generator": torch.get_rng_state()}
+    numbers = {**numbers, "environment_steps": learner.environment_steps, "finished": learner.done >= learner.total}
+    checkpoint.save(run.checkpoint_file, {**policy, **tensors, **torch_generator}, numbers)
+
+
+def resume(run: Run, learner: Learner) -> None:
+    """Put a learner where the run's checkpoint left off."""
+    tensors, numbers = checkpoint.load(run.checkpoint_file)
+    names = learner.policy.state_dict()
+    with torch.no_grad():
+        for name, value in names.items():
+            value.copy_(tensors[f"policy/{name}"])
+    learner.load(tensors, numbers)
+    torch.set_rng_state(tensors["torch_generator"])
+
+
+class _Interruption:
+    """Ctrl-C or SIGTERM sets ``asked``; a second one ends the process as usual."""
+
+    def __enter__(self) -> _Interruption:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._ask)
+        return self
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        signal.signal(number, self._before[number])
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class _Log:
+    """Metrics as JSON lines and TensorBoard events, appended."""
+
+    def __init__(self, run: Run, learner: Learner) -> None:
+        self.folder = run.folder
+        self.file = run.folder / "metrics.jsonl"
+        self.done = learner.done
+
+    def __enter__(self) -> _Log:
+        kept = self.file.read_text().splitlines() if self.file.exists() else []
+        kept = [line for line in kept if json.loads(line)["update"] <= self.done]  # later ones will come again
+        self.file.write_text("".join(line + "\n" for line in kept))
+        self._lines = open(self.file, "a")  # noqa: SIM115 (closed in __exit__)
+        self._board = SummaryWriter(self.folder, purge_step=None)
+        return self
+
+    def write(self, update: int, environment_steps: int, metrics: Mapping[str, float]) -> None:
+        self._lines.write(json.dumps({"update": update, "environment_steps": environment_steps, **metrics}) + "\n")
+        self._lines.flush()
+        for name, value in metrics.items():
+            self._board.add_scalar(name, value, environment_steps)
+
+    def __exit__(self, *error: object) -> None:
+        self._lines.close()
+        self._board.close()
