@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from controllers.rotation import Vector, add, cross, dot, heading, matrix
+from controllers.rotation import Vector, cross, dot, matrix
 from robo_rl.contract import Multirotor
 
 GRAVITY = 9.81
@@ -77,11 +77,14 @@ class Mixer:
         columns = np.linalg.pinv(np.stack([np.ones_like(x), y, -x, -spin * ratio])).T
         rotor = robot.rotors[0]
         c0, c1, c2 = rotor.thrust
-        return cls(*columns, top=c0 + c1 * rotor.speed_max + c2 * rotor.speed_max**2)
+        return cls(columns[0], columns[1], columns[2], columns[3], c0 + c1 * rotor.speed_max + c2 * rotor.speed_max**2)
 
 
 class GeometricController:
-    """``(signals, state) -> (commands, state)`` like a policy; state (n, R + 3) holds the estimated rotor speeds and the last velocity set-point."""
+    """``(signals, state) -> (commands, state)`` like a policy.
+
+    The state (n, R + 3) holds the estimated rotor speeds and the last velocity set-point.
+    """
 
     def __init__(self, robot: Multirotor, control_period: float, gains: Gains | None = None) -> None:
         self.robot, self.period = robot, control_period
@@ -134,7 +137,10 @@ class GeometricController:
         x = cross(y, z)
         # ½ vee(Rdᵀ R − Rᵀ Rd): half the sum over axes of (wanted axis × axis), in the body frame
         axes = list(zip(*rows, strict=True))
-        turn = tuple(0.5 * (a + b + c) for a, b, c in zip(*(cross(w, a) for w, a in zip((x, y, z), axes, strict=True)), strict=True))
+        turn = tuple(
+            0.5 * (a + b + c)
+            for a, b, c in zip(*(cross(w, a) for w, a in zip((x, y, z), axes, strict=True)), strict=True)
+        )
         error = tuple(dot(axis, turn) for axis in axes)
         inertia = robot.inertia
         spin = cross(rates, (inertia[0] * rates[0], inertia[1] * rates[1], inertia[2] * rates[2]))
@@ -160,7 +166,7 @@ class GeometricController:
         return base + yaw * xp.clip(share, 0.0, 1.0)
 
     def _drive(self, motors: Any, wanted: Any, xp: Any) -> tuple[Any, Any]:
-        """Commands that bring motors to the wanted speeds with the time constant ``gains.motor``; their next estimate."""
+        """Commands that bring motors to the wanted speeds in the time ``gains.motor``, and the speeds after them."""
         rotor = self.robot.rotors[0]
         lag = xp.where(wanted > motors, rotor.rise, rotor.fall)
         lead = xp.clip(lag / self.gains.motor, 1.0, None)

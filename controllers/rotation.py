@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-Vector = tuple[Any, Any, Any]
-Quaternion = tuple[Any, Any, Any, Any]
+Vector = tuple[Any, ...]
+Quaternion = tuple[Any, ...]
 Matrix = tuple[Vector, Vector, Vector]
 
 

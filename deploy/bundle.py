@@ -123,7 +123,9 @@ class Bundle:
         for what, found, expected in ends:
             shown = [(node.name, node.shape[-1] if len(node.shape) == 2 else node.shape) for node in found]
             if shown != expected or any(node.type != "tensor(float)" for node in found):
-                raise BundleError(f"{self.path}: the graph's {what}s are {shown}; its contract says {expected}, float32")
+                raise BundleError(
+                    f"{self.path}: the graph's {what}s are {shown}; its contract says {expected}, float32"
+                )
 
     def run(self, signals: dict[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """One step of a batch, unchecked: signals (n, k) by name and state (n, S), all float32."""
@@ -148,7 +150,7 @@ def scaled_commands(contract: Contract, commands: dict[str, Any]) -> dict[str, A
     scaled = {}
     for name, value in commands.items():
         command = contract.command(name)
-        lower, upper = np.float32(command.lower), np.float32(command.upper)
+        lower, upper = np.array(command.lower, np.float32), np.array(command.upper, np.float32)
         scaled[name] = (np.asarray(value) - lower) / (upper - lower)
     return scaled
 

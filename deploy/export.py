@@ -137,7 +137,9 @@ def _name_parameters(model: ModelProto, policy: PolicyGraph) -> None:
         value = parameter.numpy()
         match = [key for key, array in arrays.items() if array.shape == value.shape and np.array_equal(array, value)]
         if not match:
-            raise ExportError(f"torch folded the parameter '{name}' away; the exported file would not hold it as trained")
+            raise ExportError(
+                f"torch folded the parameter '{name}' away; the exported file would not hold it as trained"
+            )
         names[match[0]] = name
         arrays.pop(match[0])
     for tensor in model.graph.initializer:

@@ -35,7 +35,9 @@ class Policy:
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         self.contract: Contract = bundle.contract
-        self._bounds = {s.name: (np.float32(s.lower), np.float32(s.upper)) for s in self.contract.signals}
+        self._bounds = {
+            s.name: (np.array(s.lower, np.float32), np.array(s.upper, np.float32)) for s in self.contract.signals
+        }
         self.reset()
 
     @classmethod
@@ -44,7 +46,9 @@ class Policy:
         bundle = Bundle.read(path)
         wanted = 1 / bundle.contract.control_period
         if not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
-            raise BundleError(f"{path}: rate_hz is {rate_hz:g}; the policy was trained for {wanted:g} Hz and no other rate")
+            raise BundleError(
+                f"{path}: rate_hz is {rate_hz:g}; the policy was trained for {wanted:g} Hz and no other rate"
+            )
         error = bundle.golden_error()
         if not error <= GOLDEN_TOLERANCE:
             raise BundleError(
@@ -61,7 +65,7 @@ class Policy:
     @property
     def safe_commands(self) -> dict[str, np.ndarray]:
         """What to send when in doubt."""
-        return {command.name: np.float32(command.safe) for command in self.contract.commands}
+        return {command.name: np.array(command.safe, np.float32) for command in self.contract.commands}
 
     def step(self, signals: Mapping[str, ArrayLike], time: float | None = None) -> dict[str, np.ndarray]:
         """Commands, (k,) by name, for signals, (k,) by name, both in the contract's order and units.
@@ -111,4 +115,6 @@ class Policy:
             return
         passed, period = time - self._time, self.contract.control_period
         if not abs(passed - period) <= TIME_TOLERANCE * period:
-            raise SignalError(f"{passed:.4g} s passed since the last step; expected {period:g} s. Reset before going on")
+            raise SignalError(
+                f"{passed:.4g} s passed since the last step; expected {period:g} s. Reset before going on"
+            )

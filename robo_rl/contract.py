@@ -26,9 +26,8 @@ FORMAT = "robo-rl contract"
 VERSION = 1
 MAX_JSON_BYTES = 1 << 20  # a contract is a few kilobytes; more is not a contract
 
-UNITS = frozenset(
-    "1 m m/s m/s^2 rad rad/s rad/s^2 s Hz kg N N*m N*m/rad N*s/m Pa T V A W K".split()
-)  # fmt: skip
+_UNITS = "1 m m/s m/s^2 rad rad/s rad/s^2 s Hz kg N N*m N*m/rad N*s/m Pa T V A W K"
+UNITS = frozenset(_UNITS.split())
 
 Numbers = tuple[float, ...]
 

@@ -36,7 +36,8 @@ def find(target: str, task: str | None = None, robot: str | None = None) -> Flie
     if not path.is_dir():
         raise ValueError(f"'{target}' is neither a run's folder nor a .onnx file nor 'geometric'")
     policy, _ = Run.open(path).policy()
-    loaded = load_task(task, robot or policy.task.spec.robot.name) if task or robot else policy.task
+    own = policy.task.spec
+    loaded = load_task(task or own.name, robot or own.robot.name) if task or robot else policy.task
     return Flier(path.name, loaded, GraphPilot(policy))
 
 

@@ -1,11 +1,11 @@
 """Runs: the folder in which a training keeps all that it makes.
 
-    runs/quadrotor-hover-seed0-1/
-        run.json                  what was trained and how; enough to do it again
-        checkpoint.safetensors    the newest state of the training
-        metrics.jsonl             one line per report
-        events.out.tfevents.…     the same for TensorBoard
-        policy.onnx, report.html  what export and report write, if told nothing else
+runs/quadrotor-hover-seed0-1/
+    run.json                  what was trained and how; enough to do it again
+    checkpoint.safetensors    the newest state of the training
+    metrics.jsonl             one line per report
+    events.out.tfevents.…     the same for TensorBoard
+    policy.onnx, report.html  what export and report write, if told nothing else
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class _Log:
         kept = self.file.read_text().splitlines() if self.file.exists() else []
         kept = [line for line in kept if json.loads(line)["update"] <= self.done]  # later ones will come again
         self.file.write_text("".join(line + "\n" for line in kept))
-        self._lines = open(self.file, "a")  # noqa: SIM115 (closed in __exit__)
+        self._lines = open(self.file, "a")
         self._board = SummaryWriter(self.folder, purge_step=None)
         return self
 

@@ -132,7 +132,8 @@ class VecEnv:
         _, sent = empty_block(n, [(command.size,) for command in commands], self.device)
         self._commands = {command.name: part for command, part in zip(commands, sent, strict=True)}
         self._limits = {
-            command.name: torch.tensor([command.lower, command.upper], device=self.device).unbind(0) for command in commands
+            command.name: torch.tensor([command.lower, command.upper], device=self.device).unbind(0)
+            for command in commands
         }
         self._draws_block, draws = empty_block(n, [(self.task.course_size,), (), ()], self.device)
         self.draws = Draws(*draws)

@@ -45,9 +45,7 @@ class Sensors:
         now = torch.cat([truth[signal.name] for signal in self.sensed], -1)
         return torch.stack([now] * self.steps, 1)
 
-    def measure(
-        self, truth: Mapping[str, Any], line: Any, delay: Any, noise: Any
-    ) -> tuple[dict[str, Any], Any]:
+    def measure(self, truth: Mapping[str, Any], line: Any, delay: Any, noise: Any) -> tuple[dict[str, Any], Any]:
         """The signals now, and the line for the next step.
 
         ``truth``: tensors (n, k) by signal name. ``delay``: (n,) s. ``noise``: (n, elements), standard

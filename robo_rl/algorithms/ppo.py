@@ -63,9 +63,7 @@ class Learner:
         groups = self._groups(self.env.observation(), self.env.privileged())
         deviation = {"class_name": "GaussianDistribution", "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
-        actor = MLPModel(
-            groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation
-        )
+        actor = MLPModel(groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation)
         actor.mlp = policy.network  # rsl_rl trains the graph's own network
         critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
         storage = RolloutStorage("rl", config.environments, config.horizon, groups, [task.action_size], device)

@@ -45,7 +45,7 @@ def keep_where(alive: Any, new: Any, old: Any) -> Any:
     if isinstance(new, dict):
         return {name: keep_where(alive, new[name], old[name]) for name in new}
     if isinstance(new, tuple):
-        return type(new)(*(keep_where(alive, a, b) for a, b in zip(new, old, strict=True)))  # type: ignore[arg-type]
+        return type(new)(*(keep_where(alive, a, b) for a, b in zip(new, old, strict=True)))
     return torch.where(alive.reshape(-1, *[1] * (new.ndim - 1)) > 0.5, new, old)
 
 

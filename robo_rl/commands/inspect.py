@@ -74,8 +74,8 @@ def describe(contract: Contract) -> str:
     safety = contract.safety
     lines += [
         "",
-        f"safety    signals older than {1000 * safety.signal_timeout:g} ms or a tilt beyond {safety.tilt_limit:.2f} rad "
-        f"are faults; on a fault: {safety.on_fault}",
+        f"safety    signals older than {1000 * safety.signal_timeout:g} ms or a tilt beyond "
+        f"{safety.tilt_limit:.2f} rad are faults; on a fault: {safety.on_fault}",
         f"robot     {robot.kind}, {robot.mass:g} kg, inertia {_list(robot.inertia)} kg m²",
     ]
     for rotor in robot.rotors:

@@ -83,7 +83,8 @@ def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_js
         "interrupted": trained.interrupted,
     }
     say(
-        f"{learner.environment_steps:,} control steps in {trained.seconds:.1f} s, after {compile_seconds:.1f} s of compilation",
+        f"{learner.environment_steps:,} control steps in {trained.seconds:.1f} s, "
+        f"after {compile_seconds:.1f} s of compilation",
         as_json,
     )
     if trained.interrupted:

@@ -49,7 +49,7 @@ class Fused:
         program = self._program(args, structure, tensors)
         if program.run is None:
             return self.function(*args)
-        if torch.is_grad_enabled() and any([tensor.requires_grad for tensor in tensors]):
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             results = _Differentiable.apply(program, *tensors)
         else:
             results = _launch(program.run, tensors, program.results)
@@ -130,7 +130,7 @@ def empty_block(n: int, shapes: Sequence[tuple[int, ...]], device: Any = None) -
 
 
 def blocks_like(value: Any, copies: int) -> tuple[Tensor, list[Any]]:
-    """Room for the tensors (n, …) in ``value``, ``copies`` times: blocks (copies, numbers, n), and the parts of each."""
+    """Room for the tensors (n, …) in ``value``, ``copies`` times: blocks (copies, numbers, n), and their parts."""
     tensors: list[Tensor] = []
     structure = flatten(value, tensors)
     n = max(tensor.shape[0] for tensor in tensors)
@@ -236,7 +236,9 @@ class Program:
     def _load(self, outputs: Sequence[Node], inputs: Sequence[Sequence[Node]], shared: Sequence[bool]) -> Any:
         return load(source(self.graph, outputs, [len(nodes) for nodes in inputs], shared))
 
-    def gradient(self, tensors: Sequence[Tensor], wanted: Sequence[bool], present: Sequence[bool]) -> tuple[Any, Layout]:
+    def gradient(
+        self, tensors: Sequence[Tensor], wanted: Sequence[bool], present: Sequence[bool]
+    ) -> tuple[Any, Layout]:
         """Native code for the gradient of the ``wanted`` inputs, given cotangents for the ``present`` results."""
         key = (*wanted, *present)
         if key not in self._gradients:
@@ -305,7 +307,12 @@ def _prepare(run: Any, tensors: Sequence[Tensor], block: Tensor, bound: bool = T
     strides = vector(*[tensor.stride(-1) if tensor.ndim > 1 else 0 for tensor in kept])
     threads = max(1, min(torch.get_num_threads(), n // ROWS_PER_THREAD))
     results = block.data_ptr()
-    return lambda kept=kept, block=block: run(addresses, strides, results, n, threads)
+
+    def call() -> None:
+        run(addresses, strides, results, n, threads)
+
+    call.memory = kept, block  # type: ignore[attr-defined]  # keeps alive what the addresses point to
+    return call
 
 
 def _as_rows(tensor: Tensor, n: int) -> Tensor:

@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 COMPARISONS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
 LOGIC = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
@@ -78,7 +79,7 @@ class Graph:
         return value if isinstance(value, Node) else self.constant(value)
 
 
-def unary(name: str, a: Node | float) -> Node | float:
+def unary(name: str, a: Node | float) -> Any:
     """``name`` of FUNCTIONS or "not", applied to one node; a plain number stays one."""
     if not isinstance(a, Node):
         return FUNCTIONS[name](a)
@@ -89,11 +90,11 @@ def unary(name: str, a: Node | float) -> Node | float:
     return a.graph.node(name, a.index)
 
 
-def binary(name: str, a: Node | float, b: Node | float) -> Node | float:
+def binary(name: str, a: Node | float, b: Node | float) -> Any:
     """``name`` of ARITHMETIC, COMPARISONS or LOGIC, applied to nodes or plain numbers, simplified."""
     if not isinstance(a, Node) and not isinstance(b, Node):
         return (ARITHMETIC | COMPARISONS | LOGIC)[name](a, b)
-    graph = a.graph if isinstance(a, Node) else b.graph  # type: ignore[union-attr]
+    graph = next(x.graph for x in (a, b) if isinstance(x, Node))
     a, b = graph.lift(a), graph.lift(b)
     x, y = a.value, b.value
     if x is not None and y is not None and name in ARITHMETIC:
@@ -110,13 +111,13 @@ def binary(name: str, a: Node | float, b: Node | float) -> Node | float:
         case ("mul", _, -1):
             return unary("neg", a)
         case ("div", _, float()):
-            return binary("mul", a, 1 / y)  # type: ignore[operator]
+            return binary("mul", a, 1 / y)
     if name in ("add", "mul", "min", "max", "and", "or") and a.index > b.index:
         a, b = b, a
     return graph.node(name, a.index, b.index)
 
 
-def select(condition: Node | float, a: Node | float, b: Node | float) -> Node | float:
+def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
     """``a`` where ``condition`` holds, else ``b``."""
     if not isinstance(condition, Node):
         return a if condition else b
@@ -142,7 +143,7 @@ def gradient(outputs: Sequence[Node], cotangents: Sequence[Node], inputs: Sequen
             bars[index] = binary("add", bars[index], bar()) if index in bars else bar()
 
     for node, cotangent in zip(outputs, cotangents, strict=True):
-        give(node.index, lambda cotangent=cotangent: cotangent)
+        bars[node.index] = binary("add", bars[node.index], cotangent) if node.index in bars else cotangent
     for index in range(last, -1, -1):
         if index in bars and graph.operations[index][0] not in ("const", "input"):
             _pull_back(Node(graph, index), bars[index], give)
@@ -173,7 +174,7 @@ def _pull_back(node: Node, bar: Node, give: Callable[[int, Callable[[], Node]], 
         case "div", (a, b):
             give(a.index, lambda: binary("div", bar, b))
             give(b.index, minus(lambda: binary("div", binary("mul", bar, node), b)))
-        case ("min" | "max"), (a, b):
+        case (("min" | "max"), (a, b)):
             first = binary("le" if name == "min" else "ge", a, b)
             give(a.index, lambda: select(first, bar, 0.0))
             give(b.index, lambda: select(first, 0.0, bar))

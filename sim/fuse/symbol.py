@@ -101,7 +101,7 @@ def _power(x: Symbol, exponent: float) -> Symbol:
     return result
 
 
-def _clamp(x: Symbol, min: Any = None, max: Any = None) -> Symbol:  # noqa: A002 (torch's names)
+def _clamp(x: Symbol, min: Any = None, max: Any = None) -> Symbol:
     x = x if min is None else _max(x, min)
     return x if max is None else _min(x, max)
 

@@ -1,0 +1,1 @@
+"""What policies control: closed-form dynamics and physics engines."""

@@ -101,9 +101,7 @@ def advance(
     rates_end = omega[2]
     if ground:
         position, velocity, rates_end = _touch_ground(position, velocity, rates_end, period)
-    return MultirotorState(
-        stack(position), stack(attitude[2]), stack(velocity), stack(rates_end), stack(speeds[2])
-    )
+    return MultirotorState(stack(position), stack(attitude[2]), stack(velocity), stack(rates_end), stack(speeds[2]))
 
 
 def _motors(speed: Tensor, command: Tensor, p: MultirotorParameters, period: float) -> tuple[list, list]:

@@ -323,5 +323,10 @@ def attitude(tilt: Tensor, direction: Tensor, yaw: Tensor) -> Tensor:
     lies ``direction`` from half the yaw; all (n,) in rad.
     """
     side, up = torch.sin(0.5 * tilt), torch.cos(0.5 * tilt)
-    columns = [side * torch.cos(direction), side * torch.sin(direction), up * torch.sin(0.5 * yaw), up * torch.cos(0.5 * yaw)]
+    columns = [
+        side * torch.cos(direction),
+        side * torch.sin(direction),
+        up * torch.sin(0.5 * yaw),
+        up * torch.cos(0.5 * yaw),
+    ]
     return torch.stack(columns, -1)
