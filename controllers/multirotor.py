@@ -2,7 +2,8 @@
 
 Lee, Leok, McClamroch 2010, Geometric tracking control of a quadrotor UAV on SE(3): the position loop asks for a
 force, whose direction is the wanted body z axis and whose part along the present one is the thrust; the
-attitude loop works on the rotation matrix, without angles and their singularities. Below it are a mixer that
+attitude loop works on the rotation matrix, without angles and their singularities. An integral of the position
+error (Goodarzi, Lee, Lee 2013) carries what is steady: wind, a wrong mass. Below it are a mixer that
 gives way in yaw first and in thrust next when rotors saturate, and an inversion of the motors' lag with an
 estimate of the rotor speeds.
 
@@ -23,6 +24,10 @@ from robo_rl.contract import Multirotor
 
 GRAVITY = 9.81
 """m/s²."""
+INTEGRATED = 0.3
+"""m: a larger position error counts as this much in the integral, which is not for the way there."""
+STEADY = 3.0
+"""m/s²: what the integral may add at most."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Gains:
     """1/s²."""
     velocity: float
     """1/s."""
+    integral: float
+    """1/s³."""
     attitude: float
     """1/s²."""
     rate: float
@@ -56,7 +63,7 @@ class Gains:
         response = motor + 1.5 * control_period
         attitude = (0.55 / response) ** 2
         position = attitude / 12
-        return cls(position, 1.8 * position**0.5, attitude, 1.6 * attitude**0.5, 0.3, motor)
+        return cls(position, 1.25 * position**0.5, 0.3 * position**1.5, attitude, 1.6 * attitude**0.5, 0.5, motor)
 
 
 @dataclass(frozen=True)
@@ -83,14 +90,15 @@ class Mixer:
 class GeometricController:
     """``(signals, state) -> (commands, state)`` like a policy.
 
-    The state (n, R + 3) holds the estimated rotor speeds and the last velocity set-point.
+    The state (n, R + 6) holds the estimated rotor speeds, the last velocity set-point, and what the integral of
+    the position error adds to the acceleration (m/s²).
     """
 
     def __init__(self, robot: Multirotor, control_period: float, gains: Gains | None = None) -> None:
         self.robot, self.period = robot, control_period
         self.gains = gains or Gains.for_robot(robot, control_period)
         self.mixer = Mixer.of(robot)
-        self.state_size = len(robot.rotors) + 3
+        self.state_size = len(robot.rotors) + 6
 
     @property
     def hover_speed(self) -> float:
@@ -100,20 +108,22 @@ class GeometricController:
 
     def first_state(self, n: int) -> np.ndarray:
         """State before the first step: rotors at hover speed."""
-        return np.array([[self.hover_speed] * len(self.robot.rotors) + [0.0] * 3] * n, dtype=np.float32)
+        return np.array([[self.hover_speed] * len(self.robot.rotors) + [0.0] * 6] * n, dtype=np.float32)
 
     def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
         """Rotor speeds (n, R) in rad/s within their limits."""
         xp = array_namespace(state)
         count = len(self.robot.rotors)
-        motors, last_velocity = state[:, :count], state[:, count:]
+        motors, last_velocity, steady = state[:, :count], state[:, count : count + 3], state[:, count + 3 :]
         wanted_velocity = signals["linear_velocity_setpoint"]
         change = xp.clip((wanted_velocity - last_velocity) / self.period, -10.0, 10.0)
-        force = self._force(signals, change)
+        error = xp.clip(signals["position"] - signals["position_setpoint"], -INTEGRATED, INTEGRATED)
+        steady = xp.clip(steady - self.gains.integral * self.period * error, -STEADY, STEADY)
+        force = self._force(signals, change + steady)
         thrust, torque = self._wrench(signals, force, xp)
         wanted = _speed(self._mix(thrust, torque, xp), self.robot.rotors[0].thrust, xp)
         commands, motors = self._drive(motors, wanted, xp)
-        state = xp.concat([motors, wanted_velocity], axis=-1)
+        state = xp.concat([motors, wanted_velocity, steady], axis=-1)
         return {"rotor_speed": commands}, state
 
     def _force(self, signals: Mapping[str, Any], acceleration: Any) -> Vector:

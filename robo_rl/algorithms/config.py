@@ -10,7 +10,7 @@ from typing import Literal
 class ApgConfig:
     """Hyperparameters of the analytic policy gradient."""
 
-    updates: int = 120
+    updates: int = 110
     """Gradient steps, times the task's effort; the learning rate falls to zero along half a cosine over them."""
     environments: int = 192
     """Robots simulated at once."""

@@ -1,0 +1,110 @@
+"""How fast things are on this machine, beside a peer in the same run.
+
+Machines differ and are noisy, so what counts is a ratio: both sides run in turns, and each is given by the
+median of its rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from robo_rl.console import Progress
+from sim.env import VecEnv
+from sim.plants.multirotor import MultirotorPlant
+from sim.tasks import Task
+
+VEHICLES = 16384
+L2F_VEHICLES = 8192  # the largest batch that l2f has
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    names = [line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+    }
+
+
+def _cpuinfo() -> list[str]:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def rates(
+    sides: Mapping[str, tuple[int, Callable[[], None]]], rounds: int = 7, seconds: float = 0.5
+) -> dict[str, float]:
+    """Control steps per second of each side: ``(steps, call)`` by name, where one call makes that many steps.
+
+    Every round runs every side for about ``seconds``.
+    """
+    counts = {name: _calls_in(call, seconds) for name, (_, call) in sides.items()}
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    with Progress("measuring", rounds) as progress:
+        for done in range(rounds):
+            for name, (steps, call) in sides.items():
+                start = time.perf_counter()
+                for _ in range(counts[name]):
+                    call()
+                found[name].append(steps * counts[name] / (time.perf_counter() - start))
+            progress.update(done + 1)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def _calls_in(call: Callable[[], None], seconds: float) -> int:
+    call()  # compiles
+    start, calls = time.perf_counter(), 0
+    while time.perf_counter() - start < 0.2 * seconds:
+        call()
+        calls += 1
+    return max(1, 5 * calls)
+
+
+def plant_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[int, Callable[[], None]]:
+    """The task's plant alone, every parameter that the task randomizes drawn per vehicle."""
+    env = VecEnv(task, n, device=device, evaluation=True)
+    plant: MultirotorPlant = env.plant
+    commands = {"rotor_speed": torch.full((n, len(task.spec.robot.rotors)), task.spec.robot.hover_speed, device=device)}
+    return n, lambda: plant.step(commands)
+
+
+def env_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[int, Callable[[], None]]:
+    """The whole environment: plant, sensors, reward, failures and resets, under the commands of a zero action."""
+    env = VecEnv(task, n, device=device)
+    commands = {k: v.expand(n, -1) for k, v in task.command(torch.zeros(1, task.action_size, device=device)).items()}
+
+    def step() -> None:
+        env.step(commands)
+
+    return n, step
+
+
+def l2f_stepper() -> tuple[int, Callable[[], None]] | None:
+    """rl_tools' l2f simulator (C++, PyPI) if it is installed: ``vector8192.step``, parameters drawn per vehicle."""
+    try:
+        import l2f
+        from l2f import vector8192 as vector
+    except ImportError:
+        return None
+    import numpy as np
+
+    device = l2f.Device()
+    rng, environment, parameters = vector.VectorRng(), vector.VectorEnvironment(), vector.VectorParameters()
+    state, following = vector.VectorState(), vector.VectorState()
+    vector.initialize_rng(device, rng, 0)
+    vector.initialize_environment(device, environment)
+    vector.sample_initial_parameters(device, environment, parameters, rng)
+    vector.sample_initial_state(device, environment, parameters, state, rng)
+    action = np.zeros((L2F_VEHICLES, 4), np.float32)
+    return L2F_VEHICLES, lambda: vector.step(device, environment, parameters, state, action, following, rng)
