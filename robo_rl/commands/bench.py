@@ -37,8 +37,9 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
     if l2f is None:
         say("  l2f                not installed (pip install 'robo-rl[bench]')", json)
     else:
+        ratio = found["plant"] / l2f
         say(
-            f"  l2f vector8192     {l2f / 1e6:8.1f} million control steps/s: the plant is {found['plant'] / l2f:.1f} times as fast",
+            f"  l2f vector8192     {l2f / 1e6:8.1f} million control steps/s: the plant is {ratio:.1f} times as fast",
             json,
         )
     result: dict[str, Any] = {
