@@ -27,6 +27,20 @@ BATCH = 2048  # flights simulated at once
 SETTLED = 2.0  # s at the end of a flight over which the position error counts
 STARTED = 1.0  # s after which tracking error counts
 
+FIGURE_EIGHT = {
+    "course/size": 1.0,
+    "course/width": 0.5,
+    "course/height": 0.0,
+    "course/period": 5.5,
+    "course/step": 0.0,
+    "initial/tilt": 0.0,
+    "initial/yaw": 0.0,
+    "initial/position": 0.0,
+    "initial/linear_velocity": 0.0,
+    "initial/angular_velocity": 0.0,
+}
+"""Conditions of quadrotor-track that fly the figure-eight of Eschmann et al. 2024: 2 m by 1 m in 5.5 s."""
+
 Pilot = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
 
@@ -55,6 +69,11 @@ class Flights:
         names = [f.name for f in dataclasses.fields(cls) if f.name != "recording"]
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(**arrays, recording=parts[0].recording)
+
+    def part(self, start: int, stop: int) -> Flights:
+        """Flights ``start`` to ``stop`` without their recording."""
+        arrays = (getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "recording")
+        return Flights(*(array[start:stop] for array in arrays))
 
     def summary(self) -> dict[str, float | int]:
         """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
@@ -102,13 +121,13 @@ class ControllerPilot:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions to fly. ``fixed`` sets ranges of the task to one value, by name."""
+    """Under which conditions to fly. ``fixed`` sets ranges of the task, by name, to one value or to one per flight."""
 
     episodes: int = 1000
     seed: int = 0
     seconds: float | None = None
     """Length of a flight; None for the task's."""
-    fixed: Mapping[str, float] = field(default_factory=dict)
+    fixed: Mapping[str, float | Tensor] = field(default_factory=dict)
     recorded: int = 0
     """Of how many flights to keep the whole course."""
 
@@ -120,11 +139,15 @@ def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -
     with Progress(title, total) as progress:
         for start in range(0, total, BATCH):
             count = min(BATCH, total - start)
+            fixed = {
+                name: value[start : start + count] if isinstance(value, Tensor) else value
+                for name, value in conditions.fixed.items()
+            }
             env = VecEnv(
                 task,
                 count,
                 seed=HELD_OUT + 1000 * conditions.seed + start // BATCH,
-                fixed=conditions.fixed,
+                fixed=fixed,
                 evaluation=True,
                 episode_length=conditions.seconds,
             )
@@ -199,14 +222,19 @@ def perturbations(task: Task) -> dict[str, list[float]]:
 def sweep(
     task: Task, pilot: Any, perturbations: Mapping[str, Sequence[float]], conditions: Conditions
 ) -> dict[str, list[dict[str, float]]]:
-    """Success and error with one range at a time fixed to each of some values, all others as they are."""
+    """Success and error with one range at a time fixed to each of some values, all others as they are.
+
+    ``conditions.episodes`` flights per value.
+    """
     table: dict[str, list[dict[str, float]]] = {}
+    each = conditions.episodes
     for name, values in perturbations.items():
-        rows = []
-        for value in values:
-            here = dataclasses.replace(conditions, fixed={**conditions.fixed, name: value})
-            rows.append({"value": value, **fly(task, pilot, here, f"{name} = {value:g}").summary()})
-        table[name] = rows
+        fixed = {**conditions.fixed, name: torch.tensor(list(values)).repeat_interleave(each)}
+        here = dataclasses.replace(conditions, episodes=each * len(values), fixed=fixed)
+        flights = fly(task, pilot, here, f"flying with {name} from {min(values):g} to {max(values):g}")
+        table[name] = [
+            {"value": value, **flights.part(i * each, (i + 1) * each).summary()} for i, value in enumerate(values)
+        ]
     return table
 
 

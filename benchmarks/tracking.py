@@ -1,0 +1,40 @@
+"""Figure-eight (5.5 s, ±1 m × ±0.5 m): policies of five seeds against the geometric controller, same flights.
+
+Mass, inertia, thrust, motors, wind, forces, noise and latency are drawn as in training, per flight. Errors are root
+mean squares over the flight from 1 s on, over the flights that stay within a metre of the set-point; those that
+don't are counted as failures.
+
+    python benchmarks/tracking.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from results import write
+
+from robo_rl.commands.train import main as train
+from robo_rl.evaluation import FIGURE_EIGHT, Conditions, fly
+from robo_rl.pilots import find
+
+CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
+
+
+def main() -> None:
+    rows = []
+    geometric = find("geometric", "quadrotor-track")
+    rows.append({"pilot": "geometric", **fly(geometric.task, geometric.pilot, CONDITIONS).summary()})
+    for seed in range(5):
+        with tempfile.TemporaryDirectory() as folder:
+            train("quadrotor-track", seed=seed, runs=Path(folder), episodes=0)
+            (run,) = Path(folder).iterdir()
+            flier = find(str(run))
+            rows.append({"pilot": f"policy, seed {seed}", **fly(flier.task, flier.pilot, CONDITIONS).summary()})
+    for row in rows:
+        print(f"{row['pilot']:<16} {100 * row['tracking_error_rms_m']:6.2f} cm   {row['success']:.1%} within 1 m")
+    write("tracking", {"flights": CONDITIONS.episodes, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
