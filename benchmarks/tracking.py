@@ -15,8 +15,9 @@ from pathlib import Path
 from results import write
 
 from robo_rl.commands.train import main as train
-from robo_rl.evaluation import FIGURE_EIGHT, Conditions, fly
+from robo_rl.evaluation import Conditions, fly
 from robo_rl.pilots import find
+from sim.tasks.quadrotor import FIGURE_EIGHT
 
 CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
 

@@ -27,20 +27,6 @@ BATCH = 2048  # flights simulated at once
 SETTLED = 2.0  # s at the end of a flight over which the position error counts
 STARTED = 1.0  # s after which tracking error counts
 
-FIGURE_EIGHT = {
-    "course/size": 1.0,
-    "course/width": 0.5,
-    "course/height": 0.0,
-    "course/period": 5.5,
-    "course/step": 0.0,
-    "initial/tilt": 0.0,
-    "initial/yaw": 0.0,
-    "initial/position": 0.0,
-    "initial/linear_velocity": 0.0,
-    "initial/angular_velocity": 0.0,
-}
-"""Conditions of quadrotor-track that fly the figure-eight of Eschmann et al. 2024: 2 m by 1 m in 5.5 s."""
-
 Pilot = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
 

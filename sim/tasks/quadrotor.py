@@ -29,6 +29,20 @@ DELAY = (0.0, 0.02)  # s, of the state estimate
 HISTORY = 8  # past commands in memory
 INTEGRAL_GAIN = 10.0  # 1/(m s): the integral saturates after 0.1 m s
 
+FIGURE_EIGHT = {
+    "course/size": 1.0,
+    "course/width": 0.5,
+    "course/height": 0.0,
+    "course/period": 5.5,
+    "course/step": 0.0,
+    "initial/tilt": 0.0,
+    "initial/yaw": 0.0,
+    "initial/position": 0.0,
+    "initial/linear_velocity": 0.0,
+    "initial/angular_velocity": 0.0,
+}
+"""Conditions of quadrotor-track that fly the figure-eight of Eschmann et al. 2024: 2 m by 1 m in 5.5 s."""
+
 
 def signals(card: MultirotorCard) -> tuple[Signal, ...]:
     """Ranges are what estimators and sensors can report; noise is that of a good state estimator."""
