@@ -26,6 +26,7 @@ HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
 BATCH = 2048  # flights simulated at once
 SETTLED = 2.0  # s at the end of a flight over which the position error counts
 STARTED = 1.0  # s after which tracking error counts
+LONGEST = 3600.0  # s
 
 Pilot = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
@@ -120,6 +121,7 @@ class Conditions:
 
 def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -> Flights:
     """Fly ``conditions.episodes`` flights. The same conditions give every pilot the same flights."""
+    _check(task, conditions)
     parts = []
     total = conditions.episodes
     with Progress(title, total) as progress:
@@ -142,6 +144,21 @@ def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -
     return Flights.joined(parts)
 
 
+def _check(task: Task, conditions: Conditions) -> None:
+    shortest = STARTED + 2 * task.spec.control_period
+    if conditions.episodes < 1:
+        raise ValueError(f"episodes is {conditions.episodes}; expected at least one")
+    if conditions.seed < 0:
+        raise ValueError(f"seed is {conditions.seed}; expected 0 or more")
+    if conditions.seconds is not None and not shortest <= conditions.seconds <= LONGEST:
+        raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {LONGEST:g}")
+    for name, value in conditions.fixed.items():
+        if name not in task.spec.ranges:
+            raise ValueError(f"fixed: there is no range '{name}'; the task has {list(task.spec.ranges)}")
+        if not np.isfinite(value):
+            raise ValueError(f"fixed: {name} is {value}; expected a finite number")
+
+
 def fly_signals(task: Task, pilot: Any, conditions: Conditions) -> dict[str, np.ndarray]:
     """The measured signals of some flights, (steps, episodes, k) by name; a flight that fails begins again."""
     env = VecEnv(task, conditions.episodes, HELD_OUT + 1000 * conditions.seed, fixed=conditions.fixed, evaluation=True)
@@ -158,7 +175,7 @@ def fly_signals(task: Task, pilot: Any, conditions: Conditions) -> dict[str, np.
 
 def _fly_batch(env: VecEnv, pilot: Any, recorded: int, report: Callable[[float], None]) -> Flights:
     period, steps, n = env.task.spec.control_period, round(env.episode_length / env.task.spec.control_period), env.n
-    settled, started = steps - round(SETTLED / period), round(STARTED / period)
+    settled, started = max(0, steps - round(SETTLED / period)), round(STARTED / period)
     state, signals = pilot.initial_state(n), env.signals()
     alive = torch.ones(n, dtype=torch.bool)
     duration = torch.full((n,), steps * period)

@@ -102,13 +102,13 @@ class VecEnv:
         n: int,
         seed: int = 0,
         device: str | torch.device = "cpu",
-        fixed: Mapping[str, float] | None = None,
+        fixed: Mapping[str, float | Tensor] | None = None,
         evaluation: bool = False,
         episode_length: float | None = None,
     ) -> None:
-        """``fixed`` sets named ranges to one value; ``evaluation`` puts all ranges at their end, without rules;
+        """``fixed`` sets named ranges to one value, or to one per environment (n,); ``evaluation`` puts all ranges
 
-        ``episode_length`` (s) replaces the task's.
+        at their end, without rules; ``episode_length`` (s) replaces the task's.
         """
         self.episode_length = episode_length or task.spec.episode_length
         self.task, self.n, self.device = task, n, torch.device(device)
@@ -118,7 +118,8 @@ class VecEnv:
         for name, value in fixed.items():
             self.levels.fix(name, value)
         self.plant = task.make_plant(n, device)
-        self.sensors = Sensors(spec.signals, spec.control_period, fixed.get("delay"), device)
+        longest_delay = float(torch.as_tensor(fixed["delay"]).max()) if "delay" in fixed else None
+        self.sensors = Sensors(spec.signals, spec.control_period, longest_delay, device)
         self.diverged = 0
         """Environments that were ended because their state was no longer finite."""
         self._idle = task.command(torch.zeros(1, task.action_size, device=device))

@@ -72,6 +72,7 @@ class Levels:
             torch.tensor(self._counts, device=device)
         )
         self.level = torch.ones(n, len(self.names), device=device)
+        self._fixed: dict[str, Tensor] = {}
         self._moved: list[list[int]] = []
         for rule in rules:
             matches = [i for i, name in enumerate(self.names) if fnmatchcase(name, rule.pattern)]
@@ -80,11 +81,12 @@ class Levels:
             self._moved.append(matches)
             self.level[:, matches] = 0.0
 
-    def fix(self, name: str, value: float) -> None:
-        """Every later draw of ``name`` is ``value``: one point of a perturbation sweep."""
+    def fix(self, name: str, value: float | Tensor) -> None:
+        """Every later draw of ``name`` is ``value``: one number, or one per environment, (n,). For sweeps."""
         if name not in self.names:
-            raise KeyError(f"there is no range '{name}'; the task has {self.names}")
-        self._bounds[self._column == self.names.index(name)] = value
+            raise ValueError(f"there is no range '{name}'; the task has {self.names}")
+        numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
+        self._fixed[name] = numbers.expand(len(self.level))
 
     def draw(self, ids: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
         """A draw from every range for the environments ``ids`` (m,): shape (m,), or (m, count), by name."""
@@ -92,6 +94,8 @@ class Levels:
         low0, high0, low1, high1 = self._bounds.unbind(-1)
         low, high = low0 + (low1 - low0) * level, high0 + (high1 - high0) * level
         drawn = low + (high - low) * torch.rand(low.shape, generator=generator, device=ids.device)
+        for name, value in self._fixed.items():
+            drawn[:, self._column == self.names.index(name)] = value[ids, None]
         parts = drawn.split(self._counts, 1)
         return {
             name: part[:, 0] if single else part
