@@ -32,7 +32,7 @@ class ApgConfig:
 class PpoConfig:
     """Hyperparameters of proximal policy optimisation, by rsl_rl's names where it has them."""
 
-    updates: int = 400
+    updates: int = 300
     """Iterations of collecting and learning, times the task's effort."""
     environments: int = 1024
     """Robots simulated at once."""
@@ -40,16 +40,16 @@ class PpoConfig:
     """Control steps collected per environment and update."""
     learning_rate: float = 1e-3
     """Adam's step size at the start; it adapts to the wanted divergence."""
-    desired_kl: float = 0.01
+    desired_kl: float = 0.02
     """Divergence between policies before and after an update that the step size aims at."""
     epochs: int = 4
     mini_batches: int = 4
-    gamma: float = 0.98
+    gamma: float = 0.99
     """Discount per control step."""
     lam: float = 0.95
     """λ of generalised advantage estimation."""
     clip: float = 0.2
-    entropy: float = 0.0
+    entropy: float = 0.002
     """Weight of the entropy bonus."""
     gradient_norm: float = 1.0
     initial_deviation: float = 0.4
