@@ -13,10 +13,10 @@ can compute it anew.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,13 +66,15 @@ class Golden:
         """Read back; the contract tells which arrays of which shapes there must be."""
         try:
             data = json.loads(text)
-            steps = int(data["steps"])
+            steps = data["steps"]
+            if type(steps) is not int or steps < 1:
+                raise ValueError(f"steps is {steps!r}; expected a positive integer")
             return Golden(
                 {s.name: _decode(data["signals"][s.name], (steps, s.size)) for s in contract.signals},
                 _decode(data["states"], (steps + 1, contract.state_size)),
                 {c.name: _decode(data["commands"][c.name], (steps, c.size)) for c in contract.commands},
             )
-        except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BundleError(f"golden vectors are damaged ({error}); expected those of the contract") from None
 
 
@@ -121,10 +123,12 @@ class Bundle:
         outputs = [(c.name, c.size) for c in contract.commands] + [("next_state", contract.state_size)]
         ends = (("input", self.session.get_inputs(), inputs), ("output", self.session.get_outputs(), outputs))
         for what, found, expected in ends:
-            shown = [(node.name, node.shape[-1] if len(node.shape) == 2 else node.shape) for node in found]
-            if shown != expected or any(node.type != "tensor(float)" for node in found):
+            batched = all(len(node.shape) == 2 and not isinstance(node.shape[0], int) for node in found)
+            shown = [(node.name, node.shape[-1] if batched else node.shape) for node in found]
+            if not batched or shown != expected or any(node.type != "tensor(float)" for node in found):
                 raise BundleError(
-                    f"{self.path}: the graph's {what}s are {shown}; its contract says {expected}, float32"
+                    f"{self.path}: the graph's {what}s are {shown}; its contract says {expected}, float32, "
+                    "after a batch dimension of any size"
                 )
 
     def run(self, signals: dict[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -133,16 +137,18 @@ class Bundle:
         return {c.name: value for c, value in zip(self.contract.commands, commands, strict=True)}, state
 
     def golden_error(self) -> float:
-        """Replay the golden vectors; the greatest deviation, commands in units of their range."""
-        golden, state, worst = self.golden, self.golden.states[:1], 0.0
+        """Replay the golden vectors from the contract's initial state; the greatest deviation.
+
+        Commands count in units of their range. Infinite if anything is not finite.
+        """
+        golden, state = self.golden, self.contract.initial_state[None]
+        differences = [state - golden.states[:1]]
         for k in range(len(golden)):
             signals = {name: value[k : k + 1] for name, value in golden.signals.items()}
             commands, state = self.run(signals, state)
-            worst = max(worst, float(np.max(np.abs(state - golden.states[k + 1]), initial=0.0)))
-            for name, scaled in scaled_commands(self.contract, commands).items():
-                expected = scaled_commands(self.contract, {name: golden.commands[name][k : k + 1]})[name]
-                worst = max(worst, float(np.max(np.abs(scaled - expected))))
-        return worst if np.isfinite(worst) else float("inf")
+            expected = {name: value[k : k + 1] for name, value in golden.commands.items()}
+            differences += [state - golden.states[k + 1], *command_differences(self.contract, commands, expected)]
+        return greatest(differences)
 
 
 def scaled_commands(contract: Contract, commands: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +159,18 @@ def scaled_commands(contract: Contract, commands: dict[str, Any]) -> dict[str, A
         lower, upper = np.array(command.lower, np.float32), np.array(command.upper, np.float32)
         scaled[name] = (np.asarray(value) - lower) / (upper - lower)
     return scaled
+
+
+def command_differences(contract: Contract, ours: dict[str, Any], theirs: dict[str, Any]) -> list[np.ndarray]:
+    """How far two sets of commands are apart, each in units of its range."""
+    mine, others = scaled_commands(contract, ours), scaled_commands(contract, theirs)
+    return [mine[name] - others[name] for name in mine]
+
+
+def greatest(differences: Sequence[np.ndarray]) -> float:
+    """The greatest absolute value; infinite if any is not finite, so that a NaN never passes for agreement."""
+    worst = float(np.max(np.abs(np.concatenate([np.ravel(part) for part in differences])), initial=0.0))
+    return worst if np.isfinite(worst) else float("inf")
 
 
 def seal(data: bytes) -> bytes:
@@ -199,7 +217,7 @@ def _open_session(data: bytes, threads: int, path: Path) -> onnxruntime.Inferenc
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # errors come as exceptions
     try:
         return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors share no type below Exception

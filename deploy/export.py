@@ -28,7 +28,7 @@ OPSET = 18
 GOLDEN_STEPS = 64
 
 
-class ExportError(RuntimeError):
+class ExportError(ValueError):
     """The graph can't be exported as it is."""
 
 

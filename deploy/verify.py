@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deploy.bundle import Bundle, BundleError, scaled_commands
+from deploy.bundle import Bundle, BundleError, command_differences, greatest
 from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Contract
@@ -67,12 +67,8 @@ class _Witness(BundlePilot):
         commands, following = super().__call__(signals, state)
         with torch.no_grad():
             expected, expected_state = self.policy(signals, state)
-        contract = self.bundle.contract
-        ours, theirs = scaled_commands(contract, commands), scaled_commands(contract, expected)
-        differences = [ours[name] - theirs[name] for name in ours]
-        differences.append((following - expected_state).numpy())
-        found = max(float(np.max(np.abs(d), initial=0.0)) for d in differences)
-        self.worst = max(self.worst, found if np.isfinite(found) else float("inf"))
+        differences = command_differences(self.bundle.contract, commands, expected)
+        self.worst = max(self.worst, greatest([*differences, (following - expected_state).numpy()]))
         self.steps += len(state)
         return commands, following
 
@@ -99,8 +95,12 @@ def task_of(contract: Contract, robot: str | None = None) -> Task:
 def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
     shape = bundle.contract.provenance
-    policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize)
-    policy.load_state_dict(read_parameters(bundle.path))
+    try:
+        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize)
+        policy.load_state_dict(read_parameters(bundle.path))
+    except (KeyError, RuntimeError) as error:
+        network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"
+        raise BundleError(f"{bundle.path}: its parameters are not those of a network with {network} ({error})") from None
     return policy.eval()
 
 

@@ -14,8 +14,11 @@ import dataclasses
 import hashlib
 import json
 import math
+import numbers
+import sys
 import types
 import typing
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,6 +28,7 @@ import numpy as np
 FORMAT = "robo-rl contract"
 VERSION = 1
 MAX_JSON_BYTES = 1 << 20  # a contract is a few kilobytes; more is not a contract
+MAX_BLOCK = 1 << 20  # floats in a block of memory
 
 _UNITS = "1 m m/s m/s^2 rad rad/s rad/s^2 s Hz kg N N*m N*m/rad N*s/m Pa T V A W K"
 UNITS = frozenset(_UNITS.split())
@@ -48,16 +52,28 @@ def _require_name(name: str, field_name: str) -> None:
 
 
 def _require_unique(names: Sequence[str], field_name: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     _require(not twice, field_name, twice, "names that differ from each other")
 
 
-def _numbers(value: Sequence[float], count: int, field_name: str) -> Any:
+def _number(value: Any, field_name: str) -> float:
+    """A finite float; integers and numpy's numbers become one."""
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    _require(good, field_name, value, "a finite number")
+    return float(value)
+
+
+def _numbers(values: Sequence[float], count: int, field_name: str) -> Any:
     """``count`` finite floats."""
-    numbers = tuple(float(x) for x in value)
-    _require(len(numbers) == count, field_name, numbers, f"{count} numbers, one per element")
-    _require(all(math.isfinite(x) for x in numbers), field_name, numbers, "finite numbers")
-    return numbers
+    found = tuple(_number(value, f"{field_name}[{i}]") for i, value in enumerate(values))
+    _require(len(found) == count, field_name, found, f"{count} numbers, one per element")
+    return found
+
+
+def _make_numbers(owner: Any, names: Sequence[str], where: str) -> None:
+    """Let fields of a frozen dataclass be finite floats."""
+    for name in names:
+        object.__setattr__(owner, name, _number(getattr(owner, name), f"{where}{name}"))
 
 
 @dataclass(frozen=True)
@@ -88,8 +104,8 @@ class _Channel:
     def _check_numbers(self, *fields: str) -> None:
         for name in fields:
             if getattr(self, name) is not None:
-                numbers = _numbers(getattr(self, name), self.size, f"'{self.name}': {name}")
-                object.__setattr__(self, name, numbers)
+                found = _numbers(getattr(self, name), self.size, f"'{self.name}': {name}")
+                object.__setattr__(self, name, found)
 
     @property
     def size(self) -> int:
@@ -165,8 +181,9 @@ class StateBlock:
         where = f"state '{self.name}'"
         _require_name(self.name, "state.name")
         object.__setattr__(self, "shape", tuple(self.shape))
-        good = len(self.shape) > 0 and all(isinstance(k, int) and 0 < k <= 1 << 20 for k in self.shape)
-        _require(good and math.prod(self.shape) <= 1 << 20, f"{where}: shape", self.shape, "positive integers")
+        good = 0 < len(self.shape) <= 8 and all(isinstance(k, int) and k > 0 for k in self.shape)
+        good = good and math.prod(self.shape) <= MAX_BLOCK
+        _require(good, f"{where}: shape", self.shape, f"1 to 8 positive integers with a product of at most {MAX_BLOCK}")
         object.__setattr__(self, "initial", _numbers(self.initial, self.size, f"{where}: initial"))
 
     @property
@@ -189,9 +206,10 @@ class Safety:
     on_fault: Literal["stop", "hold", "damp", "controller"] = "stop"
 
     def __post_init__(self) -> None:
+        _make_numbers(self, ("signal_timeout", "tilt_limit"), "safety: ")
         for name in ("signal_timeout", "tilt_limit"):
             value = getattr(self, name)
-            _require(math.isfinite(value) and value > 0, f"safety: {name}", value, "a positive number")
+            _require(value > 0, f"safety: {name}", value, "a positive number")
         choices = ("stop", "hold", "damp", "controller")
         _require(self.on_fault in choices, "safety: on_fault", self.on_fault, f"one of {choices}")
 
@@ -223,12 +241,12 @@ class Rotor:
         _require(self.spin in ("ccw", "cw"), f"{where}: spin", self.spin, "'ccw' or 'cw'")
         object.__setattr__(self, "position", _numbers(self.position, 3, f"{where}: position"))
         object.__setattr__(self, "thrust", _numbers(self.thrust, 3, f"{where}: thrust"))
+        _make_numbers(self, ("rise", "fall", "torque_ratio", "speed_min", "speed_max"), f"{where}: ")
         for name in ("rise", "fall", "torque_ratio"):
             value = getattr(self, name)
-            _require(math.isfinite(value) and value >= 0, f"{where}: {name}", value, "a number of 0 or more")
+            _require(value >= 0, f"{where}: {name}", value, "a number of 0 or more")
         limits = (self.speed_min, self.speed_max)
-        good = all(math.isfinite(x) for x in limits) and 0 <= self.speed_min < self.speed_max
-        _require(good, f"{where}: speed_min, speed_max", limits, "0 <= speed_min < speed_max")
+        _require(0 <= limits[0] < limits[1], f"{where}: speed_min, speed_max", limits, "0 <= speed_min < speed_max")
 
 
 @dataclass(frozen=True)
@@ -241,7 +259,8 @@ class Multirotor:
     kind: Literal["multirotor"] = "multirotor"
 
     def __post_init__(self) -> None:
-        _require(math.isfinite(self.mass) and self.mass > 0, "robot: mass", self.mass, "a positive number, in kg")
+        _make_numbers(self, ("mass",), "robot: ")
+        _require(self.mass > 0, "robot: mass", self.mass, "a positive number, in kg")
         object.__setattr__(self, "inertia", _numbers(self.inertia, 3, "robot: inertia"))
         _require(min(self.inertia) > 0, "robot: inertia", self.inertia, "positive numbers, in kg m^2")
         object.__setattr__(self, "rotors", tuple(self.rotors))
@@ -266,6 +285,14 @@ class Provenance:
     normalize: bool
     versions: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("algorithm", "activation"):
+            _require_name(getattr(self, name), f"provenance: {name}")
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        _require(min(self.hidden, default=1) > 0, "provenance: hidden", self.hidden, "positive widths of layers")
+        steps = self.environment_steps
+        _require(steps >= 0, "provenance: environment_steps", steps, "a number of 0 or more")
+
 
 @dataclass(frozen=True)
 class Contract:
@@ -288,8 +315,8 @@ class Contract:
         _require(self.version == VERSION, "version", self.version, f"{VERSION}, the one that this release reads")
         _require_name(self.task, "task")
         _require_name(self.robot_name, "robot_name")
-        period = self.control_period
-        _require(math.isfinite(period) and 1e-5 <= period <= 10, "control_period", period, "1e-5 to 10 s")
+        _make_numbers(self, ("control_period",), "")
+        _require(1e-5 <= self.control_period <= 10, "control_period", self.control_period, "1e-5 to 10 s")
         for name in ("signals", "commands", "state"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _require(len(self.signals) > 0, "signals", self.signals, "at least one signal")
@@ -403,9 +430,7 @@ def _parse(annotation: Any, value: Any, path: str) -> Any:
         _require(isinstance(value, dict), path, value, "an object")
         return {key: _parse(str, v, f"{path}.{key}") for key, v in value.items()}
     if annotation is float:
-        _require(isinstance(value, int | float) and not isinstance(value, bool), path, value, "a number")
-        _require(abs(value) < 1e300, path, value, "a finite number")
-        return float(value)
+        return _number(value, path)
     if annotation is bool:
         _require(isinstance(value, bool), path, value, "true or false")
         return value
