@@ -100,7 +100,7 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"
-        raise BundleError(f"{bundle.path}: its parameters are not those of a network with {network} ({error})") from None
+        raise BundleError(f"{bundle.path}: its parameters are not those of {network} ({error})") from None
     return policy.eval()
 
 

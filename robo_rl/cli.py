@@ -56,6 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         print(f"robo-rl {name} needs the package '{missing.name}': pip install 'robo-rl[train]'", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        print(f"robo-rl {name}: stopped", file=sys.stderr)
+        sys.exit(130)
     except (ValueError, OSError) as error:  # all our refusals are ValueErrors
         print(f"robo-rl {name}: {error}", file=sys.stderr)
         sys.exit(1)

@@ -155,7 +155,7 @@ def _check(task: Task, conditions: Conditions) -> None:
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
             raise ValueError(f"fixed: there is no range '{name}'; the task has {list(task.spec.ranges)}")
-        if not np.isfinite(value):
+        if not torch.as_tensor(value).isfinite().all():
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
 
 

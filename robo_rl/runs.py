@@ -24,8 +24,11 @@ from typing import Any
 import torch
 
 from robo_rl import checkpoint
+from robo_rl.algorithms.config import CONFIGS
 from robo_rl.contract import Provenance
+from robo_rl.evaluation import HELD_OUT
 from robo_rl.policy import PolicyGraph
+from sim.robots import load_robot
 from sim.tasks import Task, load_task
 
 
@@ -50,6 +53,8 @@ class Run:
     ) -> Run:
         """A new folder under ``root``. A user's robot card is copied into it, so that the run stays whole."""
         load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        if not 0 <= seed < HELD_OUT:
+            raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
         label = f"{task_name}-seed{seed}" if algorithm == "apg" else f"{task_name}-{algorithm}-seed{seed}"
         root.mkdir(parents=True, exist_ok=True)
         for count in itertools.count(1):
@@ -60,7 +65,8 @@ class Run:
             except FileExistsError:
                 continue
         if robot is not None and robot.endswith(".toml"):
-            robot = Path(shutil.copy(robot, folder)).name
+            name = load_robot(robot).name  # a file card.toml is called after its folder, which it now leaves
+            robot = Path(shutil.copy(robot, folder / f"{name}.toml")).name
         run = cls(folder, task_name, robot, algorithm, seed, hyperparameters)
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
         return run
@@ -74,9 +80,11 @@ class Run:
         try:
             data = json.loads(path.read_text())
             data.pop("versions")
-            return cls(folder=Path(folder), **data)
+            run = cls(folder=Path(folder), **data)
+            CONFIGS[run.algorithm](**run.hyperparameters)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise RunError(f"{path}: {error}; expected what 'robo-rl train' wrote") from None
+            raise RunError(f"{path}: {error!r}; expected what 'robo-rl train' wrote") from None
+        return run
 
     def description(self) -> dict[str, Any]:
         """What run.json holds."""
@@ -106,9 +114,13 @@ class Run:
         tensors, numbers = checkpoint.load(self.checkpoint_file)
         policy = self.new_policy()
         prefix = "policy/"
-        policy.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+        try:
+            policy.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+            environment_steps = numbers["environment_steps"]
+        except (RuntimeError, KeyError, TypeError) as error:
+            raise RunError(f"{self.checkpoint_file} does not fit {self.folder / 'run.json'} ({error})") from None
         policy.requires_grad_(False)
-        return policy.eval(), self.provenance(numbers["environment_steps"])
+        return policy.eval(), self.provenance(environment_steps)
 
     def provenance(self, environment_steps: int) -> Provenance:
         """Where a policy of this run comes from."""

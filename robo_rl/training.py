@@ -82,12 +82,15 @@ def save(run: Run, learner: Learner) -> None:
 def resume(run: Run, learner: Learner) -> None:
     """Put a learner where the run's checkpoint left off."""
     tensors, numbers = checkpoint.load(run.checkpoint_file)
-    names = learner.policy.state_dict()
-    with torch.no_grad():
-        for name, value in names.items():
-            value.copy_(tensors[f"policy/{name}"])
-    learner.load(tensors, numbers)
-    torch.set_rng_state(tensors["torch_generator"])
+    try:
+        with torch.no_grad():
+            for name, value in learner.policy.state_dict().items():
+                value.copy_(tensors[f"policy/{name}"])
+        learner.load(tensors, numbers)
+        torch.set_rng_state(tensors["torch_generator"])
+    except (KeyError, RuntimeError) as error:
+        where = run.folder / "run.json"
+        raise checkpoint.CheckpointError(f"{run.checkpoint_file} does not fit {where} ({error})") from None
 
 
 class _Interruption:
@@ -119,8 +122,8 @@ class _Log:
         self.done = learner.done
 
     def __enter__(self) -> _Log:
-        kept = self.file.read_text().splitlines() if self.file.exists() else []
-        kept = [line for line in kept if json.loads(line)["update"] <= self.done]  # later ones will come again
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        kept = [line for line in lines if _update_of(line) <= self.done]  # later ones will come again
         self.file.write_text("".join(line + "\n" for line in kept))
         self._lines = open(self.file, "a")
         self._board = SummaryWriter(self.folder, purge_step=None)
@@ -135,3 +138,11 @@ class _Log:
     def __exit__(self, *error: object) -> None:
         self._lines.close()
         self._board.close()
+
+
+def _update_of(line: str) -> float:
+    """The update that a line of metrics is about; infinite for a line that was cut off in the middle of writing."""
+    try:
+        return json.loads(line)["update"]
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

@@ -61,7 +61,8 @@ def main(
         result["sweep"] = fly_sweep(flier.task, flier.pilot, perturbations(flier.task), few)
         _say_sweep(result["sweep"], json)
     if against is not None:
-        result["comparison"] = _compare(flier, find(against, flier.task.spec.name, robot), conditions, json)
+        other = find(against, flier.task.spec.name, robot or flier.task.spec.robot.name)
+        result["comparison"] = _compare(flier, other, conditions, json)
     give(result, json)
     return 0
 

@@ -29,9 +29,10 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.checkpoint import load
-    from robo_rl.commands.train import learn
+    from robo_rl.commands.train import learn, require_device
     from robo_rl.runs import Run
 
+    require_device(device)
     opened = Run.open(run)
     _, numbers = load(opened.checkpoint_file)
     if numbers["finished"]:

@@ -51,9 +51,20 @@ def main(
     """
     from robo_rl.runs import Run
 
+    require_device(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     run = Run.create(runs, task, robot, algorithm, seed, chosen)
     return learn(run, device, episodes, checkpoint_seconds, json, resumed=False)
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that is not there, before a run's folder is."""
+    import torch
+
+    if device != "cpu" and not device.startswith("cuda"):
+        raise ValueError(f"device is '{device}'; expected cpu or cuda")
+    if device != "cpu" and not torch.cuda.is_available():
+        raise ValueError(f"device is '{device}', but torch finds none here; expected cpu")
 
 
 def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool) -> int:
