@@ -58,8 +58,8 @@ def _require_unique(names: Sequence[str], field_name: str) -> None:
 
 def _number(value: Any, field_name: str) -> float:
     """A finite float; integers and numpy's numbers become one."""
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-    _require(good, field_name, value, "a finite number")
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    _require(real and abs(value) <= sys.float_info.max, field_name, value, "a finite number")
     return float(value)
 
 
