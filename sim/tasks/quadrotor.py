@@ -277,9 +277,9 @@ class QuadrotorTrack(QuadrotorHover):
     name = "quadrotor-track"
     summary = "follow a moving set-point: figure-eights and steps"
     course_size = 9
-    effort = 2.5
+    effort = 6.0
     near = 0.1
-    weights = {**QuadrotorHover.weights, "tilt": -0.02, "angular_velocity": -0.004}
+    weights = {**QuadrotorHover.weights, "near": -0.4, "tilt": -0.02, "angular_velocity": -0.004}
 
     def __init__(self, card: MultirotorCard | None = None) -> None:
         super().__init__(card)
