@@ -147,6 +147,11 @@ class VecEnv:
         self._judge = fused.bind(*arguments, out=self._block)
         self._sums = torch.zeros_like(self._outcome.terms)
 
+    def seed(self, seed: int) -> None:
+        """From the next ``reset`` on, be as an environment that was made with this seed; levels start again."""
+        self.generator.manual_seed(seed)
+        self.levels.restart()
+
     def reset(self) -> dict[str, Tensor]:
         """Begin all episodes anew; returns the signals."""
         return self.begin(torch.arange(self.n, device=self.device))

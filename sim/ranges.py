@@ -79,6 +79,11 @@ class Levels:
             if not matches:
                 raise ValueError(f"rule '{rule.pattern}' matches none of the ranges {self.names}")
             self._moved.append(matches)
+        self.restart()
+
+    def restart(self) -> None:
+        """Put the levels where they were at first: at 0 where a rule moves them, else at 1."""
+        for matches in self._moved:
             self.level[:, matches] = 0.0
 
     def fix(self, name: str, value: float | Tensor) -> None:

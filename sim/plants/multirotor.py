@@ -250,7 +250,7 @@ class MultirotorPlant:
         """``period`` is the control period in s; ``ground`` adds the plane z = 0."""
         self.card, self.n, self.period, self.device = card, n, period, torch.device(device)
         self.nominal = nominal_parameters(card, device)
-        self.parameters = self.nominal
+        self.parameters = MultirotorParameters(*(value.clone() for value in self.nominal))  # ours to change
         self.advance = _fused_advance(period, ground)
         rotors = len(card.rotors)
         self._block, parts = empty_block(n, [(3,), (4,), (3,), (3,), (rotors,)], device)

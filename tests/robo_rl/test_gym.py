@@ -1,0 +1,170 @@
+"""Tasks as gymnasium environments, held against gymnasium's own checkers and its own vector environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode
+
+import robo_rl.gym
+from sim.robots import robot_names
+from sim.tasks import load_task, task_names
+
+UNBOUNDED = "ignore:.*A Box observation space (minimum|maximum) value is -?infinity:UserWarning"
+
+
+def rollout(env, seed, steps, scale=0.5):
+    """Observations, rewards and ends of ``steps`` random steps; a single environment begins again where it ended."""
+    actions = np.random.default_rng(0).normal(size=(steps, *env.action_space.shape)) * scale
+    observation, _ = env.reset(seed=seed)
+    seen = [observation]
+    for action in actions:
+        observation, reward, terminated, truncated, _ = env.step(action)
+        seen += [observation, reward, terminated, truncated]
+        if isinstance(env, gymnasium.Env) and (terminated or truncated):
+            seen.append(env.reset()[0])
+    return seen
+
+
+@pytest.mark.filterwarnings("error::UserWarning", UNBOUNDED)
+@pytest.mark.parametrize("robot", robot_names())
+@pytest.mark.parametrize("task", task_names())
+def test_gymnasiums_checker_has_nothing_to_say_about_any_task(task, robot):
+    env = gymnasium.make(task, robot=robot)
+    check_env(env.unwrapped)
+    assert env.observation_space.shape == (load_task(task, robot).observation_size,)
+
+
+@pytest.mark.parametrize("n", [1, 7, 64])
+@pytest.mark.parametrize("task", task_names())
+def test_batches_of_any_size_stay_within_their_spaces(task, n):
+    envs = gymnasium.make_vec(task, num_envs=n)
+    observation, _ = envs.reset(seed=0)
+    envs.action_space.seed(0)
+    for _ in range(20):
+        assert observation in envs.observation_space
+        observation, reward, terminated, truncated, _ = envs.step(envs.action_space.sample())
+        assert (reward.shape, terminated.dtype, truncated.dtype) == ((n,), bool, bool)
+        assert np.isfinite(reward).all()
+
+
+def test_make_vec_gives_one_batched_environment_that_restarts_within_the_step():
+    envs = gymnasium.make_vec("quadrotor-hover", num_envs=3)
+    assert type(envs.unwrapped) is robo_rl.gym.TaskVectorEnv
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+
+
+@pytest.mark.parametrize("task", task_names())
+def test_a_batch_of_one_does_what_gymnasiums_own_vector_environment_does_with_a_single_one(task):
+    theirs = gymnasium.make_vec(
+        task, 1, vectorization_mode="sync", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP}
+    )
+    ours = gymnasium.make_vec(task, 1)
+    assert data_equivalence(theirs.reset(seed=5), ours.reset(seed=5), exact=True)
+    ends = 0
+    for action in np.random.default_rng(0).normal(size=(600, 1, 4)) * 0.5:
+        (*expected, expected_info), (*given, info) = theirs.step(action), ours.step(action)
+        for a, b in zip(expected, given, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert data_equivalence(expected_info, info, exact=True)
+        ends += int((expected[2] | expected[3]).sum())
+    assert ends > 5
+
+
+def test_only_environments_that_ended_have_final_observations():
+    envs = gymnasium.make_vec("quadrotor-hover", 32)
+    envs.reset(seed=1)
+    some = 0
+    for action in np.random.default_rng(1).normal(size=(200, 32, 4)):
+        observation, _, terminated, truncated, infos = envs.step(action)
+        ended = terminated | truncated
+        if not ended.any():
+            assert "final_obs" not in infos
+            continue
+        some += 1
+        np.testing.assert_array_equal(infos["_final_obs"], ended)
+        assert [x is not None for x in infos["final_obs"]] == ended.tolist()
+        i = int(np.flatnonzero(ended)[0])
+        assert not np.array_equal(infos["final_obs"][i], observation[i])
+        np.testing.assert_array_equal(infos["final_info"]["_privileged"], ended)
+    assert some > 10
+
+
+def test_hovering_is_truncated_when_the_tasks_time_is_over_and_falling_is_terminated_before():
+    spec = load_task("quadrotor-hover").spec
+    calm = {name: 0.0 for name in spec.ranges if name.startswith("initial/")} | {"initial/rotor_speed": 0.667}
+    calm |= dict.fromkeys(("mass", "thrust", "thrust_of_one_rotor"), 1.0) | dict.fromkeys(
+        ("force", "torque", "wind"), 0.0
+    )
+    ends = {}
+    for action in (0.0, -1.0):
+        env = gymnasium.make("quadrotor-hover", fixed=calm)
+        env.reset(seed=0)
+        steps, terminated, truncated = 0, False, False
+        while not (terminated or truncated):
+            _, _, terminated, truncated, _ = env.step(np.full(4, action))
+            steps += 1
+        ends[action] = (steps, terminated, truncated)
+    assert ends[0.0] == (spec.episode_steps, False, True)
+    # at -1 every rotor gives next to nothing: about a free fall of 1 m, which takes 0.45 s, after the motors' lag
+    steps, terminated, _ = ends[-1.0]
+    assert terminated
+    assert 0.45 < steps * spec.control_period < 1.0
+
+
+@pytest.mark.parametrize("make", [gymnasium.make, lambda task: gymnasium.make_vec(task, 16)], ids=["single", "batch"])
+def test_the_same_seed_gives_the_same_flights_whatever_was_flown_before(make):
+    fresh = rollout(make("quadrotor-hover"), seed=3, steps=300)
+    used = make("quadrotor-hover")
+    rollout(used, seed=8, steps=300)
+    again = rollout(used, seed=3, steps=300)
+    other = rollout(make("quadrotor-hover"), seed=4, steps=300)
+    assert all(np.array_equal(a, b) for a, b in zip(fresh, again, strict=True))
+    assert not np.array_equal(fresh[0], other[0])
+
+
+def test_without_a_seed_two_environments_differ():
+    first, second = (gymnasium.make("quadrotor-hover").reset()[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+def test_evaluation_draws_start_attitudes_from_the_full_range():
+    lowest = {}
+    for evaluation in (False, True):
+        envs = gymnasium.make_vec("quadrotor-hover", 2000, evaluation=evaluation)
+        observation, _ = envs.reset(seed=0)
+        up = observation[:, 11]  # 9 of position, velocity and integral; then the body's z axis
+        lowest[evaluation] = np.rad2deg(np.arccos(up.clip(-1, 1))).max()
+    assert 58 < lowest[False] < 62  # the curriculum begins at 60 degrees
+    assert 85 < lowest[True] < 92
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [(np.zeros(3), r"shape \(1, 3\); expected \(1, 4\)"), ([0, 0, np.nan, 0], "expected finite numbers")],
+)
+def test_wrong_actions_are_refused(action, message):
+    env = gymnasium.make("quadrotor-hover")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"robot": "zeppelin"}, "robot 'zeppelin' is not known"), ({"fixed": {"weight": 1.0}}, "there is no range")],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        gymnasium.make("quadrotor-hover", **options)
+
+
+def test_naming_the_module_in_the_id_needs_no_import():
+    code = "import gymnasium; print(gymnasium.make('robo_rl.gym:quadrotor-hover').reset(seed=0)[0].shape)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "(49,)", done.stderr
