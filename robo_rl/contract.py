@@ -15,7 +15,6 @@ import hashlib
 import json
 import math
 import numbers
-import sys
 import types
 import typing
 from collections import Counter
@@ -58,9 +57,12 @@ def _require_unique(names: Sequence[str], field_name: str) -> None:
 
 def _number(value: Any, field_name: str) -> float:
     """A finite float; integers and numpy's numbers become one."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    _require(real and abs(value) <= sys.float_info.max, field_name, value, "a finite number")
-    return float(value)
+    try:
+        found = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        found = math.inf
+    _require(math.isfinite(found), field_name, value, "a finite number")
+    return found
 
 
 def _numbers(values: Sequence[float], count: int, field_name: str) -> Any:
