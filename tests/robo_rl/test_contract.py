@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import struct
 import subprocess
 import sys
@@ -322,11 +323,11 @@ WRONG = [
     (("signals", 0, "delay"), [0.1], r"delay is \[0.1\]; expected a list of 2"),
     (("signals", 0, "elements"), ["x", "x", "z"], r"elements is \['x'\]; expected names that differ"),
     (("signals", 0, "elements"), [], "elements is .*; expected at least one element"),
-    (("signals", 1, "elements"), ["w", "x", "y", "z"], r"elements is \('w', 'x', 'y', 'z'\); expected \('x', 'y', 'z', 'w'\)"),
+    (("signals", 1, "elements"), ["w", "x", "y", "z"], r"is \('w', 'x', 'y', 'z'\); expected \('x', 'y', 'z', 'w'\)"),
     (("signals", 1, "name"), "position", r"signals and commands is \['position'\]; expected names that differ"),
     (("signals", 0, "name"), "state", "signals and commands is 'state'; expected a name other than the state's"),
     (("signals", 0, "name"), "next_state", "expected a name other than the state's"),
-    (("commands", 0, "elements"), [*ROTORS[::-1]], "command 'rotor_speed': elements is .*; expected the robot's rotors in order"),
+    (("commands", 0, "elements"), [*ROTORS[::-1]], "'rotor_speed': elements is .*; expected the robot's rotors in order"),
     (("commands", 0, "elements"), ["m1", "m2", "m3", "m4"], "expected the robot's rotors in order"),
     (("commands", 0, "safe"), [0, 0, 0, 9999], r"safe\[back_right\] is 9999.0; expected a number from lower = 0.0"),
     (("state", 0, "shape"), [2, 0], r"state 'command_history': shape is \(2, 0\); expected 1 to 8 positive integers"),
@@ -426,6 +427,13 @@ def test_truncation_at_every_byte_is_refused() -> None:
             Contract.from_json(text[:length])
 
 
+def contract_or_sentence(text: str | bytes) -> Contract | str:
+    try:
+        return Contract.from_json(text)
+    except ContractError as error:
+        return str(error)
+
+
 TEXT = small_contract().to_json()
 
 
@@ -438,13 +446,11 @@ def test_any_mutation_of_the_text_gives_a_contract_or_a_contract_error(data: st.
         end = min(len(text), start + data.draw(st.integers(0, 4)))
         filling = data.draw(st.binary(max_size=4) | st.sampled_from([b"null", b"-1", b"1e9", b"[]", b"{}", b'"', b","]))
         text = text[:start] + filling + text[end:]
-    try:
-        contract = Contract.from_json(text)
-    except ContractError as error:
-        assert str(error).startswith("contract: ")
-        assert "expected" in str(error)
+    found = contract_or_sentence(text)
+    if isinstance(found, Contract):
+        assert Contract.from_json(found.to_json()) == found
     else:
-        assert Contract.from_json(contract.to_json()) == contract
+        assert re.match("contract: .*expected ", found)
 
 
 json_values = st.recursive(
@@ -459,12 +465,11 @@ PATHS = [path[:cut] for path, _ in leaves(json.loads(TEXT)) for cut in range(1, 
 @given(st.sampled_from(sorted(set(PATHS), key=str)), json_values)
 def test_any_json_value_at_any_place_gives_a_contract_or_a_contract_error(path: tuple, value: Any) -> None:
     text = json.dumps(changed(json.loads(TEXT), path, value))
-    try:
-        contract = Contract.from_json(text)
-    except ContractError as error:
-        assert "expected" in str(error)
+    found = contract_or_sentence(text)
+    if isinstance(found, Contract):
+        assert Contract.from_json(found.to_json()).digest == found.digest
     else:
-        assert Contract.from_json(contract.to_json()).digest == contract.digest
+        assert re.match("contract: .*expected ", found)
 
 
 def test_importing_the_contract_imports_neither_torch_nor_a_simulator() -> None:
