@@ -155,17 +155,30 @@ class Signal(_Channel):
 
 @dataclass(frozen=True)
 class Command(_Channel):
-    """One actuated quantity. ``safe`` is what a runtime sends when in doubt (motors off, a damped pose, …)."""
+    """One actuated quantity. ``safe`` is what a runtime sends when in doubt (motors off, a damped pose, …).
+
+    ``rate`` (the command's unit per second) is the greatest change that may be sent; None: not limited.
+    ``start`` is where the actuators are moved, slowly, before the policy takes over; None: they stay at ``safe``.
+    """
 
     safe: Numbers
+    rate: Numbers | None = None
+    start: Numbers | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_numbers("safe")
-        for low, value, high, element in zip(self.lower, self.safe, self.upper, self.elements, strict=True):
+        self._check_numbers("safe", "rate", "start")
+        good = self.rate is None or min(self.rate) > 0
+        _require(good, f"command '{self.name}': rate", self.rate, f"positive numbers, in {self.unit} per second")
+        self._check_within("safe", self.safe)
+        if self.start is not None:
+            self._check_within("start", self.start)
+
+    def _check_within(self, what: str, values: Numbers) -> None:
+        for low, value, high, element in zip(self.lower, values, self.upper, self.elements, strict=True):
             _require(
                 low <= value <= high,
-                f"command '{self.name}': safe[{element}]",
+                f"command '{self.name}': {what}[{element}]",
                 value,
                 f"a number from lower = {low} to upper = {high}",
             )
@@ -200,16 +213,22 @@ class Safety:
 
     ``signal_timeout`` (s): an older sensor signal means the safe command.
     ``tilt_limit`` (rad): a larger angle between body z and world z is a fall.
-    ``on_fault``: "stop" sends the safe command; "controller" first lets the classical controller land or hold.
+    ``on_fault``: "stop" sends the safe command, "hold" the last good one, "damp" moves slowly to the safe one;
+    "controller" first lets the classical controller land or hold.
+    ``operator_timeout`` (s): an older sign of life of the operator means a fault; None: no operator is needed.
     """
 
     signal_timeout: float
     tilt_limit: float
     on_fault: Literal["stop", "hold", "damp", "controller"] = "stop"
+    operator_timeout: float | None = None
 
     def __post_init__(self) -> None:
-        _make_numbers(self, ("signal_timeout", "tilt_limit"), "safety: ")
-        for name in ("signal_timeout", "tilt_limit"):
+        watched = ("signal_timeout", "tilt_limit") + (
+            ("operator_timeout",) if self.operator_timeout is not None else ()
+        )
+        _make_numbers(self, watched, "safety: ")
+        for name in watched:
             value = getattr(self, name)
             _require(value > 0, f"safety: {name}", value, "a positive number")
         choices = ("stop", "hold", "damp", "controller")
@@ -430,7 +449,7 @@ def _parse(annotation: Any, value: Any, path: str) -> Any:
         return tuple(_parse(k, v, f"{path}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
     if origin is dict:
         _require(isinstance(value, dict), path, value, "an object")
-        return {key: _parse(str, v, f"{path}.{key}") for key, v in value.items()}
+        return {key: _parse(str, v, f"{path}.{_shown(key)}") for key, v in value.items()}
     if annotation is float:
         return _number(value, path)
     if annotation is bool:
@@ -443,13 +462,18 @@ def _parse(annotation: Any, value: Any, path: str) -> Any:
     return value
 
 
+def _shown(key: str) -> str:
+    """A key from a file, fit for a message."""
+    return key if key.isprintable() and len(key) <= 100 else repr(key[:100])
+
+
 def _parse_dataclass(kind: Any, value: Any, path: str) -> Any:
     _require(isinstance(value, dict), path or "contract", value, f"an object with the fields of {kind.__name__}")
     hints = typing.get_type_hints(kind)
     known = [f.name for f in dataclasses.fields(kind)]
     prefix = f"{path}." if path else ""
     for key in value:
-        _require(key in known, f"{prefix}{key}", "an unknown field", f"one of {known}")
+        _require(key in known, f"{prefix}{_shown(key)}", "an unknown field", f"one of {known}")
     for name in known:
         _require(name in value, f"{prefix}{name}", "missing", f"a value; {kind.__name__} has {known}")
     fields = {name: _parse(hints[name], value[name], f"{prefix}{name}") for name in known}

@@ -291,6 +291,8 @@ def test_every_missing_key_is_refused_by_name() -> None:
 WRONG = [
     # path, value, and what the sentence must say
     (("surprise",), 1, r"surprise is 'an unknown field'; expected one of \['task'"),
+    (("sur\nprise",), 1, r"'sur\\nprise' is 'an unknown field'"),
+    (("s" * 10_000,), 1, r"'s{100}' is 'an unknown field'"),
     (("signals", 1, "color"), "red", r"signals\[1\].color is 'an unknown field'"),
     (("format",), "robo contract", "format is 'robo contract'; expected 'robo-rl contract'"),
     (("version",), 2, "version is 2; expected 1, the one that this release reads"),
@@ -327,7 +329,7 @@ WRONG = [
     (("signals", 1, "name"), "position", r"signals and commands is \['position'\]; expected names that differ"),
     (("signals", 0, "name"), "state", "signals and commands is 'state'; expected a name other than the state's"),
     (("signals", 0, "name"), "next_state", "expected a name other than the state's"),
-    (("commands", 0, "elements"), [*ROTORS[::-1]], "'rotor_speed': elements is .*; expected the robot's rotors in order"),
+    (("commands", 0, "elements"), [*ROTORS[::-1]], "elements is .*; expected the robot's rotors in order"),
     (("commands", 0, "elements"), ["m1", "m2", "m3", "m4"], "expected the robot's rotors in order"),
     (("commands", 0, "safe"), [0, 0, 0, 9999], r"safe\[back_right\] is 9999.0; expected a number from lower = 0.0"),
     (("state", 0, "shape"), [2, 0], r"state 'command_history': shape is \(2, 0\); expected 1 to 8 positive integers"),
