@@ -23,6 +23,10 @@ from sim.sensors import Sensors
 from sim.tasks import Task, Tensors
 
 
+DIVERGED = 1e30
+"""A state whose numbers add up to more, in SI units, is no longer one of a robot."""
+
+
 class Books(NamedTuple):
     """What the environment keeps from step to step besides the plant's state."""
 
@@ -53,6 +57,7 @@ class Outcome(NamedTuple):
     reward: Any
     failed: Any
     terms: Any
+    finite: Any
 
 
 class Step(NamedTuple):
@@ -82,7 +87,8 @@ def judge(
     """Reward, failure and the next signals, after the plant moved to ``truth`` under ``commands``.
 
     Pure, so that an environment, a fused differentiable step and a stand-in robot share it. ``noise``: standard
-    normal (n, elements). ``failed`` is 1.0 or 0.0; ``terms`` (n, t) are the weighted rewards, in the task's order.
+    normal (n, elements). ``failed`` and ``finite`` are 1.0 or 0.0; ``terms`` (n, t) are the weighted rewards, in the
+    task's order.
     """
     time = books.time + task.spec.control_period
     full = {**truth, **task.reference(time, draws.course)}
@@ -90,7 +96,10 @@ def judge(
     failed = torch.where(task.failed(full), 1.0, 0.0)
     noise = noise * sensors.noise * draws.noise[:, None]
     signals, line = sensors.measure(full, books.line, draws.delay, noise)
-    return Outcome(Books(time, line, dict(commands)), signals, sum(weighted), failed, torch.stack(weighted, -1))
+    terms = torch.stack(weighted, -1)
+    size = sum(value.abs().sum(-1) for value in (*truth.values(), terms))
+    finite = torch.where(size < DIVERGED, 1.0, 0.0)  # false for NaN
+    return Outcome(Books(time, line, dict(commands)), signals, sum(weighted), failed, terms, finite)
 
 
 class VecEnv:
@@ -204,7 +213,7 @@ class VecEnv:
         self.plant.step(self._commands)
         self._judge()
         outcome = self._outcome
-        finite = torch.isfinite(self._block).all(0)
+        finite = outcome.finite > 0.5
         failed = (outcome.failed > 0.5) | ~finite
         timeout = (self.books.time > self.episode_length - 1e-4) & ~failed
         reward = torch.where(finite, outcome.reward, 0.0)
