@@ -22,7 +22,6 @@ from sim.ranges import Levels
 from sim.sensors import Sensors
 from sim.tasks import Task, Tensors
 
-
 DIVERGED = 1e30
 """A state whose numbers add up to more, in SI units, is no longer one of a robot."""
 
