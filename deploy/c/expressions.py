@@ -1,0 +1,53 @@
+"""Elementwise ONNX operators as C expressions of their operands.
+
+Booleans are the floats 0 and 1. A NaN in an operand gives a NaN, as in ONNX.
+"""
+
+from __future__ import annotations
+
+EXPRESSIONS = {
+    "Abs": "fabsf({0})",
+    "Add": "{0} + {1}",
+    "And": "({0} != 0.0f && {1} != 0.0f) ? 1.0f : 0.0f",
+    "Atan": "atanf({0})",
+    "Ceil": "ceilf({0})",
+    "Clip": "clip({0}, {1}, {2})",
+    "Cos": "cosf({0})",
+    "Div": "{0} / {1}",
+    "Elu": "elu({0})",
+    "EluAlpha": "elu_alpha({0}, {1})",
+    "Equal": "({0} == {1}) ? 1.0f : 0.0f",
+    "Erf": "erff({0})",
+    "Exp": "exponential({0})",
+    "Floor": "floorf({0})",
+    "Greater": "({0} > {1}) ? 1.0f : 0.0f",
+    "GreaterOrEqual": "({0} >= {1}) ? 1.0f : 0.0f",
+    "HardSigmoid": "clip({1} * {0} + {2}, 0.0f, 1.0f)",
+    "HardSwish": "{0} * clip({0} * 0x1.555556p-3f + 0.5f, 0.0f, 1.0f)",
+    "IsNaN": "({0} != {0}) ? 1.0f : 0.0f",
+    "LeakyRelu": "({0} < 0.0f) ? {1} * {0} : {0}",
+    "Less": "({0} < {1}) ? 1.0f : 0.0f",
+    "LessOrEqual": "({0} <= {1}) ? 1.0f : 0.0f",
+    "Log": "logf({0})",
+    "Max": "maximum({0}, {1})",
+    "Min": "minimum({0}, {1})",
+    "Mul": "{0} * {1}",
+    "Neg": "-{0}",
+    "Not": "({0} != 0.0f) ? 0.0f : 1.0f",
+    "Or": "({0} != 0.0f || {1} != 0.0f) ? 1.0f : 0.0f",
+    "Pow": "powf({0}, {1})",
+    "Reciprocal": "1.0f / {0}",
+    "Relu": "({0} < 0.0f) ? 0.0f : {0}",
+    "Round": "rintf({0})",
+    "Sigmoid": "sigmoid({0})",
+    "Sign": "({0} > 0.0f) ? 1.0f : (({0} < 0.0f) ? -1.0f : {0})",
+    "Sin": "sinf({0})",
+    "Softplus": "softplus({0})",
+    "Softsign": "{0} / (1.0f + fabsf({0}))",
+    "Sqrt": "sqrtf({0})",
+    "Square": "{0} * {0}",
+    "Sub": "{0} - {1}",
+    "Tan": "tanf({0})",
+    "Tanh": "tangent({0})",
+    "Where": "({0} != 0.0f) ? {1} : {2}",
+}

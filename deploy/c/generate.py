@@ -1,0 +1,217 @@
+"""Write a bundle as a folder of C: policy.h, policy.c, policy_self_test.c, the kernels, and a README."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from deploy.bundle import Bundle
+from deploy.c.emit import Source, literal
+from deploy.c.graph import load
+from deploy.c.lower import c_name, c_names, lower
+from deploy.c.plan import plan
+from deploy.runtime import GOLDEN_TOLERANCE
+from robo_rl.contract import Command, Contract, Signal
+
+HERE = Path(__file__).parent
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Generated:
+    """C sources and what they will need. Sizes in bytes."""
+
+    folder: Path
+    name: str
+    contract: Contract
+    constant_bytes: int
+    arena_bytes: int
+    state_bytes: int
+    golden_bytes: int
+    tolerance: float
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files to compile."""
+        return [self.folder / f"{self.name}.c", self.folder / f"{self.name}_self_test.c"]
+
+
+def generate(bundle: Bundle, folder: str | Path, name: str = "policy", golden_steps: int | None = None) -> Generated:
+    """Write the sources of ``bundle`` into ``folder``, with all golden vectors or the first ``golden_steps``."""
+    folder, contract = Path(folder), bundle.contract
+    program = lower(load(bundle.path.read_bytes()), contract)
+    source = Source(program, plan(program))
+    body = _body(source, contract)
+    steps = min(len(bundle.golden), golden_steps or len(bundle.golden))
+    texts = _interface(bundle, name, steps)
+    folder.mkdir(parents=True, exist_ok=True)
+    arena = max(source.plan.size, 1)
+    kernels = _copy_kernels(folder)
+    _write(folder / f"{name}.h", "policy.h", texts | {"arena": f"{INDENT}float floats[{arena}];"})
+    _write(
+        folder / f"{name}.c",
+        "policy.c",
+        texts | _limits(contract) | {
+            "includes": "\n".join(f'#include "{kernel}"' for kernel in kernels),
+            "constants": "\n\n".join(source.constants.values()),
+            "body": _indented(body),
+        },
+    )  # fmt: skip
+    _write(folder / f"{name}_self_test.c", "self_test.c", texts | _golden(bundle, name, steps))
+    sizes = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
+    made = Generated(
+        folder, name, contract, source.constant_bytes, 4 * arena, 4 * contract.state_size, 4 * steps * sizes,
+        GOLDEN_TOLERANCE,
+    )  # fmt: skip
+    _write(folder / "README.md", "README.md", texts | _table(made))
+    return made
+
+
+def _write(path: Path, template: str, texts: dict[str, str]) -> None:
+    path.write_text(Template((HERE / "templates" / template).read_text()).substitute(texts))
+
+
+def _copy_kernels(folder: Path) -> list[str]:
+    """All kernels; their names in order of inclusion are those that the body may call."""
+    for kernel in sorted((HERE / "kernels").glob("*.h")):
+        shutil.copyfile(kernel, folder / kernel.name)
+    return ["scalar.h", "linear.h", "rows.h"]
+
+
+def _body(source: Source, contract: Contract) -> list[str]:
+    program = source.program
+    for op in program.ops:
+        source.add(op)
+    for command, name in zip(contract.commands, _command_names(contract), strict=True):
+        source.copy(program.results[f"command:{command.name}"], f"commands->{name}")
+    for block, buffer in zip(contract.state, (b for b in program.buffers if b.kind == "state"), strict=True):
+        source.store_state(buffer.addresses, program.results[f"state:{block.name}"])
+    used = "\n".join(source.statements)
+    unused = [f"(void){name};" for name in ("signals", "state", "arena") if f"{name}->" not in used]
+    return [*unused, *source.statements]
+
+
+def _interface(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
+    contract, guard = bundle.contract, name.upper()
+    return {
+        "name": name,
+        "guard": guard,
+        "title": f"{contract.task} for {contract.robot_name}",
+        "period": literal(np.float32(contract.control_period)),
+        "period_ms": f"{1000 * contract.control_period:g}",
+        "contract_digest": contract.digest,
+        "bundle_digest": bundle.digest,
+        "golden_steps": str(steps),
+        "tolerance": literal(np.float32(GOLDEN_TOLERANCE)),
+        "signals": _members(_signal_names(contract), contract.signals),
+        "commands": _members(_command_names(contract), contract.commands),
+        "state": _state_members(contract),
+        "elements": _elements(contract, guard),
+        "initial": _state_values(contract),
+    }
+
+
+def _signal_names(contract: Contract) -> list[str]:
+    return c_names([signal.name for signal in contract.signals], "signals")
+
+
+def _command_names(contract: Contract) -> list[str]:
+    return c_names([command.name for command in contract.commands], "commands")
+
+
+def _block_names(contract: Contract) -> list[str]:
+    return c_names([block.name for block in contract.state], "state")
+
+
+def _members(names: Sequence[str], channels: Sequence[Signal | Command]) -> str:
+    lines = []
+    for name, channel in zip(names, channels, strict=True):
+        kind = "unit quaternion, " if getattr(channel, "kind", "") == "quaternion" else ""
+        elements = ", ".join(channel.elements) if channel.size <= 16 else f"{channel.elements[0]} and so on"
+        text = f"{channel.unit}, {kind}{channel.frame}: {elements}".replace("*/", "")
+        lines.append(f"{INDENT}float {name}[{channel.size}]; /* {text} */")
+    return "\n".join(lines)
+
+
+def _state_members(contract: Contract) -> str:
+    lines = [
+        f"{INDENT}float {name}[{block.size}]; /* {' x '.join(map(str, block.shape))} */"
+        for name, block in zip(_block_names(contract), contract.state, strict=True)
+    ]
+    return "\n".join(lines) or f"{INDENT}uint8_t nothing;"
+
+
+def _state_values(contract: Contract) -> str:
+    named = zip(_block_names(contract), contract.state, strict=True)
+    values = [_initializer(name, block.initial) for name, block in named]
+    return _indented(values, 2) or f"{INDENT}{INDENT}0"
+
+
+def _elements(contract: Contract, guard: str) -> str:
+    lines = []
+    channels: Iterable[tuple[str, Signal | Command]] = [
+        *zip(_signal_names(contract), contract.signals, strict=True),
+        *zip(_command_names(contract), contract.commands, strict=True),
+    ]
+    for name, channel in channels:
+        lines += [f"{guard}_{name.upper()}_{c_name(e).upper()} = {i}" for i, e in enumerate(channel.elements)]
+    names = [line.split(" ")[0] for line in lines]
+    c_names(names, "elements")
+    return ",\n".join(INDENT + line for line in lines)
+
+
+def _initializer(name: str, values: Iterable[float]) -> str:
+    return f".{name} = {{{', '.join(literal(np.float32(v)) for v in values)}}},"
+
+
+def _values(names: Sequence[str], channels: Sequence[Signal | Command], of: Callable[..., Iterable[float]]) -> str:
+    return _indented([_initializer(name, of(c)) for name, c in zip(names, channels, strict=True)])
+
+
+def _limits(contract: Contract) -> dict[str, str]:
+    signals, commands = _signal_names(contract), _command_names(contract)
+    return {
+        "lower": _values(commands, contract.commands, lambda c: c.lower),
+        "upper": _values(commands, contract.commands, lambda c: c.upper),
+        "safe": _values(commands, contract.commands, lambda c: c.safe),
+        "signals_lower": _values(signals, contract.signals, lambda s: s.lower),
+        "signals_upper": _values(signals, contract.signals, lambda s: s.upper),
+    }
+
+
+def _golden(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
+    contract, golden = bundle.contract, bundle.golden
+    signals, commands = _signal_names(contract), _command_names(contract)
+
+    def records(names: Sequence[str], of: Callable[[int], Iterable[np.ndarray]]) -> str:
+        rows = [[_initializer(n, v) for n, v in zip(names, of(k), strict=True)] for k in range(steps)]
+        return "\n".join(f"{INDENT}{{\n{_indented(row, 2)}\n{INDENT}}}," for row in rows)
+
+    comparisons = [
+        f"worst = worse(worst, commands.{n}, recorded_commands[k].{n}, {name}_lower.{n}, {name}_upper.{n}, {c.size}u);"
+        for n, c in zip(commands, contract.commands, strict=True)
+    ]
+    return {
+        "signals": records(signals, lambda k: [golden.signals[s.name][k] for s in contract.signals]),
+        "commands": records(commands, lambda k: [golden.commands[c.name][k] for c in contract.commands]),
+        "comparisons": _indented(comparisons, 2),
+    }
+
+
+def _indented(lines: Iterable[str], depth: int = 1) -> str:
+    return "\n".join(INDENT * depth + line for text in lines for line in text.split("\n"))
+
+
+def _table(made: Generated) -> dict[str, str]:
+    rows = {
+        "constants (flash)": made.constant_bytes,
+        "recorded steps of the self-test (flash)": made.golden_bytes,
+        "state (RAM, one per robot)": made.state_bytes,
+        "arena (RAM, may be shared)": made.arena_bytes,
+    }
+    return {"sizes": "\n".join(f"| {what} | {size:,} |" for what, size in rows.items())}

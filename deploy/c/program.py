@@ -1,0 +1,197 @@
+"""The form between ONNX and C: straight-line operations on floats that live in buffers.
+
+Every float has an address, an integer. A tensor is a numpy array of addresses, so slicing, joining, transposing and
+broadcasting a tensor only rearrange addresses and cost nothing at run time. Only arithmetic makes operations.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Addresses = NDArray[np.int64]
+Kind = Literal["signal", "state", "scalar", "arena", "constant"]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Floats that lie side by side. ``name`` is the C expression of the first; a scalar's is the value itself."""
+
+    base: int
+    size: int
+    kind: Kind
+    name: str
+    values: NDArray[np.float32] | None = None
+    """Of a constant."""
+
+    @property
+    def addresses(self) -> Addresses:
+        """Of all its floats."""
+        return np.arange(self.base, self.base + self.size, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One float from a few: ``name`` is one of expressions.py."""
+
+    name: str
+    inputs: tuple[int, ...]
+    output: int
+
+    def reads(self) -> Iterator[int]:
+        yield from self.inputs
+
+
+@dataclass(frozen=True)
+class Map:
+    """The same function of every element: ``inputs`` are addresses and strides, 1 or 0, of its operands."""
+
+    name: str
+    inputs: tuple[tuple[int, int], ...]
+    output: int
+    count: int
+
+    def reads(self) -> Iterator[int]:
+        yield from (address for address, _ in self.inputs)
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Copies floats from anywhere into one buffer."""
+
+    inputs: tuple[int, ...]
+    output: int
+
+    def reads(self) -> Iterator[int]:
+        yield from self.inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """``count`` times weights (rows, columns) · x + bias; outputs lie ``padded_rows`` apart, inputs ``columns``."""
+
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32] | None
+    input: int
+    output: int
+    count: int
+    node: str
+
+    def reads(self) -> Iterator[int]:
+        yield self.input
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A kernel on every row of a matrix (rows, columns), with more operands that all rows share."""
+
+    name: str
+    input: int
+    shared: tuple[int, ...]
+    numbers: tuple[float, ...]
+    output: int
+    rows: int
+    columns: int
+
+    def reads(self) -> Iterator[int]:
+        yield self.input
+        yield from self.shared
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Products of all rows of a (m, k) with all rows of b (n, k): an output (m, n)."""
+
+    a: int
+    b: int
+    output: int
+    m: int
+    n: int
+    k: int
+
+    def reads(self) -> Iterator[int]:
+        yield self.a
+        yield self.b
+
+
+Op = Scalar | Map | Gather | Linear | Rows | Dots
+
+BLOCK = 4  # kernels write outputs in fours
+
+
+def padded(rows: int) -> int:
+    """Rows that a linear kernel writes."""
+    return -(-rows // BLOCK) * BLOCK
+
+
+@dataclass
+class Program:
+    """Operations in order; what they read and write; and the addresses of the results by name."""
+
+    buffers: list[Buffer] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    results: dict[str, Addresses] = field(default_factory=dict)
+    _bases: list[int] = field(default_factory=list)
+    _scalars: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
+    _constants: dict[bytes, Buffer] = field(default_factory=dict)
+
+    def buffer(self, kind: Kind, size: int, name: str = "", values: NDArray[np.float32] | None = None) -> Buffer:
+        """A new buffer. Addresses leave a gap between buffers, so that neighbours never look like one."""
+        base = self.buffers[-1].base + self.buffers[-1].size + 1 if self.buffers else 1
+        made = Buffer(base, size, kind, name or f"{kind[0]}{len(self.buffers)}", values)
+        self.buffers.append(made)
+        self._bases.append(base)
+        return made
+
+    def find(self, address: int) -> tuple[Buffer, int]:
+        """The buffer that an address lies in, and where in it."""
+        buffer = self.buffers[bisect.bisect_right(self._bases, address) - 1]
+        return buffer, int(address) - buffer.base
+
+    def constant(self, values: NDArray[np.float32]) -> Addresses:
+        """Addresses of constants, in their shape. Equal arrays are kept once."""
+        values = np.ascontiguousarray(values, dtype=np.float32)
+        key = values.tobytes()
+        if key not in self._constants:
+            self._constants[key] = self.buffer("constant", values.size, values=values.ravel())
+        return self._constants[key].addresses.reshape(values.shape)
+
+    def value(self, address: int) -> np.float32 | None:
+        """The number at an address, if it is constant."""
+        buffer, offset = self.find(address)
+        return None if buffer.values is None else buffer.values[offset]
+
+    def scalar(self, name: str, *inputs: int) -> int:
+        """One float computed from others; the same question is computed once."""
+        key = (name, tuple(int(address) for address in inputs))
+        if key not in self._scalars:
+            self._scalars[key] = self.buffer("scalar", 1).base
+            self.ops.append(Scalar(name, key[1], self._scalars[key]))
+        return self._scalars[key]
+
+    def side_by_side(self, addresses: Addresses) -> int:
+        """The address of floats that lie side by side in this order: they themselves or copies of them."""
+        flat = addresses.ravel()
+        if (np.diff(flat) == 1).all():
+            return int(flat[0])
+        values = [self.value(address) for address in flat]
+        if None not in values:
+            return int(self.constant(np.array(values, np.float32))[0])
+        copy = self.buffer("arena", flat.size)
+        self.ops.append(Gather(tuple(int(a) for a in flat), copy.base))
+        return copy.base
+
+    def prune(self) -> None:
+        """Leave out operations whose result nobody reads."""
+        needed = {self.find(a)[0].base for result in self.results.values() for a in result.ravel()}
+        kept = []
+        for op in reversed(self.ops):
+            if self.find(op.output)[0].base in needed:
+                kept.append(op)
+                needed |= {self.find(a)[0].base for a in op.reads()}
+        self.ops = kept[::-1]

@@ -1,0 +1,42 @@
+/* Made by robo-rl from a bundle; do not edit. */
+#include "${name}.h"
+
+$includes
+
+$constants
+
+const ${name}_commands ${name}_lower = {
+$lower
+};
+
+const ${name}_commands ${name}_upper = {
+$upper
+};
+
+const ${name}_commands ${name}_safe = {
+$safe
+};
+
+const ${name}_signals ${name}_signals_lower = {
+$signals_lower
+};
+
+const ${name}_signals ${name}_signals_upper = {
+$signals_upper
+};
+
+const char ${name}_contract_digest[65] = ${guard}_CONTRACT_DIGEST;
+
+void ${name}_reset(${name}_state *state)
+{
+    static const ${name}_state initial = {
+$initial
+    };
+    *state = initial;
+}
+
+void ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
+                  ${name}_arena *arena)
+{
+$body
+}

@@ -1,0 +1,72 @@
+/* $title
+ *
+ * Made by robo-rl from a bundle; do not edit. The whole policy: raw signals in SI units in, commands in SI units out.
+ * Call ${name}_step once per control period, $period_ms ms, no other rate. */
+#ifndef ${guard}_H
+#define ${guard}_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ${guard}_PERIOD_S $period
+#define ${guard}_CONTRACT_DIGEST "$contract_digest"
+#define ${guard}_BUNDLE_DIGEST "$bundle_digest"
+#define ${guard}_GOLDEN_STEPS ${golden_steps}u
+#define ${guard}_TOLERANCE $tolerance
+
+/* What the policy reads. */
+typedef struct {
+$signals
+} ${name}_signals;
+
+/* What it commands. Values are within their limits. */
+typedef struct {
+$commands
+} ${name}_commands;
+
+/* What it remembers: one per robot. */
+typedef struct {
+$state
+} ${name}_state;
+
+/* Scratch memory of one call. Several policies may share it if their calls don't overlap. */
+typedef struct {
+$arena
+} ${name}_arena;
+
+/* Where the elements of signals and commands are. */
+enum {
+$elements
+};
+
+/* Limits of the commands, and what to send when in doubt. */
+extern const ${name}_commands ${name}_lower;
+extern const ${name}_commands ${name}_upper;
+extern const ${name}_commands ${name}_safe;
+
+/* Ranges of valid signals. */
+extern const ${name}_signals ${name}_signals_lower;
+extern const ${name}_signals ${name}_signals_upper;
+
+/* The SHA-256 of the contract, in hexadecimal. */
+extern const char ${name}_contract_digest[65];
+
+/* Forget the past: before the first step and before every take-over of the robot. */
+void ${name}_reset(${name}_state *state);
+
+/* One control step. Uses no memory but what it is given, and may be called from several tasks at once. */
+void ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
+                  ${name}_arena *arena);
+
+/* Replay recorded steps; the greatest deviation of a command, in units of its range. Do not arm the motors unless it is
+ * at most ${guard}_TOLERANCE. Not finite if any command is not. */
+float ${name}_self_test(${name}_state *state, ${name}_arena *arena);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
