@@ -1,0 +1,42 @@
+# make help lists what there is. Everything but help sets up .venv first, if that has not been done.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+CPU_TORCH := https://download.pytorch.org/whl/cpu
+
+.PHONY: help setup demo test check bench
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
+
+setup: .venv/installed ## install robo-rl and all it needs into .venv
+
+# PyTorch's own index has a build without CUDA, which is smaller by gigabytes: take it where there is no NVIDIA GPU.
+.venv/installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "robo-rl needs Python 3.11 or newer; found none"; exit 1; }
+	@PYTHON="$(PYTHON)" sh .ci/packages
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@set -e; index=""; reach="import urllib.request as u; u.urlopen('$(CPU_TORCH)/torch/', timeout=5)"; \
+	if ! command -v nvidia-smi >/dev/null && $(BIN)/python -c "$$reach" 2>/dev/null; then \
+		index="--extra-index-url $(CPU_TORCH)"; fi; \
+	echo "Installing robo-rl and its dependencies (some minutes)"; \
+	$(BIN)/python -m pip install --quiet $$index -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## train a quadrotor, export it, prove the file, and make a report with a video in demo/
+	@BIN=$(BIN) sh examples/demo.sh
+
+test: setup ## run all tests, with coverage
+	OMP_NUM_THREADS=1 $(BIN)/pytest --cov --cov-report=term-missing:skip-covered
+
+check: setup ## look for mistakes without running anything: linter, formatter, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup ## measure how fast this machine simulates
+	$(BIN)/robo-rl bench
