@@ -28,7 +28,7 @@ class World(NamedTuple):
     signals: dict[str, Any]
     """What the policy last saw."""
     alive: Any
-    """(n,) 1, or 0 once the episode has failed; a failed robot stays as it is until the horizon ends."""
+    """(n,) 1, or 0 once the episode has failed or diverged; its robot stays as it is until the horizon ends."""
 
 
 class Moment(NamedTuple):
@@ -81,7 +81,8 @@ class Tape:
         memory = task.remember(world.memory, world.signals, commands)
         state = env.plant.dynamics(world.state, commands, parameters)
         outcome = judge(task, env.sensors, state._asdict(), commands, world.books, draws, noise)
-        new = World(state, outcome.books, memory, outcome.signals, world.alive * (1 - outcome.failed))
+        alive = world.alive * (1 - outcome.failed) * outcome.finite
+        new = World(state, outcome.books, memory, outcome.signals, alive)
         terms = world.alive[:, None] * outcome.terms
         return Moment(keep_where(world.alive, new, world), task.observe(outcome.signals, memory), terms)
 
