@@ -1,0 +1,242 @@
+"""What the gate watches, derived from a contract: limits as float32, times as whole microseconds.
+
+Everything that the gate compares at run time is computed here, once, in double precision, and rounded once. The
+same numbers go to the microcontroller (``deploy.c.gate_header``), so Python and C decide from equal bits.
+
+Signals lie one after the other in one flat array, in the contract's order, and so do commands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robo_rl.contract import Command, Contract, ContractError, Signal
+
+NEVER = -1
+"""The stamp (µs) of what has not arrived."""
+UNIT_TOLERANCE = 0.05
+"""Deviation of a quaternion's norm from 1 that is still a rotation; the same as in ``deploy.runtime``."""
+SLOW_TIME = 5.0
+"""s: the moves to the start pose and, damped, to the safe one cross a command's whole range in this time, or
+slower where its rate limit says so. A choice: a person beside the robot can follow, and stop, a move this slow."""
+CLOCK_SLACK = 100
+"""A control period may be wrong by one part in this many, for clocks that differ, and one step in this many late."""
+UPRIGHT_FRAME = "body to world"
+"""The frame of quaternion signals whose tilt is watched."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where one signal or command lies in its flat array."""
+
+    name: str
+    elements: tuple[str, ...]
+    unit: str
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self.elements)
+
+
+@dataclass(frozen=True)
+class Watch(Span):
+    """How one signal is watched. ``timeout`` is in µs; 0: its age is not watched."""
+
+    timeout: int
+    sensor: bool
+    """False: the operator's set-point, without which the fallback controller can fly."""
+    quaternion: bool
+    upright: bool
+    """Its tilt is watched."""
+    noisy: bool
+    """Its noise never lets it repeat bit for bit: a repeated value is a frozen sensor."""
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """Everything that the gate compares with. Times in µs; arrays are float32, (N,) for signals, (M,) for commands."""
+
+    period: int
+    slack: int
+    late_limit: int
+    """How far the steps may be behind or ahead of their schedule. No two are more than ``timeout`` apart, or 1.5
+    periods where ``timeout`` is less."""
+    timeout: int
+    operator_timeout: int
+    """0: no operator is needed."""
+    on_fault: str
+    norm_low: np.float32
+    norm_high: np.float32
+    """Limits of a quaternion's squared norm."""
+    tilt: np.float32
+    """The limit of sin²(tilt / 2) = (x² + y²) / |q|²."""
+    signals: tuple[Watch, ...]
+    commands: tuple[Span, ...]
+    signal_lower: np.ndarray
+    signal_upper: np.ndarray
+    command_lower: np.ndarray
+    command_upper: np.ndarray
+    safe: np.ndarray
+    start: np.ndarray
+    """Where actuators are when the policy takes over; ``safe`` where the contract has no start."""
+    rate_step: np.ndarray
+    """The greatest change per step; infinite where there is no limit."""
+    slow_step: np.ndarray
+    """The change per step in the moves to ``start`` and, damped, to ``safe``."""
+    feedback: np.ndarray
+    """(M,) int: the flat index of the signal that measures a command with a start; -1: none."""
+
+    @staticmethod
+    def from_contract(contract: Contract) -> GateConfig:
+        """The gate of a contract; ContractError if the contract can't be watched."""
+        safety, period = contract.safety, _microseconds(contract.control_period, "control_period")
+        timeout = _microseconds(safety.signal_timeout, "safety: signal_timeout")
+        operator_timeout = 0
+        if safety.operator_timeout is not None:
+            operator_timeout = _microseconds(safety.operator_timeout, "safety: operator_timeout")
+        slack = max(1, period // CLOCK_SLACK)
+        signals = _watches(contract, timeout, operator_timeout)
+        commands, start = contract.commands, [c.start or c.safe for c in contract.commands]
+        slow = [_slow_rate(command) for command in commands]
+        rates = [c.rate or (math.inf,) * c.size for c in commands]
+        config = GateConfig(
+            period=period,
+            slack=slack,
+            late_limit=max(timeout - period - slack, period // 2),
+            timeout=timeout,
+            operator_timeout=operator_timeout,
+            on_fault=safety.on_fault,
+            norm_low=np.float32((1 - UNIT_TOLERANCE) ** 2),
+            norm_high=np.float32((1 + UNIT_TOLERANCE) ** 2),
+            tilt=np.float32(math.sin(min(safety.tilt_limit, math.pi) / 2) ** 2),
+            signals=signals,
+            commands=_spans(contract),
+            signal_lower=_flat([s.lower for s in contract.signals]),
+            signal_upper=_flat([s.upper for s in contract.signals]),
+            command_lower=_flat([c.lower for c in commands]),
+            command_upper=_flat([c.upper for c in commands]),
+            safe=_flat([c.safe for c in commands]),
+            start=_flat(start),
+            rate_step=_flat(rates, contract.control_period),
+            slow_step=_flat(slow, contract.control_period),
+            feedback=np.array([i for c in commands for i in _feedback(c, contract.signals, signals)], np.int64),
+        )
+        config._check(contract)
+        return config
+
+    def _check(self, contract: Contract) -> None:
+        for name in ("signal_lower", "signal_upper", "command_lower", "command_upper"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise ContractError(f"{name} is {getattr(self, name)}; expected limits that a float32 can hold")
+        if contract.safety.tilt_limit < math.pi and not any(watch.upright for watch in self.signals):
+            raise ContractError(
+                f"safety: tilt_limit is {contract.safety.tilt_limit} but no sensor signal tells the tilt; expected a "
+                f"quaternion in the frame '{UPRIGHT_FRAME}', or a tilt_limit of pi, which is no limit"
+            )
+        largest = np.maximum(np.abs(self.command_lower), np.abs(self.command_upper))
+        for name in ("slow_step", "rate_step"):
+            if not (largest - getattr(self, name) < largest).all():
+                raise ContractError(
+                    f"a step of the commands is {getattr(self, name)}, lost in the rounding of limits as large as "
+                    f"{largest}; expected a wider range, a higher rate or a longer control period"
+                )
+
+    def flat_signals(self, signals: Mapping[str, tuple[ArrayLike, int]]) -> tuple[np.ndarray, tuple[int, ...]]:
+        """Values (N,) and stamps of signals given by name as (value, stamp in µs); one that is absent is missing.
+
+        A value of the wrong size or an unknown name raises ContractError.
+        """
+        unknown = sorted(set(signals) - {watch.name for watch in self.signals})
+        if unknown:
+            raise ContractError(f"signals {unknown} are not in the contract; expected {[w.name for w in self.signals]}")
+        values, stamps = np.zeros(len(self.signal_lower), np.float32), []
+        for watch in self.signals:
+            value, stamp = signals.get(watch.name, (None, NEVER))
+            if value is not None:
+                array = np.asarray(value, np.float32)
+                if array.shape != (watch.size,):
+                    raise ContractError(f"signal '{watch.name}' has shape {array.shape}; expected ({watch.size},)")
+                values[watch.offset : watch.offset + watch.size] = array
+            stamps.append(int(stamp))
+        return values, tuple(stamps)
+
+    def flat_command(self, commands: Mapping[str, ArrayLike]) -> np.ndarray:
+        """Commands (M,) from commands by name; ContractError unless they are the contract's, of the right sizes."""
+        if set(commands) != {span.name for span in self.commands}:
+            raise ContractError(f"commands are {sorted(commands)}; expected {[span.name for span in self.commands]}")
+        arrays = [np.asarray(commands[span.name], np.float32) for span in self.commands]
+        for span, array in zip(self.commands, arrays, strict=True):
+            if array.shape != (span.size,):
+                raise ContractError(f"command '{span.name}' has shape {array.shape}; expected ({span.size},)")
+        return np.concatenate(arrays)
+
+    def commands_by_name(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        """The flat commands (M,), by name."""
+        return {span.name: flat[span.offset : span.offset + span.size] for span in self.commands}
+
+
+def _microseconds(seconds: float, field: str) -> int:
+    whole = round(seconds * 1e6)
+    if not 0 < whole <= 1 << 40:
+        raise ContractError(f"{field} is {seconds} s; expected a microsecond to twelve days")
+    return whole
+
+
+def _flat(numbers: list[tuple[float, ...]], factor: float = 1.0) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what overflows is refused afterwards
+        return np.array([factor * x for row in numbers for x in row], np.float64).astype(np.float32)
+
+
+def _watches(contract: Contract, timeout: int, operator_timeout: int) -> tuple[Watch, ...]:
+    watches, offset = [], 0
+    for signal in contract.signals:
+        sensor, quaternion = signal.source == "sensor", signal.kind == "quaternion"
+        watches.append(
+            Watch(
+                name=signal.name,
+                elements=signal.elements,
+                unit=signal.unit,
+                offset=offset,
+                timeout=timeout if sensor else operator_timeout,
+                sensor=sensor,
+                quaternion=quaternion,
+                upright=sensor and quaternion and signal.frame == UPRIGHT_FRAME,
+                noisy=sensor and signal.noise is not None and min(signal.noise) > 0,
+            )
+        )
+        offset += signal.size
+    return tuple(watches)
+
+
+def _spans(contract: Contract) -> tuple[Span, ...]:
+    spans, offset = [], 0
+    for command in contract.commands:
+        spans.append(Span(command.name, command.elements, command.unit, offset))
+        offset += command.size
+    return tuple(spans)
+
+
+def _slow_rate(command: Command) -> tuple[float, ...]:
+    """Unit per second: the whole range in SLOW_TIME, or the command's own limit where that is lower."""
+    limits = command.rate or (math.inf,) * command.size
+    ranges = zip(command.lower, command.upper, limits, strict=True)
+    return tuple(min((high - low) / SLOW_TIME, limit) for low, high, limit in ranges)
+
+
+def _feedback(command: Command, signals: tuple[Signal, ...], watches: tuple[Watch, ...]) -> list[int]:
+    """Flat indices of the one sensor signal with the command's elements and unit, from where its move begins."""
+    same = [
+        watch.offset
+        for signal, watch in zip(signals, watches, strict=True)
+        if watch.sensor and (signal.elements, signal.unit) == (command.elements, command.unit)
+    ]
+    if command.start is None or len(same) != 1:
+        return [-1] * command.size
+    return [same[0] + i for i in range(command.size)]

@@ -1,0 +1,170 @@
+/* The gate between a policy and the actuators: idle, ready, active, latched fault.
+ *
+ * The same behaviour as controllers/safety.py, bit for bit; both reproduce tests/vectors/gate. docs/safety.md
+ * describes the states and has the codes in tables.
+ *
+ *   #include "gate_config.h"                       generated from a contract
+ *   static gate_memory memory;
+ *   gate_start(&GATE_CONFIG, &memory, &GATE_ARRAYS);
+ *   gate_output out = gate_step(&GATE_CONFIG, &memory, &input);   every control period
+ *
+ * C99, no heap, no library calls. Times are microseconds of one monotonic clock; a negative stamp means that
+ * there is nothing. Compile without -ffast-math, and with denormal numbers on (FPSCR.FZ = 0 on Arm).
+ */
+#ifndef ROBO_RL_GATE_H
+#define ROBO_RL_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GATE_NEVER ((int64_t)-1)
+
+enum gate_state { GATE_IDLE = 0, GATE_READY = 1, GATE_ACTIVE = 2, GATE_FAULT = 3 };
+
+enum gate_source {
+    GATE_SOURCE_SAFE = 0,
+    GATE_SOURCE_START = 1,
+    GATE_SOURCE_POLICY = 2,
+    GATE_SOURCE_HOLD = 3,
+    GATE_SOURCE_DAMP = 4,
+    GATE_SOURCE_FALLBACK = 5
+};
+
+enum gate_reason {
+    GATE_REASON_NONE = 0,
+    GATE_REASON_OPERATOR_STOP = 1,
+    GATE_REASON_BUNDLE = 2,
+    GATE_REASON_CLOCK = 3,
+    GATE_REASON_OVERRUN = 4,
+    GATE_REASON_TOO_FAST = 5,
+    GATE_REASON_OPERATOR_LOST = 6,
+    GATE_REASON_SIGNAL_MISSING = 7,
+    GATE_REASON_SIGNAL_STALE = 8,
+    GATE_REASON_SIGNAL_NOT_FINITE = 9,
+    GATE_REASON_SIGNAL_RANGE = 10,
+    GATE_REASON_SIGNAL_NORM = 11,
+    GATE_REASON_TILT = 12,
+    GATE_REASON_SIGNAL_FROZEN = 13,
+    GATE_REASON_COMMAND_MISSING = 14,
+    GATE_REASON_COMMAND_STALE = 15,
+    GATE_REASON_COMMAND_NOT_FINITE = 16,
+    GATE_REASON_COMMAND_RANGE = 17,
+    GATE_REASON_COMMAND_RATE = 18,
+    GATE_REASON_NOT_READY = 19
+};
+
+/* Of several requests in one step, the first in the order stop, disarm, reset, arm, activate counts. */
+enum gate_request {
+    GATE_REQUEST_NONE = 0,
+    GATE_REQUEST_ARM = 1,
+    GATE_REQUEST_ACTIVATE = 2,
+    GATE_REQUEST_DISARM = 4,
+    GATE_REQUEST_STOP = 8,
+    GATE_REQUEST_RESET = 16
+};
+
+enum gate_event {
+    GATE_EVENT_NONE = 0,
+    GATE_EVENT_ARMED = 1,
+    GATE_EVENT_ACTIVATED = 2,
+    GATE_EVENT_DISARMED = 4,
+    GATE_EVENT_FAULTED = 8,
+    GATE_EVENT_WAS_RESET = 16,
+    GATE_EVENT_REFUSED = 32,
+    GATE_EVENT_RATE_LIMITED = 64,
+    GATE_EVENT_FALLBACK_LOST = 128
+};
+
+/* How one signal is watched. timeout: its greatest age; 0: not watched. */
+typedef struct {
+    int64_t timeout;
+    uint16_t offset;
+    uint16_t size;
+    bool sensor;     /* false: the operator's set-point, without which the fallback controller can act */
+    bool quaternion; /* x, y, z, w of norm 1 */
+    bool upright;    /* its tilt is watched */
+    bool noisy;      /* a value that repeats bit for bit under new stamps is a frozen sensor */
+} gate_watch;
+
+/* Everything that the gate compares with, made from a contract by deploy.c.gate_header. */
+typedef struct {
+    int64_t period;
+    int64_t slack;
+    int64_t late_limit;
+    int64_t timeout;
+    int64_t operator_timeout; /* 0: no operator is needed */
+    float norm_low;           /* limits of a quaternion's squared norm */
+    float norm_high;
+    float tilt; /* the limit of sin^2(tilt / 2) */
+    uint16_t signal_count;
+    uint16_t command_count;
+    uint16_t command_size;
+    uint8_t reaction; /* enum gate_source: how faults are answered */
+    const gate_watch *signals;
+    const uint16_t *command_offset; /* of each command in the flat array */
+    const float *signal_lower;
+    const float *signal_upper;
+    const float *command_lower;
+    const float *command_upper;
+    const float *safe;
+    const float *start;
+    const float *rate_step; /* the greatest change per step */
+    const float *slow_step; /* the change per step in the moves to start and, damped, to safe */
+    const int16_t *feedback; /* flat index of the signal that measures a command with a start; -1: none */
+} gate_config;
+
+/* A reason, and the signal or command and its element that gave it; -1: none in particular. */
+typedef struct {
+    uint8_t reason;
+    int16_t channel;
+    int16_t element;
+} gate_problem;
+
+/* The caller's arrays, sized by the contract. */
+typedef struct {
+    float *command;   /* one per command element */
+    float *values;    /* one per signal element */
+    int64_t *stamps;  /* one per signal */
+    int64_t *changed; /* one per signal */
+} gate_arrays;
+
+/* What the gate remembers between steps. */
+typedef struct {
+    gate_arrays at; /* the command last sent; the newest values, their stamps, and when they were new */
+    int64_t time;
+    int64_t late; /* microseconds behind the schedule; negative: ahead */
+    int64_t limited_since;
+    gate_problem problem;
+    uint8_t state;
+    uint8_t reaction;
+} gate_memory;
+
+/* What one step is given. */
+typedef struct {
+    int64_t time;
+    const float *signals;
+    const int64_t *stamps;
+    const float *command;  /* what the policy proposes; a null pointer: nothing */
+    int64_t command_stamp;
+    const float *fallback; /* what the classical controller proposes; a null pointer: nothing */
+    int64_t operator_stamp;
+    bool bundle_intact;
+    uint8_t requests; /* enum gate_request */
+} gate_input;
+
+/* What one step answers. problem is the latched fault, or why a request was refused. */
+typedef struct {
+    const float *command; /* the memory's; valid until the next step */
+    gate_problem problem;
+    uint8_t state;
+    uint8_t source;
+    uint8_t events; /* enum gate_event */
+} gate_output;
+
+/* The gate at power-up: idle. */
+void gate_start(const gate_config *config, gate_memory *memory, const gate_arrays *arrays);
+
+/* One control period. */
+gate_output gate_step(const gate_config *config, gate_memory *memory, const gate_input *given);
+
+#endif

@@ -1,0 +1,88 @@
+"""The gate's configuration of a contract as a C header, for ``gate.c``.
+
+    Path("gate_config.h").write_text(gate_header(contract))
+
+The header defines GATE_CONFIG, the sizes of the arrays that a gate needs (GATE_SIGNAL_SIZE, …), and
+GATE_CONTRACT_DIGEST, which the link compares. Floats are written in hexadecimal, so no bit is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from controllers.gate_codes import REACTIONS
+from controllers.gate_config import GateConfig
+from robo_rl.contract import Contract, ContractError
+
+MOST = (1 << 15) - 1
+"""Signals, commands and their elements are counted in 16 bits with a sign."""
+
+
+def gate_header(contract: Contract) -> str:
+    """The text of gate_config.h. ContractError for a contract that can't be watched."""
+    config = GateConfig.from_contract(contract)
+    sizes = {
+        "GATE_SIGNAL_COUNT": len(config.signals),
+        "GATE_SIGNAL_SIZE": len(config.signal_lower),
+        "GATE_COMMAND_COUNT": len(config.commands),
+        "GATE_COMMAND_SIZE": len(config.safe),
+    }
+    for name, size in sizes.items():
+        if size > MOST:
+            raise ContractError(f"{name} is {size}; expected at most {MOST}")
+    return "\n".join(
+        [
+            f"/* The gate of the contract {contract.digest}. Made by deploy.c.gate_header; don't edit. */",
+            "#ifndef ROBO_RL_GATE_CONFIG_H",
+            "#define ROBO_RL_GATE_CONFIG_H",
+            "",
+            "#include <math.h>",
+            "",
+            '#include "gate.h"',
+            "",
+            *(f"#define {name} {size}" for name, size in sizes.items()),
+            "",
+            _array("uint8_t", "GATE_CONTRACT_DIGEST", (f"0x{byte:02x}" for byte in bytes.fromhex(contract.digest))),
+            "static const gate_watch GATE_SIGNALS[] = {",
+            *(
+                f"    {{.timeout = {w.timeout}, .offset = {w.offset}, .size = {w.size}, .sensor = {w.sensor:d}, "
+                f".quaternion = {w.quaternion:d}, .upright = {w.upright:d}, .noisy = {w.noisy:d}}},"
+                for w in config.signals
+            ),
+            "};",
+            _array("uint16_t", "GATE_COMMAND_OFFSET", (str(span.offset) for span in config.commands)),
+            _array("int16_t", "GATE_FEEDBACK", map(str, config.feedback)),
+            *(_array("float", f"GATE_{name.upper()}", map(_float, getattr(config, name))) for name in FLOATS),
+            "",
+            "static const gate_config GATE_CONFIG = {",
+            *(f"    .{name} = {getattr(config, name)}," for name in TIMES),
+            *(f"    .{name} = {_float(getattr(config, name))}," for name in ("norm_low", "norm_high", "tilt")),
+            "    .signal_count = GATE_SIGNAL_COUNT,",
+            "    .command_count = GATE_COMMAND_COUNT,",
+            "    .command_size = GATE_COMMAND_SIZE,",
+            f"    .reaction = GATE_SOURCE_{REACTIONS[config.on_fault].name},",
+            "    .signals = GATE_SIGNALS,",
+            "    .command_offset = GATE_COMMAND_OFFSET,",
+            *(f"    .{name} = GATE_{name.upper()}," for name in (*FLOATS, "feedback")),
+            "};",
+            "",
+            "#endif",
+            "",
+        ]
+    )
+
+
+TIMES = ("period", "slack", "late_limit", "timeout", "operator_timeout")
+FLOATS = (
+    "signal_lower", "signal_upper", "command_lower", "command_upper", "safe", "start", "rate_step", "slow_step",
+)  # fmt: skip
+
+
+def _float(x: np.float32) -> str:
+    return f"{float(x).hex()}f" if np.isfinite(x) else "INFINITY"
+
+
+def _array(kind: str, name: str, values: Iterable[str]) -> str:
+    return f"static const {kind} {name}[] = {{{', '.join(values)}}};"
