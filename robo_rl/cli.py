@@ -16,6 +16,7 @@ COMMANDS = {
     "export": "write a trained policy as one self-describing .onnx file",
     "inspect": "show what a policy file reads, commands and promises",
     "verify": "prove that a policy file does what was trained",
+    "firmware": "compile a policy file to C for a microcontroller",
     "report": "make a page with the plots, tables and video of a run",
     "bench": "measure speed on this machine, against peers",
 }

@@ -126,9 +126,7 @@ def _conv(graph: Graph, node: NodeProto) -> None:
     for g in range(groups):
         part = wide[g * inputs : (g + 1) * inputs]
         patches = [
-            part[
-                (slice(None), *(slice(s, s + d * (k - 1) + 1, d) for s, d, k in zip(at, dilations, size, strict=True)))
-            ]
+            part[(slice(None), *(slice(s, s + r, d) for s, r, d in zip(at, reach, dilations, strict=True)))]
             for at in itertools.product(*steps)
         ]
         mine = slice(g * outputs, (g + 1) * outputs)

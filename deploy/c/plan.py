@@ -24,7 +24,7 @@ def plan(program: Program) -> Plan:
             dies[program.find(address)[0].base] = moment
         born.setdefault(program.find(op.output)[0].base, moment)
     for result in program.results.values():
-        for address in result.ravel():
+        for address in result.ravel().tolist():
             dies[program.find(address)[0].base] = len(program.ops)
     sizes = {b.base: b.size for b in program.buffers if b.kind == "arena" and b.base in born}
     offsets: dict[int, int] = {}

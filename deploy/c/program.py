@@ -179,16 +179,16 @@ class Program:
         flat = addresses.ravel()
         if (np.diff(flat) == 1).all():
             return int(flat[0])
-        values = [self.value(address) for address in flat]
+        values = [self.value(address) for address in flat.tolist()]
         if None not in values:
             return int(self.constant(np.array(values, np.float32))[0])
         copy = self.buffer("arena", flat.size)
-        self.ops.append(Gather(tuple(int(a) for a in flat), copy.base))
+        self.ops.append(Gather(tuple(flat.tolist()), copy.base))
         return copy.base
 
     def prune(self) -> None:
         """Leave out operations whose result nobody reads."""
-        needed = {self.find(a)[0].base for result in self.results.values() for a in result.ravel()}
+        needed = {self.find(a)[0].base for result in self.results.values() for a in result.ravel().tolist()}
         kept = []
         for op in reversed(self.ops):
             if self.find(op.output)[0].base in needed:

@@ -12,21 +12,42 @@
 #include "linear_fpu.h"
 #else
 
+/* sums y0 to y7 += eight weights times c */
+#define COLUMN_OF_EIGHT(w, c)                                                                                          \
+    y0 = multiply_add((w)[0], (c), y0);                                                                                \
+    y1 = multiply_add((w)[1], (c), y1);                                                                                \
+    y2 = multiply_add((w)[2], (c), y2);                                                                                \
+    y3 = multiply_add((w)[3], (c), y3);                                                                                \
+    y4 = multiply_add((w)[4], (c), y4);                                                                                \
+    y5 = multiply_add((w)[5], (c), y5);                                                                                \
+    y6 = multiply_add((w)[6], (c), y6);                                                                                \
+    y7 = multiply_add((w)[7], (c), y7)
+
+#define COLUMN_OF_FOUR(w, c)                                                                                           \
+    y0 = multiply_add((w)[0], (c), y0);                                                                                \
+    y1 = multiply_add((w)[1], (c), y1);                                                                                \
+    y2 = multiply_add((w)[2], (c), y2);                                                                                \
+    y3 = multiply_add((w)[3], (c), y3)
+
 static inline void linear_block8(const float *restrict w, const float *restrict bias, const float *restrict x,
                                  float *restrict y, uint32_t columns)
 {
     float y0 = bias[0], y1 = bias[1], y2 = bias[2], y3 = bias[3];
     float y4 = bias[4], y5 = bias[5], y6 = bias[6], y7 = bias[7];
-    for (const float *const end = &x[columns]; x != end; x++) {
-        const float c = *x;
-        y0 = multiply_add(w[0], c, y0);
-        y1 = multiply_add(w[1], c, y1);
-        y2 = multiply_add(w[2], c, y2);
-        y3 = multiply_add(w[3], c, y3);
-        y4 = multiply_add(w[4], c, y4);
-        y5 = multiply_add(w[5], c, y5);
-        y6 = multiply_add(w[6], c, y6);
-        y7 = multiply_add(w[7], c, y7);
+    const float *const end = &x[columns];
+    for (const float *const last = &x[columns & ~7u]; x != last; x += 8) {
+        COLUMN_OF_EIGHT(&w[0], x[0]);
+        COLUMN_OF_EIGHT(&w[8], x[1]);
+        COLUMN_OF_EIGHT(&w[16], x[2]);
+        COLUMN_OF_EIGHT(&w[24], x[3]);
+        COLUMN_OF_EIGHT(&w[32], x[4]);
+        COLUMN_OF_EIGHT(&w[40], x[5]);
+        COLUMN_OF_EIGHT(&w[48], x[6]);
+        COLUMN_OF_EIGHT(&w[56], x[7]);
+        w += 64;
+    }
+    for (; x != end; x++) {
+        COLUMN_OF_EIGHT(w, *x);
         w += 8;
     }
     y[0] = y0;
@@ -43,12 +64,16 @@ static inline void linear_block4(const float *restrict w, const float *restrict 
                                  float *restrict y, uint32_t columns)
 {
     float y0 = bias[0], y1 = bias[1], y2 = bias[2], y3 = bias[3];
-    for (const float *const end = &x[columns]; x != end; x++) {
-        const float c = *x;
-        y0 = multiply_add(w[0], c, y0);
-        y1 = multiply_add(w[1], c, y1);
-        y2 = multiply_add(w[2], c, y2);
-        y3 = multiply_add(w[3], c, y3);
+    const float *const end = &x[columns];
+    for (const float *const last = &x[columns & ~3u]; x != last; x += 4) {
+        COLUMN_OF_FOUR(&w[0], x[0]);
+        COLUMN_OF_FOUR(&w[4], x[1]);
+        COLUMN_OF_FOUR(&w[8], x[2]);
+        COLUMN_OF_FOUR(&w[12], x[3]);
+        w += 16;
+    }
+    for (; x != end; x++) {
+        COLUMN_OF_FOUR(w, *x);
         w += 4;
     }
     y[0] = y0;
@@ -56,8 +81,6 @@ static inline void linear_block4(const float *restrict w, const float *restrict 
     y[2] = y2;
     y[3] = y3;
 }
-
-#endif
 
 /* rows: a multiple of four */
 static inline void linear(const float *weights, const float *bias, const float *x, float *y, uint32_t rows,
@@ -72,4 +95,5 @@ static inline void linear(const float *weights, const float *bias, const float *
     }
 }
 
+#endif
 #endif

@@ -61,6 +61,9 @@ void ${name}_reset(${name}_state *state);
 void ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
                   ${name}_arena *arena);
 
+/* The signals of a recorded flight. */
+extern const ${name}_signals ${name}_recorded_signals[${guard}_GOLDEN_STEPS];
+
 /* Replay recorded steps; the greatest deviation of a command, in units of its range. Do not arm the motors unless it is
  * at most ${guard}_TOLERANCE. Not finite if any command is not. */
 float ${name}_self_test(${name}_state *state, ${name}_arena *arena);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const ${name}_signals recorded_signals[${guard}_GOLDEN_STEPS] = {
+const ${name}_signals ${name}_recorded_signals[${guard}_GOLDEN_STEPS] = {
 $signals
 };
 
@@ -31,7 +31,7 @@ float ${name}_self_test(${name}_state *state, ${name}_arena *arena)
     float worst = 0.0f;
     ${name}_reset(state);
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
-        ${name}_step(&recorded_signals[k], state, &commands, arena);
+        ${name}_step(&${name}_recorded_signals[k], state, &commands, arena);
 $comparisons
     }
     ${name}_reset(state);

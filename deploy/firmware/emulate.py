@@ -1,0 +1,74 @@
+"""Run an image on an emulated board, and count the instructions of a step exactly.
+
+With ``-icount`` QEMU's clock advances by a fixed time per instruction, so that the processor's own timer counts
+instructions; ``sleep=off`` keeps the host's clock out of it.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.firmware.build import EMULATOR, require
+from deploy.firmware.targets import Target
+
+TIMEOUT = 300.0  # s
+EXACT = ("-icount", "shift=10,align=off,sleep=off")  # 1024 ns per instruction, some 25 ticks
+
+
+class EmulationError(RuntimeError):
+    """The image didn't run to its end."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an image found out about itself."""
+
+    self_test_error: float
+    passed: bool
+    stack_bytes: int
+    instructions: list[int]
+    """Of every recorded step, the call included."""
+
+
+def measure(image: Path, target: Target) -> Measured:
+    """Run a measuring image on the target's board."""
+    require(EMULATOR)
+    command = [
+        EMULATOR, "-M", target.machine, "-display", "none", "-serial", "none", "-monitor", "none", *EXACT,
+        "-chardev", "stdio,id=text", "-semihosting-config", "enable=on,target=native,chardev=text",
+        "-kernel", str(image),
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=TIMEOUT, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        raise EmulationError(f"{image} on {target.machine} did not end within {TIMEOUT:g} s") from None
+    found: dict[str, list[int]] = defaultdict(list)
+    for line in done.stdout.splitlines():
+        what, number = line.split()
+        found[what].append(int(number))
+    if "done" not in found:
+        said = (done.stdout[-500:] + done.stderr[-500:]).strip()
+        raise EmulationError(
+            f"{image} on {target.machine} stopped before its end (exit code {done.returncode}): {said}"
+        )
+    (error,) = struct.unpack("<f", struct.pack("<I", found["self_test_bits"][0]))
+    return Measured(error, done.returncode == 0, found["stack_bytes"][0], _instructions(found))
+
+
+def _instructions(found: dict[str, list[int]]) -> list[int]:
+    """Ticks as instructions, by the calibrating loops of two instructions per turn."""
+    short, middle, long = (found[f"turns_{turns}"][0] for turns in (1000, 101000, 2001000))
+    per_instruction = (middle - short) / 200_000
+    first_overflows, *overflows = found["overflows"]
+    extra = ((long - short) / per_instruction - 4_000_000) / first_overflows
+    nothing = found["nothing"][0]
+    return [
+        round((ticks - nothing) / per_instruction - extra * count)
+        for ticks, count in zip(found["step"], overflows, strict=True)
+    ]

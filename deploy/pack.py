@@ -1,0 +1,47 @@
+"""A bundle from any ONNX graph whose inputs and outputs are a contract's.
+
+For policies that were trained elsewhere: the golden vectors are recorded with onnxruntime from signals that you give.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import ModelProto
+
+from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
+from robo_rl.contract import Contract
+
+
+def pack(model: ModelProto, contract: Contract, signals: Mapping[str, np.ndarray], out: str | Path) -> Bundle:
+    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, k) by name, to ``out``."""
+    out, packed = Path(out), ModelProto()
+    packed.CopyFrom(model)
+    del packed.metadata_props[:]
+    golden = _record(model, contract, signals)
+    entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden.to_json(), DIGEST_KEY: NO_DIGEST}
+    for key, value in entries.items():
+        packed.metadata_props.add(key=key, value=value)
+    onnx.checker.check_model(packed, full_check=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_name(out.name + ".partial")
+    partial.write_bytes(seal(packed.SerializeToString(deterministic=True)))
+    os.replace(partial, out)
+    return Bundle.read(out)
+
+
+def _record(model: ModelProto, contract: Contract, signals: Mapping[str, np.ndarray]) -> Golden:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = {name: np.asarray(value, np.float32) for name, value in signals.items()}
+    state, states, outputs = contract.initial_state[None], [contract.initial_state], []
+    for k in range(len(next(iter(given.values())))):
+        *commands, state = session.run(None, {n: v[k : k + 1] for n, v in given.items()} | {"state": state})
+        states.append(state[0])
+        outputs.append([command[0] for command in commands])
+    by_name = {c.name: np.stack([step[i] for step in outputs]) for i, c in enumerate(contract.commands)}
+    return Golden(given, np.stack(states), by_name)

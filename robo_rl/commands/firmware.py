@@ -1,0 +1,104 @@
+"""robo-rl firmware."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from robo_rl.console import give, say
+
+TargetName = Literal["host", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
+
+
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    target: TargetName = "cortex-m4",
+    run: bool = False,
+    out: Path | None = None,
+    clock_mhz: float = 168.0,
+    portable: bool = False,
+    json: bool = False,
+) -> int:
+    """Compile a policy file to C99 for a microcontroller, and prove it on an emulated one.
+
+    Writes a folder of C: the whole policy from signals to commands, without heap, with a self-test. With --run it is
+    compiled for the target, runs on an emulated board (or here, for the target host), tests itself and counts.
+    With --json: file, target, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
+    state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the given clock,
+    if every instruction took one cycle), self_test_error, passed; without --run only what is known then.
+
+    Args:
+        file: A bundle (*.onnx).
+        target: The processor.
+        run: Compile, run the self-test, count.
+        out: The folder to write; by default the file's name with _firmware, beside it.
+        clock_mhz: The processor's clock, for the rate.
+        portable: Without hand-written assembly.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from deploy.bundle import Bundle
+    from deploy.c.generate import generate
+
+    made = generate(Bundle.read(file), out or file.with_name(f"{file.stem}_firmware"))
+    say(
+        f"{made.folder}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
+        json,
+    )
+    result: dict[str, Any] = {
+        "file": str(file),
+        "target": target,
+        "folder": str(made.folder),
+        "constant_bytes": made.constant_bytes,
+        "state_bytes": made.state_bytes,
+        "arena_bytes": made.arena_bytes,
+    }
+    if not run:
+        say(f"Next:  robo-rl firmware {file} --target {target} --run", json)
+        give(result, json)
+        return 0
+    flags = ["-DPOLICY_PORTABLE"] if portable else []
+    result |= _run_here(made, flags) if target == "host" else _run_emulated(made, target, flags, clock_mhz, json)
+    limit = f"at most {made.tolerance:g}"
+    verdict = "passed" if result["passed"] else "FAILED"
+    say(f"  self-test     {verdict}: off by {result['self_test_error']:.2g} of the commands' range, {limit}", json)
+    give(result, json)
+    return 0 if result["passed"] else 1
+
+
+def _run_here(made: Any, flags: list[str]) -> dict[str, Any]:
+    from deploy.c.host import compile_host
+
+    error = compile_host(made, flags).self_test()
+    return {"self_test_error": error, "passed": error <= made.tolerance}
+
+
+def _run_emulated(made: Any, target: str, flags: list[str], clock_mhz: float, json: bool) -> dict[str, Any]:
+    from deploy.firmware.build import build
+    from deploy.firmware.emulate import measure
+    from deploy.firmware.targets import TARGETS
+
+    processor = TARGETS[target]
+    images = build(made, processor, flags)
+    measured = measure(images.measure, processor)
+    most, least = max(measured.instructions), min(measured.instructions)
+    ram, rate = images.policy.ram + measured.stack_bytes, clock_mhz * 1e6 / most
+    say(
+        f"{processor.title}, emulated ({processor.machine})\n"
+        f"  flash         {images.policy.flash:,} bytes\n"
+        f"  RAM           {ram:,} bytes: {images.policy.ram:,} static, {measured.stack_bytes:,} of stack\n"
+        f"  instructions  {least:,} to {most:,} per step\n"
+        f"  rate          below {rate:,.0f} Hz at {clock_mhz:g} MHz (one cycle per instruction; real ones take more)",
+        json,
+    )
+    return {
+        "flash_bytes": images.policy.flash,
+        "ram_bytes": ram,
+        "stack_bytes": measured.stack_bytes,
+        "instructions_max": most,
+        "instructions_min": least,
+        "rate_hz_max": rate,
+        "self_test_error": measured.self_test_error,
+        "passed": measured.passed,
+    }
