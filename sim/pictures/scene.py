@@ -123,7 +123,7 @@ class Scene:
         self._target.free()
         self._context.free()
 
-    def look(self, at: Sequence[float], distance: float, azimuth: float, elevation: float) -> None:
+    def look(self, at: np.ndarray, distance: float, azimuth: float, elevation: float) -> None:
         """Point the camera at a place from a distance (m), with azimuth and elevation in degrees."""
         self.camera.lookat[:] = at
         self.camera.distance, self.camera.azimuth, self.camera.elevation = distance, azimuth, elevation
@@ -163,9 +163,9 @@ class Scene:
         radius = self.card.propeller_radius
         hubs = np.array([rotor.position for rotor in self.card.rotors])
         for i in range(self.model.nmocap):
-            rotation = np.empty(9)
-            mujoco.mju_quat2Mat(rotation, self.data.mocap_quat[i])
-            rotation = rotation.reshape(3, 3)
+            flat = np.empty(9)
+            mujoco.mju_quat2Mat(flat, self.data.mocap_quat[i])
+            rotation = flat.reshape(3, 3)
             x, y, z = rotation[:, 2]
             along = math.atan2(y, x)
             frame = np.array([[math.cos(along), -math.sin(along), 0], [math.sin(along), math.cos(along), 0], [0, 0, 1]])
@@ -181,13 +181,15 @@ class Scene:
         """One more geom in the scene."""
         geom = self._scene.geoms[self._scene.ngeom]
         self._scene.ngeom += 1
-        mujoco.mjv_initGeom(geom, kind, np.float64(size), np.float64(place), frame.ravel(), np.float32(colour))
+        mujoco.mjv_initGeom(
+            geom, kind, np.array(size), place.astype(float), frame.ravel(), np.array(colour, np.float32)
+        )
         return geom
 
     def _line(self, start: np.ndarray, end: np.ndarray, colour: Sequence[float]) -> None:
         kind = mujoco.mjtGeom.mjGEOM_LINE
-        geom = self._geom(kind, (0, 0, 0), start, colour)
-        mujoco.mjv_connector(geom, kind, LINE_PIXELS, np.float64(start), np.float64(end))
+        geom = self._geom(kind, (0.0, 0.0, 0.0), start, colour)
+        mujoco.mjv_connector(geom, kind, LINE_PIXELS, start.astype(float), end.astype(float))
 
 
 def open_context(size: tuple[int, int]) -> Any:

@@ -1,0 +1,146 @@
+"""robo-rl play."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from robo_rl.console import Progress, give, say
+
+if TYPE_CHECKING:
+    from robo_rl.pilots import Flier
+
+FLIGHTS = 4
+STROBE_FLIGHTS = 2
+
+
+def main(
+    target: Annotated[str, tyro.conf.Positional],
+    task: str | None = None,
+    robot: str | None = None,
+    seed: int = 0,
+    fixed: dict[str, float] = {},  # noqa: B006 (never changed)
+    flights: int | None = None,
+    seconds: float | None = None,
+    video: Path | None = None,
+    picture: Path | None = None,
+    size: tuple[int, int] = (640, 480),
+    fps: int = 30,
+    port: int = 0,
+    no_open: bool = False,
+    json: bool = False,
+) -> int:
+    """Watch something fly: live in the browser, or as a video file or a picture.
+
+    The page is served to this machine alone, until Ctrl-C. On it one can push the vehicles, move their set-points,
+    change mass, wind, latency and noise, and hand over to the classical controller. With --json: url; or video,
+    frames and seconds; and picture.
+
+    Args:
+        target: A run's folder, a .onnx file, or 'geometric', the classical controller.
+        task: Fly this task instead of its own.
+        robot: Fly this robot instead of its own.
+        seed: Of the flights.
+        fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
+        flights: How many at once; by default four, or one in a video of a moving set-point.
+        seconds: Length of the flights, after which they begin again on the page; of the video, 5 by default.
+        video: Write this file (.mp4 or .gif) instead of serving a page.
+        picture: Write this file (.png): recoveries as a strobe picture, time running from left to right.
+        size: Width and height of the video in pixels.
+        fps: Frames per second of the video.
+        port: Of the page; 0 for any free one.
+        no_open: Don't open a browser.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from robo_rl.pilots import find
+
+    if flights is not None and not 1 <= flights <= 16:
+        raise ValueError(f"--flights is {flights}; expected 1 to 16")
+    if seconds is not None and not 0.1 <= seconds <= 3600:
+        raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
+    flier = find(target, task, robot)
+    if video is None and picture is None:
+        return _serve(flier, flights or FLIGHTS, seed, seconds, fixed, port, no_open, json)
+    result: dict[str, Any] = {}
+    if picture is not None:
+        result |= _strobe(flier, flights or STROBE_FLIGHTS, seed, fixed, picture, json)
+    if video is not None:
+        result |= _film(flier, flights, seed, seconds or 5.0, fixed, video, size, fps, json)
+    give(result, json)
+    return 0
+
+
+def _serve(
+    flier: Flier, flights: int, seed: int, seconds: float | None, fixed: dict[str, float], port: int, no_open: bool,
+    json: bool,
+) -> int:  # fmt: skip
+    """Serve the page until Ctrl-C."""
+    import webbrowser
+
+    import torch
+
+    from robo_rl.viewer.live import Live
+    from robo_rl.viewer.server import Viewer
+
+    torch.set_num_threads(1)
+    live = Live(flier, flights, seed, seconds, fixed)
+    with Viewer(live, port) as viewer:
+        threading.Thread(target=viewer.serve_forever, daemon=True).start()
+        say(f"{flier.name} flies at {viewer.url}   (Ctrl-C ends it)", json)
+        give({"url": viewer.url}, json)
+        if not no_open and _has_display():
+            webbrowser.open(viewer.url)
+        try:
+            live.run(threading.Event())
+        except KeyboardInterrupt:
+            say("", json)
+        finally:
+            viewer.shutdown()
+    return 0
+
+
+def _has_display() -> bool:
+    """Whether a browser could show something; text browsers must not take over the terminal."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _film(
+    flier: Flier, flights: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
+    size: tuple[int, int], fps: int, json: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Fly, then draw every frame."""
+    from sim.pictures.film import film, moves
+
+    period = flier.task.spec.control_period
+    recording = _record(flier, flights or FLIGHTS, seed, seconds, fixed)
+    if flights is None and moves(recording["position_setpoint"]):
+        recording = {name: value[:, :1] for name, value in recording.items()}
+    with Progress("drawing", int(seconds * fps)) as progress:
+        caption = f"{flier.task.spec.name}, {flier.name}"
+        count = film(video, flier.task.spec.robot, recording, period, caption, size, fps, progress.update)
+    say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
+    return {"video": str(video), "frames": count, "seconds": count / fps}
+
+
+def _strobe(
+    flier: Flier, flights: int, seed: int, fixed: dict[str, float], picture: Path, json: bool
+) -> dict[str, Any]:
+    from sim.pictures.film import strobe
+
+    recording = _record(flier, flights, seed, 1.0, fixed)
+    strobe(picture, flier.task.spec.robot, recording, flier.task.spec.control_period)
+    say(f"{picture}: {picture.stat().st_size:,} bytes", json)
+    return {"picture": str(picture)}
+
+
+def _record(flier: Flier, flights: int, seed: int, seconds: float, fixed: dict[str, float]) -> dict[str, Any]:
+    """True states and set-points of some flights, over ``seconds``."""
+    from robo_rl.evaluation import Conditions, fly
+
+    conditions = Conditions(flights, seed, seconds, fixed, recorded=flights)
+    return fly(flier.task, flier.pilot, conditions).recording
