@@ -1,0 +1,321 @@
+"""deploy/c/gate.c does what controllers/safety.py does, bit for bit."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from ctypes import POINTER, c_bool, c_float, c_int16, c_int64, c_uint8, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
+from controllers.gate_config import NEVER, GateConfig
+from controllers.safety import Gate, Inputs, Output, initial, step
+from deploy.c.gate_header import gate_header
+from robo_rl.contract import Contract
+
+ROOT = Path(__file__).parents[2]
+VECTORS = ROOT / "tests" / "vectors" / "gate"
+STRICT = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -Werror".split()
+DRIVER = """#include "gate_config.h"
+const gate_config *test_config(void);
+const gate_config *test_config(void) { return &GATE_CONFIG; }
+"""
+
+
+class Problem(ctypes.Structure):
+    _fields_ = [("reason", c_uint8), ("channel", c_int16), ("element", c_int16)]
+
+
+class Arrays(ctypes.Structure):
+    _fields_ = [(name, c_void_p) for name in ("command", "values", "stamps", "changed")]
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [
+        ("at", Arrays), ("time", c_int64), ("late", c_int64), ("limited_since", c_int64), ("problem", Problem),
+        ("state", c_uint8), ("reaction", c_uint8),
+    ]  # fmt: skip
+
+
+class Input(ctypes.Structure):
+    _fields_ = [
+        ("time", c_int64), ("signals", c_void_p), ("stamps", c_void_p), ("command", c_void_p),
+        ("command_stamp", c_int64), ("fallback", c_void_p), ("operator_stamp", c_int64), ("bundle_intact", c_bool),
+        ("requests", c_uint8),
+    ]  # fmt: skip
+
+
+class Answer(ctypes.Structure):
+    _fields_ = [
+        ("command", POINTER(c_float)), ("problem", Problem), ("state", c_uint8), ("source", c_uint8),
+        ("events", c_uint8),
+    ]  # fmt: skip
+
+
+class NativeGate:
+    """The C gate of one contract, from power-up."""
+
+    def __init__(self, library: ctypes.CDLL, config: GateConfig) -> None:
+        self.library, self.memory = library, Memory()
+        library.test_config.restype = c_void_p
+        library.gate_step.restype, library.gate_step.argtypes = Answer, [c_void_p] * 3
+        library.gate_start.restype, library.gate_start.argtypes = None, [c_void_p] * 3
+        self.config = library.test_config()
+        self.command, self.values = np.full_like(config.safe, 7), np.full_like(config.signal_lower, 7)
+        self.stamps, self.changed = np.full(len(config.signals), 7, np.int64), np.full(len(config.signals), 7, np.int64)
+        arrays = Arrays(*(a.ctypes.data for a in (self.command, self.values, self.stamps, self.changed)))
+        library.gate_start(self.config, ctypes.byref(self.memory), ctypes.byref(arrays))
+
+    def step(self, inputs: Inputs) -> tuple[Any, ...]:
+        """The answer: command's bytes, source, state, problem, events."""
+        stamps = np.array(inputs.stamps, np.int64)
+        command, fallback = inputs.command, inputs.fallback
+        raw = Input(
+            inputs.time, inputs.signals.ctypes.data, stamps.ctypes.data,
+            None if command is None else command.ctypes.data, inputs.command_stamp,
+            None if fallback is None else fallback.ctypes.data, inputs.operator_stamp, inputs.bundle_intact,
+            int(inputs.requests),
+        )  # fmt: skip
+        out = self.library.gate_step(self.config, ctypes.byref(self.memory), ctypes.byref(raw))
+        sent = np.ctypeslib.as_array(out.command, self.command.shape)
+        problem = (out.problem.reason, out.problem.channel, out.problem.element)
+        return sent.tobytes(), out.source, out.state, problem, out.events
+
+    def remembered(self) -> tuple[Any, ...]:
+        """All that it keeps between steps."""
+        m = self.memory
+        arrays = (self.command.tobytes(), self.values.tobytes(), tuple(self.stamps), tuple(self.changed))
+        return *arrays, m.state, m.problem.reason, m.reaction, m.time, m.late, m.limited_since
+
+
+def answered(output: Output) -> tuple[Any, ...]:
+    problem = (output.problem.reason, output.problem.channel, output.problem.element)
+    return output.command.tobytes(), output.source, output.state, problem, output.events
+
+
+def remembered(gate: Gate) -> tuple[Any, ...]:
+    arrays = (gate.command.tobytes(), gate.values.tobytes(), gate.stamps, gate.changed)
+    return *arrays, gate.state, gate.problem.reason, gate.reaction, gate.time, gate.late, gate.limited_since
+
+
+def fused() -> list[str]:
+    """Flags under which a compiler fuses products and sums wherever it may, if this processor can."""
+    info = Path("/proc/cpuinfo")
+    has_fma = info.exists() and " fma " in info.read_text()
+    return ["-O3", "-ffp-contract=fast", *(["-mfma"] if has_fma else [])]
+
+
+UNDEFINED = ["-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
+BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc undefined": ("gcc", UNDEFINED), "gcc fused": ("gcc", fused()),
+          "clang": ("clang", ["-O2"]), "clang fused": ("clang", fused())}  # fmt: skip
+Build = Callable[[str], tuple[ctypes.CDLL, GateConfig]]
+
+
+def read_contract(name: str) -> Contract:
+    text = (VECTORS / "configurations" / f"{name}.json").read_text()
+    return Contract.from_json(json.dumps(json.loads(text)["contract"]))
+
+
+@pytest.fixture(scope="session", params=BUILDS)
+def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compiles gate.c with the configuration of that name, once."""
+    compiler, flags = BUILDS[request.param]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}; install it with: apt-get install {compiler}")
+    made: dict[str, tuple[ctypes.CDLL, GateConfig]] = {}
+
+    def compiled(name: str) -> tuple[ctypes.CDLL, GateConfig]:
+        if name not in made:
+            contract = read_contract(name)
+            folder = tmp_path_factory.mktemp("gate")
+            (folder / "gate_config.h").write_text(gate_header(contract))
+            (folder / "driver.c").write_text(DRIVER)
+            sources = [str(ROOT / "deploy/c/gate.c"), str(folder / "driver.c")]
+            includes = ["-I", str(ROOT / "deploy/c"), "-I", str(folder)]
+            library = folder / "libgate.so"
+            command = [compiler, *STRICT, *flags, "-fPIC", "-shared", *includes, *sources, "-o", str(library)]
+            subprocess.run(command, check=True)
+            made[name] = ctypes.CDLL(str(library)), GateConfig.from_contract(contract)
+        return made[name]
+
+    return compiled
+
+
+def floats(values: list[Any]) -> np.ndarray:
+    return np.array([float(x) for x in values], np.float32)
+
+
+def read_inputs(data: dict[str, Any]) -> Inputs:
+    for name in ("signals", "command", "fallback"):
+        data[name] = None if data[name] is None else floats(data[name])
+    return Inputs(**{**data, "requests": Request(data["requests"])})
+
+
+def read_answer(data: dict[str, Any]) -> tuple[Any, ...]:
+    problem = (data["reason"], data["channel"], data["element"])
+    return floats(data["command"]).tobytes(), data["source"], data["state"], problem, data["events"]
+
+
+def test_c_reproduces_every_vector(build: Build) -> None:
+    files = sorted(VECTORS.glob("*.json"))
+    assert len(files) > 80
+    for file in files:
+        story = json.loads(file.read_text())
+        gate = NativeGate(*build(Path(story["configuration"]).stem))
+        for k, line in enumerate(story["steps"]):
+            assert gate.step(read_inputs(line["given"])) == read_answer(line["answer"]), f"{file.name}, step {k}"
+
+
+def near(limits: list[float]) -> st.SearchStrategy[float]:
+    """float32 numbers at, just below and just above limits, and all others."""
+    exact = [np.float32(x) for x in limits]
+    beside = [float(np.nextafter(x, np.float32(d))) for x in exact for d in (-np.inf, np.inf)]
+    special = [0.0, -0.0, 1e-45, math.nan, math.inf, -math.inf]
+    return st.one_of(
+        st.sampled_from([*map(float, exact), *beside, *special]), st.floats(width=32), st.floats(-1, 1, width=32)
+    )
+
+
+def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
+    """Random steps as changes to healthy ones. Most steps are healthy, or nothing would stay active for long."""
+    numbers = near([*config.signal_lower, *config.signal_upper])
+    commands = near([*config.command_lower, *config.command_upper, *config.start])
+    ages = st.sampled_from([0, 1, config.period, config.timeout, config.timeout + 1, config.operator_timeout,
+                            config.operator_timeout + 1, -1, 1 << 62, None])  # fmt: skip
+    dts = st.sampled_from([0, 1, config.period, config.period + 3000, 2 * config.period, config.timeout,
+                           config.timeout + 1, -1, 1 << 62])  # fmt: skip
+    small = st.dictionaries(st.integers(0, 5), commands, max_size=2)
+    healthy: st.SearchStrategy[dict[str, Any]] = st.just({})
+    odd = st.fixed_dictionaries(
+        {},
+        optional={
+            "dt": dts,
+            "signal": st.dictionaries(st.integers(0, len(config.signal_lower) - 1), numbers, max_size=2),
+            "age": st.dictionaries(st.integers(0, len(config.signals) - 1), ages, max_size=1),
+            "command": small | st.none(),
+            "command_age": ages,
+            "fallback": small | st.none(),
+            "operator_age": ages,
+            "bundle_intact": st.sampled_from([True, True, False]),
+            "requests": st.integers(0, 31),
+            "repeated": st.booleans(),
+        },
+    )
+    one = {"command": small, "fallback": small}
+    mild = st.fixed_dictionaries({}, optional=one)
+    asked = st.sampled_from([{"requests": 1}, {"requests": 2}, {"requests": 16}])
+    return data.draw(st.lists(st.one_of(healthy, healthy, mild, asked, odd), min_size=1, max_size=30))
+
+
+class World:
+    """Healthy inputs, and changes to them."""
+
+    def __init__(self, config: GateConfig) -> None:
+        self.config, self.time, self.count = config, 1_000_000, 0
+
+    def inputs(self, changes: dict[str, Any]) -> Inputs:
+        self.time += changes.get("dt", self.config.period)
+        self.count += not changes.get("repeated", False)
+        wobble = (self.count % 7 - 3) / 64
+        signals = np.array([0, 0, 0, 1, 0.25 + wobble, -wobble, 1.5], np.float32)
+        for index, value in changes.get("signal", {}).items():
+            signals[index] = value
+        stamps = [self.stamp(0)] * len(self.config.signals)
+        for index, age in changes.get("age", {}).items():
+            stamps[index] = self.stamp(age)
+        return Inputs(
+            time=self.time,
+            signals=signals,
+            stamps=stamps,
+            command=self.flat(changes.get("command", {})),
+            command_stamp=self.stamp(changes.get("command_age", 0)),
+            fallback=self.flat(changes.get("fallback", {})),
+            operator_stamp=self.stamp(changes.get("operator_age", 0)),
+            bundle_intact=changes.get("bundle_intact", True),
+            requests=Request(changes.get("requests", 0)),
+        )
+
+    def flat(self, changes: dict[int, float] | None) -> np.ndarray | None:
+        if changes is None:
+            return None
+        flat = self.config.start.copy()
+        for index, value in changes.items():
+            flat[index] = value
+        return flat
+
+    def stamp(self, age: int | None) -> int:
+        return NEVER if age is None else int(np.clip(self.time - age, -(1 << 63), (1 << 63) - 1))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObject) -> None:
+    library, config = build(data.draw(st.sampled_from(sorted(REACTIONS))))
+    native, gate, world = NativeGate(library, config), initial(config), World(config)
+    begin = data.draw(st.sampled_from([State.IDLE, State.READY, State.ACTIVE]))
+    steps: list[dict[str, Any]] = []
+    if begin != State.IDLE:
+        steps += [{"requests": 1}, *[{}] * 8]
+    if begin == State.ACTIVE:
+        steps += [{"requests": 2}]
+    for changes in steps + long_steps(data, config):
+        if abs(world.time) > 1 << 62:
+            break
+        inputs = world.inputs(changes)
+        gate, output = step(config, gate, inputs)
+        assert native.step(inputs) == answered(output)
+        assert native.remembered() == remembered(gate)
+
+
+def test_c_has_the_codes_of_python() -> None:
+    header = (ROOT / "deploy/c/gate.h").read_text()
+    kinds = {"STATE": State, "SOURCE": Source, "REASON": Reason, "REQUEST": Request, "EVENT": Event}
+    for prefix, kind in kinds.items():
+        enum = re.search(rf"enum gate_{prefix.lower()} {{(.*?)}};", header, re.DOTALL)
+        assert enum is not None
+        skip = "GATE_" if kind is State else f"GATE_{prefix}_"
+        found = {name.removeprefix(skip): int(code) for name, code in re.findall(r"(\w+) = (\d+)", enum[1])}
+        assert found == {name: int(member) for name, member in kind.__members__.items()}
+
+
+@pytest.mark.parametrize("name", sorted(REACTIONS))
+def test_the_header_carries_every_number_of_the_configuration(name: str) -> None:
+    contract = read_contract(name)
+    header, config = gate_header(contract), GateConfig.from_contract(contract)
+    for field in ("signal_lower", "signal_upper", "command_lower", "command_upper", "safe", "start", "rate_step",
+                  "slow_step"):  # fmt: skip
+        array = re.search(rf"GATE_{field.upper()}\[\] = {{(.*)}};", header)
+        assert array is not None
+        words = ("inf" if word == "INFINITY" else word.removesuffix("f") for word in array[1].split(", "))
+        np.testing.assert_array_equal([float.fromhex(word) for word in words], getattr(config, field))
+    for field in ("period", "slack", "late_limit", "timeout", "operator_timeout"):
+        assert f".{field} = {getattr(config, field)}," in header
+    digest = re.search(r"GATE_CONTRACT_DIGEST\[\] = {(.*)};", header)
+    assert digest is not None
+    assert bytes(int(byte, 16) for byte in digest[1].split(", ")).hex() == contract.digest
+
+
+def test_gate_needs_no_library_function(tmp_path: Path) -> None:
+    target = tmp_path / "gate.o"
+    source = str(ROOT / "deploy/c/gate.c")
+    subprocess.run(["gcc", *STRICT, "-O2", "-ffreestanding", "-c", source, "-o", target], check=True)
+    undefined = subprocess.run(["nm", "-u", target], check=True, capture_output=True, text=True).stdout.split()
+    assert [name for name in undefined if name not in ("U", "_GLOBAL_OFFSET_TABLE_")] == []
+
+
+def test_fast_math_is_refused_at_compile_time(tmp_path: Path) -> None:
+    command = ["gcc", *STRICT, "-ffast-math", "-c", str(ROOT / "deploy/c/gate.c"), "-o", str(tmp_path / "gate.o")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "without -ffast-math" in done.stderr

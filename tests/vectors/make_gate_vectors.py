@@ -1,0 +1,382 @@
+"""Write tests/vectors/gate/*.json: what every implementation of the gate must answer, bit for bit.
+
+    python tests/vectors/make_gate_vectors.py [--check]
+
+A file is one story: a contract, and steps from power-up, each with what it is given and what it must answer.
+Every story also says where it ends, so a gate that changed its mind does not quietly write new vectors. Floats
+are float32 values in full; "nan", "inf" and "-inf" stand for themselves. docs/safety.md describes the format.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
+from controllers.gate_config import NEVER, GateConfig
+from controllers.safety import Inputs, Output, initial, step
+from robo_rl.contract import Command, Contract, Multirotor, Provenance, Rotor, Safety, Signal
+
+FOLDER = Path(__file__).parent / "gate"
+PERIOD, TIMEOUT, OPERATOR_TIMEOUT = 10_000, 25_000, 50_000  # µs
+ROTORS = ("front", "left", "back", "right")
+
+
+def inspector(on_fault: str = "stop") -> Contract:
+    """A made-up multirotor whose camera gimbal has a start pose and a rate limit: everything that a gate watches."""
+    rotors = tuple(Rotor(name, (0.1, 0.0, 0.0), "ccw", (0, 0, 1e-6), 0.01, 0.1, 0.1, 0, 1000) for name in ROTORS)
+    return Contract(
+        task="inspection",
+        robot_name="inspector",
+        control_period=PERIOD / 1e6,
+        signals=(
+            Signal("orientation", tuple("xyzw"), "1", "body to world", (-1.01,) * 4, (1.01,) * 4, kind="quaternion"),
+            Signal("gimbal_angle", ("pitch", "yaw"), "rad", "body", (-2, -3), (2, 3), noise=(0.001,) * 2),
+            Signal("height_setpoint", ("z",), "m", "world", (0,), (10,), source="operator"),
+        ),
+        commands=(
+            Command("rotor_speed", ROTORS, "rad/s", "rotor", (0,) * 4, (1000,) * 4, (0,) * 4),
+            Command(
+                "gimbal_target", ("pitch", "yaw"), "rad", "body", (-1.5, -2.5), (1.5, 2.5), (0, 0),
+                rate=(6.25, 3.125), start=(0.25, 0),
+            ),
+        ),
+        state=(),
+        safety=Safety(TIMEOUT / 1e6, 1.0, on_fault, OPERATOR_TIMEOUT / 1e6),  # type: ignore[arg-type]
+        robot=Multirotor(1.0, (0.01, 0.01, 0.02), rotors),
+        provenance=Provenance("none", 0, 0, "0" * 64, (), "tanh", False),
+    )  # fmt: skip
+
+
+class Story:
+    """Steps told one by one. What is not said stays as it was; signals and stamps are healthy and new."""
+
+    def __init__(self, name: str, on_fault: str = "stop") -> None:
+        self.name, self.contract = name, inspector(on_fault)
+        self.config = GateConfig.from_contract(self.contract)
+        self.gate, self.time, self.steps = initial(self.config), 1_000_000, []
+        self.command = np.array([400, 400, 400, 400, 0.25, 0], np.float32)
+        self.fallback: np.ndarray | None = None
+
+    def step(self, requests: Request = Request.NONE, dt: int = PERIOD, **changes: Any) -> Output:
+        """One step. Changes: fields of Inputs, or ``age`` by signal, ``signal`` values by flat index."""
+        self.time += dt
+        wobble = (len(self.steps) % 7 - 3) / 64
+        signals = np.array([0, 0, 0, 1, 0.25 + wobble, -wobble, 1.5], np.float32)
+        for index, value in changes.pop("signal", {}).items():
+            signals[index] = value
+        stamps = [self.time] * 3
+        for index, age in changes.pop("age", {}).items():
+            stamps[index] = NEVER if age is None else self.time - age
+        fields: dict[str, Any] = {
+            "command": self.command, "command_stamp": self.time, "fallback": self.fallback,
+            "operator_stamp": self.time, "bundle_intact": True,
+        }  # fmt: skip
+        for name, value in changes.items():
+            fields[name] = np.array(value, np.float32) if isinstance(value, list) else value
+        given = Inputs(self.time, signals, stamps, requests=requests, **fields)
+        self.gate, output = step(self.config, self.gate, given)
+        self.steps.append((given, output))
+        return output
+
+    def ready(self) -> Story:
+        """Armed, and the gimbal at its start pose."""
+        self.step()
+        self.step(Request.ARM)
+        while not (self.gate.command == self.config.start).all():
+            self.step()
+        return self
+
+    def active(self) -> Story:
+        """The policy flies."""
+        self.ready().step(Request.ACTIVATE)
+        self.step()
+        return self
+
+    def ends(self, state: State, reason: Reason = Reason.NONE, source: Source | None = None, event: int = 0) -> Story:
+        """The last step must have answered this; the same again is expected after one more healthy step in fault."""
+        output = self.steps[-1][1]
+        found = (output.state, output.problem.reason)
+        assert found == (state, reason), f"{self.name}: {found}, expected {(state, reason)}"
+        assert source is None or output.source == source, f"{self.name}: {output.source!r}, expected {source!r}"
+        assert output.events & event == event, f"{self.name}: {output.events!r} lacks {Event(event)!r}"
+        if state == State.FAULT:
+            again = self.step()
+            assert (again.state, again.problem) == (state, output.problem), f"{self.name}: the fault did not latch"
+        return self
+
+    def to_json(self) -> str:
+        """One line per step."""
+        head = {"format": "robo-rl gate vectors", "version": 1, "name": self.name}
+        head["configuration"] = f"configurations/{self.config.on_fault}.json"
+        lines = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in head.items())
+        steps = ",\n".join(json.dumps({"given": _given(g), "answer": _answer(o)}) for g, o in self.steps)
+        return "{" + lines + '"steps": [\n' + steps + "\n]}\n"
+
+
+def configuration(on_fault: str) -> str:
+    """A contract, and what the gate derives from it, as JSON."""
+    contract = inspector(on_fault)
+    config = vars(GateConfig.from_contract(contract))
+    plain = {name: _plain(value) for name, value in config.items() if name not in ("signals", "commands")}
+    for name in ("signals", "commands"):
+        plain[name] = [{**vars(span), "elements": list(span.elements)} for span in config[name]]
+    return json.dumps({"contract": json.loads(contract.to_json()), "config": plain}, indent=1) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _given(given: Inputs) -> dict[str, Any]:
+    return {**{name: _plain(value) for name, value in vars(given).items()}, "requests": int(given.requests)}
+
+
+def _answer(output: Output) -> dict[str, Any]:
+    problem = {"reason": int(output.problem.reason), "channel": output.problem.channel}
+    return {
+        "command": _plain(output.command), "source": int(output.source), "state": int(output.state), **problem,
+        "element": output.problem.element, "events": int(output.events),
+    }  # fmt: skip
+
+
+def above(x: float) -> float:
+    """The next float32."""
+    return float(np.nextafter(np.float32(x), np.float32(np.inf)))
+
+
+def tilted(angle: float) -> dict[int, float]:
+    """The orientation at that tilt (rad), by flat index."""
+    return {0: math.sin(angle / 2), 3: math.cos(angle / 2)}
+
+
+def transitions() -> Iterator[Story]:
+    """Every way from one state to another, and every refusal."""
+    R, S = Request, State
+    story = Story("idle_sends_the_safe_command_whatever_is_wrong")
+    story.step(bundle_intact=False, signal={0: math.nan}, age={1: None}, command=None)
+    yield story.ends(S.IDLE, source=Source.SAFE)
+    yield (story := Story("arm_moves_slowly_to_the_start")).ready().ends(S.READY, source=Source.START)
+    yield Story("activate_hands_over_to_the_policy").active().ends(S.ACTIVE, source=Source.POLICY)
+    for name, state in (("ready", S.READY), ("active", S.ACTIVE)):
+        begin = Story.ready if state == S.READY else Story.active
+        (story := begin(Story(f"disarm_in_{name}"))).step(R.DISARM)
+        yield story.ends(S.IDLE, source=Source.SAFE, event=Event.DISARMED)
+        (story := begin(Story(f"stop_in_{name}"))).step(R.STOP)
+        yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.SAFE, Event.FAULTED)
+        (story := begin(Story(f"arm_in_{name}_changes_nothing"))).step(R.ARM)
+        yield story.ends(state)
+        (story := begin(Story(f"reset_in_{name}_changes_nothing"))).step(R.RESET)
+        yield story.ends(state)
+    (story := Story("stop_in_idle")).step(R.STOP)
+    yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.SAFE)
+    (story := Story("reset_leads_to_idle_alone").active()).step(R.STOP)
+    story.step(R.RESET | R.ARM)
+    yield story.ends(S.IDLE, event=Event.WAS_RESET)
+    (story := Story("arm_in_fault_is_refused")).step(R.STOP)
+    story.step(R.ARM)
+    yield story.ends(S.FAULT, Reason.OPERATOR_STOP, event=Event.REFUSED)
+    (story := Story("the_first_reason_stays").active()).step(signal={4: math.nan})
+    story.step(R.STOP, bundle_intact=False)
+    yield story.ends(S.FAULT, Reason.SIGNAL_NOT_FINITE)
+    (story := Story("stop_comes_before_reset_and_disarm")).step(R.STOP)
+    story.step(R.STOP | R.RESET | R.DISARM)
+    yield story.ends(S.FAULT, Reason.OPERATOR_STOP)
+    (story := Story("activate_in_idle_is_refused")).step(R.ACTIVATE)
+    yield story.ends(S.IDLE, Reason.NOT_READY, event=Event.REFUSED)
+    (story := Story("activate_before_the_start_pose_is_refused")).step(R.ARM)
+    story.step(R.ACTIVATE)
+    yield story.ends(S.READY, Reason.NOT_READY, event=Event.REFUSED)
+    (story := Story("activate_without_a_command_is_refused").ready()).step(R.ACTIVATE, command=None)
+    yield story.ends(S.READY, Reason.COMMAND_MISSING, event=Event.REFUSED)
+    (story := Story("arm_with_a_stale_signal_is_refused")).step(R.ARM, age={1: TIMEOUT + 1})
+    yield story.ends(S.IDLE, Reason.SIGNAL_STALE, event=Event.REFUSED)
+    (story := Story("arm_without_operator_is_refused")).step(R.ARM, operator_stamp=NEVER)
+    yield story.ends(S.IDLE, Reason.OPERATOR_LOST, event=Event.REFUSED)
+    (story := Story("a_fault_in_ready_latches").ready()).step(age={0: None})
+    yield story.ends(S.FAULT, Reason.SIGNAL_MISSING, Source.SAFE)
+    (story := Story("the_rate_limit_cuts_a_jump").active()).step(command=[0, 1000, 0, 1000, 1.5, 0.0])
+    yield story.ends(S.ACTIVE, source=Source.POLICY, event=Event.RATE_LIMITED)
+
+
+FAULTS: dict[str, tuple[Reason, dict[str, Any]]] = {
+    "bundle_changed": (Reason.BUNDLE, {"bundle_intact": False}),
+    "clock_ran_backwards": (Reason.CLOCK, {"dt": -1}),
+    "signal_from_the_future": (Reason.CLOCK, {"age": {1: -1}}),
+    "command_from_the_future": (Reason.CLOCK, {"command_stamp": 1 << 62}),
+    "overrun": (Reason.OVERRUN, {"dt": TIMEOUT + 1}),
+    "overrun_of_ages": (Reason.OVERRUN, {"dt": 1 << 62}),
+    "operator_never_seen": (Reason.OPERATOR_LOST, {"operator_stamp": NEVER}),
+    "operator_from_the_future": (Reason.OPERATOR_LOST, {"operator_stamp": 1 << 62}),
+    "signal_missing": (Reason.SIGNAL_MISSING, {"age": {1: None}}),
+    "operator_signal_missing": (Reason.SIGNAL_MISSING, {"age": {2: None}}),
+    "signal_stale": (Reason.SIGNAL_STALE, {"age": {0: TIMEOUT + 1}}),
+    "operator_signal_stale": (Reason.SIGNAL_STALE, {"age": {2: OPERATOR_TIMEOUT + 1}}),
+    "signal_nan": (Reason.SIGNAL_NOT_FINITE, {"signal": {5: math.nan}}),
+    "signal_infinite": (Reason.SIGNAL_NOT_FINITE, {"signal": {5: -math.inf}}),
+    "signal_too_high": (Reason.SIGNAL_RANGE, {"signal": {4: above(2)}}),
+    "signal_too_low": (Reason.SIGNAL_RANGE, {"signal": {4: -above(2)}}),
+    "quaternion_too_short": (Reason.SIGNAL_NORM, {"signal": {3: 0.9499}}),
+    "quaternion_too_long": (Reason.SIGNAL_NORM, {"signal": {1: 0.8, 3: 0.8}}),
+    "quaternion_zero": (Reason.SIGNAL_NORM, {"signal": {3: 0}}),
+    "tilt": (Reason.TILT, {"signal": tilted(1.0001)}),
+    "upside_down": (Reason.TILT, {"signal": tilted(math.pi)}),
+    "command_missing": (Reason.COMMAND_MISSING, {"command": None}),
+    "command_never_computed": (Reason.COMMAND_MISSING, {"command_stamp": NEVER}),
+    "command_nan": (Reason.COMMAND_NOT_FINITE, {"command": [400, 400, 400, math.nan, 0, 0]}),
+    "command_infinite": (Reason.COMMAND_NOT_FINITE, {"command": [400, 400, 400, 400, 0, math.inf]}),
+    "command_too_high": (Reason.COMMAND_RANGE, {"command": [400, 400, 400, 400, 0, above(2.5)]}),
+    "command_too_low": (Reason.COMMAND_RANGE, {"command": [-1e-45, 400, 400, 400, 0, 0]}),
+}
+
+
+def faults() -> Iterator[Story]:
+    """Every fault, from active, in one step; then those that need several."""
+    for name, (reason, changes) in FAULTS.items():
+        (story := Story(f"fault_{name}").active()).step(**changes)
+        yield story.ends(State.FAULT, reason, Source.SAFE, Event.FAULTED)
+    (story := Story("fault_command_stale").active()).step(command_stamp=story.time + PERIOD - TIMEOUT - 1)
+    yield story.ends(State.FAULT, Reason.COMMAND_STALE)
+    (story := Story("fault_operator_lost").active()).step(operator_stamp=story.time + PERIOD - OPERATOR_TIMEOUT - 1)
+    yield story.ends(State.FAULT, Reason.OPERATOR_LOST)
+    story = Story("fault_slow_steps_add_up").active()
+    while story.gate.state == State.ACTIVE:
+        story.step(dt=13_000)
+    yield story.ends(State.FAULT, Reason.OVERRUN)
+    story = Story("fault_fast_steps_add_up").active()
+    while story.gate.state == State.ACTIVE:
+        story.step(dt=5_000)
+    yield story.ends(State.FAULT, Reason.TOO_FAST)
+    story = Story("fault_frozen_sensor").active()
+    while story.gate.state == State.ACTIVE:
+        story.step(signal={4: 0.125, 5: 0.5})
+    yield story.ends(State.FAULT, Reason.SIGNAL_FROZEN)
+    story = Story("fault_rate_cut_for_too_long").active()
+    while story.gate.state == State.ACTIVE:
+        story.step(command=[400, 400, 400, 400, -1.5, 2.5])
+    yield story.ends(State.FAULT, Reason.COMMAND_RATE)
+
+
+def boundaries() -> Iterator[Story]:
+    """Exactly at a limit nothing is wrong."""
+    allowed: dict[str, dict[str, Any]] = {
+        "signal_age": {"age": {0: TIMEOUT, 1: TIMEOUT}},
+        "operator_age_and_set_point_age": {"age": {2: OPERATOR_TIMEOUT}, "operator_stamp": -OPERATOR_TIMEOUT},
+        "command_age": {"command_stamp": -TIMEOUT},
+        "time_between_steps": {"dt": TIMEOUT},
+        "two_steps_at_one_time": {"dt": 0},
+        "signal_upper_range": {"signal": {4: 2, 5: 3, 6: 10}},
+        "signal_lower_range": {"signal": {4: -2, 5: -3, 6: -0.0}},
+        "tilt": {"signal": tilted(0.9999)},
+        "inverted_quaternion": {"signal": {3: -1}},
+        "longest_quaternion": {"signal": {1: 0.29, 3: 1.00914}},
+        "shortest_quaternion": {"signal": {3: 0.95001}},
+        "command_range": {"command": [0, 1000, -0.0, 1000, 0.25, 0]},
+        "command_rate": {"command": [400, 400, 400, 400, 0.3125, -0.03125]},
+    }
+    for name, changes in allowed.items():
+        story = Story(f"allowed_{name}").active()
+        now = story.time + changes.get("dt", PERIOD)
+        for stamp in ("operator_stamp", "command_stamp"):
+            if stamp in changes:
+                changes[stamp] += now
+        story.step(**changes)
+        yield story.ends(State.ACTIVE, source=Source.POLICY)
+    story = Story("allowed_a_late_step_that_is_caught_up").active()
+    for dt in (20_000, 2_000, 8_000, 20_000, 1_000):
+        story.step(dt=dt)
+    yield story.ends(State.ACTIVE)
+    story = Story("allowed_a_value_repeated_for_the_timeout").active()
+    for dt in (PERIOD, PERIOD, TIMEOUT - PERIOD):
+        story.step(dt=dt, signal={4: 0.125, 5: 0.5})
+    yield story.ends(State.ACTIVE)
+    story = Story("allowed_old_stamps_and_restarted_stamps").active()
+    story.step(age={1: PERIOD})
+    story.step(age={1: 2 * PERIOD + 1})
+    yield story.ends(State.ACTIVE)
+    story = Story("allowed_the_rate_cut_for_the_timeout").active()
+    for dt in (PERIOD, TIMEOUT - PERIOD):
+        story.step(dt=dt, command=[400, 400, 400, 400, -1.5, 2.5])
+    yield story.ends(State.ACTIVE, event=Event.RATE_LIMITED)
+
+
+def reactions() -> Iterator[Story]:
+    """What the safe command is after a fault, as the contract says."""
+    for on_fault, source in (("hold", Source.HOLD), ("damp", Source.DAMP)):
+        story = Story(f"{on_fault}_after_a_fault", on_fault).active()
+        story.step(command=[500, 0, 500, 0, 0.25, 0])
+        story.step(command=None)
+        for _ in range(3):
+            story.step()
+        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, source)
+        (story := Story(f"{on_fault}_ends_with_stop", on_fault).active()).step(command=None)
+        story.step(Request.STOP)
+        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.SAFE)
+    (story := Story("damp_reaches_the_safe_command", "damp").ready()).step(bundle_intact=False)
+    while story.gate.command.any():
+        story.step()
+    yield story.ends(State.FAULT, Reason.BUNDLE, Source.DAMP)
+
+    def flying(name: str) -> Story:
+        story = Story(name, "controller").active()
+        story.fallback = np.array([300, 350, 300, 350, 1.5, 0], np.float32)
+        story.step(command=None)
+        assert story.steps[-1][1].source == Source.FALLBACK
+        return story
+
+    yield flying("controller_takes_over").ends(State.FAULT, Reason.COMMAND_MISSING, Source.FALLBACK)
+    lost: dict[str, dict[str, Any]] = {
+        "has_landed": {"fallback": None},
+        "command_is_nan": {"fallback": [math.nan, 0, 0, 0, 0, 0]},
+        "command_is_out_of_range": {"fallback": [0, 0, 0, 0, 0, 2.75]},
+        "sensor_is_stale": {"age": {0: TIMEOUT + 1}},
+        "robot_falls": {"signal": tilted(1.5)},
+        "is_disarmed": {"requests": Request.DISARM},
+        "is_stopped": {"requests": Request.STOP},
+    }
+    for name, changes in lost.items():
+        (story := flying(f"controller_ends_when_it_{name}")).step(**changes)
+        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.SAFE)
+    (story := flying("controller_needs_no_set_point")).step(age={2: None}, operator_stamp=NEVER)
+    yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.FALLBACK)
+    story = Story("controller_does_not_take_off", "controller").ready()
+    story.fallback = np.array([300, 300, 300, 300, 0, 0], np.float32)
+    story.step(bundle_intact=False)
+    yield story.ends(State.FAULT, Reason.BUNDLE, Source.SAFE)
+
+
+def main() -> int:
+    """Write the files, or tell which differ."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
+    check = parser.parse_args().check
+    texts = {f"configurations/{name}.json": configuration(name) for name in REACTIONS}
+    for chapter in (transitions, faults, boundaries, reactions):
+        for story in chapter():
+            assert f"{story.name}.json" not in texts, f"two stories are called {story.name}"
+            texts[f"{story.name}.json"] = story.to_json()
+    present = {str(path.relative_to(FOLDER)): path.read_text() for path in FOLDER.rglob("*.json")}
+    changed = sorted(name for name in {*texts, *present} if texts.get(name) != present.get(name))
+    for name in () if check else changed:
+        path = FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[name]) if name in texts else path.unlink()
+    print(f"{len(texts)} files, {len(changed)} of them changed{':' if check and changed else ''}")
+    if check:
+        print("\n".join(changed))
+    return 1 if check and changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
