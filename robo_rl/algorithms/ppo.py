@@ -110,7 +110,7 @@ class Learner:
         return {
             "reward": rewards / self.config.horizon,
             "alive": 1 - failed / max(ended, 1.0),
-            "deviation": float(self.ppo.actor.output_std.mean()),
+            "deviation": float(self.ppo.actor.output_std.detach().mean()),
             "learning_rate": self.ppo.learning_rate,
             **{f"loss/{name}": value for name, value in losses.items()},
             **levels,
