@@ -142,7 +142,7 @@ class Program:
 
     def buffer(self, kind: Kind, size: int, name: str = "", values: NDArray[np.float32] | None = None) -> Buffer:
         """A new buffer. Addresses leave a gap between buffers, so that neighbours never look like one."""
-        base = self.buffers[-1].base + self.buffers[-1].size + 1 if self.buffers else 1
+        base = self.buffers[-1].base + self.buffers[-1].size + 1 if self.buffers else 0
         made = Buffer(base, size, kind, name or f"{kind[0]}{len(self.buffers)}", values)
         self.buffers.append(made)
         self._bases.append(base)
@@ -155,7 +155,7 @@ class Program:
 
     def constant(self, values: NDArray[np.float32]) -> Addresses:
         """Addresses of constants, in their shape. Equal arrays are kept once."""
-        values = np.ascontiguousarray(values, dtype=np.float32)
+        values = np.asarray(values, dtype=np.float32)
         key = values.tobytes()
         if key not in self._constants:
             self._constants[key] = self.buffer("constant", values.size, values=values.ravel())
