@@ -1,0 +1,150 @@
+"""The environment: time, failures, resets, and that no environment knows of another."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from sim.env import VecEnv
+from sim.tasks import load_task
+
+HOVER = load_task("quadrotor-hover")
+STILL = {f"initial/{k}": 0.0 for k in ("tilt", "yaw", "position", "linear_velocity", "angular_velocity")}
+CALM = {"wind": 0.0, "force": 0.0, "torque": 0.0, "mass": 1.0, "thrust": 1.0, "thrust_of_one_rotor": 1.0}
+
+
+def hover(env: VecEnv) -> dict[str, torch.Tensor]:
+    return {"rotor_speed": torch.full((env.n, 4), HOVER.spec.robot.hover_speed)}
+
+
+def random_commands(steps: int, n: int) -> torch.Tensor:
+    return 2000 * torch.rand(steps, n, 4, generator=torch.Generator().manual_seed(5))
+
+
+def test_a_timeout_gives_the_last_true_state_not_the_new_one() -> None:
+    fixed = {**STILL, **CALM, "noise": 0.0, "delay": 0.0, "initial/linear_velocity": 0.1}
+    env = VecEnv(HOVER, 3, fixed=fixed, evaluation=True, episode_length=0.2)
+    for k in range(19):
+        step = env.step(hover(env))
+        assert len(step.ids) == 0, k
+    last = env.truth(torch.arange(3))["position"].clone()
+    step = env.step(hover(env))
+    assert step.timeout.all()
+    assert not step.failed.any()
+    assert step.ids.tolist() == [0, 1, 2]
+    travelled = step.final_truth["position"] - last
+    torch.testing.assert_close(travelled[:, :2], torch.full((3, 2), 0.1 * 0.01), rtol=0.1, atol=0.0)  # 0.1 m/s, 10 ms
+    torch.testing.assert_close(step.final_signals["position"], step.final_truth["position"])
+    assert step.signals["position"].abs().max() < 1e-6  # a new flight has begun at the set-point
+    assert (env.books.time == 0).all()
+
+
+def test_a_failure_ends_that_episode_alone() -> None:
+    env = VecEnv(HOVER, 4, fixed={**STILL, **CALM}, evaluation=True)
+    env.plant.state.position[2] = torch.tensor([0.0, 0.0, -1.5])
+    step = env.step(hover(env))
+    assert step.failed.tolist() == [False, False, True, False]
+    assert not step.timeout.any()
+    assert step.ids.tolist() == [2]
+    assert float(step.final_truth["position"][0, 2]) == pytest.approx(-1.5, abs=0.05)
+    assert env.diverged == 0
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_state_that_is_not_finite_ends_as_a_failure_and_poisons_nobody(poison: float) -> None:
+    env, clean = (VecEnv(HOVER, 5, seed=1, evaluation=True) for _ in range(2))
+    env.plant.state.angular_velocity[3, 0] = poison
+    step, expected = env.step(hover(env)), clean.step(hover(clean))
+    assert step.failed[3]
+    assert step.ids.tolist() == [3]
+    assert float(step.reward[3]) == 0.0
+    assert env.diverged == 1
+    others = [0, 1, 2, 4]
+    assert torch.equal(step.reward[others], expected.reward[others])
+    for name, value in step.signals.items():
+        assert torch.equal(value[others], expected.signals[name][others])
+    for value in (*step.signals.values(), *step.final_signals.values(), step.reward):
+        assert torch.isfinite(value).all()
+    for _ in range(5):
+        step = env.step(hover(env))
+    assert env.diverged == 1
+    assert torch.isfinite(env.privileged()).all()
+
+
+def test_the_same_seed_gives_the_same_flights_and_another_seed_others() -> None:
+    rollouts = []
+    for seed in (0, 0, 1):
+        env = VecEnv(HOVER, 6, seed=seed)
+        rollouts.append(torch.cat([env.step({"rotor_speed": c}).signals["position"] for c in random_commands(80, 6)]))
+    assert torch.equal(rollouts[0], rollouts[1])
+    assert not torch.equal(rollouts[0], rollouts[2])
+
+
+def test_environments_go_on_bit_by_bit_from_a_checkpoint() -> None:
+    env, other = VecEnv(HOVER, 8, seed=0), VecEnv(HOVER, 8, seed=99)
+    commands = random_commands(200, 8)
+    for command in commands[:100]:
+        env.step({"rotor_speed": command})
+    other.load({name: value.clone() for name, value in env.save().items()})
+    for command in commands[100:]:
+        ours, theirs = env.step({"rotor_speed": command}), other.step({"rotor_speed": command})
+        assert torch.equal(ours.reward, theirs.reward)
+        assert torch.equal(ours.ids, theirs.ids)
+        for name, value in ours.signals.items():
+            assert torch.equal(value, theirs.signals[name])
+    assert torch.equal(env.levels.level, other.levels.level)
+
+
+def test_commands_are_clamped_to_the_limits_of_the_contract() -> None:
+    env, other = (VecEnv(HOVER, 2, seed=0) for _ in range(2))
+    top = HOVER.spec.robot.rotor_speed_max
+    env.step({"rotor_speed": torch.tensor([[1e9] * 4, [-1e9] * 4])})
+    other.step({"rotor_speed": torch.tensor([[top] * 4, [0.0] * 4])})
+    assert torch.equal(env.plant.state.rotor_speed, other.plant.state.rotor_speed)
+
+
+def test_reward_is_the_weighted_sum_of_the_tasks_terms() -> None:
+    env = VecEnv(HOVER, 50, seed=2, evaluation=True)
+    previous = {name: value.clone() for name, value in env.books.previous.items()}
+    commands = {"rotor_speed": random_commands(1, 50)[0]}
+    step = env.step(commands)
+    going_on = [i for i in range(50) if i not in step.ids]
+    truth = env.truth(torch.arange(50))
+    terms = HOVER.reward(truth, commands, previous)
+    expected = sum(weight * terms[name] for name, weight in HOVER.spec.reward.items())
+    torch.testing.assert_close(step.reward[going_on], expected[going_on], atol=1e-5, rtol=1e-5)
+
+
+def test_surviving_raises_the_level_of_the_tilt_and_failing_lowers_it() -> None:
+    env = VecEnv(HOVER, 2, seed=0)
+    column = env.levels.names.index("initial/tilt")
+    assert (env.levels.level[:, column] == 0).all()
+    ids = torch.tensor([0, 1])
+    env.finish(ids, failed=torch.tensor([False, True]))
+    assert env.levels.level[:, column].tolist() == [0.25, 0.0]
+    env.finish(ids, failed=torch.tensor([True, False]))
+    assert env.levels.level[:, column].tolist() == [0.0, 0.25]
+
+
+def test_seeding_again_repeats_the_flights() -> None:
+    env = VecEnv(HOVER, 4, seed=7)
+    first = env.truth(torch.arange(4))["linear_velocity"].clone()
+    env.seed(7)
+    env.reset()
+    assert torch.equal(env.truth(torch.arange(4))["linear_velocity"], first)
+
+
+def test_unknown_ranges_are_refused() -> None:
+    with pytest.raises(ValueError, match="there is no range 'mas'"):
+        VecEnv(HOVER, 2, fixed={"mas": 1.0})
+
+
+def test_a_longer_delay_than_trained_is_really_flown() -> None:
+    """A set of readings under 60 ms of latency lags the truth by six steps."""
+    env = VecEnv(HOVER, 1, fixed={**STILL, **CALM, "noise": 0.0, "delay": 0.06}, evaluation=True)
+    truths, readings = [], []
+    for _ in range(20):
+        step = env.step({"rotor_speed": torch.full((1, 4), 1700.0)})
+        truths.append(float(env.plant.state.position[0, 2]))
+        readings.append(float(step.signals["position"][0, 2]))
+    assert readings[6:] == pytest.approx(truths[:-6], abs=1e-6)
