@@ -65,6 +65,8 @@ class Fused:
         structure = flatten(args, tensors)
         native = tensors[0].device.type == "cpu"
         program = self._program(args, structure, tensors) if native else None
+        if program is not None:
+            _require_block(out, program.results.total, _rows(tensors))
         if program is None or program.run is None:
             function = self.function if native else self._elsewhere
             return lambda: _store(function(*args), out)
@@ -73,7 +75,8 @@ class Fused:
     def bind_gradient(self, *args: Any, cotangents: Any, wanted: Any, out: Tensor) -> Callable[[], None]:
         """Like ``bind``, for the gradient: Σ cotangent · ∂result/∂input, for the ``wanted`` among the inputs.
 
-        ``cotangents`` has the structure of the results, ``wanted`` that of some arguments (the same tensors).
+        ``cotangents`` has the structure of the results. ``wanted`` are some of the arguments (the same tensors),
+        each with all n environments; their gradients lie in ``out`` in the order of the arguments.
         """
         tensors: list[Tensor] = []
         structure = flatten(args, tensors)
@@ -82,7 +85,13 @@ class Fused:
         chosen: list[Tensor] = []
         flatten(wanted, chosen)
         flags = [any(tensor is choice for choice in chosen) for tensor in tensors]
+        if sum(flags) != len(chosen) or any(tensor.shape[0] != _rows(tensors) for tensor in chosen):
+            raise ValueError("a gradient is wanted of a tensor that is not an argument with all environments")
+        chosen = [tensor for tensor, flag in zip(tensors, flags, strict=True) if flag]
         program = self._program(args, structure, tensors) if tensors[0].device.type == "cpu" else None
+        if program is not None:
+            _require_block(out, sum(tensor[0].numel() for tensor in chosen), _rows(tensors))
+            _require_cotangents(given, program.results, _rows(tensors))
         if program is None or program.run is None:
             return lambda: _store(tuple(self._eager_gradient(args, given, chosen)), out)
         run, _ = program.gradient(tensors, flags, [True] * len(given))
@@ -93,8 +102,11 @@ class Fused:
         tensors: list[Tensor] = []
         structure = flatten(args, tensors)
         program = self._program(args, structure, tensors)
-        n = max(tensor.shape[0] for tensor in tensors)
-        blocks = torch.zeros(copies, program.results.total, n, device=tensors[0].device)
+        if any(program.results.masks):
+            raise TypeError(
+                f"fused '{_name(self.function)}' has truth values; bound, it needs torch.where(mask, 1.0, 0.0)"
+            )
+        blocks = torch.zeros(copies, program.results.total, _rows(tensors), device=tensors[0].device)
         return blocks, [unflatten(program.structure, iter(program.results.cut(block))) for block in blocks]
 
     def _eager_gradient(self, args: Any, given: list[Tensor], chosen: list[Tensor]) -> Sequence[Tensor]:
@@ -111,7 +123,7 @@ class Fused:
         return [torch.zeros_like(t) if bar is None else bar for bar, t in zip(found, chosen, strict=True)]
 
     def _program(self, args: Any, structure: Any, tensors: list[Tensor]) -> Program:
-        key = (structure, *[tensor.shape for tensor in tensors])
+        key = (structure, *[(tensor.shape, tensor.dtype) for tensor in tensors])
         program = self._programs.get(key)
         if program is None:
             n = _batch_size(self.function, tensors)
@@ -133,9 +145,8 @@ def blocks_like(value: Any, copies: int) -> tuple[Tensor, list[Any]]:
     """Room for the tensors (n, …) in ``value``, ``copies`` times: blocks (copies, numbers, n), and their parts."""
     tensors: list[Tensor] = []
     structure = flatten(value, tensors)
-    n = max(tensor.shape[0] for tensor in tensors)
     layout = Layout([tensor.shape[1:] for tensor in tensors], [False] * len(tensors))
-    blocks = torch.zeros(copies, layout.total, n, device=tensors[0].device)
+    blocks = torch.zeros(copies, layout.total, _rows(tensors), device=tensors[0].device)
     return blocks, [unflatten(structure, iter(layout.cut(block))) for block in blocks]
 
 
@@ -163,8 +174,8 @@ def unflatten(structure: Any, tensors: Iterator[Any]) -> Any:
 
 
 def _batch_size(function: Callable, tensors: Sequence[Tensor]) -> int:
-    name = getattr(function, "__name__", "function")
-    n = max(tensor.shape[0] if tensor.ndim else 0 for tensor in tensors)
+    name = _name(function)
+    n = max([tensor.shape[0] if tensor.ndim else 0 for tensor in tensors])
     for place, tensor in enumerate(tensors):
         where = f"tensor {place} given to fused '{name}'"
         if tensor.ndim == 0 or tensor.shape[0] not in (1, n):
@@ -172,6 +183,27 @@ def _batch_size(function: Callable, tensors: Sequence[Tensor]) -> int:
         if tensor.dtype != torch.float32:
             raise ValueError(f"{where} is {tensor.dtype}; expected torch.float32")
     return n
+
+
+def _rows(tensors: Sequence[Tensor]) -> int:
+    return max([tensor.shape[0] for tensor in tensors])
+
+
+def _require_block(out: Tensor, numbers: int, n: int) -> None:
+    if out.shape != (numbers, n) or out.dtype != torch.float32 or not out.is_contiguous():
+        given = f"{out.dtype} {tuple(out.shape)}{'' if out.is_contiguous() else ', with gaps'}"
+        raise ValueError(f"out of a bound call is {given}; expected contiguous torch.float32 {(numbers, n)}")
+
+
+def _require_cotangents(given: Sequence[Tensor], results: Layout, n: int) -> None:
+    shapes = [(n, *shape) for shape in results.shapes]
+    if [tuple(tensor.shape) for tensor in given] != shapes or any(t.dtype != torch.float32 for t in given):
+        found = [(tuple(tensor.shape), tensor.dtype) for tensor in given]
+        raise ValueError(f"cotangents are {found}; expected torch.float32 of the results' shapes, {shapes}")
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", "function")
 
 
 @dataclass
@@ -218,6 +250,12 @@ class Program:
             slots += symbols[-1].nodes.size
         results: list[Any] = []
         result_structure = flatten(function(*unflatten(structure, iter(symbols))), results)
+        for place, result in enumerate(results):
+            if result.ndim == 0 or result.shape[0] != 1:
+                shape, name = tuple(result.shape), _name(function)
+                raise TypeError(
+                    f"result {place} of fused '{name}' has shape {shape} for one environment; expected (1, …)"
+                )
         outputs = [[graph.lift(node) for node in _scalars(result)] for result in results]
         program = cls(
             graph=graph,
@@ -291,7 +329,7 @@ def _scalars(result: Any) -> list[Any]:
 
 
 def _launch(run: Any, tensors: Sequence[Tensor], layout: Layout) -> tuple[Tensor, ...]:
-    block = torch.empty(layout.total, max([tensor.shape[0] for tensor in tensors]))
+    block = torch.empty(layout.total, _rows(tensors))
     _prepare(run, tensors, block, bound=False)()
     return layout.cut(block)
 
@@ -327,4 +365,5 @@ def _as_rows(tensor: Tensor, n: int) -> Tensor:
 def _store(results: Any, block: Tensor) -> None:
     tensors: list[Tensor] = []
     flatten(results, tensors)
-    block.copy_(torch.cat([tensor.reshape(tensor.shape[0], -1).mT.float() for tensor in tensors]))
+    rows = [tensor.reshape(tensor.shape[0], -1).mT.float() for tensor in tensors]
+    block.copy_(torch.cat([row.expand(-1, block.shape[1]) for row in rows]))

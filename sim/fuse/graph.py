@@ -79,10 +79,17 @@ class Graph:
         return value if isinstance(value, Node) else self.constant(value)
 
 
+def _require(masks: bool, name: str, *nodes: Node) -> None:
+    if any(node.is_mask != masks for node in nodes):
+        given = "a number; compare it first" if masks else "a truth value; use torch.where(mask, 1.0, 0.0)"
+        raise TypeError(f"fuse can't apply '{name}' to {given}")
+
+
 def unary(name: str, a: Node | float) -> Any:
     """``name`` of FUNCTIONS or "not", applied to one node; a plain number stays one."""
     if not isinstance(a, Node):
-        return FUNCTIONS[name](a)
+        return (FUNCTIONS | {"not": operator.not_})[name](a)
+    _require(name == "not", name, a)
     if name == "neg" and a.operation[0] == "neg":
         return Node(a.graph, a.operation[1])
     if a.value is not None and name in FUNCTIONS:
@@ -91,11 +98,15 @@ def unary(name: str, a: Node | float) -> Any:
 
 
 def binary(name: str, a: Node | float, b: Node | float) -> Any:
-    """``name`` of ARITHMETIC, COMPARISONS or LOGIC, applied to nodes or plain numbers, simplified."""
+    """``name`` of ARITHMETIC, COMPARISONS or LOGIC, applied to nodes or plain numbers, simplified.
+
+    A constant 0 as a factor gives 0, whatever the other factor is.
+    """
     if not isinstance(a, Node) and not isinstance(b, Node):
         return (ARITHMETIC | COMPARISONS | LOGIC)[name](a, b)
     graph = next(x.graph for x in (a, b) if isinstance(x, Node))
     a, b = graph.lift(a), graph.lift(b)
+    _require(name in LOGIC, name, a, b)
     x, y = a.value, b.value
     if x is not None and y is not None and name in ARITHMETIC:
         return graph.constant(ARITHMETIC[name](x, y))
@@ -112,8 +123,8 @@ def binary(name: str, a: Node | float, b: Node | float) -> Any:
             return unary("neg", a)
         case ("div", _, float()):
             return binary("mul", a, 1 / y)
-    if name in ("add", "mul", "min", "max", "and", "or") and a.index > b.index:
-        a, b = b, a
+    if name in ("add", "mul", "min", "max", "and", "or") and (x is None, a.index) > (y is None, b.index):
+        a, b = b, a  # one order for equal expressions, constants first
     return graph.node(name, a.index, b.index)
 
 
@@ -123,6 +134,8 @@ def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
         return a if condition else b
     graph = condition.graph
     a, b = graph.lift(a), graph.lift(b)
+    _require(True, "where", condition)
+    _require(False, "where", a, b)
     return a if a.index == b.index else graph.node("where", condition.index, a.index, b.index)
 
 
@@ -175,7 +188,7 @@ def _pull_back(node: Node, bar: Node, give: Callable[[int, Callable[[], Node]], 
             give(a.index, lambda: binary("div", bar, b))
             give(b.index, minus(lambda: binary("div", binary("mul", bar, node), b)))
         case (("min" | "max"), (a, b)):
-            first = binary("le" if name == "min" else "ge", a, b)
+            first = binary("lt" if name == "min" else "gt", a, b)  # at its bound, a clamped number still counts
             give(a.index, lambda: select(first, bar, 0.0))
             give(b.index, lambda: select(first, 0.0, bar))
         case "where", (condition, a, b):

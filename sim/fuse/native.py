@@ -1,8 +1,9 @@
 """A graph as native code: one C++ loop over the batch, vectorised, compiled once and cached on disk.
 
 The loop works on blocks of as many environments as the processor has float lanes, also at the end of the
-batch, where a padded copy is used: every environment goes through the same instructions, whatever the
-batch size and the number of threads, so results never depend on them.
+batch, where a padded copy is used. Which products and sums are rounded once, by a fused multiply-add, is
+decided here and not by the compiler. So every environment goes through the same arithmetic, whatever the
+batch size and the number of threads, and results never depend on them.
 
 Arrays are structures of arrays: each scalar input and output is a contiguous row of n floats.
 """
@@ -14,6 +15,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -24,10 +26,12 @@ from typing import Any
 from sim.fuse.graph import MASKS, Graph, Node
 
 # No -ffast-math: NaN and infinity must stay what they are.
-FLAGS = "-std=gnu++17 -O2 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp -fPIC -shared"
+FLAGS = "-std=gnu++17 -O2 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -fPIC -shared"
 
 TEMPLATES = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}",
+    "mul add": "multiply_add({}, {}, {})", "mul sub": "multiply_add({}, {}, -{})",
+    "sub mul": "multiply_add(-{}, {}, {})",
     "min": "minimum({}, {})", "max": "maximum({}, {})", "where": "{} ? {} : {}",
     "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
     "and": "{} & {}", "or": "{} | {}", "not": "~{}",
@@ -55,9 +59,19 @@ static inline Vector load(const float *p) { Vector v; memcpy(&v, p, sizeof v); r
 static inline void store(float *p, Vector v) { memcpy(p, &v, sizeof v); }
 static inline void store(float *p, Mask m) { store(p, m ? Vector{} + 1.f : Vector{}); }
 static inline Vector all(float x) { return x - Vector{}; }
-static inline Vector minimum(Vector a, Vector b) { return a <= b ? a : b; }
-static inline Vector maximum(Vector a, Vector b) { return a >= b ? a : b; }
-static inline Vector absolute(Vector a) { return a < 0.f ? -a : a; }
+// NaN if either is; the test of a costs nothing where a is a constant.
+static inline Vector minimum(Vector a, Vector b) { return (a <= b) | (a != a) ? a : b; }
+static inline Vector maximum(Vector a, Vector b) { return (a >= b) | (a != a) ? a : b; }
+static inline Vector absolute(Vector a) { return (Vector)((Mask)a & 0x7fffffff); }
+static inline Vector multiply_add(Vector a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+  return (Vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX__) && defined(__FMA__)
+  return (Vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
 template <float (*f)(float)> static inline Vector lanes(Vector a) {
   for (int i = 0; i < LANES; i++) a[i] = f(a[i]);
   return a;
@@ -71,21 +85,22 @@ static inline Vector root(Vector a) {
   return lanes<std::sqrt>(a);
 #endif
 }
-// exp by range reduction and the polynomial of the Cephes library (expf), relative error below 2e-7.
+// exp by range reduction and the polynomial of the Cephes library (expf), relative error below 2e-7. Two to the
+// n is applied in halves, so that the result overflows to infinity and underflows to 0 where it should.
+static inline Vector power_of_two(Mask n) { return (Vector)((n + 127) << 23); }
 static inline Vector exponential(Vector x) {
-  Vector y = minimum(maximum(x, all(-87.f)), all(88.f));
-  Vector n = (y * 1.44269504f + 12582912.f) - 12582912.f;
-  Vector r = y - n * 0.693359375f + n * 2.12194440e-4f;
-  Vector p = 1.9875691500e-4f * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.f;
-  Mask exponent = (__builtin_convertvector(n, Mask) + 127) << 23;
-  Vector scale;
-  memcpy(&scale, &exponent, sizeof scale);
-  return x == x ? p * scale : x;
+  Vector y = minimum(all(89.f), maximum(all(-104.f), x));
+  Vector n = multiply_add(y, all(1.44269504f), all(12582912.f)) - 12582912.f;
+  Vector r = multiply_add(n, all(-0.693359375f), y);
+  r = multiply_add(n, all(2.12194440e-4f), r);
+  Vector p = multiply_add(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
+  p = multiply_add(p, r, all(8.3334519073e-3f));
+  p = multiply_add(p, r, all(4.1665795894e-2f));
+  p = multiply_add(p, r, all(1.6666665459e-1f));
+  p = multiply_add(p, r, all(5.0000001201e-1f));
+  p = multiply_add(p * r, r, r) + 1.f;
+  Mask whole = __builtin_convertvector(n, Mask), half = whole >> 1;
+  return x == x ? p * power_of_two(half) * power_of_two(whole - half) : x;
 }
 static inline Vector hyperbolic_tangent(Vector x) {
   Vector small = x * (1.f - x * x * (1.f / 3.f - x * x * (2.f / 15.f)));
@@ -140,8 +155,7 @@ def source(graph: Graph, outputs: Sequence[Node], sizes: Sequence[int], shared: 
     """
     alike = [flag for flag, size in zip(shared, sizes, strict=True) for _ in range(size)]
     constants, body = [], []
-    for index in _needed(graph, outputs):
-        name, *operands = graph.operations[index]
+    for index, name, operands in _plan(graph, outputs):
         if name == "const":
             constants.append(f"  const Vector v{index} = all({_literal(operands[0])});")
         elif name == "input" and alike[operands[0]]:
@@ -164,17 +178,38 @@ def source(graph: Graph, outputs: Sequence[Node], sizes: Sequence[int], shared: 
     )
 
 
-def _needed(graph: Graph, outputs: Sequence[Node]) -> list[int]:
-    needed: set[int] = set()
-    pending = [node.index for node in outputs]
-    while pending:
-        index = pending.pop()
-        if index not in needed:
-            needed.add(index)
-            name, *operands = graph.operations[index]
-            if name not in ("const", "input"):
-                pending += operands
-    return sorted(needed)
+def _plan(graph: Graph, outputs: Sequence[Node]) -> list[tuple[int, str, list]]:
+    """The operations that ``outputs`` need, in order. A product that only sums use is computed within them."""
+    needed = {node.index for node in outputs}
+    whole = set(needed)  # what is used otherwise than as a term of a sum
+    for index in range(max(needed), -1, -1):
+        name, *operands = graph.operations[index]
+        if index in needed and name not in ("const", "input"):
+            needed.update(operands)
+            whole.update(operands if name not in ("add", "sub") else ())
+
+    plan: list[tuple[int, str, list]] = []
+    used = {node.index for node in outputs}
+    for index in sorted(needed, reverse=True):
+        if index not in used:
+            continue
+        name, *operands = graph.operations[index]
+        if name in ("add", "sub"):
+            name, operands = _fused_sum(graph, name, operands, whole)
+        if name not in ("const", "input"):
+            used.update(operands)
+        plan.append((index, name, operands))
+    return plan[::-1]
+
+
+def _fused_sum(graph: Graph, name: str, terms: list[int], whole: set[int]) -> tuple[str, list[int]]:
+    """``terms[0]`` plus or minus ``terms[1]``, with a term that is a product merged into it, the second if both are."""
+    for place in (1, 0):
+        kind, *factors = graph.operations[terms[place]]
+        if kind == "mul" and terms[place] not in whole:
+            merged = "mul add" if name == "add" else "mul sub" if place == 0 else "sub mul"
+            return merged, [*factors, terms[1 - place]]
+    return name, terms
 
 
 def _literal(number: float) -> str:
@@ -185,8 +220,8 @@ def _literal(number: float) -> str:
 
 def load(code: str) -> Callable[[Any, Any, int, int, int], None]:
     """Compile ``code``, or find it in the cache, and return its ``run(tensors, strides, results, n, threads)``."""
-    compiler, machine = _toolchain()
-    key = hashlib.sha256("\n".join((code, FLAGS, machine)).encode()).hexdigest()[:32]
+    compiler = _compiler()
+    key = hashlib.sha256("\n".join((code, FLAGS, _machine(compiler))).encode()).hexdigest()[:32]
     library = cache_folder() / f"{key}.so"
     if not library.exists():
         _compile(compiler, code, library)
@@ -202,29 +237,36 @@ def cache_folder() -> Path:
     return Path(root) / "robo-rl" / "fuse"
 
 
-def _compile(compiler: str, code: str, library: Path) -> None:
+def _compile(compiler: tuple[str, ...], code: str, library: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         path = Path(folder, "step.cpp")
         path.write_text(code)
         built = Path(folder, "step.so")
-        command = [compiler, *FLAGS.split(), str(path), "-o", str(built)]
+        command = [*compiler, *FLAGS.split(), str(path), "-o", str(built)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
-            raise RuntimeError(f"{compiler} failed on generated code:\n{result.stderr[:2000]}")
+            raise RuntimeError(f"{compiler[0]} failed on generated code:\n{result.stderr[:2000]}")
         os.replace(built, library)  # atomic: another process sees all of it or nothing
 
 
+def _compiler() -> tuple[str, ...]:
+    """The command that compiles: its path, and its options if the variable CXX has some."""
+    name, *options = shlex.split(os.environ.get("CXX") or "g++")
+    path = shutil.which(name)
+    if path is None:
+        hint = "install one (Debian, Ubuntu: apt install g++) or set CXX"
+        raise CompilerMissing(f"no C++ compiler '{name}' found; {hint}")
+    return path, *options
+
+
 @functools.cache
-def _toolchain() -> tuple[str, str]:
-    """The compiler, and a text that differs where its code can't be shared: compiler version and processor."""
-    compiler = os.environ.get("CXX") or shutil.which("g++")
-    if compiler is None:
-        raise CompilerMissing("no C++ compiler found; install one (Debian, Ubuntu: apt install g++) or set CXX")
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+def _machine(compiler: tuple[str, ...]) -> str:
+    """A text that differs where compiled code can't be shared: compiler version and processor."""
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=True).stdout
     cpuinfo = Path("/proc/cpuinfo")
     features = ""
     if cpuinfo.exists():
         lines = cpuinfo.read_text().splitlines()
         features = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
-    return compiler, "\n".join((version, platform.machine(), features))
+    return "\n".join((" ".join(compiler), version, platform.machine(), features))

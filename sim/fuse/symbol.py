@@ -2,7 +2,8 @@
 
 A ``Symbol`` has the shape that a batch of one would have. Its arithmetic, and the torch functions in the
 table below, act on an object array of graph nodes, with numpy's broadcasting, which is torch's. Anything
-else raises a TypeError that names the function, so nothing is silently left out of a graph.
+else raises a TypeError that names the function, and so does what looks across environments: nothing is
+silently left out of a graph.
 """
 
 from __future__ import annotations
@@ -41,7 +42,15 @@ class Symbol:
         raise TypeError("a fused function can't branch on a tensor's value; use torch.where")
 
     def __getitem__(self, index: Any) -> Symbol:
+        first = index[0] if isinstance(index, tuple) and index else index
+        if not (first is Ellipsis or (isinstance(first, slice) and first == slice(None))):
+            raise TypeError(f"a fused function can't index environments with {first!r}; begin with ':' as in x[:, 0]")
         return Symbol(self.nodes[index])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise TypeError(f"fuse can't trace a tensor's '{name}'; see sim/fuse/symbol.py for what it knows")
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -67,6 +76,14 @@ def _nodes(value: Any) -> Any:
     return value
 
 
+def _inner(x: Symbol, dim: int) -> int:
+    """``dim``, counted from the front, of a function that must not mix environments."""
+    place = dim + x.ndim if dim < 0 else dim
+    if not 0 < place < x.ndim:
+        raise TypeError(f"a fused function can't mix environments, dimension 0; it was given dim={dim} of {x.ndim}")
+    return place
+
+
 def _elementwise(function: Callable, operands: int) -> Callable[..., Symbol]:
     apply = np.frompyfunc(function, operands, 1)
     return lambda *args: Symbol(apply(*(_nodes(arg) for arg in args)))
@@ -76,10 +93,12 @@ def _reduce(name: str) -> Callable[..., Symbol]:
     apply = np.frompyfunc(lambda a, b: binary(name, a, b), 2, 1)
 
     def reduce(x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Symbol:
-        axis = dim if dim is None or isinstance(dim, int) else tuple(dim)
-        if axis is None or 0 in (axis if isinstance(axis, tuple) else (axis,)):
-            raise TypeError("a fused function can't reduce over the batch dimension; give dim=-1 or the like")
-        return Symbol(apply.reduce(x.nodes, axis=axis, keepdims=keepdim))
+        if dim is None:
+            raise TypeError("a fused function can't reduce over environments too; give a dimension, as dim=-1")
+        nodes = x.nodes
+        for axis in sorted((_inner(x, d) for d in ((dim,) if isinstance(dim, int) else dim)), reverse=True):
+            nodes = apply.reduce(nodes, axis=axis, keepdims=keepdim)
+        return Symbol(nodes)
 
     return reduce
 
@@ -91,12 +110,12 @@ _sum = _reduce("add")
 
 
 def _power(x: Symbol, exponent: float) -> Symbol:
+    if not isinstance(exponent, int | float) or exponent not in (0.5, 1, 2, 3, 4, 5, 6, 7, 8):
+        raise TypeError(f"fuse knows powers of 0.5 and of integers from 1 to 8; it was given {exponent!r}")
     if exponent == 0.5:
         return TORCH[torch.sqrt](x)
-    if not (isinstance(exponent, int) and 1 <= exponent <= 8):
-        raise TypeError(f"fuse knows powers of 0.5 and of integers from 1 to 8; it was given {exponent!r}")
     result = x
-    for _ in range(exponent - 1):
+    for _ in range(int(exponent) - 1):
         result = _mul(result, x)
     return result
 
@@ -106,16 +125,19 @@ def _clamp(x: Symbol, min: Any = None, max: Any = None) -> Symbol:
     return x if max is None else _min(x, max)
 
 
-def _mean(x: Symbol, dim: int, keepdim: bool = False) -> Symbol:
-    return _div(_sum(x, dim, keepdim), float(x.shape[dim]))
+def _mean(x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Symbol:
+    total = _sum(x, dim, keepdim)
+    return _div(total, x.nodes.size / total.nodes.size)
 
 
-def _norm(x: Symbol, dim: int = -1, keepdim: bool = False) -> Symbol:
+def _norm(x: Symbol, ord: float = 2, dim: int | None = None, keepdim: bool = False) -> Symbol:
+    if ord != 2:
+        raise TypeError(f"fuse knows the vector norm of order 2; it was given {ord!r}")
     return TORCH[torch.sqrt](_sum(_mul(x, x), dim, keepdim))
 
 
 def _unbind(x: Symbol, dim: int = 0) -> tuple[Symbol, ...]:
-    return tuple(Symbol(part) for part in np.moveaxis(x.nodes, dim, 0))
+    return tuple(Symbol(part) for part in np.moveaxis(x.nodes, _inner(x, dim), 0))
 
 
 def _stack(parts: Sequence[Any], dim: int = 0) -> Symbol:
@@ -127,9 +149,21 @@ def _cat(parts: Sequence[Any], dim: int = 0) -> Symbol:
 
 
 def _split(x: Symbol, sizes: int | Sequence[int], dim: int = 0) -> tuple[Symbol, ...]:
-    if isinstance(sizes, int):
-        sizes = [sizes] * (x.shape[dim] // sizes)
-    return tuple(Symbol(part) for part in np.split(x.nodes, np.cumsum(sizes)[:-1], dim))
+    axis = _inner(x, dim)
+    length = x.shape[axis]
+    ends = list(range(sizes, length, sizes)) if isinstance(sizes, int) else list(np.cumsum(sizes))
+    if not isinstance(sizes, int) and ends.pop() != length:
+        raise TypeError(f"a fused function splits {length} numbers into parts of {list(sizes)}, which don't add up")
+    return tuple(Symbol(part) for part in np.split(x.nodes, ends, axis))
+
+
+def _flatten(x: Symbol, start_dim: int = 0) -> Symbol:
+    return _reshape(x, *x.shape[: _inner(x, start_dim)], -1)
+
+
+def _squeeze(x: Symbol, dim: int) -> Symbol:
+    axis = _inner(x, dim)
+    return Symbol(np.squeeze(x.nodes, axis)) if x.shape[axis] == 1 else x
 
 
 def _reshape(x: Symbol, *shape: Any) -> Symbol:
@@ -156,20 +190,20 @@ def _functions() -> dict[str, Callable]:
     table |= {"sum": _sum, "mean": _mean, "amax": _reduce("max"), "amin": _reduce("min")}
     table |= {"any": _reduce("or"), "all": _reduce("and"), "clamp": _clamp, "pow": _power, "unbind": _unbind}
     table |= {"square": lambda x: _mul(x, x), "reciprocal": lambda x: _div(1.0, x)}
-    table |= {"rsqrt": lambda x: _div(1.0, table["sqrt"](x)), "flatten": lambda x, d: _reshape(x, 1, -1)}
+    table |= {"rsqrt": lambda x: _div(1.0, table["sqrt"](x)), "flatten": _flatten, "squeeze": _squeeze}
     table |= {"sigmoid": lambda x: _add(_mul(table["tanh"](_mul(x, 0.5)), 0.5), 0.5)}
     table |= {"logical_and": _elementwise(lambda a, b: binary("and", a, b), 2)}
     table |= {"logical_or": _elementwise(lambda a, b: binary("or", a, b), 2)}
     table |= {"logical_not": _elementwise(lambda a: unary("not", a), 1)}
+    table |= {"eq": lambda a, b: table["le"](a, b) & table["ge"](a, b), "ne": lambda a, b: ~table["eq"](a, b)}
     table |= {"stack": _stack, "cat": _cat, "split": _split, "reshape": _reshape, "expand": _expand}
     table |= {"unsqueeze": lambda x, dim: Symbol(np.expand_dims(x.nodes, dim))}
-    table |= {"squeeze": lambda x, dim: Symbol(np.squeeze(x.nodes, dim))}
     table |= {"where": _elementwise(select, 3), "zeros_like": lambda x: _mul(x, 0.0)}
     table |= {"ones_like": lambda x: _add(_mul(x, 0.0), 1.0)}
     return table
 
 
-TORCH: dict[Callable, Callable] = {torch.linalg.vector_norm: _norm, torch.norm: _norm}
+TORCH: dict[Callable, Callable] = {torch.linalg.vector_norm: _norm}
 for _name, _function in _functions().items():
     for _owner in (torch, torch.Tensor):
         if hasattr(_owner, _name):
@@ -178,7 +212,8 @@ for _name, _function in _functions().items():
         setattr(Symbol, _name, _function)
 for _operator, _name in {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "neg": "neg", "abs": "abs",
-    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "and": "logical_and", "or": "logical_or", "invert": "logical_not",
+    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne",
+    "and": "logical_and", "or": "logical_or", "invert": "logical_not",
 }.items():  # fmt: skip
     _function = _functions()[_name]
     setattr(Symbol, f"__{_operator}__", _function)

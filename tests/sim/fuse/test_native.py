@@ -1,0 +1,193 @@
+"""The native loop: accuracy of its own functions, random expressions against torch, and life without a compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from sim.fuse import empty_block, fuse
+from sim.fuse.native import CompilerMissing, cache_folder, load
+
+
+@pytest.fixture(scope="module")
+def functions():
+    return fuse(lambda x: {"exp": torch.exp(x), "tanh": torch.tanh(x)})
+
+
+def every_kind_of_float() -> np.ndarray:
+    """Floats of all exponents and both signs, with many in between."""
+    bits = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
+    numbers = bits.view(np.float32)
+    return numbers[np.isfinite(numbers)]
+
+
+def test_exponential_is_exact_to_two_units_in_the_last_place_over_all_floats(functions):
+    x = np.concatenate([every_kind_of_float(), np.linspace(-104, 89, 200_001, dtype=np.float32)])
+    got = functions(torch.from_numpy(x))["exp"].numpy()
+    with np.errstate(over="ignore", under="ignore"):
+        exact = np.exp(x.astype(np.float64))
+        rounded = exact.astype(np.float32)
+    assert np.array_equal(np.isinf(got), np.isinf(rounded))
+    finite = np.isfinite(rounded)
+    assert (np.abs(got[finite] - exact[finite]) <= 2 * np.spacing(rounded[finite])).all()
+
+
+def test_hyperbolic_tangent_is_exact_to_2e_6_over_all_floats(functions):
+    x = np.concatenate([every_kind_of_float(), np.linspace(-10, 10, 200_001, dtype=np.float32)])
+    got = functions(torch.from_numpy(x))["tanh"].numpy()
+    exact = np.tanh(x.astype(np.float64))
+    np.testing.assert_allclose(got, exact, rtol=2e-6, atol=1e-45)
+    assert np.abs(got - exact).max() < 2e-7
+    assert np.abs(got).max() <= 1
+
+
+def test_exponential_and_tangent_have_the_limits_of_the_functions(functions):
+    inf = float("inf")
+    results = functions(torch.tensor([inf, -inf, 0.0, float("nan")]))
+    assert results["exp"][:3].tolist() == [inf, 0.0, 1.0]
+    assert results["tanh"][:3].tolist() == [1.0, -1.0, 0.0]
+    assert results["exp"][3].isnan()
+    assert results["tanh"][3].isnan()
+
+
+# --- random expressions -------------------------------------------------------------------------------------------
+
+LEAVES = st.one_of(st.integers(0, 2), st.floats(-2, 2, width=16).map(float))
+UNARY = {
+    "neg": lambda x: -x,
+    "sin": torch.sin,
+    "tanh": torch.tanh,
+    "exp": lambda x: torch.exp(torch.clamp(x, max=2.0)),
+    "log": lambda x: torch.log(x * x + 0.5),
+    "sqrt": lambda x: torch.sqrt(x * x + 0.5),
+    "square": lambda x: (
+        torch.clamp(x, -10.0, 10.0).square() if isinstance(x, Tensor) else x.clamp(-10.0, 10.0).square()
+    ),
+}
+BINARY = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: torch.clamp(x, -10.0, 10.0) * torch.clamp(y, -10.0, 10.0),
+    "div": lambda x, y: x / (y * y + 0.5),
+    "minimum": torch.minimum,
+    "maximum": torch.maximum,
+    "where": lambda x, y: torch.where(x < y, x * 0.5, y),
+}
+EXPRESSIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(sorted(UNARY)), inner), st.tuples(st.sampled_from(sorted(BINARY)), inner, inner)
+    ),
+    max_leaves=12,
+)
+
+
+def evaluate(expression, columns):
+    """The value of an expression: a column, a constant, or an operation on expressions."""
+    match expression:
+        case int():
+            return columns[expression]
+        case float():
+            return expression + 0.0 * columns[0]
+        case (name, inner):
+            return UNARY[name](evaluate(inner, columns))
+        case (name, left, right):
+            return BINARY[name](evaluate(left, columns), evaluate(right, columns))
+
+
+@settings(max_examples=4, derandomize=True, deadline=None, database=None)
+@given(st.lists(EXPRESSIONS, min_size=15, max_size=15))
+def test_random_expressions_and_their_gradients_are_those_of_torch(expressions):
+    def compute(x):
+        return torch.stack([evaluate(e, x.unbind(-1)) for e in expressions], -1)
+
+    start = torch.randn(33, 3, generator=torch.Generator().manual_seed(len(str(expressions))))
+    mine, exact = start.clone().requires_grad_(), start.double().requires_grad_()
+    got, expected = fuse(compute)(mine), compute(exact)
+    scale = expected.detach().abs().clamp(min=1.0)
+    assert ((got - expected).abs() / scale).max() < 1e-4
+    got.mean().backward()
+    expected.mean().backward()
+    scale = max(1.0, exact.grad.abs().max())
+    assert (mine.grad - exact.grad).abs().max() / scale < 1e-4
+
+
+# --- compiler and cache -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_compiler(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+
+
+def spring(state: tuple[Tensor, Tensor], stiffness: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    place, speed = state
+    speed = speed - 0.1 * stiffness[:, None] * place
+    return (place + 0.1 * speed, speed), torch.where(place > 0, 1.0, 0.0)
+
+
+def spring_arguments() -> tuple[tuple[Tensor, Tensor], Tensor]:
+    _, (place, speed, stiffness) = empty_block(19, [(2,), (2,), ()])
+    for seed, part in enumerate((place, speed, stiffness)):
+        part[:] = torch.randn(part.shape, generator=torch.Generator().manual_seed(seed))
+    return (place, speed), stiffness
+
+
+def test_without_a_compiler_calls_are_the_same_but_slow(no_compiler):
+    with pytest.warns(UserWarning, match=r"no C\+\+ compiler 'g\+\+' found; install one .* many times slower"):
+        (place, _), _ = fuse(spring)(*spring_arguments())
+    expected, _ = spring(*spring_arguments())
+    assert torch.equal(place, expected[0])
+
+
+@pytest.mark.filterwarnings("ignore:no C")
+def test_without_a_compiler_bound_calls_and_gradients_are_the_same(monkeypatch, tmp_path):
+    found = []
+    for compiler in (None, tmp_path / "nothing-here"):
+        if compiler:
+            monkeypatch.setenv("CXX", str(compiler))
+        function = fuse(spring)
+        state, stiffness = spring_arguments()
+        (block,), (parts,) = function.results(state, stiffness)
+        function.bind(state, stiffness, out=block)()
+        cotangents = (state, torch.zeros(2, 19).mT)
+        gradient = torch.zeros(3, 19)
+        wanted = (stiffness, state[1])
+        function.bind_gradient(state, stiffness, cotangents=cotangents, wanted=wanted, out=gradient)()
+        found.append((block, gradient))
+        assert torch.equal(parts[0][0].mT, block[:2])
+    for native, eager in zip(*found, strict=True):
+        np.testing.assert_allclose(native, eager, rtol=1e-5, atol=1e-6)
+
+
+def test_a_compiler_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setenv("CXX", "/nowhere/g++ -m64")
+    with pytest.raises(CompilerMissing, match=r"no C\+\+ compiler '/nowhere/g\+\+' found"):
+        load("nothing")
+
+
+def test_a_compiler_with_options_is_used_and_its_errors_are_shown(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CXX", "g++ -DANSWER=42")
+    with pytest.raises(RuntimeError, match=r"(?s)g\+\+ failed on generated code:.*error"):
+        load("this is not C++;")
+    run = load('#include <cstdint>\nextern "C" void run(void *, void *, float *to, int64_t, int) { *to = ANSWER; }')
+    answer = torch.zeros(1)
+    run(0, 0, answer.data_ptr(), 1, 1)
+    assert answer == 42
+
+
+def test_compiled_code_is_kept_in_the_cache_folder_and_found_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    double = fuse(lambda x: 2 * x)
+    assert torch.equal(double(torch.ones(3)), torch.full((3,), 2.0))
+    (library,) = cache_folder().iterdir()
+    assert cache_folder() == tmp_path / "robo-rl" / "fuse"
+    before = library.stat().st_mtime_ns
+    assert torch.equal(fuse(double.function)(torch.ones(3)), torch.full((3,), 2.0))
+    assert [file.stat().st_mtime_ns for file in cache_folder().iterdir()] == [before]
