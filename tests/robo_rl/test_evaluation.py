@@ -1,0 +1,274 @@
+"""Evaluation: statistics against published ones, the same flights for every pilot, and fair comparisons."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from robo_rl.evaluation import (
+    BATCH,
+    HELD_OUT,
+    Conditions,
+    ControllerPilot,
+    Flights,
+    GraphPilot,
+    compare,
+    fly,
+    fly_signals,
+    perturbations,
+    sweep,
+)
+from robo_rl.runs import Run
+from sim.env import VecEnv
+from sim.tasks import Task, load_task
+
+
+class Constant:
+    """Every rotor at the same part of its top speed, whatever happens."""
+
+    def __init__(self, part: float, task: Task) -> None:
+        self.speed = part * task.spec.robot.rotor_speed_max
+
+    def initial_state(self, n: int) -> Tensor:
+        return torch.zeros(n, 1)
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        return {"rotor_speed": torch.full((len(state), 4), self.speed)}, state
+
+
+@pytest.fixture(scope="module")
+def hover() -> Task:
+    return load_task("quadrotor-hover")
+
+
+def flights_of(survived: int, total: int) -> Flights:
+    alive = np.arange(total) < survived
+    error = np.where(alive, 0.1, np.nan)
+    return Flights(alive, np.where(alive, 5.0, 1.0), error, error)
+
+
+@pytest.mark.parametrize(
+    ("survived", "total", "low", "high"),
+    # Newcombe 1998, Two-sided confidence intervals for the single proportion, table I, method 3 (score)
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_the_interval_of_success_is_wilson_s_as_published(survived: int, total: int, low: float, high: float) -> None:
+    summary = flights_of(survived, total).summary()
+    assert summary["success_low"] == pytest.approx(low, abs=5e-5)
+    assert summary["success_high"] == pytest.approx(high, abs=5e-5)
+    assert summary["success"] == pytest.approx(survived / total)
+
+
+def test_the_interval_of_success_solves_wilson_s_equation() -> None:
+    z, n = 1.959963984540054, 1000
+    for survived in (0, 1, 500, 993, 1000):
+        p = survived / n
+        summary = flights_of(survived, n).summary()
+        centre, half = (p + z * z / (2 * n)), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        expected = (np.array([centre - half, centre + half]) / (1 + z * z / n)).clip(0, 1)
+        np.testing.assert_allclose([summary["success_low"], summary["success_high"]], expected, atol=1e-12)
+
+
+def test_the_summary_of_known_flights() -> None:
+    flights = Flights(
+        survived=np.array([True, True, False, True]),
+        duration=np.array([5.0, 5.0, 1.0, 5.0]),
+        position_error=np.array([0.1, 0.2, np.nan, 0.6]),
+        tracking_error=np.array([0.3, 0.4, np.nan, 0.0]),
+    )
+    summary = flights.summary()
+    assert summary["episodes"] == 4
+    assert summary["success"] == 0.75
+    assert summary["position_error_mean_m"] == pytest.approx(0.3)
+    assert summary["position_error_p95_m"] == pytest.approx(0.2 + 0.9 * 0.4)
+    assert summary["tracking_error_rms_m"] == pytest.approx(np.sqrt(0.25 / 3))
+    assert summary["duration_mean_s"] == pytest.approx(4.0)
+
+
+def test_a_pilot_that_drops_the_robot_has_no_success(hover: Task) -> None:
+    flights = fly(hover, Constant(0.0, hover), Conditions(episodes=50))
+    summary = flights.summary()
+    assert summary["success"] == 0.0
+    assert np.isnan(summary["position_error_mean_m"])
+    # free fall beyond a metre: at most sqrt(2 · (1 + 0.2 m)/g) plus what an upward start of 1 m/s adds
+    assert 0.2 < summary["duration_mean_s"] < 0.8
+    assert flights.duration.max() < 1.0
+
+
+def test_durations_and_errors_are_those_of_a_step_by_step_flight(hover: Task) -> None:
+    pilot = ControllerPilot(hover)
+    conditions = Conditions(episodes=20, seed=4, recorded=20)
+    flights = fly(hover, pilot, conditions)
+    recording, alive = flights.recording, flights.survived
+    distance = np.linalg.norm(recording["position"] - recording["position_setpoint"], axis=-1)
+    assert distance.shape == (500, 20)
+    assert 5 < alive.sum() < 20
+    np.testing.assert_allclose(flights.position_error[alive], distance[300:499].mean(0)[alive], rtol=1e-4)
+    np.testing.assert_allclose(
+        flights.tracking_error[alive], np.sqrt((distance[100:499] ** 2).mean(0))[alive], rtol=1e-4
+    )
+    np.testing.assert_allclose(flights.duration[alive], 5.0, rtol=1e-6)
+    assert np.isnan(flights.position_error[~alive]).all()
+    for robot in np.flatnonzero(~alive):
+        steps = round(flights.duration[robot] / 0.01)
+        assert distance[:steps, robot].max() <= 1.0
+        assert distance[steps, robot] < 0.4, "a new flight begins near to the set-point"
+
+
+def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -> None:
+    flights = fly(hover, ControllerPilot(hover), Conditions(episodes=5, seconds=1.5, recorded=5))
+    recording = flights.recording
+    distance = np.linalg.norm(recording["position"] - recording["position_setpoint"], axis=-1)
+    assert distance.shape == (150, 5)
+    alive = flights.survived
+    assert alive.sum() >= 2
+    np.testing.assert_allclose(flights.position_error[alive], distance[:149].mean(0)[alive], rtol=1e-4)
+
+
+def test_the_same_conditions_give_two_pilots_the_same_flights(hover: Task) -> None:
+    conditions = Conditions(episodes=30, seed=2, recorded=30)
+    first = fly(hover, Constant(0.0, hover), conditions).recording
+    second = fly(hover, Constant(1.0, hover), conditions).recording
+    other = fly(hover, Constant(0.0, hover), Conditions(episodes=30, seed=3, recorded=30)).recording
+    for name in ("position", "orientation", "linear_velocity", "angular_velocity", "rotor_speed", "position_setpoint"):
+        np.testing.assert_array_equal(first[name][0], second[name][0])
+    for name in ("position", "orientation", "linear_velocity"):
+        assert not np.array_equal(first[name][0], other[name][0])
+
+
+def test_the_same_pilot_flies_the_same_flight_twice(hover: Task) -> None:
+    first, second = (fly(hover, ControllerPilot(hover), Conditions(episodes=40, seed=1)) for _ in range(2))
+    np.testing.assert_array_equal(first.tracking_error, second.tracking_error)
+
+
+def test_more_episodes_than_one_batch_are_all_different(hover: Task) -> None:
+    episodes = BATCH + 52
+    flights = fly(hover, Constant(0.0, hover), Conditions(episodes=episodes, seconds=1.1, recorded=3))
+    assert len(flights) == episodes == flights.summary()["episodes"]
+    assert flights.recording["position"].shape[1] == 3
+    one = fly(hover, Constant(0.0, hover), Conditions(episodes=BATCH, seconds=1.1))
+    np.testing.assert_array_equal(flights.duration[:BATCH], one.duration)
+    assert not np.array_equal(flights.duration[BATCH:], one.duration[:52])
+
+
+def test_training_never_draws_from_the_seeds_of_evaluation(hover: Task, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="larger ones are kept for evaluation"):
+        Run.create(tmp_path, "quadrotor-hover", None, "apg", HELD_OUT, {})
+    flown = fly(hover, Constant(0.5, hover), Conditions(episodes=16, recorded=16)).recording["position"][0]
+    held_out = VecEnv(hover, 16, seed=HELD_OUT, evaluation=True).plant.state.position
+    np.testing.assert_array_equal(flown, held_out)
+    for seed in range(20):
+        assert not np.array_equal(VecEnv(hover, 16, seed=seed, evaluation=True).plant.state.position, held_out)
+
+
+def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
+    conditions = Conditions(episodes=20, fixed={"initial/tilt": 0.5}, recorded=20)
+    x, y = fly(hover, Constant(0.5, hover), conditions).recording["orientation"][0].T[:2]
+    np.testing.assert_allclose(np.arccos(1 - 2 * (x * x + y * y)), 0.5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "sentence"),
+    [
+        (Conditions(episodes=0), "episodes is 0; expected at least one"),
+        (Conditions(seed=-1), "seed is -1; expected 0 or more"),
+        (Conditions(seconds=0.5), "seconds is 0.5; expected 1.02 to 3600"),
+        (Conditions(seconds=float("nan")), "seconds is nan; expected"),
+        (Conditions(fixed={"magic": 1.0}), r"there is no range 'magic'; the task has \["),
+        (Conditions(fixed={"mass": float("inf")}), "mass is inf; expected a finite number"),
+    ],
+)
+def test_impossible_conditions_are_refused(hover: Task, conditions: Conditions, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        fly(hover, Constant(0.0, hover), conditions)
+
+
+def test_signals_are_recorded_as_measured_and_failed_flights_begin_again(hover: Task) -> None:
+    seen = fly_signals(hover, Constant(0.0, hover), Conditions(episodes=8, seed=1))
+    assert {name: value.shape for name, value in seen.items()} == {
+        signal.name: (500, 8, signal.size) for signal in hover.spec.signals
+    }
+    np.testing.assert_allclose(np.linalg.norm(seen["orientation"], axis=-1), 1.0, atol=1e-5)
+    jumps = np.linalg.norm(np.diff(seen["position"], axis=0), axis=-1).max(0)
+    assert (jumps > 0.5).all(), "falling robots are put back to the start"
+
+
+def test_a_sweep_fixes_one_range_at_a_time_to_each_of_its_values(hover: Task) -> None:
+    pilot, conditions = Constant(0.6, hover), Conditions(episodes=40, seconds=1.1)
+    table = sweep(hover, pilot, {"mass": [0.5, 1.0], "wind": [0.0]}, conditions)
+    assert [row["value"] for row in table["mass"]] == [0.5, 1.0]
+    assert [row["episodes"] for row in (*table["mass"], *table["wind"])] == [40, 40, 40]
+    light, nominal = (row["duration_mean_s"] for row in table["mass"])
+    assert light < nominal, "half the mass at the same thrust is soon a metre above"
+    single = fly(hover, pilot, dataclasses.replace(conditions, fixed={"wind": 0.0})).summary()
+    np.testing.assert_equal(sweep(hover, pilot, {"wind": [0.0]}, conditions), {"wind": [{"value": 0.0, **single}]})
+
+
+def test_a_sweep_goes_beyond_what_training_saw_on_both_sides(hover: Task) -> None:
+    values = perturbations(hover)
+    assert set(values) == {"mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise"}
+    for name in ("mass", "thrust", "inertia", "rise_time"):
+        low, high = hover.spec.ranges[name].end
+        assert values[name] == sorted(values[name])
+        assert values[name][0] < low < 1.0 < high < values[name][-1]
+    for name in ("delay", "wind", "noise"):
+        assert values[name][0] == 0.0
+        assert values[name][-1] > hover.spec.ranges[name].end[1]
+
+
+def test_a_sequential_comparison_tells_different_scores_apart_by_few_samples() -> None:
+    def noisy(offset: float, salt: int) -> object:
+        return lambda seed: offset + float(np.random.default_rng([salt, seed]).normal())
+
+    better = compare({"a": noisy(5.0, 0), "b": noisy(0.0, 1)})
+    worse = compare({"a": noisy(0.0, 0), "b": noisy(5.0, 1)})
+    assert (better["decision"], worse["decision"]) == ("larger", "smaller")
+    assert better["samples"] <= 10
+    assert better["means"]["a"] == pytest.approx(np.mean(better["values"]["a"]))
+    json.dumps(better)
+
+
+def test_a_sequential_comparison_rarely_tells_equal_scores_apart() -> None:
+    """AdaStop promises at most 5 % of false alarms: two in five comparisons would be one chance in fifty."""
+    alarms = 0
+    for trial in range(5):
+        scores = {
+            name: lambda seed, salt=salt, trial=trial: float(np.random.default_rng([salt, trial, seed]).normal())
+            for salt, name in enumerate("ab")
+        }
+        outcome = compare(scores, blocks=4, interims=3)
+        alarms += outcome["decision"] != "equal"
+        assert outcome["decision"] != "equal" or outcome["samples"] == 12
+    assert alarms < 2
+
+
+def test_the_trained_policy_beats_a_constant_command(hover: Task, trained_run: Path) -> None:
+    policy, _ = Run.open(trained_run).policy()
+
+    def survival(pilot: object) -> object:
+        return lambda seed: float(fly(hover, pilot, Conditions(episodes=10, seed=seed, seconds=2.0)).survived.mean())
+
+    outcome = compare({"policy": survival(GraphPilot(policy)), "constant": survival(Constant(0.6, hover))})
+    assert outcome["decision"] == "larger"
+
+
+def test_a_diverged_flight_is_a_failure_and_poisons_no_other(hover: Task) -> None:
+    class Poison(Constant):
+        def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+            commands, state = super().__call__(signals, state)
+            commands["rotor_speed"][3] = float("nan")
+            return commands, state
+
+    clean = fly(hover, Constant(0.0, hover), Conditions(episodes=8))
+    flights = fly(hover, Poison(0.0, hover), Conditions(episodes=8))
+    assert not flights.survived[3]
+    assert flights.duration[3] == pytest.approx(0.01)
+    others = np.arange(8) != 3
+    np.testing.assert_array_equal(flights.duration[others], clean.duration[others])

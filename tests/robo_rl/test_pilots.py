@@ -1,0 +1,59 @@
+"""What flies is found by its name: a run, a file, or the classical controller."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from robo_rl.evaluation import Conditions, fly
+from robo_rl.pilots import find
+from sim.robots import FOLDER
+
+
+def test_a_run_and_its_file_fly_alike(trained_run: Path, bundle_file: Path) -> None:
+    run, file = find(str(trained_run)), find(str(bundle_file))
+    assert (run.name, file.name) == (trained_run.name, "policy.onnx")
+    assert run.task.spec.name == file.task.spec.name == "quadrotor-hover"
+    errors = [fly(flier.task, flier.pilot, Conditions(episodes=20)).position_error for flier in (run, file)]
+    np.testing.assert_allclose(errors[0], errors[1], atol=1e-3)
+
+
+def test_the_geometric_controller_flies_any_task_and_robot() -> None:
+    flier = find("geometric", "quadrotor-track", "hummingbird")
+    assert (flier.task.spec.name, flier.task.spec.robot.name) == ("quadrotor-track", "hummingbird")
+    assert fly(flier.task, flier.pilot, Conditions(episodes=10)).survived.mean() > 0.8
+
+
+def test_a_policy_can_fly_another_task_than_its_own(trained_run: Path, bundle_file: Path) -> None:
+    for target in (trained_run, bundle_file):
+        flier = find(str(target), "quadrotor-track")
+        assert flier.task.spec.name == "quadrotor-track"
+        assert fly(flier.task, flier.pilot, Conditions(episodes=4, seconds=1.1)).summary()["episodes"] == 4
+
+
+def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path) -> None:
+    card = tmp_path / "heavy.toml"
+    shutil.copy(FOLDER / "crazyflie" / "card.toml", card)
+    flier = find(str(trained_run), robot=str(card))
+    assert flier.task.spec.robot.name == "heavy"
+    state = flier.pilot.initial_state(2)
+    commands, _ = flier.pilot({s.name: torch.zeros(2, s.size) for s in flier.task.spec.signals}, state)
+    assert commands["rotor_speed"].shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "sentence"),
+    [
+        ("geometric", None, "the geometric controller flies any task; say which with --task"),
+        ("nowhere", None, r"'nowhere' is neither a run's folder nor a \.onnx file nor 'geometric'"),
+        ("nowhere.onnx", None, r"nowhere\.onnx: there is no such file"),
+        ("geometric", "quadrotor-sleep", "task 'quadrotor-sleep' is not known"),
+    ],
+)
+def test_what_does_not_fly_is_refused(target: str, task: str | None, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        find(target, task)
