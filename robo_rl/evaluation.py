@@ -7,6 +7,7 @@ are drawn from the task's full ranges with seeds that training never uses.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,7 +109,10 @@ class ControllerPilot:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions to fly. ``fixed`` sets ranges of the task, by name, to one value or to one per flight."""
+    """Under which conditions to fly.
+
+    ``fixed`` sets ranges of the task, by name, to one value, or to one per flight (n,), where NaN fixes none.
+    """
 
     episodes: int = 1000
     seed: int = 0
@@ -155,7 +159,7 @@ def _check(task: Task, conditions: Conditions) -> None:
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
             raise ValueError(f"fixed: there is no range '{name}'; the task has {list(task.spec.ranges)}")
-        if not torch.as_tensor(value).isfinite().all():
+        if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
 
 
@@ -227,17 +231,17 @@ def sweep(
 ) -> dict[str, list[dict[str, float]]]:
     """Success and error with one range at a time fixed to each of some values, all others as they are.
 
-    ``conditions.episodes`` flights per value.
+    ``conditions.episodes`` flights per value, all in the same batches.
     """
-    table: dict[str, list[dict[str, float]]] = {}
     each = conditions.episodes
-    for name, values in perturbations.items():
-        fixed = {**conditions.fixed, name: torch.tensor(list(values)).repeat_interleave(each)}
-        here = dataclasses.replace(conditions, episodes=each * len(values), fixed=fixed)
-        flights = fly(task, pilot, here, f"flying with {name} from {min(values):g} to {max(values):g}")
-        table[name] = [
-            {"value": value, **flights.part(i * each, (i + 1) * each).summary()} for i, value in enumerate(values)
-        ]
+    points = [(name, value) for name, values in perturbations.items() for value in values]
+    drawn = {name: conditions.fixed.get(name, math.nan) for name in perturbations}
+    columns = {name: torch.tensor([v if name == n else drawn[name] for n, v in points]) for name in perturbations}
+    fixed = {**conditions.fixed, **{name: column.repeat_interleave(each) for name, column in columns.items()}}
+    flights = fly(task, pilot, dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed), "perturbed")
+    table: dict[str, list[dict[str, float]]] = {name: [] for name in perturbations}
+    for i, (name, value) in enumerate(points):
+        table[name].append({"value": value, **flights.part(i * each, (i + 1) * each).summary()})
     return table
 
 

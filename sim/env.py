@@ -114,9 +114,9 @@ class VecEnv:
         evaluation: bool = False,
         episode_length: float | None = None,
     ) -> None:
-        """``fixed`` sets named ranges to one value, or to one per environment (n,); ``evaluation`` puts all ranges
+        """``fixed`` sets named ranges to one value, or to one per environment (n,), where NaN fixes nothing.
 
-        at their end, without rules; ``episode_length`` (s) replaces the task's.
+        ``evaluation`` puts all ranges at their end, without rules; ``episode_length`` (s) replaces the task's.
         """
         self.episode_length = episode_length or task.spec.episode_length
         self.task, self.n, self.device = task, n, torch.device(device)
@@ -126,13 +126,20 @@ class VecEnv:
         for name, value in fixed.items():
             self.levels.fix(name, value)
         self.plant = task.make_plant(n, device)
-        longest_delay = float(torch.as_tensor(fixed["delay"]).max()) if "delay" in fixed else None
-        self.sensors = Sensors(spec.signals, spec.control_period, longest_delay, device)
+        self.sensors = Sensors(spec.signals, spec.control_period, self._longest_delay(fixed.get("delay")), device)
         self.diverged = 0
         """Environments that were ended because their state was no longer finite."""
         self._idle = task.command(torch.zeros(1, task.action_size, device=device))
         self._allocate()
         self.reset()
+
+    def _longest_delay(self, fixed: float | Tensor | None) -> float | None:
+        """The longest latency (s) that can be drawn where it is fixed like this; None: what the signals tell."""
+        if fixed is None:
+            return None
+        values = torch.as_tensor(fixed, dtype=torch.float64)
+        drawn = self.task.spec.ranges["delay"].end[1] if values.isnan().any() else 0.0
+        return max(drawn, float(values.nan_to_num(0.0).max()))
 
     def _allocate(self) -> None:
         """One block holds all that ``judge`` writes, books included, so that a step allocates nothing."""

@@ -87,7 +87,7 @@ class Levels:
             self.level[:, matches] = 0.0
 
     def fix(self, name: str, value: float | Tensor) -> None:
-        """Every later draw of ``name`` is ``value``: one number, or one per environment, (n,). For sweeps."""
+        """Every later draw of ``name`` is ``value``: one number, or one per environment (n,), where NaN fixes none."""
         if name not in self.names:
             raise ValueError(f"there is no range '{name}'; the task has {self.names}")
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
@@ -100,7 +100,8 @@ class Levels:
         low, high = low0 + (low1 - low0) * level, high0 + (high1 - high0) * level
         drawn = low + (high - low) * torch.rand(low.shape, generator=generator, device=ids.device)
         for name, value in self._fixed.items():
-            drawn[:, self._column == self.names.index(name)] = value[ids, None]
+            columns, wanted = self._column == self.names.index(name), value[ids, None]
+            drawn[:, columns] = torch.where(wanted.isnan(), drawn[:, columns], wanted)
         parts = drawn.split(self._counts, 1)
         return {
             name: part[:, 0] if single else part
