@@ -290,6 +290,59 @@ class Multirotor:
 
 
 @dataclass(frozen=True)
+class Joint:
+    """One driven joint, as a runtime, an actuator or another simulator needs it.
+
+    ``stand`` (rad): where it is when the robot stands. ``lower``, ``upper`` (rad): its stops. ``effort`` (N m): the
+    greatest torque, at standstill; it falls to zero at ``velocity`` (rad/s). ``stiffness`` (N m/rad) and ``damping``
+    (N m s/rad): gains of the position control that runs at the motor.
+    """
+
+    name: str
+    stand: float
+    lower: float
+    upper: float
+    effort: float
+    velocity: float
+    stiffness: float
+    damping: float
+
+    def __post_init__(self) -> None:
+        where = f"joint '{self.name}'"
+        _require_name(self.name, "joint.name")
+        _make_numbers(self, [f.name for f in dataclasses.fields(self) if f.name != "name"], f"{where}: ")
+        stops = (self.lower, self.upper)
+        _require(stops[0] <= self.stand <= stops[1], f"{where}: stand", self.stand, f"a number from {stops}")
+        _require(stops[0] < stops[1], f"{where}: lower, upper", stops, "lower < upper, in rad")
+        for name in ("effort", "velocity"):
+            _require(getattr(self, name) > 0, f"{where}: {name}", getattr(self, name), "a positive number")
+        for name in ("stiffness", "damping"):
+            _require(getattr(self, name) >= 0, f"{where}: {name}", getattr(self, name), "a number of 0 or more")
+
+
+@dataclass(frozen=True)
+class Legged:
+    """Facts of a robot on legs: its driven joints in command order, and the names of its feet."""
+
+    joints: tuple[Joint, ...]
+    feet: tuple[str, ...]
+    kind: Literal["legged"] = "legged"
+
+    def __post_init__(self) -> None:
+        for name in ("joints", "feet"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            _require(len(getattr(self, name)) > 0, f"robot: {name}", (), "at least one")
+        _require_unique([joint.name for joint in self.joints], "robot: joints")
+        for foot in self.feet:
+            _require_name(foot, "robot: feet")
+        _require_unique(self.feet, "robot: feet")
+
+
+Robot = Multirotor | Legged
+"""Facts of a robot; ``kind`` tells which."""
+
+
+@dataclass(frozen=True)
 class Provenance:
     """Where a policy comes from: enough to train it again, nothing about the machine it was trained on.
 
@@ -326,7 +379,7 @@ class Contract:
     commands: tuple[Command, ...]
     state: tuple[StateBlock, ...]
     safety: Safety
-    robot: Multirotor
+    robot: Robot
     provenance: Provenance
     format: str = FORMAT
     version: int = VERSION
@@ -347,14 +400,18 @@ class Contract:
         _require_unique([block.name for block in self.state], "state")
         for reserved in ("state", "next_state"):
             _require(reserved not in names, "signals and commands", reserved, "a name other than the state's")
-        self._check_rotor_order()
+        self._check_actuator_order()
 
-    def _check_rotor_order(self) -> None:
-        rotors = tuple(rotor.name for rotor in self.robot.rotors)
+    def _check_actuator_order(self) -> None:
+        """Commands to all actuators of the robot must have them in the robot's order."""
+        if isinstance(self.robot, Multirotor):
+            what, names = "rotors", tuple(rotor.name for rotor in self.robot.rotors)
+        else:
+            what, names = "joints", tuple(joint.name for joint in self.robot.joints)
         for command in self.commands:
-            if command.name == "rotor_speed":
-                expected = f"the robot's rotors in order, {rotors}"
-                _require(command.elements == rotors, "command 'rotor_speed': elements", command.elements, expected)
+            if command.name in ("rotor_speed", "joint_position_target"):
+                where = f"command '{command.name}': elements"
+                _require(command.elements == names, where, command.elements, f"the robot's {what} in order, {names}")
 
     @property
     def state_size(self) -> int:
@@ -432,10 +489,10 @@ def _parse(annotation: Any, value: Any, path: str) -> Any:
     if dataclasses.is_dataclass(annotation):
         return _parse_dataclass(annotation, value, path)
     if origin in (typing.Union, types.UnionType):
-        if value is None:
+        if value is None and type(None) in typing.get_args(annotation):
             return None
-        (annotation,) = (a for a in typing.get_args(annotation) if a is not type(None))
-        return _parse(annotation, value, path)
+        members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        return _parse(members[0] if len(members) == 1 else _of_kind(members, value, path), value, path)
     if origin is typing.Literal:
         choices = typing.get_args(annotation)
         _require(isinstance(value, str) and value in choices, path, value, f"one of {list(choices)}")
@@ -460,6 +517,16 @@ def _parse(annotation: Any, value: Any, path: str) -> Any:
         return value
     _require(isinstance(value, str), path, value, "a string")
     return value
+
+
+def _of_kind(choices: Sequence[Any], value: Any, path: str) -> Any:
+    """The dataclass among ``choices`` that the object's ``kind`` names."""
+    kinds = {choice.kind: choice for choice in choices}
+    _require(isinstance(value, dict), path, value, f"an object with a kind, one of {sorted(kinds)}")
+    _require("kind" in value, f"{path}.kind", "missing", f"a value, one of {sorted(kinds)}")
+    kind = value["kind"]
+    _require(isinstance(kind, str) and kind in kinds, f"{path}.kind", kind, f"one of {sorted(kinds)}")
+    return kinds[kind]
 
 
 def _shown(key: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from robo_rl.console import give, say
-from robo_rl.contract import Contract
+from robo_rl.contract import Contract, Legged, Multirotor
 
 
 def main(file: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int:
@@ -76,13 +76,28 @@ def describe(contract: Contract) -> str:
         "",
         f"safety    signals older than {1000 * safety.signal_timeout:g} ms or a tilt beyond "
         f"{safety.tilt_limit:.2f} rad are faults; on a fault: {safety.on_fault}",
-        f"robot     {robot.kind}, {robot.mass:g} kg, inertia {_list(robot.inertia)} kg m²",
     ]
+    lines += _multirotor(robot) if isinstance(robot, Multirotor) else _legged(robot)
+    return "\n".join(lines)
+
+
+def _multirotor(robot: Multirotor) -> list[str]:
+    lines = [f"robot     {robot.kind}, {robot.mass:g} kg, inertia {_list(robot.inertia)} kg m²"]
     for rotor in robot.rotors:
         place = ", ".join(f"{x:+.3f}" for x in rotor.position)
         curve = " ".join(f"{c:+.4g}{unit}" for c, unit in zip(rotor.thrust, ("", " Ω", " Ω²"), strict=True) if c)
         lines.append(f"  {rotor.name:<8}at ({place}) m, {rotor.spin:<4} T = {curve} N, {rotor.rise:g}/{rotor.fall:g} s")
-    return "\n".join(lines)
+    return lines
+
+
+def _legged(robot: Legged) -> list[str]:
+    lines = [f"robot     {robot.kind}, feet {', '.join(robot.feet)}"]
+    for joint in robot.joints:
+        lines.append(
+            f"  {joint.name:<18}stands at {joint.stand:+.3f} rad, {joint.lower:+.3f} to {joint.upper:+.3f}, "
+            f"{joint.effort:g} N m, {joint.velocity:g} rad/s, gains {joint.stiffness:g} and {joint.damping:g}"
+        )
+    return lines
 
 
 def _list(numbers: tuple[float, ...]) -> str:
