@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deploy.c.expressions import EXPRESSIONS
 from deploy.c.plan import Plan
-from deploy.c.program import BLOCK, Addresses, Dots, Gather, Linear, Map, Op, Program, Rows, Scalar, padded
+from deploy.c.program import (
+    BLOCK,
+    Addresses,
+    Dots,
+    Gather,
+    IntegerLinear,
+    Linear,
+    Map,
+    Op,
+    Program,
+    Quantize,
+    Rows,
+    Scalar,
+    padded,
+)
 
 LINE = 100  # characters of numbers per line
 SHORTEST_RUN = 4  # floats that are copied by a loop
@@ -27,12 +42,14 @@ class Source:
     constants: dict[str, str] = field(default_factory=dict)
     """Definitions by name."""
     constant_bytes: int = 0
+    tables: dict[bytes, str] = field(default_factory=dict)
 
     def place(self, address: int) -> tuple[str, int]:
         """The array that an address lies in, and where in it."""
         buffer, offset = self.program.find(address)
-        if buffer.kind == "arena":
-            return "arena->floats", self.plan.offsets[buffer.base] + offset
+        if buffer.kind in ("arena", "integer"):
+            member = "floats" if buffer.kind == "arena" else "integers"
+            return f"arena->{member}", self.plan.offsets[buffer.base] + offset
         if buffer.values is not None:
             self._define_constant(buffer.name, buffer.values)
         return buffer.name, offset
@@ -66,6 +83,13 @@ class Source:
                 self.copy(np.array(op.inputs), *self.place(op.output))
             case Linear():
                 self._linear(op)
+            case Quantize():
+                ends = [f"{op.count}u", literal(np.float32(op.factor)), str(op.limit)]
+                self._call("quantized", self.pointer(op.input), self.pointer(op.output), *ends)
+                name, start = self.place(op.output)
+                self.statements += [f"{name}[{start + i}] = 0;" for i in range(op.count, padded(op.count))]
+            case IntegerLinear():
+                self._integer_linear(op)
             case Rows():
                 shared = [self.pointer(a) for a in op.shared]
                 numbers = [literal(np.float32(x)) for x in op.numbers]
@@ -97,6 +121,33 @@ class Source:
         for k in range(op.count):
             x, y = self.pointer(op.input + k * columns), self.pointer(op.output + k * padded(rows))
             self._call("linear", name, f"{name}_bias", x, y, f"{padded(rows)}u", f"{columns}u")
+
+    def _integer_linear(self, op: IntegerLinear) -> None:
+        rows, columns = op.weights.shape
+        kind, name = f"int{8 * op.weights.itemsize}", f"weights{len(self.constants)}"
+        self._define_integers(name, f"{kind}_t", packed_integers(op.weights))
+        operands = [name, f"{name}_scale", f"{name}_bias"]
+        if op.places is None or op.table is None:
+            self._define_constant(f"{name}_scale", op.scale)
+            self._define_constant(f"{name}_bias", op.bias)
+        else:
+            operands[1:] = [f"{name}_places", self._table(op.table)]
+            self._define_integers(f"{name}_places", "int32_t", op.places.ravel())
+        ends = [self.pointer(op.input), self.pointer(op.output), f"{rows}u", f"{columns}u"]
+        self._call(f"linear_{kind}" + ("" if op.table is None else "_table"), *operands, *ends)
+
+    def _table(self, table: NDArray[np.uint32]) -> str:
+        """The name of a table; equal ones are kept once."""
+        text = table.tobytes()
+        if text not in self.tables:
+            self.tables[text] = f"table{len(self.tables)}"
+            self._define_integers(self.tables[text], "uint32_t", table)
+        return self.tables[text]
+
+    def _define_integers(self, name: str, kind: str, values: NDArray[Any]) -> None:
+        suffix = "u" if kind.startswith("u") else ""
+        self.constants[name] = array(f"{kind} WORD_ALIGNED", name, [f"{value}{suffix}" for value in values.tolist()])
+        self.constant_bytes += values.nbytes
 
     def copy(self, sources: Addresses, name: str, start: int = 0) -> None:
         """Copy floats into an array from its element ``start`` on."""
@@ -158,6 +209,13 @@ def packed(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     full[:rows] = weights
     eights = full[: len(full) // 8 * 8].reshape(-1, 8, columns).transpose(0, 2, 1)
     return np.concatenate([eights.ravel(), full[len(full) // 8 * 8 :].T.ravel()])
+
+
+def packed_integers(weights: NDArray[np.int16] | NDArray[np.int8]) -> NDArray[Any]:
+    """Integer weights (rows, columns) in the order in which their kernels read them."""
+    rows, columns = weights.shape
+    fours = weights.reshape(rows // 4, 4, columns // 4, 4).transpose(0, 2, 1, 3)
+    return (fours if weights.itemsize == 2 else fours[..., [0, 2, 1, 3]]).ravel()
 
 
 def padded_bias(bias: NDArray[np.float32] | None, rows: int) -> NDArray[np.float32]:

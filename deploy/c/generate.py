@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import Literal
 
 import numpy as np
 
-from deploy.bundle import Bundle
+from deploy.bundle import Bundle, Golden
 from deploy.c.emit import Source, literal
 from deploy.c.graph import load
 from deploy.c.lower import c_name, c_names, lower
-from deploy.c.plan import plan
+from deploy.c.plan import Plan, plan
+from deploy.c.quantize import quantize, record
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Command, Contract, Signal
 
 HERE = Path(__file__).parent
 INDENT = "    "
+
+
+Precision = Literal["float32", "int16", "int8"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Generated:
     state_bytes: int
     golden_bytes: int
     tolerance: float
+    """What the self-test may return."""
 
     @property
     def sources(self) -> list[Path]:
@@ -41,46 +47,67 @@ class Generated:
         return [self.folder / f"{self.name}.c", self.folder / f"{self.name}_self_test.c"]
 
 
-def generate(bundle: Bundle, folder: str | Path, name: str = "policy", golden_steps: int | None = None) -> Generated:
-    """Write the sources of ``bundle`` into ``folder``, with all golden vectors or the first ``golden_steps``."""
-    folder, contract = Path(folder), bundle.contract
-    program = lower(load(bundle.path.read_bytes()), contract)
-    source = Source(program, plan(program))
-    body = _body(source, contract)
-    steps = min(len(bundle.golden), golden_steps or len(bundle.golden))
-    texts = _interface(bundle, name, steps)
+@dataclass(frozen=True)
+class Options:
+    """How to write a bundle as C."""
+
+    name: str = "policy"
+    """What functions and files begin with."""
+    golden_steps: int | None = None
+    """Recorded steps in the self-test; None for all."""
+    precision: Precision = "float32"
+    samples: Mapping[str, np.ndarray] | None = None
+    """Signals and state (n, k) by name, for the scales of integers; None for those of the golden vectors."""
+    tolerance: float = GOLDEN_TOLERANCE
+    """Of the self-test."""
+
+
+def generate(bundle: Bundle, folder: str | Path, options: Options | None = None) -> Generated:
+    """Write the sources of ``bundle`` into ``folder``."""
+    folder, contract, options = Path(folder), bundle.contract, options or Options()
+    source = _source(bundle, options)
+    body, steps = _body(source, contract), min(len(bundle.golden), options.golden_steps or len(bundle.golden))
+    name, texts = options.name, _interface(bundle, options.name, steps, options.tolerance)
     folder.mkdir(parents=True, exist_ok=True)
-    arena = max(source.plan.size, 1)
-    kernels = _copy_kernels(folder)
-    _write(folder / f"{name}.h", "policy.h", texts | {"arena": f"{INDENT}float floats[{arena}];"})
-    _write(
-        folder / f"{name}.c",
-        "policy.c",
-        texts | _limits(contract) | {
-            "includes": "\n".join(f'#include "{kernel}"' for kernel in kernels),
-            "constants": "\n\n".join(source.constants.values()),
-            "body": _indented(body),
-        },
-    )  # fmt: skip
+    for kernel in sorted((HERE / "kernels").glob("*.h")):
+        shutil.copyfile(kernel, folder / kernel.name)
+    _write(folder / f"{name}.h", "policy.h", texts | {"arena": _arena_members(source.plan)})
+    code = {"constants": "\n\n".join(source.constants.values()), "body": _indented(body)}
+    _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | code)
     _write(folder / f"{name}_self_test.c", "self_test.c", texts | _golden(bundle, name, steps))
-    sizes = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
+    floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
+    arena = 4 * max(source.plan.floats, 1) + 2 * source.plan.integers
     made = Generated(
-        folder, name, contract, source.constant_bytes, 4 * arena, 4 * contract.state_size, 4 * steps * sizes,
-        GOLDEN_TOLERANCE,
+        folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, 4 * steps * floats,
+        options.tolerance,
     )  # fmt: skip
     _write(folder / "README.md", "README.md", texts | _table(made))
     return made
 
 
+def _source(bundle: Bundle, options: Options) -> Source:
+    model = load(bundle.path.read_bytes())
+    program = lower(model, bundle.contract)
+    if options.precision != "float32":
+        samples = options.samples or golden_samples(bundle.golden)
+        quantize(program, record(model, program, samples), 16 if options.precision == "int16" else 8)
+    return Source(program, plan(program))
+
+
+def golden_samples(golden: Golden) -> dict[str, np.ndarray]:
+    """Signals and state of all golden steps."""
+    return {**golden.signals, "state": golden.states[:-1]}
+
+
+def _arena_members(planned: Plan) -> str:
+    lines = [f"{INDENT}float floats[{max(planned.floats, 1)}];"]
+    if planned.integers:
+        lines.append(f"{INDENT}int16_t integers[{planned.integers}];")
+    return "\n".join(lines)
+
+
 def _write(path: Path, template: str, texts: dict[str, str]) -> None:
     path.write_text(Template((HERE / "templates" / template).read_text()).substitute(texts))
-
-
-def _copy_kernels(folder: Path) -> list[str]:
-    """All kernels; their names in order of inclusion are those that the body may call."""
-    for kernel in sorted((HERE / "kernels").glob("*.h")):
-        shutil.copyfile(kernel, folder / kernel.name)
-    return ["scalar.h", "linear.h", "rows.h"]
 
 
 def _body(source: Source, contract: Contract) -> list[str]:
@@ -96,7 +123,7 @@ def _body(source: Source, contract: Contract) -> list[str]:
     return [*unused, *source.statements]
 
 
-def _interface(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
+def _interface(bundle: Bundle, name: str, steps: int, tolerance: float) -> dict[str, str]:
     contract, guard = bundle.contract, name.upper()
     return {
         "name": name,
@@ -107,7 +134,7 @@ def _interface(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
         "contract_digest": contract.digest,
         "bundle_digest": bundle.digest,
         "golden_steps": str(steps),
-        "tolerance": literal(np.float32(GOLDEN_TOLERANCE)),
+        "tolerance": literal(np.float32(tolerance)),
         "signals": _members(_signal_names(contract), contract.signals),
         "commands": _members(_command_names(contract), contract.commands),
         "state": _state_members(contract),

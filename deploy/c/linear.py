@@ -17,13 +17,13 @@ Weights = NDArray[np.float32]
 
 
 def linear(
-    program: Program, weights: Weights, bias: Weights | None, inputs: Addresses, node: str
+    program: Program, weights: Weights, bias: Weights | None, inputs: Addresses, source: str = ""
 ) -> Addresses:  # fmt: skip
     """(n, rows) = inputs (n, columns) · weights (rows, columns)ᵀ + bias (rows)."""
     count, (rows, _) = len(inputs), weights.shape
     output = program.buffer("arena", count * padded(rows))
     first = program.side_by_side(inputs)
-    program.ops.append(Linear(weights.astype(np.float32), bias, first, output.base, count, node))
+    program.ops.append(Linear(weights.astype(np.float32), bias, first, output.base, count, source))
     return output.addresses.reshape(count, padded(rows))[:, :rows]
 
 
@@ -50,15 +50,15 @@ def _matmul(graph: Graph, node: NodeProto) -> None:
 def _product(
     graph: Graph, node: NodeProto, a: Addresses, b: Addresses, known: tuple[np.ndarray | None, np.ndarray | None]
 ) -> Addresses:
-    program, name = graph.program, node.name or node.output[0]
+    program = graph.program
     left, right = known
     if right is not None and right.ndim <= 2:
         weights = right.reshape(b.shape).T
-        found = linear(program, weights, None, a.reshape(-1, a.shape[-1]), name)
+        found = linear(program, weights, None, a.reshape(-1, a.shape[-1]), node.input[0])
         return found.reshape(*a.shape[:-1], b.shape[-1])
     if left is not None and left.ndim <= 2:
         columns = np.swapaxes(b, -1, -2)
-        found = linear(program, left.reshape(a.shape[-2:]), None, columns.reshape(-1, b.shape[-2]), name)
+        found = linear(program, left.reshape(a.shape[-2:]), None, columns.reshape(-1, b.shape[-2]))
         return np.swapaxes(found.reshape(*columns.shape[:-1], a.shape[-2]), -1, -2)
     outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = np.broadcast_to(a, (*outer, *a.shape[-2:])), np.broadcast_to(b, (*outer, *b.shape[-2:]))
@@ -71,8 +71,9 @@ def _product(
 def _gemm(graph: Graph, node: NodeProto) -> None:
     alpha, beta = graph.attribute(node, "alpha", 1.0), graph.attribute(node, "beta", 1.0)
     weights, bias = graph.constant(node, 1), graph.constant(node, 2)
-    a = graph.addresses(node, node.input[0])
-    a = a.T if graph.attribute(node, "transA", 0) else a
+    a, source = graph.addresses(node, node.input[0]), node.input[0]
+    if graph.attribute(node, "transA", 0):
+        a, source = a.T, ""
     if weights is None or (bias is None and graph.has_input(node, 2)):
         raise graph.refusal(node, "its weights or bias are computed at run time; use MatMul and Add for that")
     weights = weights if graph.attribute(node, "transB", 0) else weights.T
@@ -81,8 +82,7 @@ def _gemm(graph: Graph, node: NodeProto) -> None:
         if bias.ndim == 2 and len(bias) != 1:
             raise graph.refusal(node, f"its bias has shape {bias.shape}; expected one row")
         scaled = np.broadcast_to(beta * bias.ravel(), (rows,)).astype(np.float32)
-    name = node.name or node.output[0]
-    graph.tensors[node.output[0]] = linear(graph.program, alpha * weights, scaled, a, name)
+    graph.tensors[node.output[0]] = linear(graph.program, alpha * weights, scaled, a, source)
 
 
 def _add(graph: Graph, node: NodeProto) -> None:
@@ -131,8 +131,7 @@ def _conv(graph: Graph, node: NodeProto) -> None:
         ]
         mine = slice(g * outputs, (g + 1) * outputs)
         matrix, own_bias = weights[mine].reshape(outputs, -1), None if bias is None else bias[mine]
-        name = node.name or node.output[0]
-        found = linear(graph.program, matrix, own_bias, np.stack([patch.ravel() for patch in patches]), name)
+        found = linear(graph.program, matrix, own_bias, np.stack([patch.ravel() for patch in patches]))
         channels.append(found.T.reshape(outputs, *(len(step) for step in steps)))
     graph.tensors[node.output[0]] = np.concatenate(channels)[None]
 

@@ -9,10 +9,11 @@ from deploy.c.program import Map, Program
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets (floats) of the arena's buffers, by base address, and the arena's size."""
+    """Offsets of the arena's buffers, by base address, and how many floats and integers it holds."""
 
     offsets: dict[int, int]
-    size: int
+    floats: int
+    integers: int
 
 
 def plan(program: Program) -> Plan:
@@ -26,8 +27,15 @@ def plan(program: Program) -> Plan:
     for result in program.results.values():
         for address in result.ravel().tolist():
             dies[program.find(address)[0].base] = len(program.ops)
-    sizes = {b.base: b.size for b in program.buffers if b.kind == "arena" and b.base in born}
     offsets: dict[int, int] = {}
+    floats, integers = (_place(program, kind, born, dies, offsets) for kind in ("arena", "integer"))
+    return Plan(offsets, floats, integers)
+
+
+def _place(program: Program, kind: str, born: dict[int, int], dies: dict[int, int], offsets: dict[int, int]) -> int:
+    """Write the offsets of all buffers of a kind; the room that they need together."""
+    sizes = {b.base: b.size for b in program.buffers if b.kind == kind and b.base in born}
+    placed: list[int] = []
     for base in sorted(sizes, key=lambda base: born[base]):
         end = dies.get(base, born[base])
         # an elementwise operation may write over what it reads for the last time
@@ -35,11 +43,12 @@ def plan(program: Program) -> Plan:
         start = born[base] + (1 if in_place else 0)
         taken = sorted(
             (offsets[other], offsets[other] + sizes[other])
-            for other in offsets
+            for other in placed
             if dies.get(other, born[other]) >= start and born[other] <= end
         )
         offsets[base] = _best_gap(taken, sizes[base])
-    return Plan(offsets, max((offsets[base] + sizes[base] for base in offsets), default=0))
+        placed.append(base)
+    return max((offsets[base] + sizes[base] for base in placed), default=0)
 
 
 def _best_gap(taken: list[tuple[int, int]], size: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Addresses = NDArray[np.int64]
-Kind = Literal["signal", "state", "scalar", "arena", "constant"]
+Kind = Literal["signal", "state", "scalar", "arena", "integer", "constant"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class Linear:
     input: int
     output: int
     count: int
-    node: str
+    source: str = ""
+    """The ONNX tensor that goes in, if it is that alone."""
 
     def reads(self) -> Iterator[int]:
         yield self.input
@@ -119,7 +120,40 @@ class Dots:
         yield self.b
 
 
-Op = Scalar | Map | Gather | Linear | Rows | Dots
+@dataclass(frozen=True)
+class Quantize:
+    """Floats become integers: ``factor`` times as many, at most ``limit``; ``room`` beyond ``count`` is zero."""
+
+    input: int
+    output: int
+    count: int
+    factor: float
+    limit: int
+
+    def reads(self) -> Iterator[int]:
+        yield self.input
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerLinear:
+    """Integer weights (rows, columns), both padded to fours. Either scale and bias give floats, or places and table
+
+    give integers again.
+    """
+
+    weights: NDArray[np.int16] | NDArray[np.int8]
+    input: int
+    output: int
+    scale: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    places: NDArray[np.int32] | None = None
+    table: NDArray[np.uint32] | None = None
+
+    def reads(self) -> Iterator[int]:
+        yield self.input
+
+
+Op = Scalar | Map | Gather | Linear | Rows | Dots | Quantize | IntegerLinear
 
 BLOCK = 4  # kernels write outputs in fours
 

@@ -34,7 +34,7 @@ class _Cell:
         return elementwise(self.graph.program, name, *operands)
 
     def product(self, matrix: Weights, x: Addresses, bias: Weights | None) -> Addresses:
-        return linear(self.graph.program, matrix, bias, x[None], self.node.name or self.node.output[0])[0]
+        return linear(self.graph.program, matrix, bias, x[None])[0]
 
     def initial(self, i: int) -> Addresses:
         if self.graph.has_input(self.node, i):

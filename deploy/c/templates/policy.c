@@ -1,7 +1,10 @@
 /* Made by robo-rl from a bundle; do not edit. */
 #include "${name}.h"
 
-$includes
+#include "linear.h"
+#include "linear_int.h"
+#include "rows.h"
+#include "scalar.h"
 
 $constants
 
