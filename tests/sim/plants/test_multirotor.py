@@ -1,0 +1,324 @@
+"""The multirotor plant against an independent integration, conservation laws, closed forms and MuJoCo."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
+
+from sim.plants.multirotor import MultirotorParameters, MultirotorPlant, MultirotorState, advance
+from sim.robots import GRAVITY, load_robot
+
+PERIOD = 0.01
+CRAZYFLIE, HUMMINGBIRD = load_robot("crazyflie"), load_robot("hummingbird")
+EVERYTHING = {
+    "force": (0.02, -0.03, 0.01), "torque": (1e-5, -2e-5, 1e-5), "wind": (1.5, -2.0, 0.5), "body_drag": 0.003,
+}  # fmt: skip
+
+
+def exact(start: np.ndarray, commands: np.ndarray, p: dict[str, Any], period: float = PERIOD) -> np.ndarray:
+    """The state (13 + R,) after commands (steps, R) held for a period each, by scipy at tight tolerance.
+
+    Written from the equations of motion, in double precision and with rotation matrices, not from the plant.
+    """
+
+    def derivative(_: float, y: np.ndarray, command: np.ndarray, lag: np.ndarray) -> np.ndarray:
+        velocity, omega, speed = y[7:10], y[10:13], y[13:]
+        turn = Rotation.from_quat(y[3:7]).as_matrix()
+        spin_up = (command - speed) / lag
+        c0, c1, c2 = p["thrust"].T
+        thrust = p["thrust_scale"] * (c0 + c1 * speed + c2 * speed**2)
+        air = turn.T @ (velocity - p["wind"])
+        in_plane, axial = p["rotor_drag"]
+        drag = -speed.sum() * np.array([in_plane, in_plane, axial]) * air - p["body_drag"] * np.linalg.norm(air) * air
+        push = turn @ (drag + np.array([0, 0, thrust.sum()])) + p["force"]
+        moment = sum(np.cross(r, [0, 0, t]) for r, t in zip(p["rotor_position"], thrust, strict=True)) + p["torque"]
+        moment[2] -= np.sum(p["spin"] * (p["torque_ratio"] * thrust + p["rotor_inertia"] * spin_up))
+        momentum = p["inertia"] * omega + np.array([0, 0, np.sum(p["spin"] * p["rotor_inertia"] * speed)])
+        x, y_, z, w = y[3:7]
+        twist = 0.5 * np.array([[w, -z, y_], [z, w, -x], [-y_, x, w], [-x, -y_, -z]]) @ omega
+        fall = push / p["mass"] - np.array([0, 0, GRAVITY])
+        return np.concatenate([velocity, twist, fall, (moment - np.cross(omega, momentum)) / p["inertia"], spin_up])
+
+    state = start
+    for command in commands:
+        lag = np.where(command > state[13:], p["rise_time"], p["fall_time"])
+        found = solve_ivp(derivative, (0, period), state, "DOP853", args=(command, lag), rtol=1e-10, atol=1e-12)
+        state = found.y[:, -1]
+    return state
+
+
+def plant_of(card=CRAZYFLIE, n: int = 1, **parameters: Any) -> MultirotorPlant:
+    plant = MultirotorPlant(card, n, PERIOD)
+    for name, value in parameters.items():
+        plant.param(name)[:] = torch.as_tensor(value, dtype=torch.float32)
+    return plant
+
+
+def everything(plant: MultirotorPlant, i: int = 0) -> np.ndarray:
+    return np.concatenate([value[i].double().numpy() for value in plant.state])
+
+
+def doubles(plant: MultirotorPlant, i: int = 0) -> dict[str, Any]:
+    return {k: v[min(i, len(v) - 1)].double().numpy() for k, v in plant.parameters._asdict().items()}
+
+
+def run(plant: MultirotorPlant, speed: float | torch.Tensor, steps: int) -> None:
+    commands = {"rotor_speed": torch.as_tensor(speed, dtype=torch.float32).expand(plant.n, len(plant.card.rotors))}
+    for _ in range(steps):
+        plant.step(commands)
+
+
+@pytest.mark.parametrize("card", [CRAZYFLIE, HUMMINGBIRD], ids=lambda card: card.name)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_position_is_within_a_millimetre_of_solve_ivp_after_a_second_of_aggressive_flight(card, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    plant = plant_of(card, **EVERYTHING, thrust_scale=0.9 + 0.2 * torch.rand(len(card.rotors), generator=generator))
+    plant.state.angular_velocity[:] = torch.nn.functional.normalize(torch.randn(1, 3, generator=generator)) * 20
+    plant.state.linear_velocity[:] = torch.randn(1, 3, generator=generator)
+    plant.state.orientation[:] = torch.nn.functional.normalize(torch.randn(1, 4, generator=generator))
+    commands = card.rotor_speed_max * torch.rand(100, len(card.rotors), generator=generator)
+    reference = exact(everything(plant), commands.double().numpy(), doubles(plant))
+    for command in commands:
+        plant.step({"rotor_speed": command[None]})
+    found = everything(plant)
+    assert np.linalg.norm(found[:3] - reference[:3]) < 1e-3
+    assert (Rotation.from_quat(found[3:7]).inv() * Rotation.from_quat(reference[3:7])).magnitude() < 2e-3
+    np.testing.assert_allclose(found[7:10], reference[7:10], atol=2e-3)
+    np.testing.assert_allclose(found[10:13], reference[10:13], atol=2e-2)
+    np.testing.assert_allclose(found[13:], reference[13:], rtol=1e-5)
+
+
+def test_without_drag_the_error_falls_with_the_fourth_power_of_the_period() -> None:
+    card, generator = CRAZYFLIE, torch.Generator().manual_seed(3)
+    pushed = plant_of(rotor_drag=0.0, force=EVERYTHING["force"], torque=EVERYTHING["torque"])
+    parameters = MultirotorParameters(*(value.double() for value in pushed.parameters))
+    state = MultirotorState(*(value.double() for value in MultirotorPlant(card, 1, PERIOD).state))
+    start = state._replace(angular_velocity=10 * torch.randn(1, 3, dtype=torch.double, generator=generator))
+    command = card.rotor_speed_max * torch.rand(1, 4, dtype=torch.double, generator=generator)
+    numbers = {k: v[0].numpy() for k, v in parameters._asdict().items()}
+    reference = exact(torch.cat([x[0] for x in start]).numpy(), command.numpy(), numbers, 0.32)
+    errors = []
+    for steps in (8, 16, 32):
+        moved = start
+        for _ in range(steps):
+            moved = advance(moved, command, parameters, 0.32 / steps)
+        errors.append(np.linalg.norm(moved.position[0].numpy() - reference[:3]))
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders.min() > 3.4, (errors, orders)
+
+
+def test_without_rotors_it_falls_freely() -> None:
+    plant = plant_of(rotor_drag=0.0)
+    plant.state.rotor_speed[:] = 0.0
+    plant.state.linear_velocity[0] = torch.tensor([1.0, 2.0, 3.0])
+    run(plant, 0.0, 100)
+    np.testing.assert_allclose(plant.state.position[0], [1.0, 2.0, 3.0 - GRAVITY / 2], atol=1e-4)
+    np.testing.assert_allclose(plant.state.linear_velocity[0], [1.0, 2.0, 3.0 - GRAVITY], atol=1e-4)
+
+
+@pytest.mark.parametrize("card", [CRAZYFLIE, HUMMINGBIRD], ids=lambda card: card.name)
+def test_at_hover_speed_it_stays_where_it_is(card) -> None:
+    plant = plant_of(card)
+    run(plant, card.hover_speed, 500)
+    np.testing.assert_allclose(plant.state.position[0], 0.0, atol=5e-3)
+    np.testing.assert_allclose(plant.state.orientation[0], [0, 0, 0, 1], atol=1e-3)
+
+
+def test_motors_follow_their_commands_exponentially_faster_up_than_down() -> None:
+    plant = plant_of(n=2, rise_time=0.06, fall_time=0.25)
+    plant.state.rotor_speed[:] = torch.tensor([[500.0] * 4, [2000.0] * 4])
+    plant_commands = torch.tensor([[2000.0] * 4, [500.0] * 4])
+    for _ in range(10):
+        plant.step({"rotor_speed": plant_commands})
+    up, down = 2000 - 1500 * math.exp(-0.1 / 0.06), 500 + 1500 * math.exp(-0.1 / 0.25)
+    np.testing.assert_allclose(plant.state.rotor_speed[:, 0], [up, down], rtol=1e-5)
+
+
+def test_yaw_spins_up_at_drag_torque_over_inertia() -> None:
+    """Counter-clockwise rotors alone: their drag turns the body clockwise, steadily."""
+    plant = plant_of(rotor_inertia=0.0, rotor_drag=0.0)
+    spin = plant.parameters.spin[0]
+    speed = 1500.0 * (spin > 0).float()
+    plant.state.rotor_speed[:] = speed
+    run(plant, speed, 20)
+    thrust = 2 * CRAZYFLIE.thrust[2] * 1500.0**2
+    rate = -CRAZYFLIE.torque_ratio * thrust / CRAZYFLIE.inertia[2] * 0.2
+    assert float(plant.state.angular_velocity[0, 2]) == pytest.approx(rate, rel=1e-4)
+
+
+def test_accelerating_rotors_turn_the_body_the_other_way_and_keep_angular_momentum() -> None:
+    plant = plant_of(torque_ratio=0.0, rotor_inertia=3e-8)
+    spin = plant.parameters.spin[0]
+    speed = torch.where(spin > 0, 2000.0, 500.0)
+    plant.state.rotor_speed[:] = 500.0
+    run(plant, speed, 50)
+    gained = float((spin * (plant.state.rotor_speed[0] - 500.0)).sum()) * 3e-8
+    assert float(plant.state.angular_velocity[0, 2]) * CRAZYFLIE.inertia[2] == pytest.approx(-gained, rel=1e-4)
+
+
+def test_free_rotation_keeps_energy_and_angular_momentum_in_the_world() -> None:
+    plant = plant_of(inertia=(1e-5, 2e-5, 3e-5), rotor_drag=0.0, rotor_inertia=0.0)
+    plant.state.rotor_speed[:] = 0.0
+    plant.state.angular_velocity[0] = torch.tensor([3.0, 12.0, 5.0])
+    inertia = np.array([1e-5, 2e-5, 3e-5])
+
+    def momentum_and_energy() -> tuple[np.ndarray, float]:
+        omega = plant.state.angular_velocity[0].double().numpy()
+        turn = Rotation.from_quat(plant.state.orientation[0].double().numpy())
+        return turn.apply(inertia * omega), 0.5 * float(omega @ (inertia * omega))
+
+    momentum, energy = momentum_and_energy()
+    run(plant, 0.0, 300)
+    later, later_energy = momentum_and_energy()
+    np.testing.assert_allclose(later, momentum, atol=2e-3 * np.linalg.norm(momentum))
+    assert later_energy == pytest.approx(energy, rel=1e-3)
+
+
+def test_a_fall_ends_at_the_terminal_velocity_of_body_drag() -> None:
+    plant = plant_of(rotor_drag=0.0, body_drag=0.01)
+    plant.state.rotor_speed[:] = 0.0
+    run(plant, 0.0, 1000)
+    assert float(plant.state.linear_velocity[0, 2]) == pytest.approx(-math.sqrt(0.027 * GRAVITY / 0.01), rel=1e-4)
+
+
+def test_wind_pushes_downwind_and_drag_acts_on_air_speed() -> None:
+    plant = plant_of(n=2, wind=[[2.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    plant.state.linear_velocity[1, 0] = 2.0  # flies with the wind
+    run(plant, CRAZYFLIE.hover_speed, 1)
+    assert float(plant.state.linear_velocity[0, 0]) > 1e-4
+    assert float(plant.state.linear_velocity[1, 0]) == pytest.approx(2.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("stronger", "axis", "sign"),
+    [("left", 0, 1), ("right", 0, -1), ("rear", 1, 1), ("front", 1, -1), ("cw", 2, 1), ("ccw", 2, -1)],
+)
+def test_stronger_rotors_turn_the_body_the_right_way(stronger: str, axis: int, sign: int) -> None:
+    """x forward, y left, z up: left up is a roll to the right, +x; rear up is nose down, +y."""
+    chosen = {
+        "left": lambda r: r.position[1] > 0, "right": lambda r: r.position[1] < 0,
+        "front": lambda r: r.position[0] > 0, "rear": lambda r: r.position[0] < 0,
+        "ccw": lambda r: r.spin == "ccw", "cw": lambda r: r.spin == "cw",
+    }[stronger]  # fmt: skip
+    plant = plant_of()
+    speed = torch.tensor([CRAZYFLIE.hover_speed * (1.1 if chosen(rotor) else 1.0) for rotor in CRAZYFLIE.rotors])
+    run(plant, speed, 5)
+    rates = plant.state.angular_velocity[0]
+    assert sign * float(rates[axis]) > 0.01
+    others = [float(rates[i].abs()) for i in range(3) if i != axis]
+    assert max(others) < 0.02 * float(rates[axis].abs())
+
+
+def test_orientation_keeps_unit_norm_over_many_steps() -> None:
+    plant = plant_of(n=64)
+    plant.state.angular_velocity[:] = 8 * torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    run(plant, CRAZYFLIE.hover_speed, 10_000)
+    np.testing.assert_allclose(plant.state.orientation.norm(dim=-1), 1.0, atol=1e-5)
+
+
+def test_a_rigid_body_in_mujoco_flies_the_same_way() -> None:
+    """Another engine: a free body in MuJoCo, at a tenth of the time step, pushed by the rotors' forces."""
+    card = CRAZYFLIE
+    xml = f"""<mujoco><option timestep="0.001" integrator="implicit" gravity="0 0 -{GRAVITY}"/><worldbody><body>
+    <freejoint/><inertial pos="0 0 0" mass="{card.mass}" diaginertia="{" ".join(map(str, card.inertia))}"/>
+    </body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    speeds = np.array([1500.0, 1480.0, 1490.0, 1510.0])
+    plant = plant_of(rotor_inertia=0.0, rotor_drag=0.0)
+    plant.state.rotor_speed[:] = torch.tensor(speeds)
+    plant.state.angular_velocity[0] = torch.tensor([2.0, -1.0, 3.0])
+    data.qvel[3:] = [2.0, -1.0, 3.0]
+    thrust = card.thrust[2] * speeds**2
+    moment = sum(np.cross(r.position, [0, 0, t]) for r, t in zip(card.rotors, thrust, strict=True))
+    spin = np.array([1.0 if r.spin == "ccw" else -1.0 for r in card.rotors])
+    moment[2] -= (spin * card.torque_ratio * thrust).sum()
+    for _ in range(500):
+        mujoco.mj_forward(model, data)
+        turn = data.xmat[1].reshape(3, 3)
+        data.xfrc_applied[1, :3], data.xfrc_applied[1, 3:] = turn @ [0, 0, thrust.sum()], turn @ moment
+        mujoco.mj_step(model, data)
+    run(plant, torch.tensor(speeds), 50)
+    np.testing.assert_allclose(plant.state.position[0], data.qpos[:3], atol=5e-3)
+    w, *xyz = data.qpos[3:]  # MuJoCo's order is w, x, y, z
+    ours = Rotation.from_quat(plant.state.orientation[0].numpy())
+    assert (ours.inv() * Rotation.from_quat([*xyz, w])).magnitude() < 0.02
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    plant = plant_of(**EVERYTHING)
+    parameters = MultirotorParameters(*(value.double() for value in plant.parameters))
+    generator = torch.Generator().manual_seed(0)
+    start = [value.double() for value in plant.state]
+    state = MultirotorState(*(x + 0.1 * torch.rand(x.shape, generator=generator) for x in start))
+    command = torch.full((1, 4), 1700.0, dtype=torch.double)
+
+    def final(*numbers: torch.Tensor) -> torch.Tensor:
+        moved = advance(MultirotorState(*numbers[:5]), numbers[5], parameters._replace(mass=numbers[6]), PERIOD)
+        return torch.cat(moved, -1)
+
+    inputs = [x.clone().requires_grad_() for x in (*state, command, parameters.mass)]
+    assert torch.autograd.gradcheck(final, inputs, eps=1e-6, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", MultirotorParameters._fields)
+def test_every_parameter_is_reachable_by_name_and_changes_that_vehicles_flight_alone(name: str) -> None:
+    plant = plant_of(n=3, wind=(1.0, 1.0, 1.0))
+    for each in MultirotorParameters._fields:
+        plant.param(each)
+    plant.state.angular_velocity[:] = torch.tensor([4.0, -5.0, 6.0])
+    value = plant.param(name)
+    assert value.shape[0] == 3
+    change = value[1].abs().mean() * 0.3 + (1e-3 if name in ("force", "wind", "torque", "body_drag") else 0.0)
+    value[1] += change
+    for speed in (1700.0, 1200.0):  # up and down
+        run(plant, torch.tensor([speed, speed * 0.9, speed * 1.05, speed]), 10)
+    flown = torch.cat(plant.state, -1)
+    assert torch.equal(flown[0], flown[2])
+    assert not torch.equal(flown[0], flown[1])
+
+
+def test_an_unknown_parameter_is_refused_by_name() -> None:
+    with pytest.raises(KeyError, match="no parameter 'masss'"):
+        plant_of().param("masss")
+
+
+def test_a_step_in_place_is_the_pure_dynamics() -> None:
+    plant = plant_of(n=40, **EVERYTHING)
+    plant.state.angular_velocity[:] = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    commands = {"rotor_speed": 2000 * torch.rand(40, 4, generator=torch.Generator().manual_seed(1))}
+    expected = plant.dynamics(plant.state, commands, plant.parameters)
+    plant.step(commands)
+    for found, wanted, scale in zip(plant.state, expected, (1, 1, 1, 10, 1000), strict=True):
+        torch.testing.assert_close(found, wanted, atol=2e-6 * scale, rtol=1e-5)
+
+
+def test_a_reset_puts_chosen_vehicles_at_rest_and_a_checkpoint_goes_on_bit_by_bit() -> None:
+    plant, other = plant_of(n=4, mass=0.03), plant_of(n=4)
+    plant.state.angular_velocity[:] = 3.0
+    run(plant, 1500.0, 10)
+    plant.reset(torch.tensor([1]))
+    assert float(plant.state.position[1].abs().max()) == 0.0
+    assert float(plant.state.position[0].abs().max()) > 0.0
+    other.load({name: value.clone() for name, value in plant.save().items()})
+    run(plant, 1400.0, 50)
+    run(other, 1400.0, 50)
+    assert torch.equal(torch.cat(plant.state, -1), torch.cat(other.state, -1))
+
+
+def test_on_the_ground_it_lies_still_and_takes_off_again() -> None:
+    plant = MultirotorPlant(CRAZYFLIE, 2, PERIOD, ground=True)
+    plant.state.position[0, 2] = 0.5
+    plant.state.linear_velocity[0, 0] = 1.0
+    run(plant, 0.0, 300)
+    assert float(plant.state.position[0, 2]) >= -1e-6
+    np.testing.assert_allclose(plant.state.linear_velocity[0], 0.0, atol=0.02)
+    run(plant, CRAZYFLIE.rotor_speed_max, 100)
+    assert float(plant.state.position[0, 2]) > 0.5

@@ -1,0 +1,106 @@
+"""Robot cards: sourced figures in, clear refusals out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sim.robots import FOLDER, UNITS, CardError, load_robot, robot_names
+
+CARD = (FOLDER / "crazyflie" / "card.toml").read_text()
+
+
+def test_every_card_has_a_source_for_every_figure() -> None:
+    assert {"crazyflie", "hummingbird"} <= set(robot_names())
+    for name in robot_names():
+        card = load_robot(name)
+        if hasattr(card, "rotors"):
+            assert set(card.sources) == set(UNITS)
+            assert all(len(source) > 5 for source in card.sources.values())
+
+
+def test_the_crazyflie_hovers_at_the_speed_that_its_published_thrust_gives() -> None:
+    card = load_robot("crazyflie")
+    rpm = (0.027 * 9.81 / 4 / 3.16e-10) ** 0.5  # 3.16e-10 N/rpm²: Landry 2015
+    assert card.hover_speed == pytest.approx(rpm * 2 * 3.141592653589793 / 60, rel=1e-3)
+    assert card.thrust_to_weight == pytest.approx(4 * 3.16e-10 * 21702**2 / (0.027 * 9.81), rel=1e-3)
+    assert card.arm == pytest.approx(0.0396, abs=1e-3)  # 28 mm × √2
+
+
+def test_the_larger_robot_is_larger_and_can_fly() -> None:
+    small, large = load_robot("crazyflie"), load_robot("hummingbird")
+    assert large.mass > 10 * small.mass
+    assert large.arm > 3 * small.arm
+    assert large.thrust_to_weight > 1.5
+
+
+def test_facts_of_the_contract_are_those_of_the_card() -> None:
+    card = load_robot("crazyflie")
+    facts = card.facts()
+    assert [rotor.name for rotor in facts.rotors] == ["m1", "m2", "m3", "m4"]
+    assert [rotor.spin for rotor in facts.rotors] == ["ccw", "cw", "ccw", "cw"]
+    assert facts.mass == 0.027
+    x, y, _ = facts.rotors[0].position
+    assert x > 0 > y  # Bitcraze's m1 is front right
+
+
+def test_thrust_curves_with_all_terms_invert() -> None:
+    import dataclasses
+
+    card = dataclasses.replace(load_robot("crazyflie"), thrust=(0.001, 1e-6, 2e-8))
+    speed = card.speed_for_thrust(0.05)
+    assert 0.001 + 1e-6 * speed + 2e-8 * speed**2 == pytest.approx(0.05)
+    linear = dataclasses.replace(card, thrust=(0.001, 1e-5, 0.0))
+    assert linear.speed_for_thrust(0.011) == pytest.approx(1000.0)
+
+
+def test_a_card_of_ones_own_is_known_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(CARD.replace("value = 0.027", "value = 0.031"))
+    card = load_robot(str(path))
+    assert card.name == "mine"
+    assert card.mass == 0.031
+
+
+REFUSED = {
+    "mass is missing": (r"\[mass\].*?\n\n", "", "mass"),
+    "unit": ('unit = "kg"', 'unit = "g"', "mass.unit"),
+    "not a number": ("value = 0.027", "value = nan", "mass.value"),
+    "text": ("value = 0.027", 'value = "27 g"', "mass.value"),
+    "negative": ("value = 0.027", "value = -0.027", "mass.value"),
+    "no source": (r'(\[mass\]\nvalue = 0.027\nunit = "kg"\n)source = [^\n]*', r"\1", "mass.source"),
+    "empty source": (r'(\[mass\]\nvalue = 0.027\nunit = "kg"\n)source = [^\n]*', r'\1source = " "', "mass.source"),
+    "two of three": (r"value = \[9.417e-6, 9.644e-6, 1.7460e-5\]", "value = [9.417e-6, 9.644e-6]", "inertia.value"),
+    "unknown figure": (r"\[mass\]", "[weight]\nvalue = 1.0\n\n[mass]", "weight"),
+    "kind": ('kind = "multirotor"', 'kind = "balloon"', "kind"),
+    "spin": ('name = "m1"(.*?)spin = "ccw"', r'name = "m1"\1spin = "left"', "spin"),
+    "twice m1": ('name = "m2"', 'name = "m1"', "rotors"),
+    "place": (r"position = \[0.028, -0.028, 0.0\]", "position = [0.028, -0.028]", "position"),
+    "too heavy": ("value = 0.027", "value = 0.5", "thrust"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_wrong_cards_are_refused_by_file_and_field(what: str, tmp_path: Path) -> None:
+    pattern, replacement, field = REFUSED[what]
+    text = re.sub(pattern, replacement, CARD, count=1, flags=re.S)
+    assert text != CARD
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(CardError) as refusal:
+        load_robot(str(path))
+    assert "wrong.toml" in str(refusal.value)
+    assert field in str(refusal.value)
+
+
+def test_two_rotors_garbage_and_missing_files_are_refused(tmp_path: Path) -> None:
+    head, *rotors = CARD.split("[[rotors]]")
+    two = "[[rotors]]".join([head, *rotors[:2]]).encode()
+    for name, content in {"two.toml": two, "bytes.toml": b"\xff\xfe"}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CardError, match=name):
+            load_robot(str(tmp_path / name))
+    with pytest.raises(CardError, match="not known"):
+        load_robot(str(tmp_path / "absent.toml"))
