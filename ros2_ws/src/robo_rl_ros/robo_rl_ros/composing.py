@@ -1,0 +1,80 @@
+"""From values of signals to the messages of a robot: the inverse of ``reading``, for the stand-in robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from robo_rl.contract import Signal
+from robo_rl_ros.wiring import Wire, WiringError
+from robo_rl_ros.writing import message_type, set_stamp, write
+
+
+def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mapping[str, np.ndarray], ns: int) -> Any:
+    """One message of one topic, with the values (k,) of all its ``wires``, stamped with ``ns``."""
+    kind = wires[0].kind
+    if kind in _COMPOSERS:
+        message = message_type(kind)()
+        set_stamp(message.header.stamp, ns)
+        for wire in wires:
+            _COMPOSERS[kind](message, wire.field, signals[wire.name], values)
+        return message
+    if kind == "sensor_msgs/msg/JointState":
+        message = message_type(kind)()
+        set_stamp(message.header.stamp, ns)
+        for wire in wires:
+            message.name = list(signals[wire.name].elements)
+            setattr(message, wire.field, [float(x) for x in values[wire.name]])
+        return message
+    if len(wires) > 1:
+        raise WiringError(f"'{wires[0].topic}' carries {[w.name for w in wires]}; a {kind} holds one signal")
+    return write(wires[0], signals[wires[0].name], values[wires[0].name], ns)  # type: ignore[arg-type]
+
+
+def _fill(target: Any, numbers: Sequence[float]) -> None:
+    for name, value in zip("xyzw", numbers, strict=False):
+        setattr(target, name, float(value))
+
+
+def _odometry(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
+    """The twist goes into the child frame, as nav_msgs wants it."""
+    message.header.frame_id, message.child_frame_id = "odom", "base_link"
+    value = values[signal.name]
+    if field == "position":
+        _fill(message.pose.pose.position, value)
+    elif field == "orientation":
+        _fill(message.pose.pose.orientation, value)
+    else:
+        part = message.twist.twist.linear if field == "linear_velocity" else message.twist.twist.angular
+        _fill(part, _into_body(value, values["orientation"]) if signal.frame == "world" else value)
+
+
+def _into_body(v: np.ndarray, q: np.ndarray) -> np.ndarray:
+    axis, w = -q[:3].astype(np.float64), float(q[3])
+    across = 2.0 * np.cross(axis, v)
+    return v + w * across + np.cross(axis, across)
+
+
+def _imu(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
+    message.header.frame_id = "base_link"
+    _fill(getattr(message, field), values[signal.name])
+
+
+def _pose(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
+    message.header.frame_id = "odom"
+    _fill(getattr(message.pose, field), values[signal.name])
+
+
+def _twist(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
+    message.header.frame_id = "odom" if signal.frame == "world" else "base_link"
+    _fill(getattr(message.twist, field), values[signal.name])
+
+
+_COMPOSERS = {
+    "nav_msgs/msg/Odometry": _odometry,
+    "sensor_msgs/msg/Imu": _imu,
+    "geometry_msgs/msg/PoseStamped": _pose,
+    "geometry_msgs/msg/TwistStamped": _twist,
+}

@@ -1,0 +1,147 @@
+"""The control thread: waits for its time, steps the pilot, hands the command on. Nothing of ROS here.
+
+A thread of its own on a monotonic clock, so that no executor, timer or service can delay a step. Whatever goes
+wrong in it ends in the safe command, again and again, until the process ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from controllers.gate_codes import Event, Request, State
+from robo_rl_ros.inbox import Inbox
+from robo_rl_ros.pace import Pace
+from robo_rl_ros.pilot import Decision, Pilot
+
+ANSWER_TIME = 1.0
+"""s that a request waits for the step that decides on it."""
+
+
+def monotonic_us() -> int:
+    """µs of the monotonic clock, which no one can set."""
+    return time.monotonic_ns() // 1000
+
+
+class Control:
+    """Steps a pilot on an inbox. ``send`` is called with every command (M,) that the mode allows."""
+
+    def __init__(
+        self,
+        pilot: Pilot,
+        inbox: Inbox,
+        send: Callable[[np.ndarray], None],
+        note: Callable[[Decision], None],
+        clock: Callable[[], int] = monotonic_us,
+        ticking: bool = True,
+        constants: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """``note`` sees every decision after its command was sent. ``ticking``: the clock runs by itself; else it
+
+        is moved by messages, as simulated time is. ``constants`` stand in for signals that nobody sends.
+        """
+        self.pilot, self.inbox, self.send, self.note = pilot, inbox, send, note
+        self.clock, self.ticking, self.constants = clock, ticking, dict(constants or {})
+        self.pace = Pace(pilot.config.period)
+        self.enabled = False
+        """Whether commands may leave at all: the node is active."""
+        self.intact = True
+        self.broken = ""
+        """The error that ended the control loop; "" while it runs."""
+        self.cause = ""
+        """Why this program itself asked for a stop; "" if it did not."""
+        self._requests = Request.NONE
+        self._answer: Decision | None = None
+        self._answered = threading.Condition()
+        self._running = True
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+
+    def start(self) -> None:
+        """Begin to step."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; its last act is the safe command."""
+        self._running = False
+        with self.inbox.changed:
+            self.inbox.changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def halt(self, cause: str) -> None:
+        """Stop for a reason that the gate has no eyes for, such as a recorder that can't write."""
+        self.cause = self.cause or cause
+        with self._answered:
+            self._requests |= Request.STOP
+
+    def request(self, request: Request) -> Decision | None:
+        """Ask the gate; the decision of the step that heard it, or None if none came in time."""
+        with self._answered:
+            self._answer = None
+            self._requests |= request
+            self._answered.wait_for(lambda: self._answer is not None, timeout=ANSWER_TIME)
+            return self._answer
+
+    def _run(self) -> None:
+        try:
+            while self._running:
+                if (now := self._wait()) is not None:
+                    self._step(now)
+            self._send_safe()
+        except Exception:  # whatever it is, the robot must not be left with its last command
+            self.broken = traceback.format_exc(limit=3)
+            while self._running:
+                self._send_safe()
+                time.sleep(self.pilot.contract.control_period)
+
+    def _wait(self) -> int | None:
+        """The time of the step that is due; None if something changed before that."""
+        with self.inbox.changed:
+            now, due = self.clock(), self.pace.due(self.inbox.fresh)
+            if now >= due:
+                self._samples, self._operator = self.inbox.take()
+                return now
+            self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
+            return None
+
+    def _step(self, now: int) -> None:
+        self.pace.stepped(now)
+        with self._answered:
+            requests, self._requests = self._requests, Request.NONE
+        samples = {**{name: (value, now) for name, value in self.constants.items()}, **self._samples}
+        decision = self.pilot.step(now, samples, requests, self._operator, self.intact)
+        if decision.send is not None and self.enabled:
+            self.send(decision.send)
+        if decision.output.events & Event.WAS_RESET:
+            self.cause = ""
+        if requests:
+            with self._answered:
+                self._answer = decision
+                self._answered.notify_all()
+        self.note(decision)
+
+    def _send_safe(self) -> None:
+        if self.enabled and self.pilot.publishes:
+            self.send(self.pilot.safe)
+
+    def verdict(self, decision: Decision | None, wanted: State) -> tuple[bool, str]:
+        """Whether a request led to the state ``wanted``, and a sentence."""
+        if decision is None:
+            return False, f"the control loop did not answer within {ANSWER_TIME} s"
+        output = decision.output
+        if output.events & Event.REFUSED or output.state != wanted:
+            why = self.explain(decision)
+            return False, f"refused, the gate is {output.state.name}: {why}"
+        return True, f"the gate is {output.state.name}"
+
+    def explain(self, decision: Decision) -> str:
+        """The decision's problem as a sentence, with what else is known about its cause."""
+        parts = [self.pilot.explain(decision.output.problem)]
+        if decision.output.problem.reason:
+            parts += [self.cause] if self.cause else []
+            parts += self.inbox.complaints()
+        return "; ".join(parts)

@@ -1,0 +1,111 @@
+"""What the node tells about itself: rates, ages, times, counts, and the gate, as diagnostic_msgs."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+from controllers.gate_codes import Event, State
+from robo_rl_ros.control import Control
+from robo_rl_ros.inbox import Arrivals
+from robo_rl_ros.pilot import Decision
+
+WINDOW = 1000
+"""Steps that figures are taken over."""
+
+
+class Statistics:
+    """Figures of the last steps."""
+
+    def __init__(self, period: float) -> None:
+        self.period = period
+        self.steps = self.limited = self.missed = 0
+        self.times: deque[int] = deque(maxlen=WINDOW)
+        self.inference: deque[float] = deque(maxlen=WINDOW)
+        self.latency: deque[float] = deque(maxlen=WINDOW)
+        self.decision: Decision | None = None
+
+    def note(self, decision: Decision, after: int) -> None:
+        """Count a step; ``after`` is the monotonic time in µs at which its command had left."""
+        if self.times and decision.time - self.times[-1] > 1.5e6 * self.period:
+            self.missed += 1
+        self.steps += 1
+        self.limited += bool(decision.output.events & Event.RATE_LIMITED)
+        self.times.append(decision.time)
+        self.inference.append(decision.inference)
+        self.latency.append((after - decision.time) * 1e-6)
+        self.decision = decision
+
+    def figures(self) -> dict[str, str]:
+        """For a diagnostic message."""
+        if len(self.times) < 2:
+            return {"steps": str(self.steps)}
+        times = np.array(self.times) * 1e-6
+        figures = {
+            "rate Hz": (len(times) - 1) / max(1e-9, times[-1] - times[0]),
+            "longest interval ms": 1e3 * np.diff(times).max(),
+            "inference p50 ms": 1e3 * np.quantile(self.inference, 0.5),
+            "inference p99 ms": 1e3 * np.quantile(self.inference, 0.99),
+            "step to command p99 ms": 1e3 * np.quantile(self.latency, 0.99),
+        }
+        counts = {"steps": self.steps, "missed periods": self.missed, "rate-limited steps": self.limited}
+        return {**{k: f"{v:.3f}" for k, v in figures.items()}, **{k: str(v) for k, v in counts.items()}}
+
+
+def diagnostics(name: str, stamp: Any, control: Control, statistics: Statistics, complaints: list[str]) -> Any:
+    """The message for /diagnostics."""
+    message = DiagnosticArray()
+    message.header.stamp = stamp
+    message.status = [
+        _gate(name, control, statistics, complaints),
+        *(_signal(name, topic, a, control) for (topic, _), a in control.inbox.arrivals.items()),
+    ]
+    return message
+
+
+def _gate(name: str, control: Control, statistics: Statistics, complaints: list[str]) -> DiagnosticStatus:
+    pilot, decision = control.pilot, statistics.decision
+    contract, bundle = pilot.contract, pilot.policy.bundle
+    state = pilot.gate.state
+    sentence = control.explain(decision) if decision is not None and state == State.FAULT else ""
+    wrong = complaints + ([sentence] if sentence else []) + ([control.broken] if control.broken else [])
+    told = {
+        "state": state.name,
+        "mode": pilot.mode,
+        "authority": f"{pilot.authority:.2f}",
+        "task": contract.task,
+        "robot": contract.robot_name,
+        "digest": bundle.digest,
+        **statistics.figures(),
+        **{key: f"{value:.4f}" for key, value in pilot.envelope.summary().items()},
+    }
+    level = DiagnosticStatus.ERROR if wrong else DiagnosticStatus.OK
+    return _status(f"{name}: gate", level, "; ".join(wrong) or state.name, bundle.digest[:12], told)
+
+
+def _signal(name: str, topic: str, arrivals: Arrivals, control: Control) -> DiagnosticStatus:
+    silence = control.clock() * 1e-6 - arrivals.last if arrivals.last >= 0 else float("inf")
+    late = silence > control.pilot.contract.safety.signal_timeout
+    sensed = any(control.pilot.contract.signal(w.name).source == "sensor" for w in _wires(control, topic))
+    trouble = arrivals.complaint or ("" if arrivals.count else "nothing has arrived")
+    trouble = trouble or ("it has stopped" if late and sensed else "")
+    told = {
+        "rate Hz": f"{1 / arrivals.interval:.1f}" if arrivals.interval > 0 else "unknown",
+        "age on arrival ms": f"{1e3 * arrivals.age:.1f}",
+        "last arrival s ago": f"{silence:.3f}",
+        "messages": str(arrivals.count),
+    }
+    level = DiagnosticStatus.ERROR if trouble else DiagnosticStatus.OK
+    return _status(f"{name}: {topic}", level, trouble or "arrives", "", told)
+
+
+def _wires(control: Control, topic: str) -> list[Any]:
+    return [wire for (t, _), wires in control.inbox.wires.items() if t == topic for wire in wires]
+
+
+def _status(name: str, level: bytes, text: str, hardware: str, told: dict[str, str]) -> DiagnosticStatus:
+    values = [KeyValue(key=key, value=value) for key, value in told.items()]
+    return DiagnosticStatus(name=name, level=level, message=text, hardware_id=hardware, values=values)

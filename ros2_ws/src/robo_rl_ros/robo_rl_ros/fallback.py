@@ -1,0 +1,88 @@
+"""The classical controller that flies when the policy may not, and lands after a fault.
+
+It follows along while the policy flies, so that its estimate of the motors is right when it takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from controllers.multirotor import GeometricController
+from robo_rl.contract import Contract, Multirotor
+
+DESCENT = 0.5
+"""m/s: the speed of a landing. A choice; a Crazyflie's own landing is about as fast."""
+TOUCHDOWN = 0.05
+"""m above the height at which the robot was armed, where the motors stop."""
+LONGEST = 30.0
+"""s: a landing that takes longer ends with the safe command."""
+NEEDED = ("position", "orientation", "linear_velocity", "angular_velocity")
+
+
+class Fallback:
+    """A controller's command (M,) for every step, on the contract's signals."""
+
+    def __init__(self, contract: Contract) -> None:
+        robot = contract.robot
+        self.contract, self.robot = contract, robot
+        self.controller = GeometricController(robot, contract.control_period)
+        self._rises = np.array([rotor.rise for rotor in robot.rotors], np.float32)
+        self._falls = np.array([rotor.fall for rotor in robot.rotors], np.float32)
+        self._targets: dict[str, np.ndarray] = {}
+        self.ground: float | None = None
+        self.rest()
+
+    @staticmethod
+    def suits(contract: Contract) -> bool:
+        """Whether there is a controller for this robot and these signals and commands."""
+        names = {signal.name for signal in contract.signals}
+        commands = [command.name for command in contract.commands]
+        return isinstance(contract.robot, Multirotor) and names >= set(NEEDED) and commands == ["rotor_speed"]
+
+    def rest(self) -> None:
+        """Motors stand still, and no landing is under way."""
+        self.state = self.controller.first_state(1)
+        self.state[:, : len(self.robot.rotors)] = 0.0
+        self.landing_since: float | None = None
+
+    def arm(self, signals: Mapping[str, np.ndarray]) -> None:
+        """Note where the ground is."""
+        self.ground = float(signals["position"][2])
+
+    def propose(self, signals: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The command that follows the operator's set-points, or holds the place where none are given."""
+        held = {
+            "position_setpoint": signals.get("position_setpoint", signals["position"]),
+            "linear_velocity_setpoint": signals.get("linear_velocity_setpoint", np.zeros(3, np.float32)),
+        }
+        return self._command({**signals, **held})
+
+    def land(self, signals: Mapping[str, np.ndarray], time: float) -> np.ndarray | None:
+        """The command that descends where the fault found the robot; None once it is down. ``time`` in s."""
+        if self.landing_since is None:
+            self.landing_since, self._from = time, np.array(signals["position"])
+        passed = time - self.landing_since
+        ground = self.ground if self.ground is not None else -np.inf
+        if not passed <= LONGEST or signals["position"][2] <= ground + TOUCHDOWN:
+            return None
+        target = self._from - np.array([0, 0, DESCENT * passed], np.float32)
+        down = np.array([0, 0, -DESCENT], np.float32)
+        return self._command({**signals, "position_setpoint": target, "linear_velocity_setpoint": down})
+
+    def _command(self, signals: Mapping[str, np.ndarray]) -> np.ndarray:
+        with np.errstate(all="ignore"):  # what comes of bad signals is not finite, and the gate refuses it
+            batch = {name: value[None] for name, value in signals.items()}
+            commands, self._next = self.controller(batch, self.state.astype(np.float32))
+        return commands["rotor_speed"][0].astype(np.float32)
+
+    def follow(self, sent: np.ndarray) -> None:
+        """Note what was sent (M,), after ``propose`` or ``land``: the motors move to that, whoever chose it."""
+        count = len(self.robot.rotors)
+        motors = self.state[0, :count]
+        lag = np.where(sent > motors, self._rises, self._falls)
+        state = getattr(self, "_next", self.state).copy()
+        state[0, :count] = sent + (motors - sent) * np.exp(-self.contract.control_period / lag)
+        if np.isfinite(state).all():
+            self.state = state.astype(np.float32)

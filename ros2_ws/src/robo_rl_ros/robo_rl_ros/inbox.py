@@ -1,0 +1,99 @@
+"""The newest sample of every signal, fed by messages and emptied by the control loop.
+
+Times become µs of the control loop's clock here: a header's stamp tells how old a sample already was on arrival. A
+message without a header counts from its arrival. Nothing of ROS is imported.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robo_rl.contract import Contract
+from robo_rl_ros.reading import MessageError, read, stamp_ns
+from robo_rl_ros.wiring import Wire
+
+SKEW = 1000
+"""µs: clocks of two computers, synchronised over a network, may differ by this much. A stamp that lies less than
+this in the future counts as now."""
+SMOOTHING = 0.05
+"""Weight of the newest interval between messages in the mean that diagnostics show."""
+
+
+@dataclass
+class Arrivals:
+    """How the messages of one topic come in. Times in s."""
+
+    count: int = 0
+    last: float = -1.0
+    interval: float = float("nan")
+    age: float = float("nan")
+    complaint: str = ""
+    """Why the last message was not used; "" if it was."""
+
+    def note(self, now: float, age: float) -> None:
+        """One more message, ``age`` old on arrival."""
+        if self.last >= 0:
+            passed = now - self.last
+            self.interval = passed if self.count < 2 else self.interval + SMOOTHING * (passed - self.interval)
+        self.count, self.last, self.age = self.count + 1, now, age
+
+
+class Inbox:
+    """Samples by signal. ``changed`` is notified when one arrives."""
+
+    def __init__(self, contract: Contract, wires: Sequence[Wire]) -> None:
+        self.contract = contract
+        self.changed = threading.Condition()
+        self.samples: dict[str, tuple[np.ndarray, int]] = {}
+        self.operator_stamp = -1
+        self._sensed = frozenset(s.name for s in contract.signals if s.source == "sensor")
+        self._missing = set(self._sensed)
+        self.wires: dict[tuple[str, str], list[Wire]] = {}
+        """By topic and type: one subscription each."""
+        for wire in wires:
+            self.wires.setdefault((wire.topic, wire.kind), []).append(wire)
+        self.arrivals = {key: Arrivals() for key in self.wires}
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every sensor signal has come anew since the last ``take``."""
+        return not self._missing
+
+    def put(self, key: tuple[str, str], message: Any, now: int, ros_ns: int) -> None:
+        """A message arrived on the topic and type ``key``, at ``now`` µs and ``ros_ns`` ns of ROS time."""
+        arrivals, header = self.arrivals[key], stamp_ns(message)
+        age = 0 if header is None else (ros_ns - header) // 1000
+        stamp = now - (age if age < -SKEW else max(0, age))
+        arrivals.note(now * 1e-6, age * 1e-6)
+        try:
+            values = {w.name: read(w.kind, w.field, message, self.contract.signal(w.name)) for w in self.wires[key]}
+        except (MessageError, TypeError, ValueError, OverflowError) as error:
+            arrivals.complaint = str(error)[:300]
+            return
+        arrivals.complaint = ""
+        with self.changed:
+            for name, value in values.items():
+                self.samples[name] = (value, stamp)
+            if not self._sensed.issuperset(values):
+                self.operator_stamp = now
+            self._missing.difference_update(values)
+            self.changed.notify()
+
+    def alive(self, now: int) -> None:
+        """The operator gave a sign of life."""
+        with self.changed:
+            self.operator_stamp = now
+
+    def take(self) -> tuple[dict[str, tuple[np.ndarray, int]], int]:
+        """The newest samples and the operator's stamp; call it with ``changed`` held."""
+        self._missing = set(self._sensed)
+        return dict(self.samples), self.operator_stamp
+
+    def complaints(self) -> list[str]:
+        """Why messages are refused at present, with their topics."""
+        return [f"{topic}: {a.complaint}" for (topic, _), a in self.arrivals.items() if a.complaint]

@@ -1,0 +1,221 @@
+"""The pilot: policy, gate, fallback and the ladder to live, stepped once per control period. Nothing of ROS here.
+
+    pilot = Pilot(Policy.load("policy.onnx", 100))
+    decision = pilot.step(now, {"position": (array, stamp), …}, requests)
+    if decision.send is not None: send it to the actuators
+
+Times are whole µs of one monotonic clock. In the modes "dry_run" and "shadow" nothing is ever to be sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from controllers.gate_codes import Event, Problem, Request, Source, State, explain
+from controllers.gate_config import NEVER, GateConfig
+from controllers.safety import Inputs, Output, initial
+from controllers.safety import step as gate_step
+from deploy.runtime import Policy, SignalError
+from robo_rl_ros.fallback import Fallback
+
+MODES = ("dry_run", "shadow", "blend", "live")
+"""The ladder, from the ground up."""
+Samples = Mapping[str, tuple[np.ndarray, int]]
+"""Values (k,) float32 and stamps (µs) by signal."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one step came to."""
+
+    time: int
+    inputs: Inputs
+    output: Output
+    send: np.ndarray | None
+    """(M,) what must be sent now; None: nothing, the mode does not allow it."""
+    policy: np.ndarray | None
+    """(M,) what the policy itself proposed."""
+    state: np.ndarray
+    """(S,) the policy's memory before this step."""
+    authority: float
+    """Part of the command that is the policy's."""
+    inference: float
+    """s that the policy took."""
+
+
+class Pilot:
+    """One robot's policy behind its gate."""
+
+    def __init__(self, policy: Policy, mode: str = "live", blend_time: float = 5.0) -> None:
+        """``blend_time`` (s) is how long the policy's authority takes from 0 to 1 in the mode "blend"."""
+        self.policy, self.contract = policy, policy.contract
+        self.config = GateConfig.from_contract(self.contract)
+        self.gate = initial(self.config)
+        self.fallback = Fallback(self.contract) if Fallback.suits(self.contract) else None
+        self.blend_time = blend_time
+        self.authority, self.rising = 1.0, True
+        self.envelope = Envelope(self.config, self.contract.signals)
+        self.set_mode(mode)
+
+    def set_mode(self, mode: str) -> None:
+        """Put the pilot on one rung of the ladder, at its beginning."""
+        if mode not in MODES:
+            raise ValueError(f"mode is '{mode}'; expected one of {MODES}")
+        if mode == "blend" and self.fallback is None:
+            raise ValueError("mode is 'blend', but there is no classical controller for this robot to blend with")
+        self.mode = mode
+        self.authority, self.rising = (0.0 if mode == "blend" else 1.0), True
+
+    @property
+    def publishes(self) -> bool:
+        """Whether the mode allows commands to be sent."""
+        return self.mode in ("blend", "live")
+
+    def promote(self) -> str:
+        """One rung up, if that is safe now; returns a sentence, or raises ValueError with the reason why not."""
+        if self.mode == "blend":
+            if self.rising and self.authority == 1.0:
+                self.mode = "live"
+                return "mode is now 'live'"
+            self.rising = True
+            return "the policy's authority rises; promote again when it is 1"
+        if self.mode == "live":
+            raise ValueError("mode is 'live', the highest")
+        after = MODES[MODES.index(self.mode) + 1]
+        after = "live" if after == "blend" and self.fallback is None else after
+        if after in ("blend", "live") and self.gate.state != State.IDLE:
+            raise ValueError(f"the gate is {self.gate.state.name}; disarm before commands begin to be sent")
+        self.set_mode(after)
+        return f"mode is now '{after}'"
+
+    def demote(self) -> str:
+        """Away from live. While armed with a controller, that takes over; else nothing is sent any more."""
+        if self.publishes and self.gate.state != State.IDLE and self.fallback is not None:
+            self.mode, self.rising = "blend", False
+            return "the policy's authority falls to 0"
+        if self.publishes and self.gate.state != State.IDLE:
+            raise ValueError("there is no controller to hand over to; stop or disarm instead")
+        self.set_mode("dry_run")
+        return "mode is now 'dry_run'"
+
+    def step(
+        self,
+        now: int,
+        samples: Samples,
+        requests: Request = Request.NONE,
+        operator_stamp: int = NEVER,
+        intact: bool = True,
+    ) -> Decision:
+        """One control period."""
+        if self.gate.state != State.ACTIVE:
+            self.policy.reset()  # a take-over begins with the memory of the contract
+        memory = self.policy.state[0]
+        values = {name: value for name, (value, _) in samples.items()}
+        own, inference = self._ask(values)
+        wants_fallback = self.mode in ("blend", "shadow") or self.gate.state in (State.ACTIVE, State.FAULT)
+        other = self._ask_fallback(values, now) if wants_fallback else None
+        blended = self._blend(own, other)
+        signals, stamps = self.config.flat_signals(samples)
+        given = Inputs(now, signals, stamps, blended, now, self._for_gate(other), operator_stamp, intact, requests)
+        before = self.gate.state
+        self.gate, output = gate_step(self.config, self.gate, given)
+        self._after(before, output, values, own, other)
+        send = output.command if self.publishes else None
+        return Decision(now, given, output, send, own, memory, self.authority, inference)
+
+    def _ask(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, float]:
+        start = time.perf_counter()
+        try:
+            commands = self.policy.step(values)
+        except SignalError:  # the gate finds the same, and says it in its own code
+            return None, time.perf_counter() - start
+        return self.config.flat_command(commands), time.perf_counter() - start
+
+    def _ask_fallback(self, values: Mapping[str, np.ndarray], now: int) -> np.ndarray | None:
+        if self.fallback is None or not all(name in values for name in self.fallback_signals):
+            return None
+        if self.gate.state == State.FAULT:
+            return self.fallback.land(values, now * 1e-6)
+        return self.fallback.propose(values)
+
+    fallback_signals = ("position", "orientation", "linear_velocity", "angular_velocity")
+
+    def _for_gate(self, other: np.ndarray | None) -> np.ndarray | None:
+        if other is None or not np.isfinite(other).all():
+            return None
+        return np.clip(other, self.config.command_lower, self.config.command_upper)
+
+    def _blend(self, own: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+        """(1 − authority) of the controller and authority of the policy."""
+        if self.mode != "blend":
+            return own
+        if self.gate.state == State.ACTIVE:
+            change = self.contract.control_period / self.blend_time
+            self.authority = min(1.0, max(0.0, self.authority + (change if self.rising else -change)))
+        if own is None or other is None:
+            return None
+        return (other + np.float32(self.authority) * (own - other)).astype(np.float32)
+
+    def _after(
+        self,
+        before: State,
+        output: Output,
+        values: Mapping[str, np.ndarray],
+        own: np.ndarray | None,
+        other: np.ndarray | None,
+    ) -> None:
+        if self.fallback is not None:
+            if output.events & Event.ARMED:
+                self.fallback.arm(values)
+            if output.state in (State.IDLE, State.READY):
+                self.fallback.rest()
+            else:
+                self.fallback.follow(output.command)
+        if self.mode in ("dry_run", "shadow"):
+            self.envelope.note(values, own, other)
+
+    def explain(self, problem: Problem) -> str:
+        """A problem as one sentence."""
+        return explain(self.config, problem)
+
+    @property
+    def safe(self) -> np.ndarray:
+        """(M,) the safe command."""
+        return self.config.safe.copy()
+
+    def is_safe(self, output: Output) -> bool:
+        """Whether what is sent is the answer to a fault or the safe command, and not the policy's."""
+        return output.source not in (Source.POLICY, Source.START)
+
+
+class Envelope:
+    """How the signals compare with what the policy met in training, and its commands with the controller's."""
+
+    def __init__(self, config: GateConfig, signals: tuple) -> None:
+        self.config = config
+        self.bounds = {s.name: (s.seen_low, s.seen_high) for s in signals if s.seen_low is not None}
+        self.steps = 0
+        self.outside = {name: np.zeros(len(low), int) for name, (low, _) in self.bounds.items()}
+        self.squares, self.compared = np.zeros(len(config.safe)), 0
+
+    def note(self, values: Mapping[str, np.ndarray], own: np.ndarray | None, other: np.ndarray | None) -> None:
+        """Count one step."""
+        self.steps += 1
+        for name, (low, high) in self.bounds.items():
+            if name in values:
+                self.outside[name] += ~((values[name] >= low) & (values[name] <= high))
+        if own is not None and other is not None:
+            span = self.config.command_upper - self.config.command_lower
+            self.squares += ((own - other) / span) ** 2
+            self.compared += 1
+
+    def summary(self) -> dict[str, float]:
+        """Part of steps outside, per signal (its worst element), and root mean square difference of commands."""
+        found = {f"outside/{name}": float(n.max()) / max(1, self.steps) for name, n in self.outside.items()}
+        if self.compared:
+            found["command_difference"] = float(np.sqrt(self.squares.max() / self.compared))
+        return found

@@ -1,0 +1,455 @@
+"""policy_node: a managed node that runs a bundle on a robot.
+
+configure reads the bundle, checks its digest and golden vectors, and measures whether this computer is fast enough.
+activate arms the gate; ``~/engage`` lets the policy take over. deactivate, an error and the end of the process send
+the safe command. The core (pilot, inbox, control) knows nothing of ROS; this file only connects it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import State as LifecycleState
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+from rclpy._rclpy_pybind11 import RCLError
+from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Empty, String
+from std_srvs.srv import Trigger
+
+from controllers.gate_codes import Request, State
+from deploy.bundle import Bundle, BundleError
+from deploy.runtime import Policy
+from robo_rl_ros import quality
+from robo_rl_ros.control import Control, monotonic_us
+from robo_rl_ros.diagnosis import Statistics, diagnostics
+from robo_rl_ros.inbox import Inbox
+from robo_rl_ros.pilot import MODES, Decision, Pilot
+from robo_rl_ros.settings import numbers_by_name, texts_by_name
+from robo_rl_ros.wiring import command_wires, signal_wires
+from robo_rl_ros.writing import message_type, write
+
+SELF_TEST_STEPS = 200
+SELF_TEST_PART = 0.5
+"""Part of the control period that a policy's step may take at configure; the rest is for messages and the gate."""
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
+
+class PolicyNode(LifecycleNode):
+    """See the module's text. ``signals`` is a second node, whose executor does nothing but receive signals."""
+
+    def __init__(self, name: str = "policy") -> None:
+        super().__init__(name)
+        self.declare_parameter("bundle", "", _about("path of the bundle (*.onnx)"))
+        self.declare_parameter("digest", "", _about("digest that the bundle must have, or its beginning; '': any"))
+        self.declare_parameter("robot", "", _about("robot that the bundle must be for; '': any"))
+        self.declare_parameter("mode", "live", _about(f"where to begin on the ladder: one of {MODES}"))
+        self.declare_parameter("command_message", "", _about("message type of commands; '': what suits the contract"))
+        self.declare_parameter("wires", [""], _about("signals from elsewhere: 'signal=topic type field'"))
+        self.declare_parameter("setpoints", [""], _about("operator signals that nobody sends: 'signal=1.0 0.0 …'"))
+        self.declare_parameter("record", "", _about("folder in which every session writes one .mcap file; '': none"))
+        span = FloatingPointRange(from_value=0.1, to_value=600.0)
+        blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
+        self.declare_parameter("blend_time", 5.0, blend)
+        self.signals: Node | None = None
+        self.control: Control | None = None
+        self.recorder: Any = None
+        self.quality_complaints: dict[str, str] = {}
+        self._clock_ns = 0
+        self._last_gate = ""
+        services = {
+            "arm": lambda: self._gate_request(Request.ARM, State.READY),
+            "engage": lambda: self._gate_request(Request.ACTIVATE, State.ACTIVE),
+            "disarm": lambda: self._gate_request(Request.DISARM, State.IDLE),
+            "stop": lambda: self._gate_request(Request.STOP, State.FAULT),
+            "reset": lambda: self._gate_request(Request.RESET, State.IDLE),
+            "promote": lambda: self._ladder(Pilot.promote),
+            "demote": lambda: self._ladder(Pilot.demote),
+        }
+        for service, act in services.items():
+            self.create_service(Trigger, f"~/{service}", _trigger(act))
+        self._gate_topic = self.create_publisher(String, "~/gate", quality.LATCHED)
+        self._contract_topic = self.create_publisher(String, "~/contract", quality.LATCHED)
+        self._diagnostics_topic = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
+
+    # --- the life cycle ---------------------------------------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Read and check the bundle; listen to the robot. No command can leave yet."""
+        try:
+            self._configure()
+        except (ValueError, OSError) as error:  # all our refusals are ValueErrors
+            self.unplug()
+            self._refuse("configure", str(error))
+            return FAILURE
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Arm: the gate leaves idle, or refuses with its reason."""
+        if self.quality_complaints:
+            self._refuse("activate", "; ".join(self.quality_complaints.values()))
+            return FAILURE
+        assert self.control is not None
+        self.control.enabled = True
+        armed, sentence = self._gate_request(Request.ARM, State.READY)
+        if not armed:
+            self.control.enabled = False
+            self._refuse("activate", sentence)
+            return FAILURE
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """The safe command, then silence."""
+        self._make_safe()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget the bundle."""
+        self.unplug()
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """The safe command, and the end of the recording."""
+        self.unplug()
+        return SUCCESS
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """The safe command; back to unconfigured."""
+        self.unplug()
+        return SUCCESS
+
+    # --- configure, step by step ------------------------------------------------------------------------------
+
+    def _text(self, name: str) -> str:
+        return self.get_parameter(name).get_parameter_value().string_value
+
+    def _configure(self) -> None:
+        policy = self._load()
+        contract = policy.contract
+        self.pilot = Pilot(policy, self._text("mode"), self.get_parameter("blend_time").value)
+        wires = signal_wires(contract, texts_by_name(self.get_parameter("wires").value, "wires"))
+        constants = numbers_by_name(self.get_parameter("setpoints").value, contract)
+        self.inbox = Inbox(contract, [wire for wire in wires if wire.name not in constants])
+        self.statistics = Statistics(contract.control_period)
+        simulated = self.get_parameter("use_sim_time").value
+        self.control = Control(
+            self.pilot,
+            self.inbox,
+            self._send,
+            self._note,
+            clock=(lambda: self._clock_ns // 1000) if simulated else monotonic_us,
+            ticking=not simulated,
+            constants=constants,
+        )
+        self._create_commands(contract)
+        self._listen(simulated)
+        self._contract_topic.publish(String(data=contract.to_json()))
+        if self._text("record"):
+            self._record()
+        self._timers = [self.create_timer(1.0, self._report), self.create_timer(1.0, self._check_integrity)]
+        self.control.start()
+
+    def _load(self) -> Policy:
+        path = self._text("bundle")
+        if not path:
+            raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
+        contract = Bundle.read(path).contract
+        policy = Policy.load(path, rate_hz=1 / contract.control_period)
+        digest, robot = self._text("digest"), self._text("robot")
+        if not policy.bundle.digest.startswith(digest):
+            raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
+        if robot and robot != contract.robot_name:
+            raise BundleError(f"{path}: it is for the robot '{contract.robot_name}'; expected '{robot}'")
+        self._file_seen = _fingerprint(path)
+        took = _median_step(policy)
+        if took > SELF_TEST_PART * contract.control_period:
+            raise BundleError(
+                f"{path}: a step takes {1e3 * took:.2f} ms on this computer; expected at most "
+                f"{1e3 * SELF_TEST_PART * contract.control_period:.2f} ms at {1 / contract.control_period:g} Hz"
+            )
+        self.get_logger().info(f"{path}: digest {policy.bundle.digest[:12]}, a step takes {1e6 * took:.0f} µs")
+        return policy
+
+    def _create_commands(self, contract: Any) -> None:
+        timeout = contract.safety.signal_timeout
+        profile = quality.command(deadline=max(timeout, 2 * contract.control_period), lifespan=timeout)
+        self.command_wires = command_wires(contract, self._text("command_message"))
+        self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.pilot.config.commands}
+        events = PublisherEventCallbacks(incompatible_qos=self._incompatible("commands"))
+        self._outlets = [
+            (
+                wire,
+                contract.command(wire.name),
+                self.create_publisher(message_type(wire.kind), wire.topic, profile, event_callbacks=events),
+            )
+            for wire in self.command_wires
+        ]
+
+    def _listen(self, simulated: bool) -> None:
+        """Receive signals on a thread of their own, so that services and diagnostics never hold them up."""
+        node = Node(f"{self.get_name()}_signals", start_parameter_services=False, enable_rosout=False)
+        self.signals, self._spinning = node, True
+        for topic, kind in self.inbox.wires:
+            events = SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic))
+            node.create_subscription(
+                message_type(kind), topic, self._receiver((topic, kind)), quality.SENSOR, event_callbacks=events
+            )
+        node.create_subscription(
+            Empty, f"{self.get_name()}/heartbeat", lambda _: self.inbox.alive(self.control.clock()), quality.OPERATOR
+        )
+        if simulated:
+            node.create_subscription(Clock, "/clock", self._tick, quality.SENSOR)
+        self._receiving = threading.Thread(target=self._receive, name="signals", daemon=True)
+        self._receiving.start()
+
+    def _receiver(self, key: tuple[str, str]) -> Callable[[Any], None]:
+        assert self.control is not None
+        inbox, clock, simulated = self.inbox, self.control.clock, not self.control.ticking
+
+        def receive(message: Any) -> None:
+            now = clock()
+            inbox.put(key, message, now, now * 1000 if simulated else time.time_ns())
+
+        return receive
+
+    def _tick(self, message: Clock) -> None:
+        self._clock_ns = message.clock.sec * 1_000_000_000 + message.clock.nanosec
+        with self.inbox.changed:
+            self.inbox.changed.notify()
+
+    def _receive(self) -> None:
+        executor = SingleThreadedExecutor(context=self.context)
+        assert self.signals is not None
+        executor.add_node(self.signals)
+        while self._spinning and self.context.ok():
+            try:
+                executor.spin_once(timeout_sec=0.2)
+            except ExternalShutdownException:
+                break
+        executor.shutdown()
+
+    def _incompatible(self, topic: str) -> Callable[[Any], None]:
+        def complain(event: Any) -> None:
+            sentence = f"{topic}: another node offers or requests an incompatible quality of service ({event})"
+            self.quality_complaints[topic] = sentence
+            self.get_logger().error(sentence)
+
+        return complain
+
+    def _record(self) -> None:
+        from deploy.record import Recorder
+
+        folder = Path(self._text("record")).expanduser()
+        folder.mkdir(parents=True, exist_ok=True)
+        name = time.strftime(f"{self.pilot.contract.task}-%Y%m%d-%H%M%S.mcap", time.gmtime())
+        self.recorder = Recorder(folder / name, self.pilot.policy.bundle, on_failure=self._recorder_failed)
+        self.get_logger().info(f"recording to {self.recorder.path}")
+
+    def _recorder_failed(self, reason: str) -> None:
+        assert self.control is not None
+        self.control.halt(f"the recorder failed: {reason}")
+
+    # --- at work ----------------------------------------------------------------------------------------------
+
+    def _send(self, command: np.ndarray) -> None:
+        now = self._clock_ns if not self.control.ticking else time.time_ns()  # type: ignore[union-attr]
+        for wire, channel, publisher in self._outlets:
+            publisher.publish(write(wire, channel, command[self._spans[wire.name]], now))
+
+    def _note(self, decision: Decision) -> None:
+        """After the command left: record, count, and publish what the gate decided when it changed."""
+        self.statistics.note(decision, monotonic_us())
+        if self.recorder is not None:
+            self.recorder.note(decision, self.pilot.mode, self._sentence(decision))
+        output = decision.output
+        shown = (output.state, output.source, output.problem, self.pilot.mode)
+        if shown != self._last_gate:
+            self._last_gate = shown
+            self._publish_gate(decision)
+
+    def _sentence(self, decision: Decision) -> str:
+        return self.control.explain(decision) if decision.output.problem.reason else ""  # type: ignore[union-attr]
+
+    def _publish_gate(self, decision: Decision) -> None:
+        output = decision.output
+        told = {
+            "time": decision.time * 1e-6,
+            "state": output.state.name,
+            "source": output.source.name,
+            "reason": output.problem.reason.name,
+            "sentence": self._sentence(decision),
+            "mode": self.pilot.mode,
+            "authority": round(decision.authority, 4),
+        }
+        self._gate_topic.publish(String(data=json.dumps(told)))
+        if output.problem.reason:
+            self.get_logger().error(f"{output.state.name}: {told['sentence']}")
+        else:
+            self.get_logger().info(f"{output.state.name}, {output.source.name}, mode {self.pilot.mode}")
+
+    def _gate_request(self, request: Request, wanted: State) -> tuple[bool, str]:
+        if self.control is None:
+            return False, "the node is not configured"
+        if self.control.broken:
+            return False, f"the control loop broke: {self.control.broken}"
+        return self.control.verdict(self.control.request(request), wanted)
+
+    def _ladder(self, move: Callable[[Pilot], str]) -> tuple[bool, str]:
+        if self.control is None:
+            return False, "the node is not configured"
+        try:
+            sentence = move(self.pilot)
+        except ValueError as error:
+            return False, str(error)
+        self.get_logger().info(sentence)
+        return True, sentence
+
+    def _report(self) -> None:
+        stamp = self.get_clock().now().to_msg()
+        self._diagnostics_topic.publish(
+            diagnostics(self.get_name(), stamp, self.control, self.statistics, list(self.quality_complaints.values()))
+        )
+
+    def _check_integrity(self) -> None:
+        """The file is still the one that was verified, and the policy in memory still gives its golden vectors."""
+        path = self._text("bundle")
+        seen = _fingerprint(path)
+        if seen == self._file_seen or self.control is None:
+            return
+        try:
+            intact = Bundle.read(path).digest == self.pilot.policy.bundle.digest
+        except (ValueError, OSError) as error:
+            intact = False
+            self.get_logger().error(str(error))
+        self.control.intact = intact
+        self._file_seen = seen
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def _refuse(self, transition: str, sentence: str) -> None:
+        self.get_logger().error(f"{transition} refused: {sentence}")
+        told = {"state": "REFUSED", "source": "SAFE", "reason": transition.upper(), "sentence": sentence}
+        self._gate_topic.publish(String(data=json.dumps(told)))
+
+    def _make_safe(self) -> None:
+        """Out of every state but a fault the gate goes to idle; in both the safe command is sent."""
+        if self.control is None:
+            return
+        self.control.request(Request.DISARM)
+        self.control.enabled = False
+        if self.pilot.publishes:
+            self._send(self.pilot.safe)
+
+    def survive(self, executor: SingleThreadedExecutor) -> None:
+        """Serve one request. An error in it must not end the process that holds the robot."""
+        try:
+            executor.spin_once(timeout_sec=0.2)
+        except RCLError as error:  # rclpy raises this for a transition that the present state doesn't have
+            self.get_logger().error(f"a request was refused: {error}")
+        except Exception as error:  # the robot goes to its safe command, and the node stays to say why
+            self.get_logger().error(traceback.format_exc())
+            if self.control is not None:
+                self.control.halt(f"a callback failed: {error!r}")
+
+    def unplug(self) -> None:
+        """The safe command, then let go of the robot, the bundle and the recording."""
+        if self.control is not None:
+            self._make_safe()
+            self.control.stop()
+            for timer in self._timers:
+                self.destroy_timer(timer)
+            for _, _, publisher in self._outlets:
+                self.destroy_publisher(publisher)
+        if self.signals is not None:
+            self._spinning = False
+            self._receiving.join(timeout=5)
+            self.signals.destroy_node()
+        if self.recorder is not None:
+            self.recorder.close()
+        self.control = self.signals = self.recorder = None
+        self.quality_complaints.clear()
+
+
+def _about(text: str) -> ParameterDescriptor:
+    return ParameterDescriptor(description=text, read_only=True)
+
+
+def _trigger(act: Callable[[], tuple[bool, str]]) -> Callable[[Any, Any], Any]:
+    def answer(request: Any, response: Any) -> Any:
+        response.success, response.message = act()
+        return response
+
+    return answer
+
+
+def _fingerprint(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _median_step(policy: Policy) -> float:
+    """s that a step takes, on the bundle's own golden signals."""
+    golden, times = policy.bundle.golden, []
+    for k in range(SELF_TEST_STEPS):
+        signals = {name: value[k % len(golden)] for name, value in golden.signals.items()}
+        start = time.perf_counter()
+        policy.step(signals)
+        times.append(time.perf_counter() - start)
+    policy.reset()
+    return float(np.median(times))
+
+
+def name_and_arguments(arguments: list[str], usual: str) -> tuple[str, list[str]]:
+    """Take the rule ``__node:=name`` out of a command line, since it must not rename the second node too."""
+    name, left = usual, []
+    for argument in arguments:
+        if argument.startswith(("__node:=", "__name:=")) and left and left[-1] in ("-r", "--remap"):
+            name = argument.split(":=", 1)[1]
+            left.pop()
+        else:
+            left.append(argument)
+    return name, left
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the node until SIGINT or SIGTERM; then send the safe command and end."""
+    sys.setswitchinterval(5e-4)  # the control thread gets its turn within half a millisecond
+    name, rest = name_and_arguments(sys.argv if arguments is None else arguments, "policy")
+    rclpy.init(args=rest, signal_handler_options=SignalHandlerOptions.NO)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    node = PolicyNode(name)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while not ended.is_set():
+            node.survive(executor)
+    finally:
+        node.unplug()
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+if __name__ == "__main__":
+    main()

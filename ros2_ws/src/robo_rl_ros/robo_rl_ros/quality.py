@@ -1,0 +1,44 @@
+"""Quality of service: sensors best effort, commands reliable with a deadline, contract and gate state latched."""
+
+from __future__ import annotations
+
+from rclpy.duration import Duration
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+SENSOR = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+    reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.VOLATILE,
+)
+"""Only the newest sample counts, and a lost one is not worth waiting for."""
+
+OPERATOR = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+    reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.VOLATILE,
+)
+"""Set-points: best effort, which hears reliable and best-effort publishers alike."""
+
+LATCHED = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+"""The last message reaches whoever comes later."""
+
+
+def command(deadline: float, lifespan: float | None = None) -> QoSProfile:
+    """Commands: ``deadline`` (s) between two of them, and, for publishers, ``lifespan`` (s) after which one is void."""
+    profile = QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=1,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.VOLATILE,
+        deadline=Duration(seconds=deadline),
+    )
+    if lifespan is not None:
+        profile.lifespan = Duration(seconds=lifespan)
+    return profile

@@ -1,0 +1,171 @@
+"""From messages to the values of signals: names, frames and sizes are checked at every message.
+
+Functions of message objects by their fields alone: nothing of ROS is imported. Each gives a signal's elements in
+the contract's order and unit, as float32, or refuses the message with a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from robo_rl.contract import Command, Signal
+
+Channel = Signal | Command
+BODY_FRAMES = ("base_link", "body", "base_footprint", "imu_link")
+WORLD_FRAMES = ("world", "map", "odom", "earth")
+MAX_ELEMENTS = 10_000
+"""More names or numbers in one message are not read, whatever they are."""
+
+
+class MessageError(ValueError):
+    """A message must not be used. The sentence names topic field, value and expectation."""
+
+
+def stamp_ns(message: Any) -> int | None:
+    """The stamp of a message's header in ns of ROS time; None if its type has no header."""
+    header = getattr(message, "header", None)
+    return None if header is None else header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+
+
+def _vector(v: Any) -> tuple[float, ...]:
+    return (v.x, v.y, v.z)
+
+
+def _quaternion(q: Any) -> tuple[float, ...]:
+    return (q.x, q.y, q.z, q.w)
+
+
+def _is_body(frame: str) -> bool:
+    return frame in BODY_FRAMES
+
+
+def _odometry_velocity(message: Any, channel: Channel) -> Any:
+    """nav_msgs: the twist is in the child frame. A contract that wants it in the world has it turned there."""
+    return _turned(message.twist.twist.linear, message.pose.pose.orientation, channel)
+
+
+def _odometry_rates(message: Any, channel: Channel) -> Any:
+    return _turned(message.twist.twist.angular, message.pose.pose.orientation, channel)
+
+
+def _turned(vector: Any, orientation: Any, channel: Channel) -> Any:
+    v = np.array(_vector(vector))
+    if channel.frame != "world":
+        return v
+    q = np.array(_quaternion(orientation))
+    axis, w = q[:3], q[3]
+    across = 2.0 * np.cross(axis, v)
+    return v + w * across + np.cross(axis, across)
+
+
+def _in_frame(message: Any, value: tuple[float, ...], channel: Channel) -> tuple[float, ...]:
+    """``value`` if the message's frame can be the contract's; an empty frame is taken on trust."""
+    frame = message.header.frame_id
+    wrong = (channel.frame == "world" and _is_body(frame)) or (channel.frame == "body" and frame in WORLD_FRAMES)
+    if wrong:
+        raise MessageError(f"'{channel.name}': frame_id is '{frame}'; expected the frame '{channel.frame}'")
+    return value
+
+
+def _by_name(field: str) -> Callable[[Any, Channel], Any]:
+    """A joint message's ``field``, looked up by the contract's names at every message."""
+
+    def read(message: Any, channel: Channel) -> Any:
+        names, values = message.name, getattr(message, field)
+        return _pick(names, values, field, channel)
+
+    return read
+
+
+def _first_point(field: str) -> Callable[[Any, Channel], Any]:
+    def read(message: Any, channel: Channel) -> Any:
+        if not message.points:
+            raise MessageError(f"'{channel.name}': the trajectory has no points; expected one")
+        plural = {"position": "positions", "velocity": "velocities", "effort": "effort"}[field]
+        return _pick(message.joint_names, getattr(message.points[0], plural), field, channel)
+
+    return read
+
+
+def _pick(names: Sequence[str], values: Sequence[float], field: str, channel: Channel) -> list[float]:
+    if len(names) > MAX_ELEMENTS:
+        raise MessageError(f"'{channel.name}': {len(names)} names; expected at most {MAX_ELEMENTS}")
+    if len(names) != len(values):
+        raise MessageError(f"'{channel.name}': {len(names)} names but {len(values)} values in '{field}'")
+    if len(set(names)) != len(names):
+        raise MessageError(f"'{channel.name}': names {sorted(n for n in set(names) if names.count(n) > 1)} come twice")
+    at = {name: i for i, name in enumerate(names)}
+    missing = [name for name in channel.elements if name not in at]
+    if missing:
+        raise MessageError(f"'{channel.name}': no element {missing} in the message; it has {list(names)[:20]}")
+    return [values[at[name]] for name in channel.elements]
+
+
+TWIST_ELEMENTS = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+
+def _twist_elements(twist: Any, channel: Channel) -> list[float]:
+    both = dict(zip(TWIST_ELEMENTS, (*_vector(twist.linear), *_vector(twist.angular)), strict=True))
+    return [both[name] for name in channel.elements]
+
+
+def _ranges(message: Any, channel: Channel) -> Any:
+    """REP 117: +inf is nothing within range, -inf is too close. NaN stays what it is, an error."""
+    ranges = np.asarray(message.ranges[: MAX_ELEMENTS + 1], dtype=np.float64)
+    if len(ranges) == channel.size:
+        ranges = np.where(np.isposinf(ranges), channel.upper, ranges)
+        ranges = np.where(np.isneginf(ranges), channel.lower, ranges)
+    return ranges
+
+
+def _array(message: Any, channel: Channel) -> Any:
+    return message.data[: MAX_ELEMENTS + 1]
+
+
+Reader = Callable[[Any, Channel], Any]
+
+READERS: dict[str, dict[str, Reader]] = {
+    "nav_msgs/msg/Odometry": {
+        "position": lambda m, c: _vector(m.pose.pose.position),
+        "orientation": lambda m, c: _quaternion(m.pose.pose.orientation),
+        "linear_velocity": _odometry_velocity,
+        "angular_velocity": _odometry_rates,
+    },
+    "sensor_msgs/msg/Imu": {
+        "orientation": lambda m, c: _quaternion(m.orientation),
+        "angular_velocity": lambda m, c: _in_frame(m, _vector(m.angular_velocity), c),
+        "linear_acceleration": lambda m, c: _in_frame(m, _vector(m.linear_acceleration), c),
+    },
+    "geometry_msgs/msg/PoseStamped": {
+        "position": lambda m, c: _in_frame(m, _vector(m.pose.position), c),
+        "orientation": lambda m, c: _quaternion(m.pose.orientation),
+    },
+    "geometry_msgs/msg/TwistStamped": {
+        "linear": lambda m, c: _in_frame(m, _vector(m.twist.linear), c),
+        "angular": lambda m, c: _in_frame(m, _vector(m.twist.angular), c),
+        "by_name": lambda m, c: _twist_elements(m.twist, c),
+    },
+    "geometry_msgs/msg/Twist": {
+        "linear": lambda m, c: _vector(m.linear),
+        "angular": lambda m, c: _vector(m.angular),
+        "by_name": lambda m, c: _twist_elements(m, c),
+    },
+    "sensor_msgs/msg/JointState": {field: _by_name(field) for field in ("position", "velocity", "effort")},
+    "trajectory_msgs/msg/JointTrajectory": {field: _first_point(field) for field in ("position", "velocity", "effort")},
+    "sensor_msgs/msg/LaserScan": {"ranges": _ranges},
+    "std_msgs/msg/Float64MultiArray": {"data": _array},
+    "std_msgs/msg/Float32MultiArray": {"data": _array},
+}
+"""How each field of each message type is read."""
+
+
+def read(kind: str, field: str, message: Any, channel: Channel) -> np.ndarray:
+    """The elements of ``channel``, (k,) float32, out of a message; MessageError if they can't be."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite or NaN is the gate's to judge
+        value = np.asarray(READERS[kind][field](message, channel), dtype=np.float32)
+    if value.shape != (channel.size,):
+        raise MessageError(f"'{channel.name}': {value.size} numbers in '{field}'; expected {channel.size}")
+    return value

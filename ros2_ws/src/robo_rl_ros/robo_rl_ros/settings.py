@@ -1,0 +1,37 @@
+"""Parameters that are lists of texts, each ``name=value``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robo_rl.contract import Contract
+
+
+def texts_by_name(entries: Sequence[str], parameter: str) -> dict[str, str]:
+    """Texts by name; empty entries are skipped, since ROS can't give an empty list a type."""
+    found: dict[str, str] = {}
+    for entry in filter(None, entries):
+        name, equals, text = entry.partition("=")
+        if not equals or not name.strip() or name.strip() in found:
+            raise ValueError(f"parameter '{parameter}' has the entry {entry!r}; expected 'name=…', each name once")
+        found[name.strip()] = text.strip()
+    return found
+
+
+def numbers_by_name(entries: Sequence[str], contract: Contract) -> dict[str, np.ndarray]:
+    """Constant set-points by signal, (k,) float32, for operator signals of the contract."""
+    found = {}
+    for name, text in texts_by_name(entries, "setpoints").items():
+        signal = contract.signal(name)
+        if signal.source != "operator":
+            raise ValueError(f"parameter 'setpoints' gives '{name}', which is measured; expected an operator's signal")
+        try:
+            value = np.array([float(word) for word in text.replace(",", " ").split()], np.float32)
+        except ValueError:
+            raise ValueError(f"parameter 'setpoints': '{name}' is {text!r}; expected {signal.size} numbers") from None
+        if value.shape != (signal.size,) or not np.isfinite(value).all():
+            raise ValueError(f"parameter 'setpoints': '{name}' is {text!r}; expected {signal.size} finite numbers")
+        found[name] = value
+    return found

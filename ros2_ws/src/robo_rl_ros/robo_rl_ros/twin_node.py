@@ -1,0 +1,269 @@
+"""twin_node: a task's plant as a stand-in robot, with the topics, noise and latency of the real one.
+
+In real time it steps on a monotonic clock. With ``lockstep`` it publishes /clock and waits for the command to every
+set of signals, so that a closed loop is the same on any computer, however busy.
+
+It does what a robot's firmware must do too: a command that is older than the contract's timeout, or none, means the
+safe command. The parameter ``fault`` (see ``robo_rl_ros.faults``) makes it fail:
+
+    ros2 param set /twin fault "freeze odom"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import rclpy
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.serialization import serialize_message
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from robo_rl_ros import quality
+from robo_rl_ros.composing import compose
+from robo_rl_ros.faults import Fault, FaultError, Saboteur
+from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
+from robo_rl_ros.settings import texts_by_name
+from robo_rl_ros.twin import Twin
+from robo_rl_ros.wiring import Wire, command_wires, signal_wires
+from robo_rl_ros.writing import message_type, set_stamp
+
+PATIENCE = 1.0
+"""s of real time that lockstep waits for a command before it goes on without one."""
+EPOCH = 1_000_000_000
+"""ns: simulated time begins at one second, since zero means that there is no stamp."""
+
+
+ODOMETRY = "nav_msgs/msg/Odometry"
+TRUTH = [Wire(name, "~/truth", ODOMETRY, name) for name in READERS[ODOMETRY]]
+"""What the true state is published as."""
+
+
+class TwinNode(Node):
+    """See the module's text."""
+
+    def __init__(self) -> None:
+        super().__init__("twin")
+        for name, value, text in (
+            ("task", "quadrotor-hover", "the task whose plant, signals and commands are used"),
+            ("robot", "", "another robot card, by name or path; '': the task's own"),
+            ("seed", 0, "of noise and course"),
+            ("delay", 0.01, "latency of the sensors, s"),
+            ("noise", 1.0, "factor on the noise of training"),
+            ("height", 1.0, "m above ground to fly at"),
+            ("operator", True, "publish set-points: take off, wait, follow the task's course"),
+            ("lockstep", False, "publish /clock, and wait for the command to every set of signals"),
+            ("duration", 0.0, "s after which the process ends; 0: never"),
+            ("command_message", "", "message type of commands; '': what suits the contract"),
+            ("wires", [""], "signals to other topics: 'signal=topic type field'"),
+        ):
+            self.declare_parameter(name, value, ParameterDescriptor(description=text, read_only=True))
+        self.declare_parameter("fault", "", ParameterDescriptor(description="'kind topic value'; '': none"))
+
+        def get(name: str) -> Any:
+            return self.get_parameter(name).value
+
+        self.twin = Twin(get("task"), get("robot") or None, get("seed"), get("delay"), get("noise"), get("height"))
+        self.lockstep, self.duration = get("lockstep"), get("duration")
+        spec = self.twin.spec
+        self.timeout = spec.safety.signal_timeout
+        self.signals = {signal.name: signal for signal in spec.signals}
+        wires = signal_wires(spec, texts_by_name(get("wires"), "wires"))
+        kept = [w for w in wires if get("operator") or self.signals[w.name].source == "sensor"]
+        self._outlets = self._create_outlets(kept)
+        self._saboteurs = {topic: Saboteur(serialize_message) for topic, _, _ in self._outlets}
+        self._fault: Fault | None = None
+        self._fault_since = 0
+        self.add_on_set_parameters_callback(self._on_parameters)
+        self._commands: dict[str, np.ndarray] = {}
+        self._received = threading.Condition()
+        self._command_time, self._command_stamp, self.refused = 0.0, -1, 0
+        self._listen(command_wires(spec, get("command_message")))
+        self._clock_topic = self.create_publisher(Clock, "/clock", quality.SENSOR) if self.lockstep else None
+        self._truth_topic = self.create_publisher(Odometry, "~/truth", quality.SENSOR)
+        self._applied_topic = self.create_publisher(JointState, "~/applied", quality.SENSOR)
+        self._status_topic = self.create_publisher(String, "~/status", quality.LATCHED)
+        self.overruns = 0
+        self._tell()
+
+    def _create_outlets(self, wires: list[Wire]) -> list[tuple[str, list[Wire], Any]]:
+        by_topic: dict[tuple[str, str], list[Wire]] = {}
+        for wire in wires:
+            by_topic.setdefault((wire.topic, wire.kind), []).append(wire)
+        return [
+            (topic, group, self.create_publisher(message_type(kind), topic, quality.SENSOR))
+            for (topic, kind), group in by_topic.items()
+        ]
+
+    def _listen(self, wires: list[Wire]) -> None:
+        profile = quality.command(deadline=max(self.timeout, 2 * self.twin.period))
+        events = SubscriptionEventCallbacks(deadline=lambda _: None)  # the watchdog below acts on silence
+        for wire in wires:
+            self.create_subscription(
+                message_type(wire.kind), wire.topic, self._receiver(wire), profile, event_callbacks=events
+            )
+
+    def _receiver(self, wire: Wire) -> Any:
+        command = next(c for c in self.twin.spec.commands if c.name == wire.name)
+
+        def receive(message: Any) -> None:
+            try:
+                value = read(wire.kind, wire.field, message, command)  # type: ignore[arg-type]
+            except MessageError:
+                self.refused += 1
+                return
+            if not np.isfinite(value).all():
+                self.refused += 1
+                return
+            with self._received:
+                self._commands[wire.name] = value
+                self._command_time, self._command_stamp = time.monotonic(), stamp_ns(message) or 0
+                self._received.notify()
+
+        return receive
+
+    def _on_parameters(self, parameters: list[Any]) -> SetParametersResult:
+        for parameter in parameters:
+            if parameter.name == "fault":
+                try:
+                    fault = Fault.parse(parameter.value)
+                except FaultError as error:
+                    return SetParametersResult(successful=False, reason=str(error))
+                if fault is not None and fault.topic not in ("", "*", *self._saboteurs):
+                    known = f"the topics are {sorted(self._saboteurs)}"
+                    return SetParametersResult(successful=False, reason=f"fault is {parameter.value!r}; {known}")
+                self._begin_fault(fault)
+        return SetParametersResult(successful=True)
+
+    def _begin_fault(self, fault: Fault | None) -> None:
+        for saboteur in self._saboteurs.values():
+            saboteur.clear()
+        self._fault, self._fault_since = fault, 0
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    @property
+    def now_ns(self) -> int:
+        """ROS time, ns: simulated in lockstep, else the computer's."""
+        return EPOCH + round(1e9 * self.twin.time) if self.lockstep else time.time_ns()
+
+    def run(self, going: threading.Event) -> None:
+        """Step until ``going`` is cleared or the time is over."""
+        due = time.monotonic()
+        while going.is_set() and (self.duration <= 0 or self.twin.time < self.duration):
+            self._publish()
+            if self.lockstep:
+                self._await_command()
+            else:
+                due += self.twin.period
+                late = time.monotonic() - due
+                if late > self.twin.period:
+                    self.overruns, due = self.overruns + 1, time.monotonic()
+                time.sleep(max(0.0, -late))
+            self._move()
+        self._tell()
+
+    def _await_command(self) -> None:
+        wanted = self.now_ns
+        with self._received:
+            self._received.wait_for(lambda: self._command_stamp >= wanted, timeout=PATIENCE)
+
+    def _move(self) -> None:
+        with self._received:
+            if self.lockstep:
+                fresh = self.now_ns - self._command_stamp <= 1e9 * self.timeout
+            else:
+                fresh = time.monotonic() - self._command_time <= self.timeout
+            commands = dict(self._commands) if fresh and len(self._commands) == len(self.twin.safe) else None
+        self.twin.step(commands)
+        applied = JointState()
+        set_stamp(applied.header.stamp, self.now_ns)
+        for command in self.twin.spec.commands:
+            applied.name.extend(command.elements)
+            applied.position.extend(float(x) for x in (command.safe if commands is None else commands[command.name]))
+        self._applied_topic.publish(applied)
+
+    # --- what leaves ------------------------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        now, fault = self.now_ns, self._fault
+        if fault is not None and not self._fault_since:
+            self._fault_since = time.monotonic_ns() // 1000 if not self.lockstep else now // 1000
+            self._tell()
+        if fault is not None and fault.kind == "kill":
+            os._exit(9)
+        if fault is not None and fault.kind == "stall":
+            self._fault = None
+            time.sleep(fault.value or 0.0)
+            now = self.now_ns
+        if self._clock_topic is not None:
+            clock = Clock()
+            set_stamp(clock.clock, now)
+            self._clock_topic.publish(clock)
+        values = self.twin.measure()
+        for topic, wires, publisher in self._outlets:
+            message = compose(wires, self.signals, values, now)
+            sent = [message]
+            if fault is not None and fault.strikes(topic):
+                sent = self._saboteurs[topic].strike(fault, message, now * 1e-9)
+            for one in sent:
+                publisher.publish(one)
+        self._publish_truth(now)
+
+    def _publish_truth(self, now: int) -> None:
+        self._truth_topic.publish(compose(TRUTH, self.signals, self.twin.truth(), now))
+
+    def _tell(self) -> None:
+        told = {
+            "fault": None if self._fault is None else self._fault.__dict__,
+            "since_us": self._fault_since,
+            "overruns": self.overruns,
+            "refused_commands": self.refused,
+            "time": self.twin.time,
+        }
+        self._status_topic.publish(String(data=json.dumps(told)))
+
+
+def _receive(executor: SingleThreadedExecutor, going: threading.Event) -> None:
+    while going.is_set():
+        executor.spin_once(timeout_sec=0.1)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the stand-in robot until SIGINT or SIGTERM, or its duration is over."""
+    sys.setswitchinterval(5e-4)
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    going = threading.Event()
+    going.set()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: going.clear())
+    node = TwinNode()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    receiving = threading.Thread(target=_receive, args=(executor, going), name="receive")
+    receiving.start()
+    try:
+        node.run(going)
+    finally:
+        going.clear()
+        receiving.join()
+    executor.shutdown()
+    node.destroy_node()
+    rclpy.try_shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Which topic, message type and field each signal comes from and each command goes to, derived from a contract.
+
+A wire is written as one text, as in parameters: ``"odom nav_msgs/msg/Odometry position"``. What a contract does not
+decide (the robot's own topic names) is remapped as usual in ROS 2, or by giving the wire of a signal or command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from robo_rl.contract import Command, Contract, Signal
+from robo_rl_ros.reading import READERS, TWIST_ELEMENTS
+
+
+class WiringError(ValueError):
+    """A signal or command can't be wired. The message names it and what was expected."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """One signal or command on one field of one topic."""
+
+    name: str
+    topic: str
+    kind: str
+    """The message type, as ``nav_msgs/msg/Odometry``."""
+    field: str
+
+    @staticmethod
+    def parse(name: str, text: str) -> Wire:
+        """The wire of signal or command ``name`` from "topic type field"."""
+        parts = text.split()
+        if len(parts) != 3:
+            raise WiringError(f"the wire of '{name}' is {text!r}; expected 'topic type field'")
+        topic, kind, field = parts
+        if kind not in READERS:
+            raise WiringError(f"the wire of '{name}' has the type '{kind}'; expected one of {sorted(READERS)}")
+        if field not in READERS[kind]:
+            raise WiringError(f"the wire of '{name}' has the field '{field}'; {kind} has {sorted(READERS[kind])}")
+        return Wire(name, topic, kind, field)
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.kind} {self.field}"
+
+
+ODOMETRY, IMU = "odom nav_msgs/msg/Odometry", "imu sensor_msgs/msg/Imu"
+USUAL = {
+    "position": f"{ODOMETRY} position",
+    "orientation": f"{ODOMETRY} orientation",
+    "linear_velocity": f"{ODOMETRY} linear_velocity",
+    "angular_velocity": f"{IMU} angular_velocity",
+    "linear_acceleration": f"{IMU} linear_acceleration",
+    "imu_orientation": f"{IMU} orientation",
+    "imu_angular_velocity": f"{IMU} angular_velocity",
+    "imu_linear_acceleration": f"{IMU} linear_acceleration",
+    "joint_position": "joint_states sensor_msgs/msg/JointState position",
+    "joint_velocity": "joint_states sensor_msgs/msg/JointState velocity",
+    "joint_effort": "joint_states sensor_msgs/msg/JointState effort",
+    "position_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped position",
+    "orientation_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped orientation",
+    "linear_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped linear",
+    "angular_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped angular",
+    "scan": "scan sensor_msgs/msg/LaserScan ranges",
+}
+"""Wires of signals by their names in contracts. Others come as an array on ``signal/<name>``."""
+
+
+def signal_wires(contract: Contract, given: Mapping[str, str] | None = None) -> list[Wire]:
+    """A wire for each signal, in the contract's order; ``given`` are texts by signal that replace the usual ones."""
+    given = dict(given or {})
+    _refuse_unknown(given, [signal.name for signal in contract.signals], "signal")
+    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s)) for s in contract.signals]
+
+
+def _usual_signal(signal: Signal) -> str:
+    if signal.name in USUAL:
+        return USUAL[signal.name]
+    if set(signal.elements) <= set(TWIST_ELEMENTS):
+        return "cmd_vel geometry_msgs/msg/TwistStamped by_name"
+    return f"signal/{signal.name} std_msgs/msg/Float64MultiArray data"
+
+
+JOINT_FIELDS = {"rad": "position", "m": "position", "rad/s": "velocity", "m/s": "velocity", "N*m": "effort", "N": "effort"}
+"""Which field of a JointState has which unit."""
+COMMAND_TYPES = {
+    "JointState": "sensor_msgs/msg/JointState",
+    "JointTrajectory": "trajectory_msgs/msg/JointTrajectory",
+    "Float64MultiArray": "std_msgs/msg/Float64MultiArray",
+    "Twist": "geometry_msgs/msg/Twist",
+    "TwistStamped": "geometry_msgs/msg/TwistStamped",
+}
+
+
+def command_wires(contract: Contract, message: str = "") -> list[Wire]:
+    """A wire for each command. ``message`` chooses the type; "" takes what suits the contract."""
+    if message and message not in COMMAND_TYPES:
+        raise WiringError(f"command_message is '{message}'; expected one of {sorted(COMMAND_TYPES)} or ''")
+    return [_command_wire(command, message or _usual_message(command)) for command in contract.commands]
+
+
+def _usual_message(command: Command) -> str:
+    if set(command.elements) <= set(TWIST_ELEMENTS):
+        return "TwistStamped"
+    return "JointState" if command.unit in JOINT_FIELDS else "Float64MultiArray"
+
+
+def _command_wire(command: Command, message: str) -> Wire:
+    kind = COMMAND_TYPES[message]
+    if message in ("Twist", "TwistStamped"):
+        if not set(command.elements) <= set(TWIST_ELEMENTS):
+            raise WiringError(
+                f"command '{command.name}' has the elements {command.elements}; a {message} holds {TWIST_ELEMENTS}"
+            )
+        return Wire(command.name, "cmd_vel", kind, "by_name")
+    if message == "Float64MultiArray":
+        return Wire(command.name, f"command/{command.name}", kind, "data")
+    if command.unit not in JOINT_FIELDS:
+        raise WiringError(
+            f"command '{command.name}' is in {command.unit}; a {message} holds {sorted(JOINT_FIELDS)}. "
+            "Use Float64MultiArray"
+        )
+    return Wire(command.name, f"command/{command.name}", kind, JOINT_FIELDS[command.unit])
+
+
+def _refuse_unknown(given: Mapping[str, str], known: list[str], what: str) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise WiringError(f"there are wires for {what}s {unknown}; the contract has {known}")

@@ -1,0 +1,66 @@
+"""From commands to messages, with names, stamps and frames. Imports message types, and nothing else of ROS."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from robo_rl.contract import Command
+from robo_rl_ros.reading import TWIST_ELEMENTS
+from robo_rl_ros.wiring import Wire
+
+
+def message_type(kind: str) -> Any:
+    """The class of a message type written as ``package/msg/Name``."""
+    package, group, name = kind.split("/")
+    return getattr(importlib.import_module(f"{package}.{group}"), name)
+
+
+def set_stamp(stamp: Any, ns: int) -> None:
+    """Write a time in ns into a builtin_interfaces/Time."""
+    stamp.sec, stamp.nanosec = divmod(ns, 1_000_000_000)
+
+
+def write(wire: Wire, command: Command, values: Sequence[float], ns: int) -> Any:
+    """A new message with the elements of ``command``, stamped with ``ns`` (ns of ROS time)."""
+    message, numbers = message_type(wire.kind)(), [float(x) for x in values]
+    if hasattr(message, "header"):
+        set_stamp(message.header.stamp, ns)
+        message.header.frame_id = "base_link" if wire.field == "by_name" else ""
+    _WRITERS[wire.kind](message, wire.field, list(command.elements), numbers)
+    return message
+
+
+def _joint_state(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    message.name = names
+    setattr(message, field, values)
+
+
+def _trajectory(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    point = message_type("trajectory_msgs/msg/JointTrajectoryPoint")()
+    setattr(point, {"position": "positions", "velocity": "velocities", "effort": "effort"}[field], values)
+    message.joint_names, message.points = names, [point]
+
+
+def _array(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    message.data = values
+
+
+def _twist_stamped(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    _twist(message.twist, field, names, values)
+
+
+def _twist(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    for name, value in zip(names, values, strict=True):
+        part = message.linear if TWIST_ELEMENTS.index(name) < 3 else message.angular
+        setattr(part, name[1], value)
+
+
+_WRITERS = {
+    "sensor_msgs/msg/JointState": _joint_state,
+    "trajectory_msgs/msg/JointTrajectory": _trajectory,
+    "std_msgs/msg/Float64MultiArray": _array,
+    "geometry_msgs/msg/TwistStamped": _twist_stamped,
+    "geometry_msgs/msg/Twist": _twist,
+}

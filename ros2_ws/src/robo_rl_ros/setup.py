@@ -1,0 +1,27 @@
+"""The ament_python package robo_rl_ros."""
+
+from setuptools import setup
+
+NAME = "robo_rl_ros"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=[NAME],
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=True,
+    maintainer="robo-rl contributors",
+    maintainer_email="maintainers@robo-rl.invalid",
+    description="Runs a policy bundle on a robot, and a simulated stand-in for the robot",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "policy_node = robo_rl_ros.policy_node:main",
+            "twin_node = robo_rl_ros.twin_node:main",
+        ]
+    },
+)
