@@ -10,7 +10,6 @@ are float32 values in full; "nan", "inf" and "-inf" stand for themselves. docs/s
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Iterator
@@ -18,137 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gate_story import CONTRACTS, OPERATOR_TIMEOUT, PERIOD, TIMEOUT, Story, configuration
 
-from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
-from controllers.gate_config import NEVER, GateConfig
-from controllers.safety import Inputs, Output, initial, step
-from robo_rl.contract import Command, Contract, Multirotor, Provenance, Rotor, Safety, Signal
+from controllers.gate_codes import Event, Reason, Request, Source, State
+from controllers.gate_config import NEVER
 
 FOLDER = Path(__file__).parent / "gate"
-PERIOD, TIMEOUT, OPERATOR_TIMEOUT = 10_000, 25_000, 50_000  # µs
-ROTORS = ("front", "left", "back", "right")
-
-
-def inspector(on_fault: str = "stop") -> Contract:
-    """A made-up multirotor whose camera gimbal has a start pose and a rate limit: everything that a gate watches."""
-    rotors = tuple(Rotor(name, (0.1, 0.0, 0.0), "ccw", (0, 0, 1e-6), 0.01, 0.1, 0.1, 0, 1000) for name in ROTORS)
-    return Contract(
-        task="inspection",
-        robot_name="inspector",
-        control_period=PERIOD / 1e6,
-        signals=(
-            Signal("orientation", tuple("xyzw"), "1", "body to world", (-1.01,) * 4, (1.01,) * 4, kind="quaternion"),
-            Signal("gimbal_angle", ("pitch", "yaw"), "rad", "body", (-2, -3), (2, 3), noise=(0.001,) * 2),
-            Signal("height_setpoint", ("z",), "m", "world", (0,), (10,), source="operator"),
-        ),
-        commands=(
-            Command("rotor_speed", ROTORS, "rad/s", "rotor", (0,) * 4, (1000,) * 4, (0,) * 4),
-            Command(
-                "gimbal_target", ("pitch", "yaw"), "rad", "body", (-1.5, -2.5), (1.5, 2.5), (0, 0),
-                rate=(6.25, 3.125), start=(0.25, 0),
-            ),
-        ),
-        state=(),
-        safety=Safety(TIMEOUT / 1e6, 1.0, on_fault, OPERATOR_TIMEOUT / 1e6),  # type: ignore[arg-type]
-        robot=Multirotor(1.0, (0.01, 0.01, 0.02), rotors),
-        provenance=Provenance("none", 0, 0, "0" * 64, (), "tanh", False),
-    )  # fmt: skip
-
-
-class Story:
-    """Steps told one by one. What is not said stays as it was; signals and stamps are healthy and new."""
-
-    def __init__(self, name: str, on_fault: str = "stop") -> None:
-        self.name, self.contract = name, inspector(on_fault)
-        self.config = GateConfig.from_contract(self.contract)
-        self.gate, self.time, self.steps = initial(self.config), 1_000_000, []
-        self.command = np.array([400, 400, 400, 400, 0.25, 0], np.float32)
-        self.fallback: np.ndarray | None = None
-
-    def step(self, requests: Request = Request.NONE, dt: int = PERIOD, **changes: Any) -> Output:
-        """One step. Changes: fields of Inputs, or ``age`` by signal, ``signal`` values by flat index."""
-        self.time += dt
-        wobble = (len(self.steps) % 7 - 3) / 64
-        signals = np.array([0, 0, 0, 1, 0.25 + wobble, -wobble, 1.5], np.float32)
-        for index, value in changes.pop("signal", {}).items():
-            signals[index] = value
-        stamps = [self.time] * 3
-        for index, age in changes.pop("age", {}).items():
-            stamps[index] = NEVER if age is None else self.time - age
-        fields: dict[str, Any] = {
-            "command": self.command, "command_stamp": self.time, "fallback": self.fallback,
-            "operator_stamp": self.time, "bundle_intact": True,
-        }  # fmt: skip
-        for name, value in changes.items():
-            fields[name] = np.array(value, np.float32) if isinstance(value, list) else value
-        given = Inputs(self.time, signals, stamps, requests=requests, **fields)
-        self.gate, output = step(self.config, self.gate, given)
-        self.steps.append((given, output))
-        return output
-
-    def ready(self) -> Story:
-        """Armed, and the gimbal at its start pose."""
-        self.step()
-        self.step(Request.ARM)
-        while not (self.gate.command == self.config.start).all():
-            self.step()
-        return self
-
-    def active(self) -> Story:
-        """The policy flies."""
-        self.ready().step(Request.ACTIVATE)
-        self.step()
-        return self
-
-    def ends(self, state: State, reason: Reason = Reason.NONE, source: Source | None = None, event: int = 0) -> Story:
-        """The last step must have answered this; the same again is expected after one more healthy step in fault."""
-        output = self.steps[-1][1]
-        found = (output.state, output.problem.reason)
-        assert found == (state, reason), f"{self.name}: {found}, expected {(state, reason)}"
-        assert source is None or output.source == source, f"{self.name}: {output.source!r}, expected {source!r}"
-        assert output.events & event == event, f"{self.name}: {output.events!r} lacks {Event(event)!r}"
-        if state == State.FAULT:
-            again = self.step()
-            assert (again.state, again.problem) == (state, output.problem), f"{self.name}: the fault did not latch"
-        return self
-
-    def to_json(self) -> str:
-        """One line per step."""
-        head = {"format": "robo-rl gate vectors", "version": 1, "name": self.name}
-        head["configuration"] = f"configurations/{self.config.on_fault}.json"
-        lines = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in head.items())
-        steps = ",\n".join(json.dumps({"given": _given(g), "answer": _answer(o)}) for g, o in self.steps)
-        return "{" + lines + '"steps": [\n' + steps + "\n]}\n"
-
-
-def configuration(on_fault: str) -> str:
-    """A contract, and what the gate derives from it, as JSON."""
-    contract = inspector(on_fault)
-    config = vars(GateConfig.from_contract(contract))
-    plain = {name: _plain(value) for name, value in config.items() if name not in ("signals", "commands")}
-    for name in ("signals", "commands"):
-        plain[name] = [{**vars(span), "elements": list(span.elements)} for span in config[name]]
-    return json.dumps({"contract": json.loads(contract.to_json()), "config": plain}, indent=1) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _given(given: Inputs) -> dict[str, Any]:
-    return {**{name: _plain(value) for name, value in vars(given).items()}, "requests": int(given.requests)}
-
-
-def _answer(output: Output) -> dict[str, Any]:
-    problem = {"reason": int(output.problem.reason), "channel": output.problem.channel}
-    return {
-        "command": _plain(output.command), "source": int(output.source), "state": int(output.state), **problem,
-        "element": output.problem.element, "events": int(output.events),
-    }  # fmt: skip
+FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 def above(x: float) -> float:
@@ -156,9 +31,23 @@ def above(x: float) -> float:
     return float(np.nextafter(np.float32(x), np.float32(np.inf)))
 
 
-def tilted(angle: float) -> dict[int, float]:
-    """The orientation at that tilt (rad), by flat index."""
-    return {0: math.sin(angle / 2), 3: math.cos(angle / 2)}
+def exactly(wanted: str, axis: int = 0) -> dict[int, float]:
+    """An orientation whose squared norm, or tilt, is the limit to the last bit, by flat index."""
+    config = Story("").config
+    draw = np.random.default_rng(0).uniform(size=10_000)
+    if wanted == "tilt":
+        angle, length = np.full_like(draw, 0.5), 0.97 + 0.06 * draw
+    else:
+        angle, length = 0.3 + 0.1 * draw, np.sqrt(getattr(config, wanted)) * np.ones_like(draw)
+    x, w = (length * np.sin(angle)).astype(np.float32), (length * np.cos(angle)).astype(np.float32)
+    norm = x * x + w * w
+    hit = np.flatnonzero(x * x == config.tilt * norm if wanted == "tilt" else norm == getattr(config, wanted))[0]
+    return {axis: float(x[hit]), 3: float(w[hit])}
+
+
+def tilted(angle: float, axis: int = 0) -> dict[int, float]:
+    """The orientation at that tilt (rad) about x or y, by flat index."""
+    return {axis: math.sin(angle / 2), 3: math.cos(angle / 2)}
 
 
 def transitions() -> Iterator[Story]:
@@ -225,12 +114,15 @@ FAULTS: dict[str, tuple[Reason, dict[str, Any]]] = {
     "operator_signal_stale": (Reason.SIGNAL_STALE, {"age": {2: OPERATOR_TIMEOUT + 1}}),
     "signal_nan": (Reason.SIGNAL_NOT_FINITE, {"signal": {5: math.nan}}),
     "signal_infinite": (Reason.SIGNAL_NOT_FINITE, {"signal": {5: -math.inf}}),
+    "signal_is_the_largest_float": (Reason.SIGNAL_RANGE, {"signal": {5: FLOAT_MAX}}),
+    "signal_is_the_lowest_float": (Reason.SIGNAL_RANGE, {"signal": {5: -FLOAT_MAX}}),
     "signal_too_high": (Reason.SIGNAL_RANGE, {"signal": {4: above(2)}}),
     "signal_too_low": (Reason.SIGNAL_RANGE, {"signal": {4: -above(2)}}),
     "quaternion_too_short": (Reason.SIGNAL_NORM, {"signal": {3: 0.9499}}),
     "quaternion_too_long": (Reason.SIGNAL_NORM, {"signal": {1: 0.8, 3: 0.8}}),
     "quaternion_zero": (Reason.SIGNAL_NORM, {"signal": {3: 0}}),
     "tilt": (Reason.TILT, {"signal": tilted(1.0001)}),
+    "tilt_about_y": (Reason.TILT, {"signal": tilted(1.0001, axis=1)}),
     "upside_down": (Reason.TILT, {"signal": tilted(math.pi)}),
     "command_missing": (Reason.COMMAND_MISSING, {"command": None}),
     "command_never_computed": (Reason.COMMAND_MISSING, {"command_stamp": NEVER}),
@@ -280,8 +172,11 @@ def boundaries() -> Iterator[Story]:
         "signal_lower_range": {"signal": {4: -2, 5: -3, 6: -0.0}},
         "tilt": {"signal": tilted(0.9999)},
         "inverted_quaternion": {"signal": {3: -1}},
-        "longest_quaternion": {"signal": {1: 0.29, 3: 1.00914}},
-        "shortest_quaternion": {"signal": {3: 0.95001}},
+        "tilt_exactly": {"signal": exactly("tilt")},
+        "tilt_exactly_about_y": {"signal": exactly("tilt", axis=1)},
+        "longest_quaternion": {"signal": exactly("norm_high")},
+        "shortest_quaternion": {"signal": exactly("norm_low", axis=1)},
+        "yawed_quaternion": {"signal": {2: -0.6, 3: 0.8}},
         "command_range": {"command": [0, 1000, -0.0, 1000, 0.25, 0]},
         "command_rate": {"command": [400, 400, 400, 400, 0.3125, -0.03125]},
     }
@@ -297,6 +192,13 @@ def boundaries() -> Iterator[Story]:
     for dt in (20_000, 2_000, 8_000, 20_000, 1_000):
         story.step(dt=dt)
     yield story.ends(State.ACTIVE)
+    story = Story("allowed_steps_ahead_of_schedule").active()
+    for dt in (0, 4_900):  # 9900 µs ahead, then 14900, which is the limit
+        story.step(dt=dt)
+    yield story.ends(State.ACTIVE)
+    story.name = "fault_steps_ahead_of_schedule"
+    story.step(dt=9_899)
+    yield story.ends(State.FAULT, Reason.TOO_FAST)
     story = Story("allowed_a_value_repeated_for_the_timeout").active()
     for dt in (PERIOD, PERIOD, TIMEOUT - PERIOD):
         story.step(dt=dt, signal={4: 0.125, 5: 0.5})
@@ -305,10 +207,50 @@ def boundaries() -> Iterator[Story]:
     story.step(age={1: PERIOD})
     story.step(age={1: 2 * PERIOD + 1})
     yield story.ends(State.ACTIVE)
+    story = Story("fault_a_value_repeated_under_restarted_stamps").active()
+    for dt, age in ((PERIOD, 0), (PERIOD, 15_000), (PERIOD, 0), (10_001, 0)):  # the second stamp is the oldest
+        story.step(dt=dt, age={1: age}, signal={4: 0.125, 5: 0.5})
+    yield story.ends(State.FAULT, Reason.SIGNAL_FROZEN)
     story = Story("allowed_the_rate_cut_for_the_timeout").active()
-    for dt in (PERIOD, TIMEOUT - PERIOD):
+    for dt in (PERIOD, PERIOD, TIMEOUT - PERIOD):
         story.step(dt=dt, command=[400, 400, 400, 400, -1.5, 2.5])
     yield story.ends(State.ACTIVE, event=Event.RATE_LIMITED)
+    story = Story("the_time_of_rate_cuts_begins_anew_after_arming").active()
+    story.step(command=[400, 400, 400, 400, -1.5, 2.5])
+    story.step(Request.DISARM)
+    story.ready().step(Request.ACTIVATE, command=[400, 400, 400, 400, -1.5, 2.5])
+    yield story.ends(State.ACTIVE, event=Event.RATE_LIMITED | Event.ACTIVATED)
+
+
+def memories() -> Iterator[Story]:
+    """What the gate remembers, from time zero on and while it is idle."""
+    at_start, jump = {4: 0.25, 5: 0.0}, [400, 400, 400, 400, -1.5, 2.5]
+    story = Story("everything_stamped_zero", time=0)
+    story.step(Request.ARM, signal=at_start)
+    story.step(Request.ACTIVATE, age={0: PERIOD, 1: PERIOD, 2: PERIOD}, operator_stamp=0, command_stamp=0)
+    yield story.ends(State.ACTIVE, source=Source.POLICY, event=Event.ACTIVATED)
+    story = Story("rate_cut_since_time_zero", time=0)
+    story.step(Request.ARM, signal=at_start)
+    story.step(Request.ACTIVATE, dt=0, command=jump)
+    for dt in (PERIOD, PERIOD, 5_001):
+        story.step(dt=dt, command=jump)
+    yield story.ends(State.FAULT, Reason.COMMAND_RATE)
+    story = Story("frozen_since_time_zero", time=0)
+    story.step(Request.ARM, signal=at_start)
+    for dt in (PERIOD, PERIOD, 5_001):
+        story.step(dt=dt, signal=at_start)
+    yield story.ends(State.FAULT, Reason.SIGNAL_FROZEN)
+    (story := Story("the_first_value_is_new_even_if_zero")).step(Request.ARM, signal={4: 0.0, 5: 0.0})
+    yield story.ends(State.READY, event=Event.ARMED)
+    story = Story("a_gap_does_not_hide_a_frozen_sensor")
+    for age in (0, None, -1_000_000, 0):
+        story.step(Request.ARM if age == 0 and len(story.steps) else Request.NONE, age={1: age}, signal=at_start)
+    yield story.ends(State.IDLE, Reason.SIGNAL_FROZEN, event=Event.REFUSED)
+    (story := Story("time_below_zero_is_no_time", time=-PERIOD)).step(Request.ARM)
+    yield story.ends(State.IDLE, Reason.CLOCK, event=Event.REFUSED)
+    story = Story("set_points_of_an_autonomous_robot_do_not_age", "autonomous", time=1 << 40)
+    story.step(Request.ARM, age={2: 1 << 40}, operator_stamp=NEVER)
+    yield story.ends(State.READY, event=Event.ARMED)
 
 
 def reactions() -> Iterator[Story]:
@@ -335,6 +277,8 @@ def reactions() -> Iterator[Story]:
         assert story.steps[-1][1].source == Source.FALLBACK
         return story
 
+    (story := Story("controller_that_is_not_there", "controller").active()).step(command=None)
+    yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.SAFE, Event.FAULTED | Event.FALLBACK_LOST)
     yield flying("controller_takes_over").ends(State.FAULT, Reason.COMMAND_MISSING, Source.FALLBACK)
     lost: dict[str, dict[str, Any]] = {
         "has_landed": {"fallback": None},
@@ -361,8 +305,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
     check = parser.parse_args().check
-    texts = {f"configurations/{name}.json": configuration(name) for name in REACTIONS}
-    for chapter in (transitions, faults, boundaries, reactions):
+    texts = {f"configurations/{name}.json": configuration(contract) for name, contract in CONTRACTS.items()}
+    for chapter in (transitions, faults, boundaries, memories, reactions):
         for story in chapter():
             assert f"{story.name}.json" not in texts, f"two stories are called {story.name}"
             texts[f"{story.name}.json"] = story.to_json()
