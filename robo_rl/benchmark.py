@@ -75,7 +75,8 @@ def plant_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[i
     """The task's plant alone, every parameter that the task randomizes drawn per vehicle."""
     env = VecEnv(task, n, device=device, evaluation=True)
     plant: MultirotorPlant = env.plant
-    commands = {"rotor_speed": torch.full((n, len(task.spec.robot.rotors)), task.spec.robot.hover_speed, device=device)}
+    card = task.spec.multirotor
+    commands = {"rotor_speed": torch.full((n, len(card.rotors)), card.hover_speed, device=device)}
     return n, lambda: plant.step(commands)
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from controllers.multirotor import GeometricController
 from robo_rl.console import Progress
+from robo_rl.contract import Multirotor
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
@@ -98,7 +99,10 @@ class ControllerPilot:
     """The task's robot under its classical controller."""
 
     def __init__(self, task: Task) -> None:
-        self.controller = GeometricController(task.spec.robot.facts(), task.spec.control_period)
+        facts = task.spec.robot.facts()
+        if not isinstance(facts, Multirotor):
+            raise ValueError(f"the classical controller flies multirotors; the robot of '{task.name}' is {facts.kind}")
+        self.controller = GeometricController(facts, task.spec.control_period)
 
     def initial_state(self, n: int) -> Tensor:
         return torch.from_numpy(self.controller.first_state(n))

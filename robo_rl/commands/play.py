@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from robo_rl.pilots import Flier
 
 FLIGHTS = 4
-STROBE_FLIGHTS = 2
+STROBE_FLIGHTS, STROBE_SECONDS = 2, 1.5
 
 
 def main(
@@ -122,7 +122,7 @@ def _film(
         recording = {name: value[:, :1] for name, value in recording.items()}
     with Progress("drawing", int(seconds * fps)) as progress:
         caption = f"{flier.task.spec.name}, {flier.name}"
-        count = film(video, flier.task.spec.robot, recording, period, caption, size, fps, progress.update)
+        count = film(video, flier.task.spec.multirotor, recording, period, caption, size, fps, progress.update)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}
 
@@ -132,8 +132,8 @@ def _strobe(
 ) -> dict[str, Any]:
     from sim.pictures.film import strobe
 
-    recording = _record(flier, flights, seed, 1.0, fixed)
-    strobe(picture, flier.task.spec.robot, recording, flier.task.spec.control_period)
+    recording = _record(flier, flights, seed, STROBE_SECONDS, fixed)
+    strobe(picture, flier.task.spec.multirotor, recording, flier.task.spec.control_period)
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
     return {"picture": str(picture)}
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from robo_rl.console import give, say
 
 
 def main(json: bool = False) -> int:
     """List the tasks and the robots that come with robo-rl.
 
-    With --json: tasks (name, summary, robot, control_hz, episode_s, signals, commands) and robots (name, title,
-    mass_kg, thrust_to_weight, sources).
+    With --json: tasks (name, summary, robot, control_hz, episode_s, signals, commands) and robots (name, title, kind,
+    sources, and of multirotors mass_kg and thrust_to_weight).
 
     Args:
         json: Print one JSON object on the last line of stdout.
     """
-    from sim.robots import load_robot, robot_names
+    from sim.robots import MultirotorCard, load_robot, robot_names
     from sim.tasks import load_task, task_names
 
     tasks, robots = [], []
@@ -36,15 +38,13 @@ def main(json: bool = False) -> int:
     say("robots (or the path of your own card, *.toml)", json)
     for name in robot_names():
         card = load_robot(name)
-        say(f"  {name:<18} {card.title}, {card.mass:g} kg, thrust to weight {card.thrust_to_weight:.2f}", json)
-        robots.append(
-            {
-                "name": name,
-                "title": card.title,
-                "mass_kg": card.mass,
-                "thrust_to_weight": card.thrust_to_weight,
-                "sources": card.sources,
-            }
-        )
+        facts: dict[str, Any] = {"name": name, "title": card.title, "kind": card.facts().kind, "sources": card.sources}
+        if isinstance(card, MultirotorCard):
+            what = f"{card.mass:g} kg, thrust to weight {card.thrust_to_weight:.2f}"
+            facts |= {"mass_kg": card.mass, "thrust_to_weight": card.thrust_to_weight}
+        else:
+            what = f"{len(card.joints)} joints, {len(card.feet)} feet"
+        say(f"  {name:<18} {card.title}, {what}", json)
+        robots.append(facts)
     give({"tasks": tasks, "robots": robots}, json)
     return 0

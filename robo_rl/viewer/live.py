@@ -186,7 +186,7 @@ class Live:
 
     def scene(self) -> dict[str, Any]:
         """What does not change, for the page."""
-        spec, card = self.task.spec, self.task.spec.robot
+        spec, card = self.task.spec, self.task.spec.multirotor
         every = torch.arange(self.env.n)
         moments = torch.arange(0.0, 10.0, 0.1)
         course = self.env.draws.course

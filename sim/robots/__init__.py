@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robo_rl.contract import ContractError, Multirotor, Rotor
+from sim.robots.figures import CardError, figure, is_number, require
+from sim.robots.legged import LeggedCard, read_legged
 
 FOLDER = Path(__file__).parent
 GRAVITY = 9.81
 """m/s², as the published quadrotor models have it."""
 
 Triple = tuple[float, float, float]
-
-
-class CardError(ValueError):
-    """A robot card is missing or wrong. The message names file, field, value and expectation."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +101,8 @@ class MultirotorCard:
         return Multirotor(mass=self.mass, inertia=self.inertia, rotors=rotors)
 
 
+RobotCard = MultirotorCard | LeggedCard
+
 UNITS = {
     "mass": "kg",
     "inertia": "kg*m^2",
@@ -128,7 +128,7 @@ def robot_names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/card.toml"))
 
 
-def load_robot(name: str) -> MultirotorCard:
+def load_robot(name: str) -> RobotCard:
     """The card of that name, or in the file of that path (ending in .toml)."""
     path = Path(name) if name.endswith(".toml") else FOLDER / name / "card.toml"
     if not path.is_file():
@@ -138,19 +138,36 @@ def load_robot(name: str) -> MultirotorCard:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CardError(f"{path}: not TOML ({error})") from None
     label = path.parent.name if path.name == "card.toml" else path.stem
-    return _multirotor(card, label, str(path))
+    kinds = ("multirotor", "legged")
+    require(card.get("kind") in kinds, str(path), "kind", card.get("kind"), f"one of {kinds}")
+    return _multirotor(card, label, str(path)) if card["kind"] == "multirotor" else read_legged(card, label, path)
+
+
+def load_multirotor(name: str) -> MultirotorCard:
+    """As ``load_robot``, for a multirotor."""
+    card = load_robot(name)
+    if not isinstance(card, MultirotorCard):
+        raise CardError(f"robot '{name}' is legged; expected a multirotor")
+    return card
+
+
+def load_legged(name: str) -> LeggedCard:
+    """As ``load_robot``, for a robot on legs."""
+    card = load_robot(name)
+    if not isinstance(card, LeggedCard):
+        raise CardError(f"robot '{name}' is a multirotor; expected a robot on legs")
+    return card
 
 
 def _multirotor(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
-    _require(card.get("kind") == "multirotor", where, "kind", card.get("kind"), "'multirotor'")
     expected = {"kind", "title", "rotors", *UNITS}
     for key in card:
-        _require(key in expected, where, key, "an unknown field", f"one of {sorted(expected)}")
+        require(key in expected, where, key, "an unknown field", f"one of {sorted(expected)}")
     figures = {key: _figure(card, key, where) for key in UNITS}
     title = card.get("title")
-    _require(isinstance(title, str), where, "title", title, "a text")
+    require(isinstance(title, str), where, "title", title, "a text")
     rotors = card.get("rotors")
-    _require(isinstance(rotors, list) and len(rotors) >= 3, where, "rotors", rotors, "at least three [[rotors]]")
+    require(isinstance(rotors, list) and len(rotors) >= 3, where, "rotors", rotors, "at least three [[rotors]]")
     made = tuple(_rotor(rotor, f"rotors[{i}]", where) for i, rotor in enumerate(rotors))  # type: ignore[arg-type]
     sources = {key: str(card[key]["source"]) for key in UNITS}
     result = MultirotorCard(name=name, title=str(title), rotors=made, sources=sources, **figures)
@@ -159,42 +176,24 @@ def _multirotor(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
     except ContractError as error:
         raise CardError(f"{where}: {error}") from None
     weight = f"{result.thrust_to_weight:.2f}"
-    _require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
+    require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
     return result
 
 
 def _figure(card: dict[str, Any], key: str, where: str) -> Any:
-    entry = card.get(key)
-    _require(isinstance(entry, dict), where, key, entry, f"a table [{key}] with value, unit and source")
-    assert isinstance(entry, dict)
-    for part in ("value", "unit", "source"):
-        _require(part in entry, where, f"{key}.{part}", "missing", "value, unit and source for each figure")
-    _require(entry["unit"] == UNITS[key], where, f"{key}.unit", entry["unit"], repr(UNITS[key]))
-    _require(bool(str(entry["source"]).strip()), where, f"{key}.source", entry["source"], "where the figure is from")
     annotation = {field.name: field.type for field in fields(MultirotorCard)}[key]
     count = {"float": 1, "Triple": 3, "tuple[float, float]": 2}[str(annotation)]
-    numbers = entry["value"] if isinstance(entry["value"], list) else [entry["value"]]
-    good = len(numbers) == count and all(_is_number(x) for x in numbers)
-    _require(good, where, f"{key}.value", entry["value"], f"{count} finite number{'s' if count > 1 else ''}")
+    numbers = figure(card.get(key), key, UNITS[key], count, where)
     floor = min(numbers) >= 0 if key in MAY_BE_ZERO else min(numbers) > 0
-    _require(floor or key == "thrust", where, f"{key}.value", entry["value"], "positive numbers")
-    return tuple(map(float, numbers)) if count > 1 else float(numbers[0])
+    require(floor or key == "thrust", where, f"{key}.value", card[key]["value"], "positive numbers")
+    return tuple(numbers) if count > 1 else numbers[0]
 
 
 def _rotor(rotor: Any, label: str, where: str) -> CardRotor:
     keys = {"name", "position", "spin"}
-    _require(isinstance(rotor, dict) and set(rotor) == keys, where, label, rotor, f"the fields {sorted(keys)}")
+    require(isinstance(rotor, dict) and set(rotor) == keys, where, label, rotor, f"the fields {sorted(keys)}")
     place = rotor["position"]
-    good = isinstance(place, list) and len(place) == 3 and all(_is_number(x) for x in place)
-    _require(good, where, f"{label}.position", place, "three numbers, in m")
-    _require(rotor["spin"] in ("ccw", "cw"), where, f"{label}.spin", rotor["spin"], "'ccw' or 'cw', from above")
+    good = isinstance(place, list) and len(place) == 3 and all(is_number(x) for x in place)
+    require(good, where, f"{label}.position", place, "three numbers, in m")
+    require(rotor["spin"] in ("ccw", "cw"), where, f"{label}.spin", rotor["spin"], "'ccw' or 'cw', from above")
     return CardRotor(str(rotor["name"]), tuple(map(float, place)), rotor["spin"])  # type: ignore[arg-type]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _require(condition: bool, where: str, field: str, value: object, expected: str) -> None:
-    if not condition:
-        raise CardError(f"{where}: {field} is {value!r}; expected {expected}")

@@ -8,7 +8,7 @@ implementation of them exists anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from robo_rl.contract import Command, Contract, Provenance, Safety, Signal, Stat
 from sim.fuse import empty_block
 from sim.plants.multirotor import MultirotorPlant
 from sim.ranges import Range, Rule
-from sim.robots import MultirotorCard, load_robot
+from sim.robots import LeggedCard, MultirotorCard, RobotCard, load_robot
 
 Tensors = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class Spec:
 
     name: str
     summary: str
-    robot: MultirotorCard
+    robot: RobotCard
     control_period: float
     episode_length: float
     signals: tuple[Signal, ...]
@@ -45,6 +45,13 @@ class Spec:
     def episode_steps(self) -> int:
         """Control steps until an episode times out."""
         return round(self.episode_length / self.control_period)
+
+    @property
+    def multirotor(self) -> MultirotorCard:
+        """The robot's card, for what can only be done with a multirotor."""
+        if not isinstance(self.robot, MultirotorCard):
+            raise ValueError(f"this needs a multirotor; the robot of task '{self.name}' is {self.robot.facts().kind}")
+        return self.robot
 
     def contract(self, provenance: Provenance) -> Contract:
         """The contract of a policy trained on this task."""
@@ -70,6 +77,8 @@ class Task:
     observation_size: int
     action_size: int
     course_size: int
+    robot_kind: type[MultirotorCard] | type[LeggedCard] = MultirotorCard
+    """The kind of robot that can do the task."""
     effort: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
 
@@ -128,10 +137,17 @@ def load_task(name: str, robot: str | None = None) -> Task:
     tasks = _tasks()
     if name not in tasks:
         raise ValueError(f"task '{name}' is not known; expected one of {sorted(tasks)}")
-    return tasks[name](load_robot(robot)) if robot else tasks[name]()
+    task = tasks[name]
+    if robot is None:
+        return task()
+    card = load_robot(robot)
+    if not isinstance(card, task.robot_kind):
+        kinds = {MultirotorCard: "a multirotor", LeggedCard: "a robot on legs"}
+        raise ValueError(f"robot '{robot}' is {kinds[type(card)]}; task '{name}' is for {kinds[task.robot_kind]}")
+    return task(card)  # type: ignore[call-arg]
 
 
-def _tasks() -> dict[str, Callable[..., Task]]:
+def _tasks() -> dict[str, type[Task]]:
     from sim.tasks.quadrotor import QuadrotorHover, QuadrotorTrack
 
     return {"quadrotor-hover": QuadrotorHover, "quadrotor-track": QuadrotorTrack}

@@ -20,7 +20,7 @@ from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Command, Safety, Signal, StateBlock
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
 from sim.ranges import Range, Rule
-from sim.robots import GRAVITY, MultirotorCard, load_robot
+from sim.robots import GRAVITY, MultirotorCard, load_multirotor
 from sim.tasks import Spec, Task, Tensors
 
 XYZ = ("x", "y", "z")
@@ -113,7 +113,7 @@ class QuadrotorHover(Task):
     }
 
     def __init__(self, card: MultirotorCard | None = None) -> None:
-        card = card or load_robot("crazyflie")
+        card = card or load_multirotor("crazyflie")
         rotors = card.rotor_names
         count = len(rotors)
         self.card, self.action_size = card, count

@@ -1,0 +1,35 @@
+"""Figures of robot cards: a value with its one allowed unit and its source, or a refusal in a sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class CardError(ValueError):
+    """A robot card is missing or wrong. The message names file, field, value and expectation."""
+
+
+def require(condition: bool, where: str, field: str, value: object, expected: str) -> None:
+    """Raise CardError unless ``condition``. ``where`` is the file."""
+    if not condition:
+        raise CardError(f"{where}: {field} is {value!r}; expected {expected}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether ``value``, from TOML, is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def figure(entry: Any, field: str, unit: str, count: int, where: str) -> list[float]:
+    """The ``count`` finite numbers of the figure ``field``: a table with value, unit and source."""
+    require(isinstance(entry, dict), where, field, entry, f"a table [{field}] with value, unit and source")
+    for part in ("value", "unit", "source"):
+        require(part in entry, where, f"{field}.{part}", "missing", "value, unit and source for each figure")
+    require(entry["unit"] == unit, where, f"{field}.unit", entry["unit"], repr(unit))
+    require(bool(str(entry["source"]).strip()), where, f"{field}.source", entry["source"], "where the figure is from")
+    numbers = entry["value"] if isinstance(entry["value"], list) else [entry["value"]]
+    good = len(numbers) == count and all(is_number(x) for x in numbers)
+    expected = f"{count} finite number{'s' if count > 1 else ''}"
+    require(good, where, f"{field}.value", entry["value"], expected)
+    return [float(x) for x in numbers]
