@@ -1,0 +1,206 @@
+"""What the commands do and what they print for machines, by keys that stay."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.bundle import Bundle
+from robo_rl.cli import main
+from robo_rl.evaluation import Conditions, GraphPilot, fly
+from robo_rl.runs import Run
+from sim.robots import FOLDER, load_robot
+
+INTERVAL = {"episodes", "success", "success_low", "success_high", "position_error_mean_m"}
+
+
+class Robo:
+    """Runs ``robo-rl`` in this process and keeps what it prints."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys, self.out, self.err = capsys, "", ""
+
+    def __call__(self, *words: object, code: int = 0) -> None:
+        with pytest.raises(SystemExit) as exit:
+            main([str(word) for word in words])
+        self.out, self.err = self.capsys.readouterr()
+        assert int(exit.value.code or 0) == code, self.err
+
+    def json(self, *words: object, code: int = 0) -> dict[str, Any]:
+        """The object on the last line of stdout, which holds nothing else."""
+        self(*words, "--json", code=code)
+        (line,) = self.out.splitlines()
+        return json.loads(line, parse_constant=pytest.fail)
+
+
+@pytest.fixture
+def robo(capsys: pytest.CaptureFixture[str]) -> Robo:
+    return Robo(capsys)
+
+
+def test_tasks_lists_tasks_and_robots_with_their_sources(robo: Robo) -> None:
+    found = robo.json("tasks")
+    tasks = {task["name"]: task for task in found["tasks"]}
+    assert tasks["quadrotor-hover"]["control_hz"] == 100
+    assert tasks["quadrotor-hover"]["commands"] == ["rotor_speed"]
+    assert "position" in tasks["quadrotor-hover"]["signals"]
+    robots = {robot["name"]: robot for robot in found["robots"]}
+    assert robots["crazyflie"]["mass_kg"] == load_robot("crazyflie").mass
+    assert robots["crazyflie"]["thrust_to_weight"] == load_robot("crazyflie").thrust_to_weight
+    assert all(robot["mass_kg"] > 0 and robot["sources"]["mass"] for robot in robots.values())
+    robo("tasks")
+    assert "crazyflie" in robo.out
+    assert robo.err == ""
+
+
+SMALL = ["--apg.updates", "4", "--apg.environments", "8", "--apg.horizon", "4", "--apg.hidden", "8"]
+
+
+def test_train_gives_its_documented_keys(robo: Robo, tmp_path: Path) -> None:
+    result = robo.json("train", "quadrotor-hover", "--runs", tmp_path, "--seed", "5", "--episodes", "6", *SMALL)
+    keys = {"run", "task", "algorithm", "seed", "train_seconds", "compile_seconds", "wall_seconds", "environment_steps"}
+    assert set(result) >= keys | {"interrupted"} | INTERVAL
+    (folder,) = tmp_path.iterdir()
+    assert result["run"] == str(folder)
+    assert "quadrotor-hover" in folder.name
+    assert (result["task"], result["algorithm"], result["seed"]) == ("quadrotor-hover", "apg", 5)
+    assert result["environment_steps"] == 4 * 8 * 4
+    assert result["episodes"] == 6
+    assert not result["interrupted"]
+    assert 0 < result["train_seconds"] < result["wall_seconds"]
+    assert f"robo-rl play {folder}" in robo.err
+    assert Run.open(folder).hyperparameters["hidden"] == [8]
+
+
+def test_train_without_flights_gives_no_success(robo: Robo, tmp_path: Path) -> None:
+    result = robo.json("train", "quadrotor-track", "--runs", tmp_path, "--episodes", "0", *SMALL)
+    assert not set(result) & INTERVAL
+    assert "quadrotor-track" in Path(result["run"]).name
+
+
+def test_train_flies_a_robot_of_one_s_own_all_the_way_to_a_file(robo: Robo, tmp_path: Path) -> None:
+    card = tmp_path / "my_drone" / "card.toml"
+    card.parent.mkdir()
+    shutil.copy(FOLDER / "crazyflie" / "card.toml", card)
+    runs, out = tmp_path / "runs", tmp_path / "out" / "mine.onnx"
+    result = robo.json("train", "quadrotor-hover", "--robot", card, "--runs", runs, "--episodes", "0", *SMALL)
+    exported = robo.json("export", result["run"], "--out", out)
+    bundle = Bundle.read(out)
+    assert exported == {
+        "file": str(out),
+        "bytes": out.stat().st_size,
+        "digest": bundle.digest,
+        "contract_digest": bundle.contract.digest,
+        "task": "quadrotor-hover",
+        "robot": "my_drone",
+    }
+    robo("verify", out, "--episodes", "2", code=1)
+    assert "robot 'my_drone' is not known" in robo.err
+    verified = robo.json("verify", out, "--robot", card, "--episodes", "2", "--min-success", "0")
+    assert verified["passed"]
+
+
+def test_train_with_ppo(robo: Robo, tmp_path: Path) -> None:
+    settings = ["--ppo.updates", "2", "--ppo.environments", "8", "--ppo.horizon", "8", "--ppo.hidden", "8"]
+    words = ["train", "quadrotor-hover", "--algorithm", "ppo", "--runs", tmp_path, "--episodes", "4", *settings]
+    result = robo.json(*words)
+    assert (result["algorithm"], result["environment_steps"]) == ("ppo", 2 * 8 * 8)
+    assert result["episodes"] == 4
+    exported = robo.json("export", result["run"])
+    assert Path(exported["file"]) == Path(result["run"]) / "policy.onnx"
+    verified = robo.json("verify", exported["file"], "--episodes", "20", "--min-success", "0")
+    assert verified["passed"], "a normaliser is exported like the rest"
+
+
+def test_evaluate_gives_its_documented_keys(robo: Robo, trained_run: Path) -> None:
+    result = robo.json("evaluate", trained_run, "--episodes", "40", "--seed", "3")
+    keys = {"target", "task", "robot", "position_error_p95_m", "tracking_error_rms_m", "duration_mean_s"}
+    assert set(result) >= INTERVAL | keys
+    policy, _ = Run.open(trained_run).policy()
+    expected = fly(policy.task, GraphPilot(policy), Conditions(episodes=40, seed=3)).summary()
+    assert {name: result[name] for name in expected} == expected
+    assert result["success_low"] <= result["success"] <= result["success_high"]
+
+
+def test_evaluate_fixes_ranges_and_shortens_flights(robo: Robo) -> None:
+    words = ["evaluate", "geometric", "--task", "quadrotor-hover", "--episodes", "10", "--seconds", "1.2"]
+    result = robo.json(*words, "--fixed", "initial/tilt", "0", "wind", "0")
+    assert result["duration_mean_s"] == pytest.approx(1.2)
+    assert result["success"] == 1.0
+
+
+def test_evaluate_of_what_never_survives_prints_null_for_its_error(robo: Robo) -> None:
+    words = ["evaluate", "geometric", "--task", "quadrotor-hover", "--episodes", "5", "--seconds", "1.5"]
+    result = robo.json(*words, "--fixed", "thrust", "0.01")
+    assert result["success"] == 0.0
+    assert result["position_error_mean_m"] is None
+
+
+def test_evaluate_sweeps_perturbations(robo: Robo) -> None:
+    words = ["evaluate", "geometric", "--task", "quadrotor-hover", "--robot", "hummingbird", "--episodes", "5"]
+    result = robo.json(*words, "--seconds", "1.1", "--sweep")
+    assert set(result["sweep"]) == {"mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise"}
+    for rows in result["sweep"].values():
+        assert len(rows) == 5
+        assert all(set(row) >= INTERVAL | {"value"} for row in rows)
+
+
+def test_evaluate_compares_two_pilots_on_the_same_robot(robo: Robo, trained_run: Path) -> None:
+    words = ["evaluate", trained_run, "--episodes", "20", "--seconds", "1.5", "--robot", "hummingbird"]
+    result = robo.json(*words, "--against", "geometric")
+    comparison = result["comparison"]
+    assert comparison["decision"] == "smaller", "a policy of the Crazyflie can't fly a robot eighteen times as heavy"
+    assert comparison["means"]["geometric"] > comparison["means"][trained_run.name]
+    assert "is farther than geometric" in robo.err
+
+
+def test_inspect_gives_its_documented_keys(robo: Robo, bundle_file: Path) -> None:
+    found = robo.json("inspect", bundle_file)
+    bundle = Bundle.read(bundle_file)
+    assert set(found) == {"file", "digest", "contract_digest", "golden_steps", "golden_error", "contract"}
+    assert (found["digest"], found["contract_digest"]) == (bundle.digest, bundle.contract.digest)
+    assert found["contract"] == json.loads(bundle.contract.to_json())
+    assert found["golden_steps"] == 64
+    assert found["golden_error"] < 1e-5
+
+
+def test_inspect_tells_people_what_the_file_reads_commands_and_promises(robo: Robo, bundle_file: Path) -> None:
+    robo("inspect", bundle_file)
+    contract = Bundle.read(bundle_file).contract
+    for channel in (*contract.signals, *contract.commands, *contract.state):
+        assert channel.name in robo.out
+    for rotor in contract.robot.rotors:
+        assert rotor.name in robo.out
+    for fact in ("100 Hz", "crazyflie", "quaternion", "rad/s", "kg m²", "from the operator", "safe 0", contract.digest):
+        assert fact in robo.out
+
+
+def test_verify_gives_its_documented_keys(robo: Robo, bundle_file: Path) -> None:
+    result = robo.json("verify", bundle_file, "--episodes", "50")
+    assert set(result) >= INTERVAL | {"passed", "max_abs_error", "steps", "golden_error", "failures", "file"}
+    assert result["passed"]
+    assert result["failures"] == []
+    assert result["max_abs_error"] <= 1e-5
+    assert result["steps"] == 50 * 500
+    assert robo.err.endswith("verified\n")
+
+
+def test_verify_of_a_policy_that_flies_too_badly_exits_with_1(robo: Robo, bundle_file: Path) -> None:
+    result = robo.json("verify", bundle_file, "--episodes", "20", "--min-success", "1.01", code=1)
+    assert not result["passed"]
+    (failure,) = result["failures"]
+    assert "of flights survived; expected at least 101.0%" in failure
+    assert "FAILED: " in robo.err
+    assert robo.err.endswith("not verified\n")
+
+
+def test_json_is_the_last_line_also_where_torch_is_not_loaded_yet(bundle_file: Path) -> None:
+    words = [sys.executable, "-m", "robo_rl", "inspect", str(bundle_file), "--json"]
+    found = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(found.stdout.splitlines()[-1])["digest"] == Bundle.read(bundle_file).digest

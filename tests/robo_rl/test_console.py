@@ -1,0 +1,89 @@
+"""Progress on a real terminal and off it, and results for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robo_rl import console
+from robo_rl.console import Progress, give, say
+
+
+def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with Progress("training", 4) as progress:
+            for done in range(1, 5):
+                progress.update(done, f"reward {done / 4:.2f}")
+        terminal.flush()
+        shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "training" in shown
+    assert "4/4 reward 1.00" in shown
+    assert "━" in shown
+
+
+def test_off_a_terminal_progress_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "QUIET_SECONDS", 0.0)
+    with Progress("flying", 2) as progress:
+        progress.update(1, "half")
+        progress.update(2)
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == ["flying: 1/2 half", "flying: 2/2 "]
+    assert captured.out == ""
+
+
+def test_what_is_quickly_done_shows_no_progress_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("flying", 1000) as progress:
+        for done in range(1000):
+            progress.update(done)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_failure_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with pytest.raises(RuntimeError, match="gone"), Progress("training", 4):
+            raise RuntimeError("gone")
+        terminal.flush()
+        shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "\x1b[?25h" in shown, "the cursor is visible again"
+
+
+def test_text_for_people_goes_out_of_the_way_of_text_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    say("hello")
+    assert capsys.readouterr() == ("hello\n", "")
+    say("hello", as_json=True)
+    assert capsys.readouterr() == ("", "hello\n")
+    give({"x": 1}, as_json=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_result_is_strict_json_with_null_for_what_is_not_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    give({"a": float("nan"), "b": [1.5, float("inf"), {"c": -float("inf")}], "d": (None, True, "x", 3)}, as_json=True)
+    line = capsys.readouterr().out
+    assert json.loads(line, parse_constant=pytest.fail) == {
+        "a": None,
+        "b": [1.5, None, {"c": None}],
+        "d": [None, True, "x", 3],
+    }
+
+
+def test_wall_time_counts_from_the_start_of_the_process(tmp_path: Path) -> None:
+    code = "import time; a = time.monotonic(); from robo_rl.cli import console; print(console.STARTED - a)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 0 <= float(found.stdout) < 10
