@@ -70,13 +70,13 @@ def say(text: str, as_json: bool = False) -> None:
 def give(result: Mapping[str, Any], as_json: bool) -> None:
     """The result for machines: one JSON object on the last line of standard output. A NaN becomes null."""
     if as_json:
-        print(json.dumps(_known(result), allow_nan=False), flush=True)
+        print(json.dumps(finite(result), allow_nan=False), flush=True)
 
 
-def _known(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """``value`` with None for numbers that JSON doesn't have."""
     if isinstance(value, Mapping):
-        return {key: _known(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_known(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

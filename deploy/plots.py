@@ -1,0 +1,246 @@
+"""The plots of a report: small SVG drawings that take their ink from the page, so they are legible on light and dark.
+
+Colours are those of Okabe and Ito 2008, which colour-blind people can tell apart; line styles differ as well.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.spatial.transform import Rotation
+
+matplotlib.use("agg")
+
+POLICY, CONTROLLER, TARGET, THIRD = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ROTORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A8F98", "#B8A800")
+INK = "#010203"  # becomes the page's colour
+SMALL, WIDE = (4.0, 2.7), (8.2, 2.9)  # inches at 72 points each
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.15,
+    "grid.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.4,
+    **{f"{what}.color": INK for what in ("xtick", "ytick", "text")},
+    **{f"axes.{what}color": INK for what in ("edge", "label", "title")},
+}
+PERTURBATIONS = {
+    "mass": "mass, × nominal",
+    "thrust": "thrust, × nominal",
+    "inertia": "moments of inertia, × nominal",
+    "rise_time": "motors' rise time, × nominal",
+    "delay": "latency of the sensors, ms",
+    "wind": "wind along x, y and z, m/s",
+    "noise": "sensor noise, × nominal",
+}
+_count = itertools.count()
+
+
+def training(metrics: Sequence[Mapping[str, float]]) -> list[str]:
+    """Reward, part of episodes alive and level of the curricula over the training's control steps."""
+    steps = np.array([row["environment_steps"] for row in metrics]) / 1e6
+    levels = [name for name in metrics[-1] if name.startswith("level/")]
+    panels = [
+        ("reward per step", {"": "reward"}),
+        ("part alive after an update", {"": "alive"}),
+        ("level of the curriculum", {name.removeprefix("level/"): name for name in levels}),
+    ]
+    drawn = []
+    for label, lines in panels:
+        present = {key: name for key, name in lines.items() if all(name in row for row in metrics)}
+        if not present:
+            continue
+        with matplotlib.rc_context(STYLE):
+            figure, axes = _axes(SMALL, "control steps, millions", label)
+            for colour, (key, name) in zip(itertools.cycle(ROTORS), present.items()):
+                axes.plot(steps, [row[name] for row in metrics], color=colour, label=key)
+            if any(present):
+                axes.legend()
+            if name != "reward":
+                axes.set_ylim(-0.03, 1.03)
+            drawn.append(_svg(figure))
+    return drawn
+
+
+def errors(flights: Mapping[str, Any], period: float) -> str:
+    """Distance from the set-point over time, several flights of policy and controller."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes(SMALL, "time, s", "distance from the set-point, cm")
+        for name, colour, style in (("controller", CONTROLLER, "--"), ("policy", POLICY, "-")):
+            for i, (course, steps) in enumerate(_courses(flights[name], period)):
+                away = np.linalg.norm(course["position"] - course["position_setpoint"], axis=-1)
+                time = np.arange(steps) * period
+                axes.plot(
+                    time[::3], 100 * away[::3], style, color=colour, lw=1, alpha=0.8, label=name if not i else None
+                )
+                if steps < len(flights[name].recording["position"]):
+                    axes.plot(time[-1], 100 * away[-1], "x", color=colour)
+        axes.set_ylim(bottom=0)
+        axes.legend()
+        return _svg(figure)
+
+
+def tilts(flights: Any, period: float) -> str:
+    """Angle between body z and world z in the first 1.5 s."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes(SMALL, "time, s", "tilt, degrees")
+        for course, steps in _courses(flights, period):
+            tilt = np.degrees(np.arccos(Rotation.from_quat(course["orientation"]).as_matrix()[:, 2, 2].clip(-1, 1)))
+            count = min(steps, round(1.5 / period))
+            axes.plot(np.arange(count) * period, tilt[:count], color=POLICY, lw=1, alpha=0.8)
+        axes.set_ylim(bottom=0)
+        axes.set_yticks(range(0, 181, 30) if axes.get_ylim()[1] > 100 else range(0, 91, 15))
+        return _svg(figure)
+
+
+def heights(flights: Any, period: float) -> str:
+    """Height above the set-point in the first 2.5 s."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes(SMALL, "time, s", "height above the set-point, m")
+        for course, steps in _courses(flights, period):
+            count = min(steps, round(2.5 / period))
+            height = (course["position"] - course["position_setpoint"])[:count, 2]
+            axes.plot(np.arange(count) * period, height, color=POLICY, lw=1, alpha=0.8)
+        axes.axhline(0, color=TARGET, lw=1)
+        return _svg(figure)
+
+
+def distribution(errors: Mapping[str, np.ndarray]) -> str:
+    """Part of all flights that stay within a distance; failed flights (NaN) never do."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes(SMALL, "position error, cm (at most)", "part of all flights, %")
+        for name, colour, style in (("controller", CONTROLLER, "--"), ("policy", POLICY, "-")):
+            error = np.sort(errors[name][~np.isnan(errors[name])])
+            part = 100 * np.arange(1, len(error) + 1) / len(errors[name])
+            axes.step(100 * error, part, style, where="post", color=colour, label=name)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
+        axes.set_ylim(-2, 102)
+        axes.legend(loc="lower right")
+        return _svg(figure)
+
+
+def top_view(flights: Any, period: float) -> str:
+    """Ways over ground, from above."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes(SMALL, "x, m", "y, m")
+        for i, (course, _) in enumerate(_courses(flights, period)):
+            x, y, _ = course["position"].T
+            u, v, _ = course["position_setpoint"].T
+            axes.plot(x[::2], y[::2], color=POLICY, lw=1, alpha=0.8, label="way" if not i else None)
+            axes.plot(x[0], y[0], "o", color=POLICY, ms=3, label="start" if not i else None)
+            if np.ptp(u) + np.ptp(v) > 1e-3:
+                axes.plot(u[::3], v[::3], "--", color=TARGET, lw=1, label="set-point" if not i else None)
+            else:
+                axes.plot(u[0], v[0], "+", color=TARGET, ms=11, mew=2, label="set-point" if not i else None)
+        axes.set_aspect("equal", "datalim")
+        axes.legend(loc="upper right")
+        return _svg(figure)
+
+
+def rotor_speeds(flights: Any, period: float, names: Sequence[str], top: float) -> str:
+    """Speed (lines) and command (dots) of every rotor, first 1.5 s of the first flight."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes(SMALL, "time, s", "rotor speed, rad/s")
+        course, steps = next(iter(_courses(flights, period)))
+        count = min(steps, round(1.5 / period))
+        time = np.arange(count) * period
+        for i, name in enumerate(names):
+            colour = ROTORS[i % len(ROTORS)]
+            axes.plot(time, course["rotor_speed"][:count, i], color=colour, label=name)
+            axes.plot(time[::2], course["rotor_speed_command"][:count:2, i], ".", color=colour, ms=2, alpha=0.6)
+        axes.axhline(top, color=INK, lw=0.8, ls=":")
+        axes.set_ylim(0, 1.08 * top)
+        axes.legend(ncols=4, loc="lower right")
+        return _svg(figure)
+
+
+def figure_eight(flights: Mapping[str, Any], period: float, skipped: float) -> str:
+    """Ways of policy and controller around the figure-eight, from ``skipped`` s on, seen from above."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _axes((8.2, 4.0), "x, m", "y, m")
+        start = round(skipped / period)
+        for name, colour, style in (("controller", CONTROLLER, "--"), ("policy", POLICY, "-")):
+            for i, (course, _) in enumerate(_courses(flights[name], period)):
+                x, y, _ = course["position"][start:].T
+                axes.plot(x[::2], y[::2], style, color=colour, lw=1, alpha=0.75, label=name if not i else None)
+        u, v, _ = flights["policy"].recording["position_setpoint"][:, 0].T
+        axes.plot(u[::2], v[::2], color=TARGET, lw=2.5, alpha=0.9, label="set-point", zorder=1)
+        axes.set_aspect("equal", "datalim")
+        axes.legend(loc="upper right")
+        return _svg(figure)
+
+
+def perturbation(name: str, policy: Sequence[Mapping[str, float]], controller: Any, trained: Sequence[float]) -> str:
+    """Success with its 95 % interval above, position error below, over the values of one perturbation."""
+    factor = 1000.0 if name == "delay" else 1.0
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4.0, 3.5), layout="constrained")
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        rows = (("controller", controller, CONTROLLER, "s--"), ("policy", policy, POLICY, "o-"))
+        for label, table, colour, style in rows:
+            x = [factor * row["value"] for row in table]
+            upper.fill_between(
+                x, [100 * row["success_low"] for row in table], [100 * row["success_high"] for row in table],
+                color=colour, alpha=0.15, lw=0,
+            )  # fmt: skip
+            upper.plot(x, [100 * row["success"] for row in table], style, color=colour, ms=3.5, label=label)
+            lower.plot(x, [100 * row["position_error_mean_m"] for row in table], style, color=colour, ms=3.5)
+        values = [factor * row["value"] for row in policy]
+        margin = 0.04 * (max(values) - min(values))
+        for axes in (upper, lower):
+            axes.set_xlim(min(values) - margin, max(values) + margin)
+            axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.08, lw=0)
+            axes.patch.set_alpha(0)
+        upper.set(ylim=(-3, 103), ylabel="survive, %")
+        upper.legend()
+        lower.set(ylabel="error, cm", xlabel=PERTURBATIONS[name])
+        lower.set_ylim(bottom=0)
+        return _svg(figure)
+
+
+def _courses(flights: Any, period: float) -> list[tuple[dict[str, np.ndarray], int]]:
+    """Per recorded flight: its quantities (steps, k) until it ended, and the number of steps."""
+    recording = flights.recording
+    found = []
+    for i in range(recording["position"].shape[1]):
+        steps = min(round(flights.duration[i] / period), len(recording["position"]))
+        found.append(({name: value[:steps, i] for name, value in recording.items()}, steps))
+    return found
+
+
+def _axes(size: tuple[float, float], x: str, y: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    axes.set(xlabel=x, ylabel=y)
+    axes.patch.set_alpha(0)
+    return figure, axes
+
+
+def _svg(figure: Figure) -> str:
+    """The figure as an <svg> element that scales, and whose ids no other one has."""
+    figure.patch.set_alpha(0)
+    stream = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": f"plot {next(_count)}"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text).replace("xlink:href", "href")
+    return text.replace("<svg", '<svg role="img"', 1)

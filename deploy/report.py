@@ -1,0 +1,284 @@
+"""The report: one page about what a policy is and does, with plots, tables and a film, in one file.
+
+``gather`` flies and collects; ``write`` makes the page. The page needs nothing from anywhere: plots are SVG in the
+page, picture and film are data in it, and it has no script.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import torch
+
+from controllers.rotation import body_z
+from deploy import plots
+from deploy.bundle import Bundle
+from robo_rl.console import Progress, finite, say
+from robo_rl.contract import Contract, Provenance
+from robo_rl.evaluation import BATCH, HELD_OUT, Conditions, ControllerPilot, Flights, compare, fly, perturbations, sweep
+from robo_rl.pilots import Flier, find
+from robo_rl.runs import Run
+from sim.env import VecEnv
+from sim.pictures.film import film, moves, strobe
+from sim.pictures.scene import RenderingError
+from sim.tasks import Task
+from sim.tasks.quadrotor import FIGURE_EIGHT
+
+TEMPLATE = Path(__file__).with_name("report.html")
+RECORDED = 8  # flights in plots
+FILMED, FILM_SECONDS, FILM_FPS, FILM_SIZE = 4, 4.0, 20, (480, 360)
+FIGURE_EIGHT_SECONDS = 6.5  # one round of 5.5 s after 1 s to settle in
+FAILURES_SHOWN = 12
+SENTENCES = {
+    "mass": "Look at both ends: only memory can tell the policy that it is heavier or lighter than it thought.",
+    "thrust": "Look at the left end: weak motors leave little to stop a fall with.",
+    "inertia": "Look at the left end, where the same torque turns the vehicle much faster.",
+    "rise_time": "Look at the left end, where motors answer sooner than the policy expects.",
+    "delay": "Look at where the upper lines fall: the latency beyond which it must not fly.",
+    "wind": "Look at how far the lower lines rise: how much a steady push leaves behind.",
+    "noise": "Look at how the lower lines rise: how good the estimator must be.",
+}
+"""What to look at in the plot of each perturbation."""
+BLOCKS, INTERIMS = 5, 2  # of the sequential test; together ten blocks of flights
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing that the report is about, and its flights."""
+
+    target: str
+    flier: Flier
+    flights: Flights
+    provenance: Provenance | None = None
+    """None for the geometric controller."""
+    digest: str | None = None
+    """Of the file, if it is one."""
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    """Of its training, if it is a run."""
+
+    @property
+    def figures(self) -> dict[str, float | int]:
+        return self.flights.summary()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the page tells. The first subject gets the plots."""
+
+    task: Task
+    conditions: Conditions
+    subjects: list[Subject]
+    controller: Subject
+    comparisons: list[dict[str, Any]]
+    """Of each subject with the controller, as ``robo_rl.evaluation.compare`` gives it."""
+    sweeps: Mapping[str, Mapping[str, list[dict[str, float]]]]
+    """By "policy" and "controller", then by perturbation; values fixed for ``sweep_flights`` flights each."""
+    sweep_flights: int
+    eights: Mapping[str, Flights]
+    """By "policy" and "controller": the figure-eight, if the task can fly one."""
+
+    def figures(self) -> dict[str, Any]:
+        """The figures that ``robo-rl report --json`` prints and the page shows."""
+        rows = [
+            {"target": one.target, "name": one.flier.name, **one.figures, "decision": comparison["decision"]}
+            for one, comparison in zip(self.subjects, self.comparisons, strict=True)
+        ]
+        found = {**rows[0], "targets": rows, "geometric": self.controller.figures}
+        if self.eights:
+            summaries = {name: flights.summary() for name, flights in self.eights.items()}
+            found["figure_eight_policy_rms_m"] = summaries["policy"]["tracking_error_rms_m"]
+            found["figure_eight_geometric_rms_m"] = summaries["controller"]["tracking_error_rms_m"]
+        return found
+
+
+def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None) -> Findings:
+    """Fly everything that the page tells about. All ``targets`` (runs or bundles) must be of one task and robot."""
+    if not 20 <= episodes <= BATCH:
+        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
+    fliers = [find(target, None, robot) for target in targets]
+    task = fliers[0].task
+    for target, flier in zip(targets, fliers, strict=True):
+        names, expected = ((t.spec.name, t.spec.robot.name) for t in (flier.task, task))
+        if names != expected:
+            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
+    conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
+    subjects = [_subject(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)]
+    geometric = Flier("geometric", task, ControllerPilot(task))
+    controller = Subject("geometric", geometric, fly(task, geometric.pilot, conditions, "geometric controller"))
+    pilots = {"policy": fliers[0].pilot, "controller": geometric.pilot}
+    few = Conditions(episodes=max(20, episodes // 10), seed=seed)
+    around = Conditions(
+        episodes=max(20, episodes // 10), seed=seed, seconds=FIGURE_EIGHT_SECONDS, fixed=FIGURE_EIGHT, recorded=RECORDED
+    )
+    flies_eights = set(FIGURE_EIGHT) <= set(task.spec.ranges)
+    return Findings(
+        task=task,
+        conditions=conditions,
+        subjects=subjects,
+        controller=controller,
+        comparisons=[_compare(subject, controller) for subject in subjects],
+        sweeps={name: sweep(task, pilot, perturbations(task), few) for name, pilot in pilots.items()},
+        sweep_flights=few.episodes,
+        eights={name: fly(task, p, around, "figure-eight") for name, p in pilots.items()} if flies_eights else {},
+    )
+
+
+def _subject(target: str, flier: Flier, conditions: Conditions) -> Subject:
+    """Fly it, and read where it comes from."""
+    flights = fly(flier.task, flier.pilot, conditions, flier.name)
+    path = Path(target)
+    if path.suffix == ".onnx":
+        bundle = Bundle.read(path)
+        return Subject(target, flier, flights, bundle.contract.provenance, bundle.digest)
+    run = Run.open(path)
+    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
+    return Subject(target, flier, flights, run.policy()[1], metrics=[json.loads(line) for line in lines])
+
+
+def _compare(subject: Subject, controller: Subject) -> dict[str, Any]:
+    """AdaStop on blocks of the same flights: mean distance from the set-point, a failed flight counting as 1 m."""
+    size = len(subject.flights) // (BLOCKS * INTERIMS)
+
+    def score(flights: Flights) -> Any:
+        away = np.where(np.isnan(flights.tracking_error), 1.0, flights.tracking_error)
+        return lambda block: -float(away[block * size : (block + 1) * size].mean())
+
+    scores = {"policy": score(subject.flights), "geometric": score(controller.flights)}
+    return {**compare(scores, BLOCKS, INTERIMS), "block": size}
+
+
+def failures(findings: Findings) -> list[dict[str, float]]:
+    """The first subject's failed flights with the conditions that were drawn for them."""
+    flights, task = findings.subjects[0].flights, findings.task
+    lost = np.flatnonzero(~flights.survived)
+    env = VecEnv(task, len(flights), HELD_OUT + 1000 * findings.conditions.seed, evaluation=True)
+    drawn, nominal = env.plant.parameters, env.plant.nominal
+    tilt = torch.rad2deg(torch.acos(body_z(env.plant.state.orientation.unbind(-1))[2].clamp(-1.0, 1.0)))
+    columns = {
+        "lasted, s": torch.from_numpy(flights.duration),
+        "tilt at start, °": tilt,
+        "mass, ×": drawn.mass / nominal.mass,
+        "thrust, ×": drawn.thrust_scale.mean(-1),
+        "inertia, ×": drawn.inertia[:, 0] / nominal.inertia[:, 0],
+        "motor rise time, ×": drawn.rise_time / nominal.rise_time,
+        "latency, ms": 1000 * env.draws.delay,
+        "wind, m/s": drawn.wind.norm(dim=-1),
+    }
+    return [
+        {"flight": int(i), **{name: float(value[i]) for name, value in columns.items()}} for i in lost[:FAILURES_SHOWN]
+    ]
+
+
+def write(findings: Findings, out: Path) -> int:
+    """Write the page; returns its size in bytes."""
+    first, task = findings.subjects[0], findings.task
+    period, card = task.spec.control_period, task.spec.multirotor
+    figures = findings.figures()
+    with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
+        pictures = _pictures(findings, progress)
+    drawn = {
+        "training": plots.training(first.metrics) if first.metrics else [],
+        "errors": plots.errors({"policy": first.flights, "controller": findings.controller.flights}, period),
+        "tilts": plots.tilts(first.flights, period),
+        "heights": plots.heights(first.flights, period),
+        "distribution": plots.distribution(
+            {"policy": first.flights.position_error, "controller": findings.controller.flights.position_error}
+        ),
+        "top_view": plots.top_view(first.flights, period),
+        "rotor_speeds": plots.rotor_speeds(first.flights, period, card.rotor_names, card.rotor_speed_max),
+        "figure_eight": plots.figure_eight(findings.eights, period, 1.0) if findings.eights else "",
+        "sweeps": {
+            name: plots.perturbation(name, findings.sweeps["policy"][name], findings.sweeps["controller"][name],
+                                     task.spec.ranges[name].end)
+            for name in findings.sweeps["policy"]
+        },
+    }  # fmt: skip
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"percent": _percent, "cm": _centimetres}
+    environment.globals["span"] = _span
+    page = environment.from_string(TEMPLATE.read_text()).render(
+        findings=findings,
+        first=first,
+        figures=figures,
+        figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
+        contract=_contract(first),
+        failures=failures(findings),
+        lost=int((~first.flights.survived).sum()),
+        plots=drawn,
+        recorded=RECORDED,
+        sentences=SENTENCES,
+        commands=_commands(findings),
+        **pictures,
+    )
+    out.write_text(page)
+    return out.stat().st_size
+
+
+def _commands(findings: Findings) -> list[str]:
+    """What to type to repeat the numbers."""
+    task, target = findings.task.spec.name, findings.subjects[0].target
+    flights = f"--episodes {findings.conditions.episodes} --seed {findings.conditions.seed}"
+    commands = [
+        f"robo-rl report {' '.join(subject.target for subject in findings.subjects)} {flights}",
+        *(f"robo-rl evaluate {subject.target} {flights}" for subject in findings.subjects),
+        f"robo-rl evaluate geometric --task {task} {flights}",
+        f"robo-rl evaluate {target} --sweep",
+        f"robo-rl evaluate {target} --against geometric",
+        f"robo-rl play {target}",
+    ]
+    if findings.eights:
+        fixed = " ".join(f"{name} {value:g}" for name, value in FIGURE_EIGHT.items())
+        few = next(iter(findings.eights.values()))
+        eight = f"--episodes {len(few)} --seconds {FIGURE_EIGHT_SECONDS:g} --fixed {fixed}"
+        commands.append(f"robo-rl evaluate {target} {eight}")
+    return commands
+
+
+def _contract(subject: Subject) -> Contract:
+    assert subject.provenance is not None
+    return subject.flier.task.spec.contract(subject.provenance)
+
+
+def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
+    """Strobe picture and film of the first flights, in base 64; or why there are none."""
+    card, period = findings.task.spec.multirotor, findings.task.spec.control_period
+    recording = findings.subjects[0].flights.recording
+    filmed = 1 if moves(recording["position_setpoint"]) else FILMED
+    many = {name: value[: round(FILM_SECONDS / period), :filmed] for name, value in recording.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        still, moving = Path(folder) / "still.png", Path(folder) / "moving.mp4"
+        try:
+            strobe(still, card, {name: value[:, :2] for name, value in recording.items()}, period, size=(1000, 500))
+            film(moving, card, many, period, "", FILM_SIZE, FILM_FPS, progress.update)
+        except RenderingError as error:
+            say(f"no pictures: {error}", as_json=True)
+            return {"no_pictures": str(error)}
+        return {
+            "picture": base64.b64encode(still.read_bytes()).decode(),
+            "video": base64.b64encode(moving.read_bytes()).decode(),
+            "filmed": filmed,
+        }
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _centimetres(value: float) -> str:
+    return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
+
+
+def _span(low: Sequence[float], high: Sequence[float]) -> str:
+    """Limits of a signal's or command's elements, as one range where they agree."""
+    if len(set(low)) == 1 and len(set(high)) == 1:
+        return f"{low[0]:g} to {high[0]:g}"
+    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
