@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from deploy.bundle import Golden
 from deploy.c.generate import HERE, Generated
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
@@ -65,6 +66,14 @@ class HostPolicy:
         state = np.zeros(max(self.contract.state_size, 1), np.float32)
         arena = np.zeros(self.made.arena_bytes, np.uint8)
         return float(self._self_test(state.ctypes, arena.ctypes))
+
+    def replay(self, golden: Golden) -> np.ndarray:
+        """All commands (steps, elements) of a recorded flight, from the initial state."""
+        state, rows = self.contract.initial_state[None], []
+        for k in range(len(golden)):
+            commands, state = self.run({name: value[k : k + 1] for name, value in golden.signals.items()}, state)
+            rows.append(np.concatenate([commands[c.name][0] for c in self.contract.commands]))
+        return np.stack(rows)
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """One step of a batch, like ``Bundle.run``: signals (n, k) by name and state (n, S)."""

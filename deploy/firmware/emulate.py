@@ -32,6 +32,8 @@ class Measured:
     stack_bytes: int
     instructions: list[int]
     """Of every recorded step, the call included."""
+    commands_digest: int
+    """FNV-1a of the bytes of all commands, which the same C elsewhere must give."""
 
 
 def measure(image: Path, target: Target) -> Measured:
@@ -58,7 +60,15 @@ def measure(image: Path, target: Target) -> Measured:
             f"{image} on {target.machine} stopped before its end (exit code {done.returncode}): {said}"
         )
     (error,) = struct.unpack("<f", struct.pack("<I", found["self_test_bits"][0]))
-    return Measured(error, done.returncode == 0, found["stack_bytes"][0], _instructions(found))
+    return Measured(error, done.returncode == 0, found["stack_bytes"][0], _instructions(found), found["digest"][0])
+
+
+def digest_of(commands: bytes) -> int:
+    """FNV-1a (32 bits), as the image computes it."""
+    digest = 0x811C9DC5
+    for byte in commands:
+        digest = (digest ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return digest
 
 
 def _instructions(found: dict[str, list[int]]) -> list[int]:

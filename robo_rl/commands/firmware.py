@@ -19,15 +19,20 @@ def main(
     out: Path | None = None,
     clock_mhz: float = 168.0,
     portable: bool = False,
+    precision: Literal["float32", "int16", "int8"] = "float32",
+    budget: float = 0.01,
+    episodes: int = 500,
     json: bool = False,
 ) -> int:
     """Compile a policy file to C99 for a microcontroller, and prove it on an emulated one.
 
     Writes a folder of C: the whole policy from signals to commands, without heap, with a self-test. With --run it is
     compiled for the target, runs on an emulated board (or here, for the target host), tests itself and counts.
-    With --json: file, target, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
+    With --json: file, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
     state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the given clock,
-    if every instruction took one cycle), self_test_error, passed; without --run only what is known then.
+    if every instruction took one cycle), self_test_error, passed; without --run only what is known then. With
+    integers also rms_error and max_error (of the commands' range, by command and element), and flights and
+    float32_flights, which are what 'evaluate' gives.
 
     Args:
         file: A bundle (*.onnx).
@@ -36,12 +41,19 @@ def main(
         out: The folder to write; by default the file's name with _firmware, beside it.
         clock_mhz: The processor's clock, for the rate.
         portable: Without hand-written assembly.
+        precision: Of the weights. Integers are chosen by what recorded flights show.
+        budget: With integers: the greatest root mean square error of a command, in units of its range.
+        episodes: With integers: flights to compare with float32; 0 for none.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
-    from deploy.c.generate import generate
+    from deploy.c.generate import Options, generate
 
-    made = generate(Bundle.read(file), out or file.with_name(f"{file.stem}_firmware"))
+    bundle, options = Bundle.read(file), Options(precision=precision)
+    extra: dict[str, Any] = {}
+    if precision != "float32":
+        options, extra = _integers(bundle, options, budget, episodes, json)
+    made = generate(bundle, out or file.with_name(f"{file.stem}_firmware"), options)
     say(
         f"{made.folder}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
         json,
@@ -49,10 +61,12 @@ def main(
     result: dict[str, Any] = {
         "file": str(file),
         "target": target,
+        "precision": precision,
         "folder": str(made.folder),
         "constant_bytes": made.constant_bytes,
         "state_bytes": made.state_bytes,
         "arena_bytes": made.arena_bytes,
+        **extra,
     }
     if not run:
         say(f"Next:  robo-rl firmware {file} --target {target} --run", json)
@@ -65,6 +79,29 @@ def main(
     say(f"  self-test     {verdict}: off by {result['self_test_error']:.2g} of the commands' range, {limit}", json)
     give(result, json)
     return 0 if result["passed"] else 1
+
+
+def _integers(bundle: Any, options: Any, budget: float, episodes: int, json: bool) -> tuple[Any, dict[str, Any]]:
+    from deploy.c.budget import budgeted
+    from deploy.verify import task_of
+
+    options, cost = budgeted(bundle, task_of(bundle.contract), options, budget, episodes)
+    for name, errors in cost.rms.items():
+        most = max(cost.greatest[name])
+        say(f"  {name}: off by {max(errors):.2g} of its range (root mean square), by {most:.2g} at most", json)
+    for what, flights in ((options.precision, cost.flights), ("float32", cost.exact_flights)):
+        if flights is not None:
+            say(
+                f"  {what:<8}{flights['success']:.1%} of {episodes} flights survive ({flights['success_low']:.1%} to "
+                f"{flights['success_high']:.1%}), {100 * flights['position_error_mean_m']:.2f} cm from the set-point",
+                json,
+            )
+    return options, {
+        "rms_error": cost.rms,
+        "max_error": cost.greatest,
+        "flights": cost.flights,
+        "float32_flights": cost.exact_flights,
+    }
 
 
 def _run_here(made: Any, flags: list[str]) -> dict[str, Any]:

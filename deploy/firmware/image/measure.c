@@ -94,6 +94,16 @@ __attribute__((noinline)) static uint32_t stack_of_step(const ${name}_signals *s
     return 4u * (STACK_WORDS - unused);
 }
 
+/* FNV-1a */
+static uint32_t digest_of(uint32_t digest, const uint8_t *bytes, uint32_t count)
+{
+    uint32_t result = digest;
+    for (uint32_t i = 0; i < count; i++) {
+        result = (result ^ bytes[i]) * 0x01000193u;
+    }
+    return result;
+}
+
 int main(void)
 {
     const float error = ${name}_self_test(&state, &arena);
@@ -116,13 +126,16 @@ int main(void)
     calibrate(2001000u, "turns_2001000");
     report("overflows", overflows);
     ${name}_reset(&state);
+    uint32_t digest = 0x811C9DC5u;
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
         overflows = 0u;
         const uint64_t start = ticks();
         ${name}_step(&${name}_recorded_signals[k], &state, &commands, &arena);
         report_ticks("step", start, ticks());
         report("overflows", overflows);
+        digest = digest_of(digest, (const uint8_t *)&commands, sizeof commands);
     }
+    report("digest", digest);
     const uint64_t start = ticks();
     report_ticks("nothing", start, ticks());
     report("done", 1u);
