@@ -17,6 +17,7 @@ COMMANDS = {
     "inspect": "show what a policy file reads, commands and promises",
     "verify": "prove that a policy file does what was trained",
     "firmware": "compile a policy file to C for a microcontroller",
+    "ros": "run a policy on a robot through ROS 2, or a stand-in robot",
     "report": "make a page with the plots, tables and video of a run",
     "bench": "measure speed on this machine, against peers",
 }

@@ -20,6 +20,8 @@ from robo_rl_ros.pilot import Decision, Pilot
 
 ANSWER_TIME = 1.0
 """s that a request waits for the step that decides on it."""
+GRACE = 0.05
+"""s of real time that a step of simulated time waits for the signals that belong to it."""
 
 
 def monotonic_us() -> int:
@@ -101,12 +103,15 @@ class Control:
     def _wait(self) -> int | None:
         """The time of the step that is due; None if something changed before that."""
         with self.inbox.changed:
-            now, due = self.clock(), self.pace.due(self.inbox.fresh)
-            if now >= due:
-                self._samples, self._operator = self.inbox.take()
-                return now
-            self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
-            return None
+            now = self.clock()
+            due = self.pace.due(self.inbox.fresh or not self.ticking)
+            if now < due:
+                self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
+                return None
+            if not self.ticking:  # simulated time stands still while the signals of its tick are on their way
+                self.inbox.changed.wait_for(lambda: self.inbox.fresh, timeout=GRACE)
+            self._samples, self._operator = self.inbox.take()
+            return now
 
     def _step(self, now: int) -> None:
         self.pace.stepped(now)
@@ -118,6 +123,8 @@ class Control:
             self.send(decision.send)
         if decision.output.events & Event.WAS_RESET:
             self.cause = ""
+        elif decision.doubt and decision.output.state == State.FAULT:
+            self.cause = self.cause or decision.doubt
         if requests:
             with self._answered:
                 self._answer = decision
@@ -134,7 +141,7 @@ class Control:
             return False, f"the control loop did not answer within {ANSWER_TIME} s"
         output = decision.output
         if output.events & Event.REFUSED or output.state != wanted:
-            why = self.explain(decision)
+            why = decision.doubt or self.explain(decision)
             return False, f"refused, the gate is {output.state.name}: {why}"
         return True, f"the gate is {output.state.name}"
 

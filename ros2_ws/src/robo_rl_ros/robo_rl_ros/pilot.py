@@ -9,6 +9,7 @@ Times are whole µs of one monotonic clock. In the modes "dry_run" and "shadow" 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from controllers.gate_config import NEVER, GateConfig
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
 from deploy.runtime import Policy, SignalError
-from robo_rl_ros.fallback import Fallback
+from robo_rl_ros.fallback import NEEDED, Fallback
+from robo_rl_ros.plausible import Orientations
 
 MODES = ("dry_run", "shadow", "blend", "live")
 """The ladder, from the ground up."""
@@ -45,6 +47,8 @@ class Decision:
     """Part of the command that is the policy's."""
     inference: float
     """s that the policy took."""
+    doubt: str = ""
+    """Why the pilot itself asked for a stop, or did not pass on the request to arm."""
 
 
 class Pilot:
@@ -56,6 +60,7 @@ class Pilot:
         self.config = GateConfig.from_contract(self.contract)
         self.gate = initial(self.config)
         self.fallback = Fallback(self.contract) if Fallback.suits(self.contract) else None
+        self.orientations = Orientations(self.contract)
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
         self.envelope = Envelope(self.config, self.contract.signals)
@@ -115,17 +120,39 @@ class Pilot:
             self.policy.reset()  # a take-over begins with the memory of the contract
         memory = self.policy.state[0]
         values = {name: value for name, (value, _) in samples.items()}
+        doubt, requests = self._doubt(samples, values, requests)
         own, inference = self._ask(values)
-        wants_fallback = self.mode in ("blend", "shadow") or self.gate.state in (State.ACTIVE, State.FAULT)
-        other = self._ask_fallback(values, now) if wants_fallback else None
-        blended = self._blend(own, other)
+        compares = self.mode in ("blend", "shadow")
+        other = self._ask_fallback(values, now, landing=False) if compares else None
         signals, stamps = self.config.flat_signals(samples)
-        given = Inputs(now, signals, stamps, blended, now, self._for_gate(other), operator_stamp, intact, requests)
+        given = Inputs(
+            time=now,
+            signals=signals,
+            stamps=stamps,
+            command=self._blend(own, other),
+            command_stamp=now,
+            operator_stamp=operator_stamp,
+            bundle_intact=intact,
+            requests=requests,
+        )
         before = self.gate.state
-        self.gate, output = gate_step(self.config, self.gate, given)
+        gate, output = gate_step(self.config, self.gate, given)
+        if output.events & Event.FALLBACK_LOST:  # the gate is pure: ask again, with the controller that it wants
+            given = dataclasses.replace(given, fallback=self._for_gate(self._ask_fallback(values, now, landing=True)))
+            gate, output = gate_step(self.config, self.gate, given)
+        self.gate = gate
         self._after(before, output, values, own, other)
         send = output.command if self.publishes else None
-        return Decision(now, given, output, send, own, memory, self.authority, inference)
+        return Decision(now, given, output, send, own, memory, self.authority, inference, doubt)
+
+    def _doubt(self, samples: Samples, values: Mapping[str, np.ndarray], requests: Request) -> tuple[str, Request]:
+        """What the gate does not watch: it becomes a stop, or, before the robot is armed, a request not passed on."""
+        jump = self.orientations.jump(samples)
+        if jump and self.gate.state in (State.READY, State.ACTIVE):
+            return jump, requests | Request.STOP
+        if requests & Request.ARM and (strange := self.orientations.strange(values)):
+            return strange, requests & ~Request.ARM
+        return "", requests
 
     def _ask(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, float]:
         start = time.perf_counter()
@@ -135,14 +162,11 @@ class Pilot:
             return None, time.perf_counter() - start
         return self.config.flat_command(commands), time.perf_counter() - start
 
-    def _ask_fallback(self, values: Mapping[str, np.ndarray], now: int) -> np.ndarray | None:
-        if self.fallback is None or not all(name in values for name in self.fallback_signals):
+    def _ask_fallback(self, values: Mapping[str, np.ndarray], now: int, landing: bool) -> np.ndarray | None:
+        """The controller follows the operator; when the policy may no longer fly, it lands."""
+        if self.fallback is None or not all(name in values for name in NEEDED):
             return None
-        if self.gate.state == State.FAULT:
-            return self.fallback.land(values, now * 1e-6)
-        return self.fallback.propose(values)
-
-    fallback_signals = ("position", "orientation", "linear_velocity", "angular_velocity")
+        return self.fallback.land(values, now * 1e-6) if landing else self.fallback.propose(values)
 
     def _for_gate(self, other: np.ndarray | None) -> np.ndarray | None:
         if other is None or not np.isfinite(other).all():

@@ -7,6 +7,7 @@ the safe command. The core (pilot, inbox, control) knows nothing of ROS; this fi
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,7 +74,9 @@ class PolicyNode(LifecycleNode):
         self.recorder: Any = None
         self.quality_complaints: dict[str, str] = {}
         self._clock_ns = 0
-        self._last_gate = ""
+        self._last_gate: Any = None
+        self._news: deque[Decision] = deque()
+        self._bell = self.create_guard_condition(self._tell)
         services = {
             "arm": lambda: self._gate_request(Request.ARM, State.READY),
             "engage": lambda: self._gate_request(Request.ACTIVATE, State.ACTIVE),
@@ -163,6 +167,8 @@ class PolicyNode(LifecycleNode):
         if self._text("record"):
             self._record()
         self._timers = [self.create_timer(1.0, self._report), self.create_timer(1.0, self._check_integrity)]
+        gc.collect()
+        gc.freeze()  # what there is now stays; the collector need not look at it during a step
         self.control.start()
 
     def _load(self) -> Policy:
@@ -281,10 +287,15 @@ class PolicyNode(LifecycleNode):
         shown = (output.state, output.source, output.problem, self.pilot.mode)
         if shown != self._last_gate:
             self._last_gate = shown
-            self._publish_gate(decision)
+            self._news.append(decision)
+            self._bell.trigger()  # logging and publishing may block, so another thread does it
 
     def _sentence(self, decision: Decision) -> str:
         return self.control.explain(decision) if decision.output.problem.reason else ""  # type: ignore[union-attr]
+
+    def _tell(self) -> None:
+        while self._news:
+            self._publish_gate(self._news.popleft())
 
     def _publish_gate(self, decision: Decision) -> None:
         output = decision.output

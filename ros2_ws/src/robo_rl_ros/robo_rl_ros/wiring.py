@@ -81,7 +81,14 @@ def _usual_signal(signal: Signal) -> str:
     return f"signal/{signal.name} std_msgs/msg/Float64MultiArray data"
 
 
-JOINT_FIELDS = {"rad": "position", "m": "position", "rad/s": "velocity", "m/s": "velocity", "N*m": "effort", "N": "effort"}
+JOINT_FIELDS = {
+    "rad": "position",
+    "m": "position",
+    "rad/s": "velocity",
+    "m/s": "velocity",
+    "N*m": "effort",
+    "N": "effort",
+}
 """Which field of a JointState has which unit."""
 COMMAND_TYPES = {
     "JointState": "sensor_msgs/msg/JointState",

@@ -1,0 +1,80 @@
+"""robo-rl ros."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from robo_rl.console import say
+
+What = Literal[
+    "policy", "twin", "configure", "activate", "engage", "stop", "reset", "arm", "disarm", "deactivate", "cleanup",
+    "promote", "demote", "status", "fault",
+]  # fmt: skip
+INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
+
+
+def main(
+    what: Annotated[What, tyro.conf.Positional],
+    file: Annotated[str, tyro.conf.Positional] = "",
+    mode: Literal["dry_run", "shadow", "blend", "live"] = "live",
+    record: Path | None = None,
+    task: str = "quadrotor-hover",
+    robot: str = "",
+    namespace: str = "",
+    use_sim_time: bool = False,
+    parameter: tuple[str, ...] = (),
+) -> int:
+    """Run a policy on a robot through ROS 2, start a stand-in robot, or operate a running node.
+
+    'policy FILE' and 'twin' run until Ctrl-C. All else asks the running nodes: configure, activate (arms), engage
+    (the policy takes over), stop, reset, and so on; 'fault "freeze odom"' lets the stand-in robot fail.
+
+    Args:
+        what: The node to run, or what to ask of the running ones.
+        file: For policy, a bundle (*.onnx); for fault, the fault.
+        mode: Where to begin on the ladder to live.
+        record: Folder in which the session is recorded.
+        task: Of the twin.
+        robot: Of the twin: another card than the task's. Of policy: refuse bundles for other robots.
+        namespace: Of topics and services.
+        use_sim_time: Time is that of /clock; the twin publishes it, in step with the policy.
+        parameter: More parameters of the node, each name:=value.
+    """
+    if importlib.util.find_spec("rclpy") is None:
+        raise ValueError(INSTALL)
+    if what not in ("policy", "twin"):
+        return _operate(what, file, namespace)
+    parameters = [f"use_sim_time:={str(use_sim_time).lower()}", *parameter]
+    if robot:
+        parameters.append(f"robot:={robot}")
+    if what == "policy":
+        parameters += [f"bundle:={Path(file).absolute() if file else ''}", f"mode:={mode}"]
+        parameters += [f"record:={record.absolute()}"] if record else []
+        from robo_rl_ros.policy_node import main as run
+    else:
+        parameters += [f"task:={task}", f"lockstep:={str(use_sim_time).lower()}"]
+        from robo_rl_ros.twin_node import main as run
+    arguments = ["--ros-args"]
+    for one in parameters:
+        arguments += ["-p", one]
+    if namespace:
+        arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
+    run(arguments)
+    return 0
+
+
+def _operate(action: str, text: str, namespace: str) -> int:
+    from robo_rl_ros.operate import Operator
+
+    prefix = f"/{namespace.strip('/')}/" if namespace else "/"
+    with Operator(f"{prefix}policy", f"{prefix}twin") as operator:
+        if action == "fault":
+            operator.fault(text)
+            say(f"the twin's fault is now '{text}'" if text else "the twin has no fault any more")
+        else:
+            say(operator.do(action))
+    return 0

@@ -1,0 +1,121 @@
+"""Ask a running policy_node for something, where the ``ros2`` command is not installed: a few calls over DDS."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from robo_rl_ros import quality
+
+TRANSITIONS: Mapping[str, int] = {
+    "configure": Transition.TRANSITION_CONFIGURE,
+    "activate": Transition.TRANSITION_ACTIVATE,
+    "deactivate": Transition.TRANSITION_DEACTIVATE,
+    "cleanup": Transition.TRANSITION_CLEANUP,
+}
+FROM = {"configure": "unconfigured", "activate": "inactive", "deactivate": "active", "cleanup": "inactive"}
+REQUESTS = ("arm", "engage", "disarm", "stop", "reset", "promote", "demote")
+ACTIONS = (*TRANSITIONS, *REQUESTS, "status")
+
+
+class OperatorError(ValueError):
+    """A node did not answer, or refused. The message says which and why."""
+
+
+class Operator:
+    """A person's hand on the nodes ``policy`` and ``twin``. Use it in a ``with`` statement."""
+
+    def __init__(self, policy: str = "policy", twin: str = "twin", patience: float = 20.0) -> None:
+        """``patience`` (s) is how long a node may take to appear and to answer."""
+        self.policy, self.twin, self.patience = policy, twin, patience
+        self.gate: dict[str, Any] = {}
+        """The newest decision that the gate published."""
+
+    def __enter__(self) -> Operator:
+        self.context = rclpy.Context()
+        self.context.init()
+        self.node = Node("operator", context=self.context, start_parameter_services=False, enable_rosout=False)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.node.create_subscription(String, f"{self.policy}/gate", self._on_gate, quality.LATCHED)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+    def _on_gate(self, message: String) -> None:
+        self.gate = json.loads(message.data)
+
+    def do(self, action: str) -> str:
+        """One of ``ACTIONS``; returns a sentence, or raises OperatorError."""
+        if action in TRANSITIONS:
+            return self._change(action)
+        if action == "status":
+            return self.status()
+        answer = self.call(Trigger, f"{self.policy}/{action}", Trigger.Request())
+        if not answer.success:
+            raise OperatorError(f"{action}: {answer.message}")
+        return answer.message
+
+    def status(self) -> str:
+        """What the gate said last."""
+        state = self.call(GetState, f"{self.policy}/get_state", GetState.Request()).current_state.label
+        self.wait(lambda: bool(self.gate), 2.0)
+        told = ", ".join(f"{key} {value}" for key, value in self.gate.items() if value not in ("", "NONE"))
+        return f"{self.policy} is {state}; {told or 'the gate has said nothing'}"
+
+    def _change(self, action: str) -> str:
+        """A transition. One that the state does not have is not even asked for."""
+        state = self.call(GetState, f"{self.policy}/get_state", GetState.Request()).current_state.label
+        if state != FROM[action]:
+            raise OperatorError(f"{action}: {self.policy} is {state}; expected {FROM[action]}")
+        request = ChangeState.Request()
+        request.transition.id = TRANSITIONS[action]
+        if not self.call(ChangeState, f"{self.policy}/change_state", request).success:
+            self.wait(lambda: self.gate.get("state") == "REFUSED", 2.0)
+            raise OperatorError(f"{action}: {self.gate.get('sentence', 'refused')}")
+        return f"{self.policy}: {action} done"
+
+    def fault(self, text: str) -> None:
+        """Let the stand-in robot fail; "" ends it."""
+        value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=text)
+        request = SetParameters.Request(parameters=[Parameter(name="fault", value=value)])
+        result = self.call(SetParameters, f"{self.twin}/set_parameters", request).results[0]
+        if not result.successful:
+            raise OperatorError(result.reason)
+
+    def call(self, kind: Any, service: str, request: Any) -> Any:
+        """The answer of a service."""
+        client = self.node.create_client(kind, service)
+        try:
+            if not self.wait(client.service_is_ready, self.patience):
+                raise OperatorError(f"there is no service '{service}'; is the node running, in this ROS domain?")
+            future = client.call_async(request)
+            if not self.wait(future.done, self.patience):
+                raise OperatorError(f"'{service}' did not answer within {self.patience:g} s")
+            return future.result()
+        finally:
+            self.node.destroy_client(client)
+
+    def wait(self, condition: Any, patience: float) -> bool:
+        """Whether ``condition()`` comes true within ``patience`` s."""
+        end = time.monotonic() + patience
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            self.executor.spin_once(timeout_sec=0.02)
+        return True

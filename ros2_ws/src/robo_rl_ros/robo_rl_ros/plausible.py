@@ -1,0 +1,75 @@
+"""Doubts about orientations that the gate has no eyes for: one that jumps, and one that was never met in training.
+
+Both find a quaternion whose elements come in another order. It has the right norm and lies within its limits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from robo_rl.contract import Contract, Signal
+
+MARGIN = 0.2
+"""rad: noise and filters of an estimator may turn an orientation by this much at once."""
+ROOM = 0.1
+"""By how much an element may lie outside of what training met."""
+
+
+class Orientations:
+    """Watches the quaternion signals of a contract."""
+
+    def __init__(self, contract: Contract) -> None:
+        sensed = [signal for signal in contract.signals if signal.source == "sensor"]
+        self.watched = [signal for signal in sensed if signal.kind == "quaternion"]
+        rates = [s for s in sensed if s.unit == "rad/s" and s.elements == ("x", "y", "z")]
+        self.fastest = max((math.hypot(*s.upper) for s in rates), default=math.inf)
+        """rad/s that the robot's own sensors can report."""
+        self.period = contract.control_period
+        self._last: dict[str, tuple[np.ndarray, int]] = {}
+
+    def jump(self, samples: Mapping[str, tuple[np.ndarray, int]]) -> str:
+        """A sentence if an orientation turned faster than the robot can, since the last call; else ""."""
+        doubt = ""
+        for signal in self.watched:
+            if signal.name not in samples:
+                continue
+            value, stamp = samples[signal.name]
+            before, then = self._last.get(signal.name, (value, stamp))
+            angle, passed = _angle(before, value), max((stamp - then) * 1e-6, self.period)
+            if angle > MARGIN + self.fastest * passed:
+                doubt = doubt or (
+                    f"signal '{signal.name}' turned by {math.degrees(angle):.0f} degrees in {1e3 * passed:.0f} ms; "
+                    f"the robot can turn at {self.fastest:.0f} rad/s. Is its order x, y, z, w?"
+                )
+            self._last[signal.name] = value, stamp
+        return doubt
+
+    def strange(self, values: Mapping[str, np.ndarray]) -> str:
+        """A sentence if an orientation is one that the policy never met in training; else ""."""
+        for signal in self.watched:
+            if signal.name in values and (element := _outside(signal, values[signal.name])) is not None:
+                value = values[signal.name][element]
+                return (
+                    f"signal '{signal.name}': {signal.elements[element]} is {value:.2f}, which the policy never met "
+                    "in training. Is its order x, y, z, w, and is the robot upright?"
+                )
+        return ""
+
+
+def _angle(p: np.ndarray, q: np.ndarray) -> float:
+    """rad between two orientations; NaN, and so no doubt, where they are not finite: that is the gate's affair."""
+    with np.errstate(all="ignore"):
+        cosine = abs(float(p @ q)) / (float(np.linalg.norm(p) * np.linalg.norm(q)) or math.nan)
+    return 2 * math.acos(min(1.0, cosine)) if cosine == cosine else math.nan
+
+
+def _outside(signal: Signal, q: np.ndarray) -> int | None:
+    """The first element outside of what was seen, for q and for −q, which are one orientation; None if none is."""
+    if signal.seen_low is None or signal.seen_high is None or not np.isfinite(q).all():
+        return None
+    low, high = np.array(signal.seen_low) - ROOM, np.array(signal.seen_high) + ROOM
+    wrong = [~((low <= sign * q) & (sign * q <= high)) for sign in (1, -1)]
+    return int(np.argmax(wrong[0])) if all(w.any() for w in wrong) else None

@@ -1,0 +1,189 @@
+"""A policy and a stand-in robot as two processes that talk over DDS on this computer, and a hand on both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_ros"
+if str(PACKAGE) not in sys.path:
+    sys.path.append(str(PACKAGE))
+
+os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 200)  # parallel runs don't hear each other
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+os.environ["RCUTILS_LOGGING_BUFFERED_STREAM"] = "0"
+PATIENCE = 90.0  # s
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = str(Path(__file__).parent)
+    for item in items:
+        if str(item.path).startswith(here):
+            item.add_marker(pytest.mark.ros)
+
+
+class Flight:
+    """Two processes, ``policy`` and ``twin``; one may be missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.processes = folder, {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self, what: str, *arguments: str, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> int:
+        """Start ``robo-rl ros what``; returns the process's id. Its output is kept in a file."""
+        log = (self.folder / f"{what}.log").open("ab")
+        path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
+        command = [*before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **(env or {})}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+        log.close()
+        self.processes[what] = process
+        return process.pid
+
+    def log(self, what: str) -> str:
+        """What the process has printed."""
+        return (self.folder / f"{what}.log").read_text(errors="replace")
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=20)
+
+    def __enter__(self) -> Flight:
+        from nav_msgs.msg import Odometry
+        from robo_rl_ros import quality
+        from robo_rl_ros.operate import Operator
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import String
+
+        self.operator = Operator(patience=PATIENCE).__enter__()
+        node = self.operator.node
+        self.gates: list[dict[str, Any]] = []
+        self.status: dict[str, Any] = {}
+        self.truth: list[tuple[float, np.ndarray]] = []
+        self.applied: list[tuple[float, np.ndarray]] = []
+        node.create_subscription(String, "/policy/gate", self._on_gate, quality.LATCHED)
+        node.create_subscription(String, "/twin/status", self._on_status, quality.LATCHED)
+        node.create_subscription(Odometry, "/twin/truth", self._on_truth, quality.SENSOR)
+        node.create_subscription(JointState, "/twin/applied", self._on_applied, quality.SENSOR)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self.operator.__exit__()
+
+    def _on_gate(self, message: Any) -> None:
+        import json
+
+        self.gates.append(json.loads(message.data))
+
+    def _on_status(self, message: Any) -> None:
+        import json
+
+        self.status = json.loads(message.data)
+
+    def _on_truth(self, message: Any) -> None:
+        p = message.pose.pose.position
+        self.truth.append((_seconds(message), np.array([p.x, p.y, p.z])))
+
+    def _on_applied(self, message: Any) -> None:
+        self.applied.append((_seconds(message), np.array(message.position)))
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        """Wait for ``condition()``."""
+        if not self.operator.wait(condition, PATIENCE):
+            logs = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self.processes)
+            pytest.fail(f"waited {PATIENCE:g} s in vain for {what}; gate: {self.gates[-3:]}\n{logs}")
+
+    def fly(self, until: float = 1.0) -> None:
+        """Configure, arm, engage, and fly for ``until`` s of the twin's time."""
+        self.until(lambda: self.truth, "the twin")
+        self.operator.do("configure")
+        self.until(lambda: self.gates, "the gate")
+        start, self.gates = time.monotonic(), self.gates[-1:]
+        while True:  # signals may not all have arrived yet
+            try:
+                self.operator.do("activate")
+                break
+            except ValueError as error:
+                if time.monotonic() - start > PATIENCE:
+                    raise error
+        self.operator.do("engage")
+        begun = self.truth[-1][0]
+        self.until(lambda: self.truth[-1][0] >= begun + until or self.state == "FAULT", f"{until} s of flight")
+
+    @property
+    def state(self) -> str:
+        """The gate's state."""
+        return self.gates[-1]["state"] if self.gates else ""
+
+    def fault(self) -> dict[str, Any]:
+        """The first decision with which the gate went into fault; waits for it."""
+        self.until(lambda: any(g["state"] == "FAULT" for g in self.gates), "a fault")
+        return next(g for g in self.gates if g["state"] == "FAULT")
+
+
+def _seconds(message: Any) -> float:
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+
+
+@pytest.fixture
+def flight(tmp_path: Path) -> Iterator[Flight]:
+    """Nodes that are not yet started."""
+    with Flight(tmp_path / "logs") as made:
+        yield made
+
+
+@pytest.fixture
+def lockstep(flight: Flight, bundle_file: Path) -> Flight:
+    """Policy and twin in simulated time: the same on any computer, however busy."""
+    flight.start("twin", "--use-sim-time")
+    flight.start("policy", str(bundle_file), "--use-sim-time")
+    return flight
+
+
+@pytest.fixture
+def realtime() -> tuple[str, ...]:
+    """What to put before a command that must keep real time, where this computer allows it."""
+    chrt = shutil.which("chrt")
+    allowed = chrt and subprocess.run([chrt, "-f", "20", "true"], capture_output=True).returncode == 0
+    return (chrt, "-f", "20") if chrt and allowed else ()
+
+
+def variant(bundle: Path, out: Path, **safety: Any) -> Path:
+    """A copy of a bundle whose contract has other safety figures, with a digest that is right again."""
+    import dataclasses
+
+    import onnx
+    from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, Bundle, seal
+
+    contract = Bundle.read(bundle).contract
+    changed = dataclasses.replace(contract, safety=dataclasses.replace(contract.safety, **safety))
+    model = onnx.load(str(bundle))
+    for entry in model.metadata_props:
+        if entry.key == CONTRACT_KEY:
+            entry.value = changed.to_json()
+        if entry.key == DIGEST_KEY:
+            entry.value = NO_DIGEST
+    out.write_bytes(seal(model.SerializeToString()))
+    return out
+
+
+@pytest.fixture
+def make_variant(bundle_file: Path, tmp_path: Path) -> Callable[..., Path]:
+    """``make_variant(operator_timeout=0.5)``: the bundle with that in its contract."""
+    return lambda **safety: variant(bundle_file, tmp_path / "variant.onnx", **safety)

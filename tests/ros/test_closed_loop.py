@@ -1,0 +1,75 @@
+"""The policy flies the stand-in robot: two processes, real messages, real DDS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_policy_takes_off_and_hovers_where_the_operator_wants(lockstep):
+    lockstep.fly(until=10.0)
+    end = np.array([p for t, p in lockstep.truth if t > lockstep.truth[-1][0] - 2])
+    assert lockstep.state == "ACTIVE"
+    assert len(end) > 100
+    assert np.linalg.norm(end - [0, 0, 1], axis=1).mean() < 0.05  # simulation: a few centimetres
+
+
+def test_in_real_time_the_policy_hovers_at_the_contracts_rate(flight, bundle_file: Path, realtime):
+    if not realtime:
+        pytest.skip("this computer grants no real-time priority: run as root, or grant rtprio in limits.conf")
+    flight.start("twin", before=realtime)
+    flight.start("policy", str(bundle_file), before=realtime)
+    flight.fly(until=8.0)
+    assert flight.state == "ACTIVE", flight.gates
+    steps = len([1 for t, _ in flight.applied if t > flight.applied[-1][0] - 5])
+    assert 400 < steps <= 510
+    assert np.linalg.norm(flight.truth[-1][1] - [0, 0, 1]) < 0.15
+
+
+def test_the_policys_process_has_neither_torch_nor_mujoco(flight, bundle_file: Path):
+    pid = flight.start("policy", str(bundle_file))
+    flight.operator.do("configure")
+    flight.until(lambda: flight.gates, "the gate")
+    mapped = Path(f"/proc/{pid}/maps").read_text()
+    assert "onnxruntime" in mapped
+    assert "torch" not in mapped
+    assert "mujoco" not in mapped
+
+
+def test_deactivating_sends_the_safe_command(lockstep):
+    lockstep.fly(until=1.0)
+    assert lockstep.applied[-1][1].min() > 500  # rad/s: the rotors carry the vehicle
+    lockstep.operator.do("deactivate")
+    lockstep.until(lambda: lockstep.state == "IDLE", "the idle gate")
+    count = len(lockstep.applied)
+    lockstep.until(lambda: len(lockstep.applied) > count + 5, "commands after that")
+    assert (lockstep.applied[-1][1] == 0).all()
+
+
+def test_ending_the_process_sends_the_safe_command(lockstep):
+    lockstep.fly(until=1.0)
+    lockstep.processes["policy"].terminate()
+    assert lockstep.processes["policy"].wait(timeout=60) == 0
+    count = len(lockstep.applied)
+    lockstep.until(lambda: len(lockstep.applied) > count + 2, "commands after that")
+    assert (lockstep.applied[-1][1] == 0).all()
+
+
+def test_a_transition_that_the_state_does_not_have_does_not_end_the_node(flight, bundle_file: Path):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    flight.start("policy", str(bundle_file))
+    request = ChangeState.Request()
+    request.transition.id = Transition.TRANSITION_DEACTIVATE
+    client = flight.operator.node.create_client(ChangeState, "/policy/change_state")
+    flight.until(client.service_is_ready, "the node")
+    client.call_async(request)
+    flight.until(lambda: "a request was refused" in flight.log("policy"), "the refusal in the log")
+    assert flight.operator.do("configure") == "/policy: configure done"
