@@ -14,9 +14,10 @@ Coordinates: world z up, body x forward, y left, z up (REP-103); v in the world,
 The integrator uses the structure of these equations and is of fourth order in the control period. Motors are
 solved exactly. Body rates don't depend on attitude, so they come next, by Runge-Kutta with the thrusts at
 start, middle and end. Attitude follows by a fourth-order Magnus expansion, which keeps it a rotation. Velocity
-and position are then quadratures (Simpson). The thrust direction is known at three instants, and nothing is
-evaluated twice. (Drag couples velocity to itself, weakly: there the order is the second.) At 100 Hz and 20 rad/s the position after 1 s is within 0.1 mm of the exact solution; semi-
-implicit Euler at the same rate is 10 cm off.
+and position are then quadratures (Simpson): the thrust direction is known at three instants, and nothing is
+evaluated twice. Drag, which makes velocity depend on itself, enters by Kutta's third-order rule. At 100 Hz and
+20 rad/s the position of a Crazyflie after 1 s is within 0.2 mm of the exact solution; semi-implicit Euler at the
+same rate is 10 cm off.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def _translation(
     state: MultirotorState, attitude: Sequence[tuple], thrusts: Sequence[Any], speeds: Sequence[Sequence[Any]],
     p: MultirotorParameters, h: float,
 ) -> tuple[tuple, tuple]:  # fmt: skip
-    """Position and velocity at the end of the period: Simpson's rule over the acceleration."""
+    """Position and velocity at the end of the period: Kutta's third-order rule, Simpson's where drag is small."""
     wind, force = p.wind.unbind(-1), p.force.unbind(-1)
     in_plane, axial = p.rotor_drag.unbind(-1)
     per_mass = 1 / p.mass
@@ -193,7 +194,7 @@ def _translation(
     start = state.linear_velocity.unbind(-1)
     first = acceleration(0, start)
     middle = acceleration(1, add(start, first, h / 2))
-    last = acceleration(2, add(start, middle, h))
+    last = acceleration(2, add(add(start, middle, 2 * h), first, -h))
     velocity = tuple(start[i] + (h / 6) * (first[i] + 4 * middle[i] + last[i]) for i in range(3))
     place = state.position.unbind(-1)
     position = tuple(place[i] + h * start[i] + (h * h / 6) * (first[i] + 2 * middle[i]) for i in range(3))
@@ -210,7 +211,7 @@ def _touch_ground(position: tuple, velocity: tuple, omega: tuple, h: float) -> t
     touching = z < 0.0
     blow = torch.where(touching, torch.clamp(-vz, min=0.0), 0.0)
     sliding = torch.sqrt(vx * vx + vy * vy + 1e-12)
-    keep = torch.clamp(1 - 0.5 * (blow + torch.where(touching, h * GRAVITY, 0.0)) / sliding, min=0.0)
+    keep = torch.clamp(1 - 0.5 * blow / sliding, min=0.0)  # the blow has the weight in it, a step's fall
     calm = torch.where(touching, max(0.0, 1 - h / 0.05), 1.0)
     return (x, y, torch.clamp(z, min=0.0)), (vx * keep, vy * keep, vz + blow), tuple(w * calm for w in omega)
 
@@ -248,7 +249,7 @@ class MultirotorPlant:
         self, card: MultirotorCard, n: int, period: float, device: str | torch.device = "cpu", ground: bool = False
     ) -> None:
         """``period`` is the control period in s; ``ground`` adds the plane z = 0."""
-        self.card, self.n, self.period, self.device = card, n, period, torch.device(device)
+        self.card, self.n, self.period, self.device, self.ground = card, n, period, torch.device(device), ground
         self.nominal = nominal_parameters(card, device)
         self.parameters = MultirotorParameters(*(value.clone() for value in self.nominal))  # ours to change
         self.advance = _fused_advance(period, ground)
@@ -261,7 +262,7 @@ class MultirotorPlant:
 
     def dynamics(self, state: MultirotorState, commands: Mapping[str, Any], parameters: MultirotorParameters) -> Any:
         """The state one control period later, as a pure, differentiable function."""
-        return advance(state, commands["rotor_speed"], parameters, self.period)
+        return advance(state, commands["rotor_speed"], parameters, self.period, self.ground)
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter: what is written into it holds from the next step on."""
