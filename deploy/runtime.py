@@ -92,10 +92,9 @@ class Policy:
         where = f"signal '{signal.name}'"
         if signal.name not in signals:
             raise SignalError(f"{where} is missing; expected {signal.size} numbers {signal.elements} in {signal.unit}")
-        try:
-            value = np.asarray(signals[signal.name], dtype=np.float32)
-        except (TypeError, ValueError):
-            raise SignalError(f"{where} is {signals[signal.name]!r}; expected {signal.size} numbers") from None
+        value = _numbers(signals[signal.name])
+        if value is None:
+            raise SignalError(f"{where} is {repr(signals[signal.name])[:200]}; expected {signal.size} numbers")
         if value.shape != (signal.size,):
             raise SignalError(f"{where} has shape {value.shape}; expected ({signal.size},) for {signal.elements}")
         lower, upper = self._bounds[signal.name]
@@ -118,3 +117,15 @@ class Policy:
             raise SignalError(
                 f"{passed:.4g} s passed since the last step; expected {period:g} s. Reset before going on"
             )
+
+
+def _numbers(given: ArrayLike) -> np.ndarray | None:
+    """As float32, infinite where float32 ends; None for what is no array of real numbers: texts, truth values, …"""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):
+        return None
+    if array.dtype.kind not in "fiu":
+        return None
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
