@@ -199,7 +199,7 @@ class Live:
             "summary": spec.summary,
             "robot": card.title,
             "hertz": 1 / spec.control_period,
-            "offsets": spread(setpoints.numpy()).tolist(),
+            "offsets": spread(setpoints.numpy(), card.arm).tolist(),
             "pilots": list(self.pilots),
             "top": card.rotor_speed_max,
             "arm": card.arm,

@@ -45,6 +45,8 @@ def film(
     """
     if file.suffix not in (".mp4", ".gif"):
         raise ValueError(f"video file is '{file}'; expected a name that ends in .mp4 or .gif")
+    if not 1 <= fps <= 100:
+        raise ValueError(f"frames per second are {fps}; expected 1 to 100")
     if min(size) < 32 or size[0] % 2 or size[1] % 2:
         raise ValueError(f"video size is {size}; expected even numbers of pixels, at least 32")
     count = int(len(recording["position"]) * period * fps)
@@ -100,7 +102,7 @@ def _frames(
     progress: Callable[[int], None],
 ) -> Iterator[np.ndarray]:
     """Pixels (height, width, 3) of every frame."""
-    offset = spread(recording["position_setpoint"])
+    offset = spread(recording["position_setpoint"], card.arm)
     position, target = recording["position"] + offset, recording["position_setpoint"] + offset
     angle = np.cumsum(recording["rotor_speed"], 0) * (period / BLADE_SLOWDOWN)
     points = np.concatenate([position, target]).reshape(-1, 3)
@@ -148,11 +150,14 @@ def since_start(points: np.ndarray) -> np.ndarray:
     return points[jumps[-1] + 1 :] if len(jumps) else points
 
 
-def spread(setpoint: np.ndarray) -> np.ndarray:
-    """Offsets (n, 3) in m that put flights with these set-points (steps, n, 3) side by side, in rows."""
+def spread(setpoint: np.ndarray, arm: float) -> np.ndarray:
+    """Offsets (n, 3) in m that put flights with these set-points (steps, n, 3) side by side, in rows.
+
+    Vehicles are ``arm`` (m) from centre to rotor.
+    """
     n = setpoint.shape[1]
     columns = math.ceil(math.sqrt(n))
-    reach = np.abs(setpoint).max((0, 1))[:2] + 0.24
+    reach = np.abs(setpoint).max((0, 1))[:2] + max(0.24, 2.8 * arm)
     index = np.arange(n)
     row, column = index // columns, index % columns
     rows = math.ceil(n / columns)
