@@ -93,7 +93,7 @@ def _serve(
         threading.Thread(target=viewer.serve_forever, daemon=True).start()
         say(f"{flier.name} flies at {viewer.url}   (Ctrl-C ends it)", json)
         give({"url": viewer.url}, json)
-        if not no_open and _has_display():
+        if not no_open and has_display():
             webbrowser.open(viewer.url)
         try:
             live.run(threading.Event())
@@ -104,7 +104,7 @@ def _serve(
     return 0
 
 
-def _has_display() -> bool:
+def has_display() -> bool:
     """Whether a browser could show something; text browsers must not take over the terminal."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
