@@ -187,10 +187,11 @@ class GeometricController:
     def _drive(self, motors: Any, wanted: Any, xp: Any) -> tuple[Any, Any]:
         """Commands that bring motors to the wanted speeds in the time ``gains.motor``, and the speeds after them."""
         rotor = self.robot.rotors[0]
-        lag = xp.where(wanted > motors, rotor.rise, rotor.fall)
+        rise, fall = (xp.full_like(motors, lag) for lag in (rotor.rise, rotor.fall))
+        lag = xp.where(wanted > motors, rise, fall)
         lead = xp.clip(lag / self.gains.motor, 1.0, None)
         commands = xp.clip(motors + lead * (wanted - motors), rotor.speed_min, rotor.speed_max)
-        lag = xp.where(commands > motors, rotor.rise, rotor.fall)
+        lag = xp.where(commands > motors, rise, fall)
         return commands, commands + (motors - commands) * xp.exp(-self.period / lag)
 
 

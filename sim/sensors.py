@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from robo_rl.contract import Signal
 
@@ -65,8 +64,3 @@ class Sensors:
             if signal.source == "operator":
                 signals[signal.name] = truth[signal.name]
         return {signal.name: signals[signal.name] for signal in self.signals}, line
-
-
-def clean(signals: Sequence[Signal], truth: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The signals of perfect sensors."""
-    return {signal.name: truth[signal.name] for signal in signals}

@@ -332,9 +332,9 @@ class QuadrotorTrack(QuadrotorHover):
 
 
 def attitude(tilt: Tensor, direction: Tensor, yaw: Tensor) -> Tensor:
-    """Quaternions (n, 4): turned by ``yaw`` about world z, then tilted by ``tilt`` about a horizontal axis that
+    """Quaternions (n, 4) of a turn by ``yaw`` about world z, followed by a tilt by ``tilt``; all (n,) in rad.
 
-    lies ``direction`` from half the yaw; all (n,) in rad.
+    The tilt's axis is horizontal, at the angle ``direction`` + ``yaw`` / 2 from world x.
     """
     side, up = torch.sin(0.5 * tilt), torch.cos(0.5 * tilt)
     columns = [

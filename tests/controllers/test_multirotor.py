@@ -54,6 +54,7 @@ def test_numpy_and_torch_a_batch_and_one_robot_give_the_same(robot: Multirotor) 
     controller, signals = GeometricController(robot, PERIOD), random_signals(64)
     state = controller.first_state(64)
     commands, following = controller(signals, state)
+    assert commands["rotor_speed"].dtype == following.dtype == np.float32
     as_torch = {name: torch.from_numpy(value) for name, value in signals.items()}
     torch_commands, torch_following = controller(as_torch, torch.from_numpy(state))
     top = robot.rotors[0].speed_max
@@ -145,6 +146,29 @@ def test_it_recovers_from_45_degrees_of_tilt(name: str) -> None:
     summary = fly(task, ControllerPilot(task), Conditions(episodes=32, fixed=fixed)).summary()
     assert summary["success"] == 1.0
     assert summary["position_error_mean_m"] < 0.03
+
+
+def test_rotors_with_a_linear_thrust_curve_are_driven_too() -> None:
+    robot = load_robot("crazyflie").facts()
+    rotors = tuple(dataclasses.replace(rotor, thrust=(0.01, 5e-5, 0.0)) for rotor in robot.rotors)
+    controller = GeometricController(dataclasses.replace(robot, rotors=rotors), PERIOD)
+    expected = (robot.mass * 9.81 / 4 - 0.01) / 5e-5
+    assert controller.hover_speed == pytest.approx(expected)
+    commands, _ = controller(level(), controller.first_state(1))
+    np.testing.assert_allclose(commands["rotor_speed"], expected, rtol=1e-4)
+
+
+def test_a_motor_estimate_follows_the_robots_motors() -> None:
+    """The state's rotor speeds are those of first-order motors under the commands that were given."""
+    robot = load_robot("hummingbird").facts()
+    controller = GeometricController(robot, PERIOD)
+    state, speed = controller.first_state(1), np.full(4, controller.hover_speed)
+    for k in range(30):
+        commands, state = controller(level((0.1 * np.sin(k), 0.2, -0.1 * k)), state)
+        sent = commands["rotor_speed"][0].astype(float)
+        lag = np.where(sent > speed, robot.rotors[0].rise, robot.rotors[0].fall)
+        speed = sent + (speed - sent) * np.exp(-PERIOD / lag)
+    np.testing.assert_allclose(state[0, :4], speed, rtol=1e-4)
 
 
 def test_gains_slow_down_with_the_motors() -> None:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -124,6 +130,51 @@ def test_surviving_raises_the_level_of_the_tilt_and_failing_lowers_it() -> None:
     assert env.levels.level[:, column].tolist() == [0.25, 0.0]
     env.finish(ids, failed=torch.tensor([True, False]))
     assert env.levels.level[:, column].tolist() == [0.0, 0.25]
+
+
+def test_without_a_compiler_flights_are_the_same(tmp_path: Path) -> None:
+    """The same flights in a process that finds no compiler: torch alone, to rounding."""
+    code = """
+import json, torch
+from sim.env import VecEnv
+from sim.tasks import load_task
+env = VecEnv(load_task("quadrotor-track"), 3, seed=4, episode_length=0.15)
+steps = [env.step({"rotor_speed": torch.full((3, 4), 1600.0)}) for _ in range(20)]
+print(json.dumps([[*step.reward.tolist(), *step.signals["position"].flatten().tolist()] for step in steps]))
+"""
+    flights = []
+    for path in (os.environ["PATH"], str(tmp_path)):
+        environment = {**os.environ, "PATH": path}
+        environment.pop("CXX", None)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("no C++ compiler" in done.stderr) == (path != os.environ["PATH"])
+        flights.append(torch.tensor(json.loads(done.stdout)))
+    torch.testing.assert_close(flights[0], flights[1], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_the_number_of_environments_does_not_change_a_bit_of_a_flight(n: int) -> None:
+    """Noise apart, which one generator draws for all."""
+    fixed = {**STILL, **CALM, "noise": 0.0, "delay": 0.013, "initial/direction": 0.5, "initial/rotor_speed": 0.7}
+    drawn = dict.fromkeys(("inertia", "torque_ratio", "rise_time", "fall_time", "rotor_inertia"), 1.0)
+    env, large = (VecEnv(HOVER, m, fixed={**fixed, **drawn}, evaluation=True) for m in (n, 64))
+    for command in random_commands(30, 1):
+        ours = env.step({"rotor_speed": command.expand(n, 4)})
+        theirs = large.step({"rotor_speed": command.expand(64, 4)})
+        assert torch.equal(ours.reward, theirs.reward[:n])
+        for name, value in ours.signals.items():
+            assert torch.equal(value, theirs.signals[name][:n])
+
+
+def test_an_episode_may_be_shorter_or_longer_than_the_tasks() -> None:
+    for seconds, steps in ((None, 500), (0.07, 7)):
+        env = VecEnv(HOVER, 1, fixed={**STILL, **CALM, "noise": 0.0}, evaluation=True, episode_length=seconds)
+        env.books.time[:] = (steps - 2) * HOVER.spec.control_period
+        assert not env.step(hover(env)).timeout.any()
+        assert env.step(hover(env)).timeout.all()
 
 
 def test_seeding_again_repeats_the_flights() -> None:
