@@ -46,6 +46,8 @@ class Draws(NamedTuple):
     """(n,) latency of the sensors, s."""
     noise: Tensor
     """(n,) factor on the sensors' noise."""
+    bias: Any
+    """(n, elements) constant errors of the sensors, or () where the task has none."""
 
 
 class Outcome(NamedTuple):
@@ -93,12 +95,18 @@ def judge(
     full = {**truth, **task.reference(time, draws.course)}
     weighted = [weight * task.reward(full, commands, books.previous)[name] for name, weight in task.spec.reward.items()]
     failed = torch.where(task.failed(full), 1.0, 0.0)
-    noise = noise * sensors.noise * draws.noise[:, None]
+    noise = sensor_errors(sensors, noise, draws)
     signals, line = sensors.measure(full, books.line, draws.delay, noise)
     terms = torch.stack(weighted, -1)
     size = sum(value.abs().sum(-1) for value in (*truth.values(), terms))
     finite = torch.where(size < DIVERGED, 1.0, 0.0)  # false for NaN
     return Outcome(Books(time, line, dict(commands)), signals, sum(weighted), failed, terms, finite)
+
+
+def sensor_errors(sensors: Sensors, noise: Any, draws: Draws) -> Any:
+    """(n, elements) errors of the sensors: noise, given as standard normal numbers, and bias."""
+    errors = noise * sensors.noise * draws.noise[:, None]
+    return errors if isinstance(draws.bias, tuple) else errors + draws.bias
 
 
 class VecEnv:
@@ -151,8 +159,10 @@ class VecEnv:
             command.name: torch.tensor([command.lower, command.upper], device=self.device).unbind(0)
             for command in commands
         }
-        self._draws_block, draws = empty_block(n, [(self.task.course_size,), (), ()], self.device)
-        self.draws = Draws(*draws)
+        biased = [f"bias/{signal.name}" in self.task.spec.ranges for signal in self.sensors.sensed]
+        bias = [(self.sensors.size,)] if any(biased) else []
+        self._draws_block, draws = empty_block(n, [(self.task.course_size,), (), (), *bias], self.device)
+        self.draws = Draws(*draws, *([()] if not bias else []))
         _, (time, line) = empty_block(n, [(), (self.sensors.steps, self.sensors.size)], self.device)
         arguments = (self.plant.truth(), self._commands, Books(time, line, self._commands), self.draws, self._noise)
         fused = fuse(functools.partial(judge, self.task, self.sensors))
@@ -177,6 +187,8 @@ class VecEnv:
         self.draws.course[ids] = self.task.begin(self.plant, ids, drawn)
         self.draws.delay[ids] = drawn["delay"]
         self.draws.noise[ids] = drawn["noise"]
+        if not isinstance(self.draws.bias, tuple):
+            self.draws.bias[ids] = self._bias(drawn)
         truth = self.truth(ids)
         line = self.sensors.start(truth)
         self.books.time[ids] = 0.0
@@ -185,11 +197,18 @@ class VecEnv:
             self.books.previous[name][ids] = value
         self._sums[ids] = 0.0
         noise = torch.randn(len(ids), self.sensors.size, generator=self.generator, device=self.device)
-        noise = noise * self.sensors.noise * self.draws.noise[ids, None]
-        signals, _ = self.sensors.measure(truth, line, self.draws.delay[ids], noise)
+        drawn_here = Draws(*(value if isinstance(value, tuple) else value[ids] for value in self.draws))
+        errors = sensor_errors(self.sensors, noise, drawn_here)
+        signals, _ = self.sensors.measure(truth, line, drawn_here.delay, errors)
         for name, value in signals.items():
             self._outcome.signals[name][ids] = value
         return signals
+
+    def _bias(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, elements) constant errors of the sensors: the draws "bias/<signal>", 0 where there is none."""
+        m = len(drawn["noise"])
+        parts = [drawn.get(f"bias/{s.name}", torch.zeros(m, s.size, device=self.device)) for s in self.sensors.sensed]
+        return torch.cat(parts, 1)
 
     def truth(self, ids: Tensor) -> dict[str, Tensor]:
         """Copies of every true quantity of the environments ``ids``, set-points included."""
@@ -216,6 +235,8 @@ class VecEnv:
         for command, buffer in zip(self.task.spec.commands, self._commands.values(), strict=True):
             torch.clamp(commands[command.name], *self._limits[command.name], out=buffer)
         self._noise.copy_(torch.randn(self._noise.shape, generator=self.generator, device=self.device))
+        for name, value in self.task.disturb(self.books.time, self.draws.course).items():
+            self.plant.param(name).copy_(value)
         self.plant.step(self._commands)
         self._judge()
         outcome = self._outcome

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Contract, Provenance, Safety, Signal, StateBlock
 from sim.fuse import empty_block
-from sim.plants.multirotor import MultirotorPlant
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard, MultirotorCard, RobotCard, load_robot
+
+if TYPE_CHECKING:
+    from sim.plants.mujoco_cpu import MujocoPlant
+    from sim.plants.multirotor import MultirotorPlant
+
+    Plant = MultirotorPlant | MujocoPlant
 
 Tensors = Mapping[str, Any]
 
@@ -90,7 +95,7 @@ class Task:
             part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
         return {block.name: part for block, part in zip(blocks, parts, strict=True)}
 
-    def make_plant(self, n: int, device: str | torch.device) -> MultirotorPlant:
+    def make_plant(self, n: int, device: str | torch.device) -> Plant:
         """The simulated robot, n times."""
         raise NotImplementedError
 
@@ -109,6 +114,10 @@ class Task:
     def reference(self, time: Any, course: Any) -> dict[str, Any]:
         """Set-points at ``time`` (n,) s of an episode whose ``course`` (n, k) was drawn at its start."""
         raise NotImplementedError
+
+    def disturb(self, time: Any, course: Any) -> dict[str, Any]:
+        """Parameters of the plant, (n, …) by name, that change within an episode: what they are from ``time`` on."""
+        return {}
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         """(n, k) what only a critic may see: the true state and the drawn parameters. Never exported."""
@@ -148,6 +157,7 @@ def load_task(name: str, robot: str | None = None) -> Task:
 
 
 def _tasks() -> dict[str, type[Task]]:
+    from sim.tasks.locomotion import FlatWalk
     from sim.tasks.quadrotor import QuadrotorHover, QuadrotorTrack
 
-    return {"quadrotor-hover": QuadrotorHover, "quadrotor-track": QuadrotorTrack}
+    return {"go2-flat": FlatWalk, "quadrotor-hover": QuadrotorHover, "quadrotor-track": QuadrotorTrack}
