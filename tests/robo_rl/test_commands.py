@@ -16,6 +16,7 @@ from robo_rl.cli import main
 from robo_rl.evaluation import Conditions, GraphPilot, fly
 from robo_rl.runs import Run
 from sim.robots import FOLDER, load_robot
+from sim.tasks import load_task
 
 INTERVAL = {"episodes", "success", "success_low", "success_high", "position_error_mean_m"}
 
@@ -106,11 +107,12 @@ def test_train_flies_a_robot_of_one_s_own_all_the_way_to_a_file(robo: Robo, tmp_
     assert verified["passed"]
 
 
-def test_train_with_ppo(robo: Robo, tmp_path: Path) -> None:
+def test_train_with_ppo_all_the_way_to_a_verified_file(robo: Robo, tmp_path: Path) -> None:
     settings = ["--ppo.updates", "2", "--ppo.environments", "8", "--ppo.horizon", "8", "--ppo.hidden", "8"]
-    words = ["train", "quadrotor-hover", "--algorithm", "ppo", "--runs", tmp_path, "--episodes", "4", *settings]
+    words = ["train", "quadrotor-track", "--algorithm", "ppo", "--runs", tmp_path, "--episodes", "4", *settings]
     result = robo.json(*words)
-    assert (result["algorithm"], result["environment_steps"]) == ("ppo", 2 * 8 * 8)
+    updates = round(2 * load_task("quadrotor-track").effort)
+    assert (result["algorithm"], result["environment_steps"]) == ("ppo", updates * 8 * 8)
     assert result["episodes"] == 4
     exported = robo.json("export", result["run"])
     assert Path(exported["file"]) == Path(result["run"]) / "policy.onnx"
