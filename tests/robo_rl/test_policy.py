@@ -11,13 +11,13 @@ import torch
 from robo_rl.contract import Provenance
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.tasks import Task, load_task, task_names
+from sim.tasks import Task, load_task
 from sim.tasks.quadrotor import QuadrotorHover
 
 PROVENANCE = Provenance("apg", 0, 0, "", (64, 64), "tanh", False)
 
 
-@pytest.fixture(params=task_names())
+@pytest.fixture(params=["quadrotor-hover", "quadrotor-track"])
 def task(request: pytest.FixtureRequest) -> Task:
     return load_task(request.param)
 
