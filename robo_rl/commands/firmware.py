@@ -19,6 +19,7 @@ def main(
     out: Path | None = None,
     clock_mhz: float = 168.0,
     portable: bool = False,
+    package: Literal["none", "cmake", "arduino", "zephyr", "crazyflie"] = "none",
     precision: Literal["float32", "int16", "int8"] = "float32",
     budget: float = 0.01,
     episodes: int = 500,
@@ -41,6 +42,7 @@ def main(
         out: The folder to write; by default the file's name with _firmware, beside it.
         clock_mhz: The processor's clock, for the rate.
         portable: Without hand-written assembly.
+        package: Lay the sources out for a build system; arduino is for PlatformIO as well.
         precision: Of the weights. Integers are chosen by what recorded flights show.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
         episodes: With integers: flights to compare with float32; 0 for none.
@@ -48,12 +50,14 @@ def main(
     """
     from deploy.bundle import Bundle
     from deploy.c.generate import Options, generate
+    from deploy.firmware.package import package as lay_out
 
     bundle, options = Bundle.read(file), Options(precision=precision)
     extra: dict[str, Any] = {}
     if precision != "float32":
         options, extra = _integers(bundle, options, budget, episodes, json)
-    made = generate(bundle, out or file.with_name(f"{file.stem}_firmware"), options)
+    folder = out or file.with_name(f"{file.stem}_firmware")
+    made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
     say(
         f"{made.folder}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
         json,

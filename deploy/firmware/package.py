@@ -1,0 +1,58 @@
+"""Generated C in the layout that a build system expects: CMake, Arduino and PlatformIO, Zephyr, Crazyflie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from deploy.bundle import Bundle
+from deploy.c.generate import Generated, Options, generate
+
+PACKAGES = Path(__file__).parent / "packages"
+Package = Literal["cmake", "arduino", "zephyr", "crazyflie"]
+CRAZYFLIE_LOOP_HZ = 1000
+CRAZYFLIE_SIGNALS = {
+    "position", "orientation", "linear_velocity", "angular_velocity", "position_setpoint", "linear_velocity_setpoint",
+}  # fmt: skip
+
+
+class PackageError(ValueError):
+    """The policy does not fit the package."""
+
+
+def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options | None = None) -> Generated:
+    """Write sources into ``folder / "src"`` and what the build system needs around them."""
+    folder, contract = Path(folder), bundle.contract
+    rate = round(1 / contract.control_period)
+    if kind == "crazyflie":
+        _require_crazyflie(bundle, rate)
+    made = generate(bundle, folder / "src", options)
+    texts = {
+        "name": made.name,
+        "guard": made.name.upper(),
+        "title": f"{contract.task} for {contract.robot_name}",
+        "contract_digest": contract.digest,
+        "rate": str(rate),
+    }
+    root = PACKAGES / kind
+    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+        target = folder / file.relative_to(root)
+        if file.stem == "controller_policy":
+            target = target.with_stem(f"controller_{made.name}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(Template(file.read_text()).substitute(texts))
+    return made
+
+
+def _require_crazyflie(bundle: Bundle, rate: int) -> None:
+    contract = bundle.contract
+    signals = {signal.name for signal in contract.signals}
+    commands = [(command.name, command.size) for command in contract.commands]
+    if signals != CRAZYFLIE_SIGNALS or commands != [("rotor_speed", 4)]:
+        raise PackageError(
+            f"{bundle.path}: its signals are {sorted(signals)} and its commands {commands}; the Crazyflie app gives "
+            f"{sorted(CRAZYFLIE_SIGNALS)} and takes four rotor speeds"
+        )
+    if CRAZYFLIE_LOOP_HZ % rate:
+        raise PackageError(f"{bundle.path}: its rate is {rate} Hz; expected a divisor of {CRAZYFLIE_LOOP_HZ} Hz")

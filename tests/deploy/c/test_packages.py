@@ -1,0 +1,110 @@
+"""Packages: what can be compiled here is compiled."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.bundle import Bundle
+from deploy.firmware.package import PackageError, package
+
+CRAZYFLIE_STUBS = {
+    "FreeRTOS.h": "#define portMAX_DELAY 0xffffffffUL\n",
+    "task.h": "void vTaskDelay(unsigned long ticks);\n",
+    "app.h": "void appMain(void);\n",
+    "math3d.h": "static inline float radians(float degrees) { return 0.0174532925f * degrees; }\n",
+    "stabilizer_types.h": (
+        "#include <stdint.h>\n"
+        "typedef struct { float x, y, z; } vector_t;\n"
+        "typedef struct { float x, y, z, w; } quaternion_t;\n"
+        "typedef enum { modeDisable, modeAbs, modeVelocity } stab_mode_t;\n"
+        "typedef struct { struct { stab_mode_t x, y, z; } mode; vector_t position, velocity; } setpoint_t;\n"
+        "typedef struct { vector_t gyro; } sensorData_t;\n"
+        "typedef struct { vector_t position, velocity; quaternion_t attitudeQuaternion; } state_t;\n"
+        "typedef enum { controlModeForce } control_mode_t;\n"
+        "typedef struct { control_mode_t controlMode; float normalizedForces[4]; } control_t;\n"
+        "typedef uint32_t stabilizerStep_t;\n"
+    ),
+    "controller.h": (
+        "#include <stdbool.h>\n#include \"stabilizer_types.h\"\n"
+        "void controllerOutOfTreeInit(void);\nbool controllerOutOfTreeTest(void);\n"
+        "void controllerOutOfTree(control_t *, const setpoint_t *, const sensorData_t *, const state_t *,"
+        " const stabilizerStep_t);\n"
+    ),
+}  # fmt: skip
+
+
+def run(*command: str, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def require(*tools: str) -> None:
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not found; apt-get install {' '.join(missing)}")
+
+
+def test_cmake_builds_a_program_that_passes_its_self_test(bundle_file: Path, tmp_path: Path) -> None:
+    require("cmake", "gcc", "make")
+    package(Bundle.read(bundle_file), tmp_path / "policy", "cmake")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(user C)\nadd_subdirectory(policy)\n"
+        "add_executable(user main.c)\ntarget_link_libraries(user PRIVATE policy)\n"
+    )
+    (tmp_path / "main.c").write_text(
+        '#include "policy.h"\nint main(void) {\nstatic policy_state s;\nstatic policy_arena a;\n'
+        "return !(policy_self_test(&s, &a) <= POLICY_TOLERANCE);\n}\n"
+    )
+    run("cmake", "-S", ".", "-B", "build", cwd=tmp_path)
+    run("cmake", "--build", "build", cwd=tmp_path)
+    assert run(str(tmp_path / "build" / "user"), cwd=tmp_path) == ""
+
+
+def test_arduino_example_compiles_as_cpp(bundle_file: Path, tmp_path: Path) -> None:
+    require("g++")
+    package(Bundle.read(bundle_file), tmp_path, "arduino")
+    sketch = (tmp_path / "examples" / "Fly" / "Fly.ino").read_text()
+    (tmp_path / "fly.cpp").write_text("unsigned long micros();\n" + sketch)
+    run("g++", "-Wall", "-Wextra", "-Werror", "-Isrc", "-fsyntax-only", "fly.cpp", cwd=tmp_path)
+    described = json.loads((tmp_path / "library.json").read_text())
+    assert described["headers"] == "policy.h"
+    assert "name=policy\n" in (tmp_path / "library.properties").read_text()
+
+
+def test_crazyflie_app_compiles_against_the_firmware_types(bundle_file: Path, tmp_path: Path) -> None:
+    require("gcc")
+    package(Bundle.read(bundle_file), tmp_path, "crazyflie")
+    for name, text in CRAZYFLIE_STUBS.items():
+        guard = name.replace(".", "_").upper()
+        (tmp_path / name).write_text(f"#ifndef {guard}\n#define {guard}\n{text}\n#endif\n")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wdouble-promotion", "-Werror", "-I.", "-c"]
+    run("gcc", *flags, "src/controller_policy.c", "src/policy.c", "src/policy_self_test.c", cwd=tmp_path)
+    built = (tmp_path / "src" / "Kbuild").read_text()
+    assert all(f"obj-y += {name}.o" in built for name in ("controller_policy", "policy", "policy_self_test"))
+    assert "OOT_CONFIG := $(PWD)/app-config" in (tmp_path / "Makefile").read_text()
+
+
+def test_zephyr_module_names_the_sources_that_exist(bundle_file: Path, tmp_path: Path) -> None:
+    package(Bundle.read(bundle_file), tmp_path, "zephyr")
+    listed = (tmp_path / "CMakeLists.txt").read_text()
+    sources = [word.strip("()") for word in listed.split() if word.strip("()").endswith(".c")]
+    assert [Path(source.split("(")[-1]).name for source in sources] == ["policy.c", "policy_self_test.c"]
+    assert all((tmp_path / "src" / Path(source).name).exists() for source in sources)
+    assert "config POLICY\n" in (tmp_path / "Kconfig").read_text()
+
+
+def test_a_policy_that_does_not_fit_the_crazyflie_is_refused(tmp_path: Path) -> None:
+    import sys
+
+    sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+    from firmware_networks import write_network
+
+    bundle = write_network("A", tmp_path / "network.onnx")
+    with pytest.raises(PackageError, match=r"its signals are \['signal'\] .* takes four rotor speeds"):
+        package(bundle, tmp_path / "app", "crazyflie")
