@@ -175,6 +175,10 @@ def _multirotor(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
         result.facts()
     except ContractError as error:
         raise CardError(f"{where}: {error}") from None
+    c0, c1, c2 = result.thrust
+    rises = c0 < result.mass * GRAVITY / len(made) and c1 + 2 * c2 * result.rotor_speed_max > 0
+    curve = "a curve that rises, from less than the hover thrust, up to the top speed"
+    require(rises, where, "thrust.value", result.thrust, curve)
     weight = f"{result.thrust_to_weight:.2f}"
     require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
     return result

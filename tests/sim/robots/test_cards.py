@@ -78,6 +78,16 @@ REFUSED = {
     "spin": ('name = "m1"(.*?)spin = "ccw"', r'name = "m1"\1spin = "left"', "spin"),
     "twice m1": ('name = "m2"', 'name = "m1"', "rotors"),
     "place": (r"position = \[0.028, -0.028, 0.0\]", "position = [0.028, -0.028]", "position"),
+    "falling thrust": (r"value = \[0.0, 0.0, 2.8816e-8\]", "value = [0.0, 1e-4, -2.8816e-8]", "thrust.value"),
+    "constant thrust": (r"value = \[0.0, 0.0, 2.8816e-8\]", "value = [0.2, 0.0, 0.0]", "thrust.value"),
+    "four coefficients": (r"value = \[0.0, 0.0, 2.8816e-8\]", "value = [0.0, 0.0, 2e-8, 0.0]", "thrust.value"),
+    "infinite": ("value = 0.027", "value = inf", "mass.value"),
+    "zero": ("value = 0.027", "value = 0.0", "mass.value"),
+    "title": ('title = "Bitcraze Crazyflie 2.1"', "title = 21", "title"),
+    "a figure without a table": (r"\[mass\].*?\n\n\[inertia\]", "mass = 0.027\n\n[inertia]", "mass"),
+    "a field too many in a rotor": ('name = "m1"', 'name = "m1"\nblades = 2', "rotors[0]"),
+    "no spin": ('(name = "m4".*?)spin = "cw"', r"\1", "rotors[3]"),
+    "not TOML": ('kind = "multirotor"', "kind = multirotor", "not TOML"),
     "too heavy": ("value = 0.027", "value = 0.5", "thrust"),
 }
 
