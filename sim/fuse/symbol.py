@@ -52,9 +52,6 @@ class Symbol:
             raise AttributeError(name)
         raise TypeError(f"fuse can't trace a tensor's '{name}'; see sim/fuse/symbol.py for what it knows")
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     @property
     def shape(self) -> torch.Size:
         return torch.Size(self.nodes.shape)

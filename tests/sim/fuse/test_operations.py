@@ -160,6 +160,20 @@ def test_tensors_and_symbols_mix_in_any_order():
     assert torch.equal(masks, expected_masks)
 
 
+def test_constants_among_the_columns_of_a_tensor_are_computed_too():
+    @fuse
+    def folded(x):
+        y = torch.cat([x, torch.tensor([[0.5, -2.0]]).expand(x.shape[0], 2)], -1)
+        constants, negative = y[:, 3:], y[:, 3:] < 0
+        return constants.exp() - 2 * constants, torch.where(negative, x[:, :2], constants), ~negative
+
+    x = PAIRS["add"][0]
+    results, expected = folded(x), folded.function(x)
+    np.testing.assert_allclose(results[0], expected[0], rtol=1e-6)
+    assert torch.equal(results[1], expected[1])
+    assert torch.equal(results[2], expected[2])
+
+
 def test_gradient_of_a_clamped_number_at_its_bound_is_one_as_in_torch():
     @fuse
     def clamped(x):
