@@ -133,7 +133,7 @@ class VecEnv:
         self.levels = Levels(spec.ranges, () if evaluation else spec.rules, n, device)
         for name, value in fixed.items():
             self.levels.fix(name, value)
-        self.plant = task.make_plant(n, device)
+        self.plant: Any = task.make_plant(n, device)
         self.sensors = Sensors(spec.signals, spec.control_period, self._longest_delay(fixed.get("delay")), device)
         self.diverged = 0
         """Environments that were ended because their state was no longer finite."""
@@ -197,9 +197,9 @@ class VecEnv:
             self.books.previous[name][ids] = value
         self._sums[ids] = 0.0
         noise = torch.randn(len(ids), self.sensors.size, generator=self.generator, device=self.device)
-        drawn_here = Draws(*(value if isinstance(value, tuple) else value[ids] for value in self.draws))
-        errors = sensor_errors(self.sensors, noise, drawn_here)
-        signals, _ = self.sensors.measure(truth, line, drawn_here.delay, errors)
+        course, delay, factor, bias = self.draws
+        here = Draws(course[ids], delay[ids], factor[ids], bias if isinstance(bias, tuple) else bias[ids])
+        signals, _ = self.sensors.measure(truth, line, here.delay, sensor_errors(self.sensors, noise, here))
         for name, value in signals.items():
             self._outcome.signals[name][ids] = value
         return signals

@@ -1,1 +1,31 @@
-"""What policies control: closed-form dynamics and physics engines."""
+"""Plants: what policies control, n at a time, behind one protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+class Plant(Protocol):
+    """n simulated robots with state and parameters, stepped in place at one control rate."""
+
+    nominal: Any
+    """The parameters that the robot's card gives, a named tuple of tensors (1, …)."""
+    parameters: Any
+    """The parameters now: (n, …) where they differ between robots, else (1, …)."""
+
+    def param(self, name: str) -> Tensor:
+        """A live view (n, …) of a physical parameter: what is written into it holds from the next step on."""
+
+    def truth(self) -> dict[str, Tensor]:
+        """Every physical quantity by name, live views (n, …)."""
+
+    def step(self, commands: dict[str, Tensor]) -> None:
+        """One control period under ``commands`` (n, k), held constant."""
+
+    def save(self) -> dict[str, Tensor]:
+        """All that changes, for a checkpoint."""
+
+    def load(self, saved: dict[str, Tensor]) -> None:
+        """Continue from ``save``, bit by bit."""

@@ -65,8 +65,10 @@ class MujocoPlant:
         self._block, parts = empty_block(n, shapes(card))
         self._truth = RigidTruth(*parts)
         self._expanded: set[str] = set()
-        self.nominal = RigidParameters(*(self._view(name, self._shared(name)) for name in FIELDS), *self._pushes())
-        self.parameters = self.nominal
+        force, torque = self._pushes()
+        shared = {name: self._view(name, self._shared(name)) for name in FIELDS}
+        self.nominal = RigidParameters(**shared, force=0.0 * force[:1], torque=0.0 * torque[:1])
+        self.parameters = self.nominal._replace(force=force, torque=torque)
         self.param("command_delay")[:] = 0.0
         stand = torch.tensor([[joint.stand for joint in card.joints]]).expand(n, -1)
         upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]]).expand(n, -1)
@@ -161,7 +163,7 @@ class MujocoPlant:
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
-        parameters = {name: self.param(name) for name in sorted(self._expanded)}
+        parameters = {name: self.param(name) for name in sorted(self._expanded)}  # pushes are part of the state
         return {"state": self._state, "truth": self._block, **parameters}
 
     def load(self, saved: Mapping[str, Tensor]) -> None:

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Contract, Provenance, Safety, Signal, StateBlock
 from sim.fuse import empty_block
+from sim.plants import Plant
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard, MultirotorCard, RobotCard, load_robot
-
-if TYPE_CHECKING:
-    from sim.plants.mujoco_cpu import MujocoPlant
-    from sim.plants.multirotor import MultirotorPlant
-
-    Plant = MultirotorPlant | MujocoPlant
 
 Tensors = Mapping[str, Any]
 
