@@ -18,6 +18,7 @@ COMMANDS = {
     "verify": "prove that a policy file does what was trained",
     "firmware": "compile a policy file to C for a microcontroller",
     "ros": "run a policy on a robot through ROS 2, or a stand-in robot",
+    "replay": "fly a recorded session again and find where it comes out otherwise",
     "report": "make a page with the plots, tables and video of a run",
     "bench": "measure speed on this machine, against peers",
 }

@@ -169,6 +169,7 @@ def variant(bundle: Path, out: Path, **safety: Any) -> Path:
     import dataclasses
 
     import onnx
+
     from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, Bundle, seal
 
     contract = Bundle.read(bundle).contract

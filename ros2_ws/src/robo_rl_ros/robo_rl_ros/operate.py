@@ -98,6 +98,10 @@ class Operator:
         if not result.successful:
             raise OperatorError(result.reason)
 
+    def restart_twin(self) -> None:
+        """Put the stand-in robot back on the ground."""
+        self.call(Trigger, f"{self.twin}/reset", Trigger.Request())
+
     def call(self, kind: Any, service: str, request: Any) -> Any:
         """The answer of a service."""
         client = self.node.create_client(kind, service)

@@ -37,6 +37,8 @@ from std_srvs.srv import Trigger
 
 from controllers.gate_codes import Request, State
 from deploy.bundle import Bundle, BundleError
+from deploy.logfile import StepRecord
+from deploy.record import Recorder
 from deploy.runtime import Policy
 from robo_rl_ros import quality
 from robo_rl_ros.control import Control, monotonic_us
@@ -71,9 +73,9 @@ class PolicyNode(LifecycleNode):
         self.declare_parameter("blend_time", 5.0, blend)
         self.signals: Node | None = None
         self.control: Control | None = None
-        self.recorder: Any = None
+        self.recorder: Recorder | None = None
         self.quality_complaints: dict[str, str] = {}
-        self._clock_ns = 0
+        self._clock_ns = self._garbage = 0
         self._last_gate: Any = None
         self._news: deque[Decision] = deque()
         self._bell = self.create_guard_condition(self._tell)
@@ -248,6 +250,10 @@ class PolicyNode(LifecycleNode):
                 executor.spin_once(timeout_sec=0.2)
             except ExternalShutdownException:
                 break
+            except Exception as error:  # bytes that are no message; the signal grows old, and the gate acts
+                self._garbage += 1
+                if self._garbage < 10:
+                    self.get_logger().error(f"a message can't be read: {error}")
         executor.shutdown()
 
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
@@ -259,8 +265,6 @@ class PolicyNode(LifecycleNode):
         return complain
 
     def _record(self) -> None:
-        from deploy.record import Recorder
-
         folder = Path(self._text("record")).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         name = time.strftime(f"{self.pilot.contract.task}-%Y%m%d-%H%M%S.mcap", time.gmtime())
@@ -282,7 +286,7 @@ class PolicyNode(LifecycleNode):
         """After the command left: record, count, and publish what the gate decided when it changed."""
         self.statistics.note(decision, monotonic_us())
         if self.recorder is not None:
-            self.recorder.note(decision, self.pilot.mode, self._sentence(decision))
+            self.recorder.note(step_record(decision, self.pilot.mode, self._sentence(decision)))
         output = decision.output
         shown = (output.state, output.source, output.problem, self.pilot.mode)
         if shown != self._last_gate:
@@ -395,6 +399,37 @@ class PolicyNode(LifecycleNode):
             self.recorder.close()
         self.control = self.signals = self.recorder = None
         self.quality_complaints.clear()
+
+
+def step_record(decision: Decision, mode: str, sentence: str) -> StepRecord:
+    """A decision as the recorder takes it."""
+    given, output = decision.inputs, decision.output
+    return StepRecord(
+        time=decision.time,
+        wall=time.time_ns(),
+        signals=given.signals,
+        stamps=tuple(given.stamps),
+        memory=decision.state,
+        proposed=decision.policy,
+        command=given.command,
+        fallback=given.fallback,
+        sent=output.command,
+        gate={
+            "state": output.state,
+            "source": output.source,
+            "reason": output.problem.reason,
+            "channel": output.problem.channel,
+            "element": output.problem.element,
+            "events": output.events,
+            "requests": given.requests,
+            "operator_stamp": given.operator_stamp,
+            "intact": given.bundle_intact,
+            "mode": MODES.index(mode),
+            "authority": decision.authority,
+            "inference": decision.inference,
+        },
+        sentence=sentence,
+    )
 
 
 def _about(text: str) -> ParameterDescriptor:

@@ -54,7 +54,13 @@ class Twin:
         self.sensors = Sensors(self.spec.signals, self.period)
         self.safe = {c.name: torch.tensor([c.safe]) for c in self.spec.commands}
         self.limits = {c.name: (torch.tensor([c.lower]), torch.tensor([c.upper])) for c in self.spec.commands}
-        self.steps, self.airborne_since = 0, -1.0
+        self.steps = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Stand on the ground where the course begins, motors off. Time goes on."""
+        self.airborne_since = -1.0
+        self.plant.reset(torch.tensor([0]))
         self.plant.state.rotor_speed[:] = 0.0
         self.plant.state.position[:] = self._reference(0.0)["position_setpoint"]
         self.plant.state.position[:, 2] = 0.0

@@ -31,6 +31,7 @@ from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
 
 from robo_rl_ros import quality
 from robo_rl_ros.composing import compose
@@ -97,6 +98,8 @@ class TwinNode(Node):
         self._applied_topic = self.create_publisher(JointState, "~/applied", quality.SENSOR)
         self._status_topic = self.create_publisher(String, "~/status", quality.LATCHED)
         self.overruns = 0
+        self._restarting, self._moving, self.watchdog = False, False, ""
+        self.create_service(Trigger, "~/reset", self._on_reset)
         self._tell()
 
     def _create_outlets(self, wires: list[Wire]) -> list[tuple[str, list[Wire], Any]]:
@@ -188,6 +191,7 @@ class TwinNode(Node):
             else:
                 fresh = time.monotonic() - self._command_time <= self.timeout
             commands = dict(self._commands) if fresh and len(self._commands) == len(self.twin.safe) else None
+        commands = self._watch(commands)
         self.twin.step(commands)
         applied = JointState()
         set_stamp(applied.header.stamp, self.now_ns)
@@ -196,9 +200,29 @@ class TwinNode(Node):
             applied.position.extend(float(x) for x in (command.safe if commands is None else commands[command.name]))
         self._applied_topic.publish(applied)
 
+    def _watch(self, commands: dict[str, np.ndarray] | None) -> dict[str, np.ndarray] | None:
+        """Silence in motion latches the safe command, until somebody resets the robot."""
+        if commands is not None:
+            safe = all((commands[name] == value[0].numpy()).all() for name, value in self.twin.safe.items())
+            self._moving = not safe
+        elif self._moving and not self.watchdog:
+            self.watchdog = f"no command for {1e3 * self.timeout:g} ms"
+            self.get_logger().error(self.watchdog)
+            self._tell()
+        return None if self.watchdog else commands
+
+    def _on_reset(self, request: Any, response: Any) -> Any:
+        self._restarting = True
+        response.success, response.message = True, "the robot stands on the ground"
+        return response
+
     # --- what leaves ------------------------------------------------------------------------------------------
 
     def _publish(self) -> None:
+        if self._restarting:
+            self._restarting, self._moving, self.watchdog = False, False, ""
+            self.twin.restart()
+            self._tell()
         now, fault = self.now_ns, self._fault
         if fault is not None and not self._fault_since:
             self._fault_since = time.monotonic_ns() // 1000 if not self.lockstep else now // 1000
@@ -230,6 +254,7 @@ class TwinNode(Node):
         told = {
             "fault": None if self._fault is None else self._fault.__dict__,
             "since_us": self._fault_since,
+            "watchdog": self.watchdog,
             "overruns": self.overruns,
             "refused_commands": self.refused,
             "time": self.twin.time,

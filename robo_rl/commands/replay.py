@@ -1,0 +1,52 @@
+"""robo-rl replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from robo_rl.console import give, say
+
+
+def main(
+    log: Annotated[Path, tyro.conf.Positional],
+    file: Annotated[Path, tyro.conf.Positional],
+    plot: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Fly a recorded session again and find the first step that comes out otherwise; exit with 1 if one does.
+
+    The recorded signals go through the policy file and the gate. Needs neither ROS nor a simulator.
+    With --json: steps, duration, whole, same_bundle, policy, greatest, gate, outside, first_outside, faults.
+
+    Args:
+        log: A session (*.mcap), as policy_node records it.
+        file: A bundle (*.onnx); that of the session, or another with the same signals and commands.
+        plot: Draw the signals against what training met, into this picture.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from deploy.replay import as_dict, replay
+
+    found = replay(log, file)
+    end = "" if found.whole else ", cut off before its end"
+    say(f"{log}: {found.steps} steps, {found.duration:.1f} s{end}", json)
+    say(f"  flown with {'this' if found.same_bundle else 'another'} policy file", json)
+    say(f"  policy    {found.policy or f'as recorded, within {found.greatest:.1g} of the range of commands'}", json)
+    say(f"  gate      {found.gate or 'every decision and every sent command as recorded'}", json)
+    if found.first_outside:
+        say(f"  envelope  left at {found.first_outside}", json)
+        for name, part in found.outside.items():
+            say(f"            {name:<26}{part:.1%} of the steps outside", json)
+    else:
+        say("  envelope  every signal within what training met", json)
+    for fault in found.faults:
+        say(f"  fault     {fault}", json)
+    if plot is not None:
+        from deploy.replay import plot as draw
+
+        draw(log, plot)
+        say(f"  {plot}", json)
+    give({"log": str(log), "file": str(file), **as_dict(found)}, json)
+    return 1 if found.policy is not None or found.gate is not None else 0
