@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from controllers.gate_codes import MEANING, Problem, Reason, explain
+from controllers.gate_codes import MEANING, Event, Problem, Reason, Request, Source, State, explain
 from controllers.gate_config import NEVER, GateConfig
 from robo_rl.contract import Contract, ContractError
 
@@ -93,3 +94,12 @@ def test_commands_by_name_make_the_round_trip() -> None:
     np.testing.assert_array_equal(config.flat_command(config.commands_by_name(flat)), flat)
     with pytest.raises(ContractError, match="commands are"):
         config.flat_command({"rotor_speed": flat[:4]})
+
+
+def test_the_document_has_every_code_and_no_other() -> None:
+    text = (CONFIGURATIONS.parents[3] / "docs" / "safety.md").read_text()
+    rows = {(name, int(code)) for code, name in re.findall(r"^\| (\d+) \| ([A-Z_]+) \|", text, re.MULTILINE)}
+    kinds = (State, Request, Reason)
+    assert rows == {(code.name, int(code)) for kind in kinds for code in kind}
+    for code in (*Source, *(event for event in Event if event)):
+        assert re.search(rf"\b{code.name} \(?{int(code)}\b", text), f"{code!r} is not in the document"
