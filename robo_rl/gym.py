@@ -33,8 +33,8 @@ from sim.env import VecEnv
 from sim.tasks import Task, load_task, task_names
 
 ACTION_SCALE = 2.0
-"""What an action of ±1 is for the task. Trained policies held to it lose no flight out of 1,000; held to half of it
-they lose 3 in hovering and 12 in tracking."""
+"""What an action of ±1 is for the task. Trained quadrotor policies held to it lose no flight out of 1,000; held to half
+of it they lose 3 in hovering and 12 in tracking."""
 
 
 def register_tasks() -> None:

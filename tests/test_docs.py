@@ -34,8 +34,11 @@ def blocks(page: Path, *languages: str) -> list[str]:
     ]
 
 
-def with_python(pages: list[Path]) -> list[Path]:
-    return [page for page in pages if blocks(page, "python")]
+def with_python(pages: list[Path]) -> list:
+    """Those with code, as parameters of a test; code that trains is slow."""
+    codes = {page: "".join(blocks(page, "python")) for page in pages}
+    slow = {page: [pytest.mark.slow] if "Learner" in code else [] for page, code in codes.items()}
+    return [pytest.param(page, marks=slow[page]) for page, code in codes.items() if code]
 
 
 def table_rows(page: Path, heading: str) -> list[list[str]]:

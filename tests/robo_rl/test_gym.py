@@ -73,7 +73,7 @@ def test_a_batch_of_one_does_what_gymnasiums_own_vector_environment_does_with_a_
     ours = gymnasium.make_vec(task, 1)
     assert data_equivalence(theirs.reset(seed=5), ours.reset(seed=5), exact=True)
     ends = 0
-    for action in np.random.default_rng(0).normal(size=(600, 1, 4)) * 0.5:
+    for action in np.random.default_rng(0).normal(size=(600, *ours.action_space.shape)) * 0.5:
         (*expected, expected_info), (*given, info) = theirs.step(action), ours.step(action)
         for a, b in zip(expected, given, strict=True):
             np.testing.assert_array_equal(a, b)
