@@ -30,7 +30,7 @@ static inline four_sums sums_int16(const int16_t *w, const int16_t *x, uint32_t 
     for (uint32_t q = 0; q < quads; q++) {
         for (uint32_t row = 0; row < 4u; row++) {
             for (uint32_t i = 0; i < 4u; i++) {
-                sums.row[row] += (int32_t)w[4u * row + i] * (int32_t)x[i];
+                sums.row[row] += (int32_t)w[(4u * row) + i] * (int32_t)x[i];
             }
         }
         w += 16;
@@ -46,7 +46,8 @@ static inline four_sums sums_int8(const int8_t *w, const int16_t *x, uint32_t qu
     for (uint32_t q = 0; q < quads; q++) {
         for (uint32_t row = 0; row < 4u; row++) {
             const int8_t *const of = &w[4u * row];
-            sums.row[row] += (int32_t)of[0] * x[0] + (int32_t)of[2] * x[1] + (int32_t)of[1] * x[2] + (int32_t)of[3] * x[3];
+            sums.row[row] += ((int32_t)of[0] * x[0]) + ((int32_t)of[2] * x[1]) + ((int32_t)of[1] * x[2]) +
+                             ((int32_t)of[3] * x[3]);
         }
         w += 16;
         x += 4;

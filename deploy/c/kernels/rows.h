@@ -9,7 +9,7 @@ static inline void row_sums(const float *x, float *y, uint32_t rows, uint32_t co
     for (uint32_t i = 0; i < rows; i++) {
         float sum = 0.0f;
         for (uint32_t j = 0; j < columns; j++) {
-            sum += x[i * columns + j];
+            sum += x[(i * columns) + j];
         }
         y[i] = sum;
     }
@@ -20,7 +20,7 @@ static inline void row_products(const float *x, float *y, uint32_t rows, uint32_
     for (uint32_t i = 0; i < rows; i++) {
         float product = 1.0f;
         for (uint32_t j = 0; j < columns; j++) {
-            product *= x[i * columns + j];
+            product *= x[(i * columns) + j];
         }
         y[i] = product;
     }
@@ -31,7 +31,7 @@ static inline void row_maxima(const float *x, float *y, uint32_t rows, uint32_t 
     for (uint32_t i = 0; i < rows; i++) {
         float best = x[i * columns];
         for (uint32_t j = 1; j < columns; j++) {
-            best = maximum(best, x[i * columns + j]);
+            best = maximum(best, x[(i * columns) + j]);
         }
         y[i] = best;
     }
@@ -42,7 +42,7 @@ static inline void row_minima(const float *x, float *y, uint32_t rows, uint32_t 
     for (uint32_t i = 0; i < rows; i++) {
         float best = x[i * columns];
         for (uint32_t j = 1; j < columns; j++) {
-            best = minimum(best, x[i * columns + j]);
+            best = minimum(best, x[(i * columns) + j]);
         }
         y[i] = best;
     }
@@ -100,9 +100,9 @@ static inline void row_dots(const float *a, const float *b, float *y, uint32_t m
         for (uint32_t j = 0; j < n; j++) {
             float sum = 0.0f;
             for (uint32_t c = 0; c < k; c++) {
-                sum = multiply_add(a[i * k + c], b[j * k + c], sum);
+                sum = multiply_add(a[(i * k) + c], b[(j * k) + c], sum);
             }
-            y[i * n + j] = sum;
+            y[(i * n) + j] = sum;
         }
     }
 }

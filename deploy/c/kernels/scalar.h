@@ -15,7 +15,7 @@ static inline float multiply_add(float a, float b, float c)
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     return fmaf(a, b, c);
 #else
-    return a * b + c;
+    return (a * b) + c;
 #endif
 }
 

@@ -247,3 +247,17 @@ def test_buffers_that_live_together_never_share_memory(bundle: Bundle) -> None:
             for place in range(start, start + buffer.size):
                 assert last.get(owner.get(place, -1), -1) <= moment
                 owner[place] = buffer.base
+
+
+def test_cppcheck_finds_nothing_but_the_deviations_that_the_documentation_lists(made: Generated) -> None:
+    if shutil.which("cppcheck") is None:
+        pytest.skip("cppcheck is not installed; apt-get install cppcheck")
+    sources = [str(path) for path in made.sources]
+    plain = ["--enable=warning,style,performance,portability", "--suppress=missingIncludeSystem"]
+    for options in (plain, ["--addon=misra"]):
+        command = ["cppcheck", "--std=c99", "-q", *options, *sources]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = set(re.findall(r"\[([\w.-]+)\]$", done.stderr, re.MULTILINE))
+        page = (Path(__file__).parents[3] / "docs" / "firmware.md").read_text().partition("## MISRA")[2]
+        listed = {f"misra-c2012-{rule}" for rule in re.findall(r"\b\d+\.\d+\b", page.partition("| rule |")[2])}
+        assert found <= listed
