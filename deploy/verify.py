@@ -21,7 +21,7 @@ from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Contract
 from robo_rl.evaluation import Conditions, fly
 from robo_rl.policy import PolicyGraph
-from sim.tasks import Task, load_task
+from sim.tasks import Measure, Task, load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
 
@@ -34,6 +34,7 @@ class Verification:
     max_abs_error: float
     steps: int
     flights: Mapping[str, float]
+    measures: tuple[Measure, ...]
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -120,4 +121,4 @@ def verify(
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= min_success:
         failures.append(f"{flights['success']:.1%} of flights survived; expected at least {min_success:.1%}")
-    return Verification(golden_error, witness.worst, witness.steps, flights, failures)
+    return Verification(golden_error, witness.worst, witness.steps, flights, task.measures, failures)

@@ -22,7 +22,7 @@ from robo_rl.console import Progress
 from robo_rl.contract import Multirotor
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.tasks import Task
+from sim.tasks import Measure, Task
 
 HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
 BATCH = 2048  # flights simulated at once
@@ -36,49 +36,75 @@ Pilot = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor
 
 @dataclass(frozen=True)
 class Flights:
-    """What came of some flights. Errors are those of the true state, in m, and NaN for flights that failed."""
+    """What came of some flights (or walks). Errors are those of the true state, NaN for flights that failed."""
 
     survived: np.ndarray
     """(n,) bool."""
     duration: np.ndarray
     """(n,) s until failure, or the whole flight."""
-    position_error: np.ndarray
-    """(n,) mean distance from the set-point over the last 2 s."""
-    tracking_error: np.ndarray
-    """(n,) root mean square distance from the set-point from 1 s on."""
+    measures: tuple[Measure, ...]
+    """What was measured."""
+    errors: dict[str, np.ndarray]
+    """(n,) by measure: over the last 2 s, or from 1 s on."""
     recording: dict[str, np.ndarray] = field(default_factory=dict)
     """(steps, recorded, k) true quantities, set-points, and commands of the first flights."""
 
     def __len__(self) -> int:
         return len(self.survived)
 
+    @property
+    def position_error(self) -> np.ndarray:
+        """(n,) m, mean distance from the set-point over the last 2 s."""
+        return self.errors["position_error"]
+
+    @property
+    def tracking_error(self) -> np.ndarray:
+        """(n,) m, root mean square distance from the set-point from 1 s on."""
+        return self.errors["tracking_error"]
+
     @classmethod
     def joined(cls, parts: Sequence[Flights]) -> Flights:
         """All flights of the parts; the first part's recording."""
-        names = [f.name for f in dataclasses.fields(cls) if f.name != "recording"]
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return cls(**arrays, recording=parts[0].recording)
+        survived, duration = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("survived", "duration")
+        )
+        errors = {name: np.concatenate([part.errors[name] for part in parts]) for name in parts[0].errors}
+        return cls(survived, duration, parts[0].measures, errors, parts[0].recording)
 
     def part(self, start: int, stop: int) -> Flights:
         """Flights ``start`` to ``stop`` without their recording."""
-        arrays = (getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "recording")
-        return Flights(*(array[start:stop] for array in arrays))
+        errors = {name: error[start:stop] for name, error in self.errors.items()}
+        return Flights(self.survived[start:stop], self.duration[start:stop], self.measures, errors)
 
     def summary(self) -> dict[str, float | int]:
         """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
         interval = binomtest(int(self.survived.sum()), len(self)).proportion_ci(method="wilson")
-        position, tracking = self.position_error[self.survived], self.tracking_error[self.survived]
-        some = len(position) > 0
-        return {
+        figures: dict[str, float | int] = {
             "episodes": len(self),
             "success": float(self.survived.mean()),
             "success_low": float(interval.low),
             "success_high": float(interval.high),
-            "position_error_mean_m": float(position.mean()) if some else float("nan"),
-            "position_error_p95_m": float(np.quantile(position, 0.95)) if some else float("nan"),
-            "tracking_error_rms_m": float(np.sqrt(np.mean(tracking**2))) if some else float("nan"),
-            "duration_mean_s": float(self.duration.mean()),
         }
+        for measure in self.measures:
+            figures |= self._figures(measure)
+        return {**figures, "duration_mean_s": float(self.duration.mean())}
+
+    def _figures(self, measure: Measure) -> dict[str, float]:
+        error = self.errors[measure.error][self.survived]
+        if measure.over == "rms":
+            return {measure.key: float(np.sqrt(np.mean(error**2))) if len(error) else float("nan")}
+        mean, tail = (float(error.mean()), float(np.quantile(error, 0.95))) if len(error) else (float("nan"),) * 2
+        return {measure.key: mean, measure.tail_key: tail}
+
+
+def shown(measures: Sequence[Measure], summary: Mapping[str, float | int]) -> str:
+    """The errors of a summary for people: "position error 1.2 cm, tracking error 3.4 cm"."""
+    return ", ".join(f"{m.error.replace('_', ' ')} {quantity(summary[m.key], m.unit)}" for m in measures)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with its unit; lengths in cm."""
+    return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f} {unit}"
 
 
 class GraphPilot:
@@ -187,7 +213,7 @@ def _fly_batch(env: VecEnv, pilot: Any, recorded: int, report: Callable[[float],
     state, signals = pilot.initial_state(n), env.signals()
     alive = torch.ones(n, dtype=torch.bool)
     duration = torch.full((n,), steps * period)
-    near, square = torch.zeros(n), torch.zeros(n)
+    sums = {measure.error: torch.zeros(n) for measure in env.task.measures}
     everyone, few = torch.arange(n), torch.arange(recorded)
     tape: list[dict[str, np.ndarray]] = []
     for k in range(steps):
@@ -198,10 +224,10 @@ def _fly_batch(env: VecEnv, pilot: Any, recorded: int, report: Callable[[float],
             tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
         last = k == steps - 1
         if not last:
-            truth = env.truth(everyone)
-            error = (truth["position"] - truth["position_setpoint"]).norm(dim=-1)
-            near += error * (k >= settled)
-            square += error.square() * (k >= started)
+            errors = env.task.errors(env.truth(everyone))
+            for measure in env.task.measures:
+                error, first = errors[measure.error], settled if measure.over == "end" else started
+                sums[measure.error] += (error.square() if measure.over == "rms" else error) * (k >= first)
         step = env.step(commands)
         signals = step.signals
         duration[alive & step.failed] = (k + 1) * period
@@ -209,24 +235,28 @@ def _fly_batch(env: VecEnv, pilot: Any, recorded: int, report: Callable[[float],
         if not alive.any():
             break
         report((k + 1) / steps)
-    failed = ~alive
-    near, square = near / max(steps - 1 - settled, 1), (square / max(steps - 1 - started, 1)).sqrt()
-    near[failed], square[failed] = float("nan"), float("nan")
+    means = {}
+    for measure in env.task.measures:
+        count = max(steps - 1 - (settled if measure.over == "end" else started), 1)
+        mean = sums[measure.error] / count
+        mean = mean.sqrt() if measure.over == "rms" else mean
+        means[measure.error] = torch.where(alive, mean, float("nan")).numpy()
     recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}
-    return Flights(alive.numpy(), duration.numpy(), near.numpy(), square.numpy(), recording)
+    return Flights(alive.numpy(), duration.numpy(), env.task.measures, means, recording)
 
 
 def perturbations(task: Task) -> dict[str, list[float]]:
     """For a sweep: ranges of the task, each from half as far again below to above what training saw, and nominal."""
     values: dict[str, list[float]] = {}
-    for name in ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise"):
+    for name in task.perturbed:
         low, high = task.spec.ranges[name].end
         if name == "noise":
             values[name] = [0.0, 1.0, 2.0, 4.0, 8.0]
-        elif name in ("delay", "wind"):
+        elif low in (0.0, -high):
             values[name] = [0.0, high, 1.5 * high, 2 * high, 3 * high]
         else:
-            values[name] = [round(x, 4) for x in (1 - 1.5 * (1 - low), low, 1.0, high, 1 + 1.5 * (high - 1))]
+            points = {1 - 1.5 * (1 - low), low, 1.0, high, 1 + 1.5 * (high - 1)}
+            values[name] = sorted(round(x, 4) for x in points)
     return values
 
 

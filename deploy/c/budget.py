@@ -118,9 +118,11 @@ def _check(cost: Cost, precision: str, budget: float) -> None:
             f"{precision}: {now['success']:.1%} of flights survive, {before['success']:.1%} with float32; at most "
             f"{100 * LOST_SUCCESS:g} percentage point may be lost. Use a higher precision"
         )
-    grown = now["position_error_mean_m"] / before["position_error_mean_m"] - 1
-    if not grown <= GROWN_ERROR:
-        raise BudgetError(
-            f"{precision}: the position error grows by {grown:.0%} over float32; at most {GROWN_ERROR:.0%} is allowed. "
-            "Use a higher precision"
-        )
+    for key in (key for key in now if "_error_mean_" in key):
+        grown = now[key] / before[key] - 1
+        if not grown <= GROWN_ERROR:
+            error = key.partition("_mean_")[0].replace("_", " ")
+            raise BudgetError(
+                f"{precision}: the {error} grows by {grown:.0%} over float32; at most {GROWN_ERROR:.0%} is allowed. "
+                "Use a higher precision"
+            )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from robo_rl.console import give, say
+
+if TYPE_CHECKING:
+    from sim.tasks import Measure
 
 
 def main(
@@ -23,9 +27,10 @@ def main(
 ) -> int:
     """Fly something many times, over the task's full randomization, and report what it does.
 
-    With --json: episodes, success, success_low, success_high (95 % Wilson interval), position_error_mean_m and
-    position_error_p95_m (distance from the set-point over the last 2 s, surviving flights),
-    tracking_error_rms_m (from 1 s on), duration_mean_s; with --sweep also sweep, with --against also comparison.
+    With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and of those
+    that survive: flying, position_error_mean_m and position_error_p95_m (distance from the set-point over the last
+    2 s) and tracking_error_rms_m (from 1 s on); walking, linear_velocity_error_mean_m_s and
+    yaw_rate_error_mean_rad_s (from 1 s on), and the same with p95. With --sweep also sweep, with --against comparison.
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
@@ -49,17 +54,16 @@ def main(
     result |= fly(flier.task, flier.pilot, conditions).summary()
     say(f"{flier.name} on {result['task']} ({result['robot']})", json)
     say(
-        f"  success          {result['success']:7.2%}   95 % interval {result['success_low']:.2%} to "
-        f"{result['success_high']:.2%}, {episodes} flights\n"
-        f"  position error   {100 * result['position_error_mean_m']:6.2f} cm  mean over the last 2 s; "
-        f"95 % of flights below {100 * result['position_error_p95_m']:.2f} cm\n"
-        f"  tracking error   {100 * result['tracking_error_rms_m']:6.2f} cm  root mean square from 1 s on",
+        f"  {'success':<22} {result['success']:7.2%}   95 % interval {result['success_low']:.2%} to "
+        f"{result['success_high']:.2%}, {episodes} flights",
         json,
     )
+    for measure in flier.task.measures:
+        say(f"  {measure.error.replace('_', ' '):<22} {_described(measure, result)}", json)
     if sweep:
         few = Conditions(max(200, episodes // 4), seed, seconds, fixed)
         result["sweep"] = fly_sweep(flier.task, flier.pilot, perturbations(flier.task), few)
-        _say_sweep(result["sweep"], json)
+        _say_sweep(flier.task.measures, result["sweep"], json)
     if against is not None:
         other = find(against, flier.task.spec.name, robot or flier.task.spec.robot.name)
         result["comparison"] = _compare(flier, other, conditions, json)
@@ -67,26 +71,40 @@ def main(
     return 0
 
 
-def _say_sweep(table: dict[str, list[dict[str, float]]], json: bool) -> None:
+def _described(measure: Measure, result: dict[str, Any]) -> str:
+    """One error of a summary, and over which time it was taken."""
+    from robo_rl.evaluation import quantity
+
+    error = quantity(result[measure.key], measure.unit)
+    if measure.over == "rms":
+        return f"{error}  root mean square from 1 s on"
+    when = "mean over the last 2 s" if measure.over == "end" else "mean from 1 s on"
+    return f"{error}  {when}; 95 % of flights below {quantity(result[measure.tail_key], measure.unit)}"
+
+
+def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, float]]], json: bool) -> None:
+    from robo_rl.evaluation import shown
+
     for name, rows in table.items():
         say(f"  {name}", json)
         for row in rows:
-            error = 100 * row["position_error_mean_m"]
-            say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   position error {error:6.2f} cm", json)
+            say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
 
 
 def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, Any]:
-    """Sequential test on the mean distance from the set-point, failed flights counting as a metre."""
+    """Sequential test on the task's last measure; a failed flight counts as 1 m, or 1 m/s."""
     import dataclasses
 
     import numpy as np
 
-    from robo_rl.evaluation import compare, fly
+    from robo_rl.evaluation import compare, fly, quantity
+
+    measure = first.task.measures[-1]
 
     def score(flier: Any) -> Any:
         def one_block(seed: int) -> float:
             block = dataclasses.replace(conditions, episodes=100, seed=10_000 + conditions.seed + seed)
-            error = fly(flier.task, flier.pilot, block, f"{flier.name}, block {seed + 1}").tracking_error
+            error = fly(flier.task, flier.pilot, block, f"{flier.name}, block {seed + 1}").errors[measure.error]
             return -float(np.where(np.isnan(error), 1.0, error).mean())
 
         return one_block
@@ -95,9 +113,9 @@ def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, 
     outcome = compare({names[0]: score(first), names[1]: score(second)})
     word = {"larger": "is nearer than", "smaller": "is farther than", "equal": "can't be told from"}
     verdict = word.get(outcome["decision"], outcome["decision"])
+    ours, theirs = (quantity(-outcome["means"][name], measure.unit) for name in names)
     say(
-        f"  {names[0]} {verdict} {names[1]}: {-100 * outcome['means'][names[0]]:.2f} cm against "
-        f"{-100 * outcome['means'][names[1]]:.2f} cm ({outcome['samples']} blocks of 100 flights each, level 5 %)",
+        f"  {names[0]} {verdict} {names[1]}: {ours} against {theirs} ({outcome['samples']} blocks of 100 flights each, level 5 %)",
         json,
     )
     return outcome

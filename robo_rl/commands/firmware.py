@@ -88,8 +88,10 @@ def main(
 def _integers(bundle: Any, options: Any, budget: float, episodes: int, json: bool) -> tuple[Any, dict[str, Any]]:
     from deploy.c.budget import budgeted
     from deploy.verify import task_of
+    from robo_rl.evaluation import shown
 
-    options, cost = budgeted(bundle, task_of(bundle.contract), options, budget, episodes)
+    task = task_of(bundle.contract)
+    options, cost = budgeted(bundle, task, options, budget, episodes)
     for name, errors in cost.rms.items():
         most = max(cost.greatest[name])
         say(f"  {name}: off by {max(errors):.2g} of its range (root mean square), by {most:.2g} at most", json)
@@ -97,7 +99,7 @@ def _integers(bundle: Any, options: Any, budget: float, episodes: int, json: boo
         if flights is not None:
             say(
                 f"  {what:<8}{flights['success']:.1%} of {episodes} flights survive ({flights['success_low']:.1%} to "
-                f"{flights['success_high']:.1%}), {100 * flights['position_error_mean_m']:.2f} cm from the set-point",
+                f"{flights['success_high']:.1%}), {shown(task.measures, flights)}",
                 json,
             )
     return options, {

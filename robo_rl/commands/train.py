@@ -73,7 +73,7 @@ def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_js
 
     from robo_rl import training
     from robo_rl.algorithms import new_learner
-    from robo_rl.evaluation import Conditions, GraphPilot, fly
+    from robo_rl.evaluation import Conditions, GraphPilot, fly, shown
 
     torch.manual_seed(run.seed)
     say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
@@ -107,7 +107,7 @@ def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_js
         say(
             f"{flights['success']:.1%} of {episodes} held-out flights survive "
             f"({flights['success_low']:.1%} to {flights['success_high']:.1%}), "
-            f"{100 * flights['position_error_mean_m']:.1f} cm from the set-point at the end",
+            f"{shown(policy.task.measures, flights)}",
             as_json,
         )
         say(

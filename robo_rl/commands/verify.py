@@ -33,6 +33,7 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.verify import verify
+    from robo_rl.evaluation import shown
 
     found = verify(file, episodes, seed, min_success, robot)
     say(
@@ -41,7 +42,7 @@ def main(
         f"  golden vectors    off by {found.golden_error:.1g}\n"
         f"  torch and onnxruntime differ by at most {found.max_abs_error:.1g} over {found.steps:,} closed-loop steps\n"
         f"  {found.flights['success']:.2%} of {episodes} flights survive, "
-        f"{100 * found.flights['position_error_mean_m']:.1f} cm from the set-point at the end",
+        f"{shown(found.measures, found.flights)}",
         json,
     )
     for failure in found.failures:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from sim.robots import CardError, LeggedCard
 
-LONGEST_DELAY = 0.04
+LONGEST_DELAY = 0.06
 """s, of a target on its way to the motors: room for it is kept in every environment's state."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -68,6 +68,29 @@ class Spec:
         )
 
 
+@dataclass(frozen=True)
+class Measure:
+    """One figure of how well a task is done: an error of ``Task.errors``, taken over a part of each episode.
+
+    ``over``: "end" for the mean over the last seconds, "mean" and "rms" for mean and root mean square once the
+    episode is under way.
+    """
+
+    error: str
+    unit: str
+    over: Literal["end", "mean", "rms"]
+
+    @property
+    def key(self) -> str:
+        """Of its mean over episodes, in summaries: "position_error_mean_m"."""
+        return f"{self.error}_{'rms' if self.over == 'rms' else 'mean'}_{self.unit.replace('/', '_')}"
+
+    @property
+    def tail_key(self) -> str:
+        """Of what 95 % of episodes stay below."""
+        return f"{self.error}_p95_{self.unit.replace('/', '_')}"
+
+
 class Task:
     """The methods of a task. ``truth`` holds every true quantity by name, set-points included."""
 
@@ -79,6 +102,10 @@ class Task:
     course_size: int
     robot_kind: type[MultirotorCard] | type[LeggedCard] = MultirotorCard
     """The kind of robot that can do the task."""
+    measures: tuple[Measure, ...]
+    """What evaluations report; the last one decides comparisons."""
+    perturbed: tuple[str, ...] = ()
+    """The ranges that a sweep goes through."""
     effort: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
 
@@ -120,6 +147,10 @@ class Task:
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         """Unweighted terms, each (n,)."""
+        raise NotImplementedError
+
+    def errors(self, truth: Tensors) -> dict[str, Any]:
+        """How far the robot is from what it should do, (n,) by the names of ``measures``."""
         raise NotImplementedError
 
     def failed(self, truth: Tensors) -> Any:

@@ -20,7 +20,7 @@ from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Command, Safety, Signal, StateBlock
 from sim.ranges import Range
 from sim.robots import LeggedCard, load_legged
-from sim.tasks import Spec, Task, Tensors
+from sim.tasks import Measure, Spec, Task, Tensors
 
 XYZ = ("x", "y", "z")
 PERIOD = 0.02  # s
@@ -43,6 +43,8 @@ class FlatWalk(Task):
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
     robot_kind = LeggedCard
+    measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
+    perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
     course_size = 3 * SEGMENTS + 1 + 3 * PUSHES
 
     def __init__(self, card: LeggedCard | None = None) -> None:
@@ -193,7 +195,10 @@ class FlatWalk(Task):
         x, y, yaw = self._velocities(truth)
         wanted = truth["linear_velocity_command"]
         error = (x - wanted[:, 0]) ** 2 + (y - wanted[:, 1]) ** 2
-        return {"linear": torch.sqrt(error), "yaw": abs(yaw - truth["yaw_rate_command"][:, 0])}
+        return {
+            "linear_velocity_error": torch.sqrt(error),
+            "yaw_rate_error": abs(yaw - truth["yaw_rate_command"][:, 0]),
+        }
 
     def _velocities(self, truth: Tensors) -> tuple[Any, Any, Any]:
         """Forward and leftward velocity (m/s) in the heading frame, and rate of turn about the base's z axis."""
@@ -216,8 +221,8 @@ class FlatWalk(Task):
         slip = truth["foot_velocity"][:, 0::3].square() + truth["foot_velocity"][:, 1::3].square()
         pose = truth["joint_position"] - self.stand
         return {
-            "linear_velocity": torch.exp(-error["linear"].square() / 0.2),
-            "yaw_rate": torch.exp(-error["yaw"].square() / 0.2),
+            "linear_velocity": torch.exp(-error["linear_velocity_error"].square() / 0.2),
+            "yaw_rate": torch.exp(-error["yaw_rate_error"].square() / 0.2),
             "alive": torch.ones_like(moving),
             "vertical_velocity": truth["linear_velocity"][:, 2].square(),
             "roll_and_pitch_rate": rates[:, 0].square() + rates[:, 1].square(),

@@ -21,7 +21,7 @@ from robo_rl.contract import Command, Safety, Signal, StateBlock
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
 from sim.ranges import Range, Rule
 from sim.robots import GRAVITY, MultirotorCard, load_multirotor
-from sim.tasks import Spec, Task, Tensors
+from sim.tasks import Measure, Spec, Task, Tensors
 
 XYZ = ("x", "y", "z")
 PERIOD = 0.01  # s
@@ -99,6 +99,8 @@ class QuadrotorHover(Task):
     name = "quadrotor-hover"
     summary = "hover at a point, from any tilt up to 90 degrees"
     course_size = 3
+    measures = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
+    perturbed = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")
     near = 0.2
     """Distance (m) within which the reward becomes steep."""
     weights = {
@@ -232,6 +234,11 @@ class QuadrotorHover(Task):
             "angular_velocity": truth["angular_velocity"].square().sum(-1),
             "command_change": change.square().sum(-1),
         }
+
+    def errors(self, truth: Tensors) -> dict[str, Any]:
+        """Distance from the set-point, m, as position and as tracking error."""
+        distance = (truth["position"] - truth["position_setpoint"]).norm(dim=-1)
+        return {"position_error": distance, "tracking_error": distance}
 
     def failed(self, truth: Tensors) -> Any:
         error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)

@@ -28,6 +28,7 @@ from robo_rl.evaluation import (
 from robo_rl.runs import Run
 from sim.env import VecEnv
 from sim.tasks import Task, load_task
+from sim.tasks.quadrotor import QuadrotorHover
 
 
 class Constant:
@@ -51,7 +52,8 @@ def hover() -> Task:
 def flights_of(survived: int, total: int) -> Flights:
     alive = np.arange(total) < survived
     error = np.where(alive, 0.1, np.nan)
-    return Flights(alive, np.where(alive, 5.0, 1.0), error, error)
+    errors = {"position_error": error, "tracking_error": error}
+    return Flights(alive, np.where(alive, 5.0, 1.0), QuadrotorHover.measures, errors)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,11 @@ def test_the_summary_of_known_flights() -> None:
     flights = Flights(
         survived=np.array([True, True, False, True]),
         duration=np.array([5.0, 5.0, 1.0, 5.0]),
-        position_error=np.array([0.1, 0.2, np.nan, 0.6]),
-        tracking_error=np.array([0.3, 0.4, np.nan, 0.0]),
+        measures=QuadrotorHover.measures,
+        errors={
+            "position_error": np.array([0.1, 0.2, np.nan, 0.6]),
+            "tracking_error": np.array([0.3, 0.4, np.nan, 0.0]),
+        },
     )
     summary = flights.summary()
     assert summary["episodes"] == 4
