@@ -115,7 +115,8 @@ def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, 
     verdict = word.get(outcome["decision"], outcome["decision"])
     ours, theirs = (quantity(-outcome["means"][name], measure.unit) for name in names)
     say(
-        f"  {names[0]} {verdict} {names[1]}: {ours} against {theirs} ({outcome['samples']} blocks of 100 flights each, level 5 %)",
+        f"  {names[0]} {verdict} {names[1]}: {ours} against {theirs} "
+        f"({outcome['samples']} blocks of 100 flights each, level 5 %)",
         json,
     )
     return outcome
