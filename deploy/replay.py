@@ -240,9 +240,8 @@ def plot(path: str | Path, out: str | Path) -> None:
         start[id(values)] = first + channel.size
         for i, element in enumerate(channel.elements):
             (line,) = axis.plot(times, values[:, first + i], linewidth=0.8, label=element)
-            if getattr(channel, "seen_low", None) is not None:
-                low, high = channel.seen_low[i], channel.seen_high[i]
-                axis.axhspan(low, high, color=line.get_color(), alpha=0.06)
+            if isinstance(channel, Signal) and channel.seen_low is not None and channel.seen_high is not None:
+                axis.axhspan(channel.seen_low[i], channel.seen_high[i], color=line.get_color(), alpha=0.06)
         axis.set_ylabel(f"{channel.name}\n[{channel.unit}]", fontsize=7)
         axis.legend(fontsize=6, loc="upper right", ncols=4)
     axes[-1, 0].set_xlabel("time [s]; shaded: what training met")

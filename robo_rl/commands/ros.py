@@ -48,7 +48,7 @@ def main(
         raise ValueError(INSTALL)
     if what not in ("policy", "twin"):
         return _operate(what, file, namespace)
-    parameters = [f"use_sim_time:={str(use_sim_time).lower()}", *parameter]
+    parameters = [f"use_sim_time:={str(use_sim_time).lower()}"]
     if robot:
         parameters.append(f"robot:={robot}")
     if what == "policy":
@@ -59,7 +59,7 @@ def main(
         parameters += [f"task:={task}", f"lockstep:={str(use_sim_time).lower()}"]
         from robo_rl_ros.twin_node import main as run
     arguments = ["--ros-args"]
-    for one in parameters:
+    for one in (*parameters, *parameter):
         arguments += ["-p", one]
     if namespace:
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]

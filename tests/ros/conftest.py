@@ -18,7 +18,6 @@ PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_ros"
 if str(PACKAGE) not in sys.path:
     sys.path.append(str(PACKAGE))
 
-os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 200)  # parallel runs don't hear each other
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ["RCUTILS_LOGGING_BUFFERED_STREAM"] = "0"
 PATIENCE = 90.0  # s
@@ -34,8 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Flight:
     """Two processes, ``policy`` and ``twin``; one may be missing."""
 
+    count = 0
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.processes = folder, {}
+        Flight.count += 1
+        os.environ["ROS_DOMAIN_ID"] = self.domain = str(1 + (os.getpid() + Flight.count) % 100)  # heard by no other
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def start(self, what: str, *arguments: str, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> int:
@@ -43,7 +46,13 @@ class Flight:
         log = (self.folder / f"{what}.log").open("ab")
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
         command = [*before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **(env or {})}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "OMP_NUM_THREADS": "1",
+            "ROS_DOMAIN_ID": self.domain,
+            **(env or {}),
+        }
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
         log.close()
         self.processes[what] = process
@@ -52,6 +61,24 @@ class Flight:
     def log(self, what: str) -> str:
         """What the process has printed."""
         return (self.folder / f"{what}.log").read_text(errors="replace")
+
+    def stop(self, what: str) -> None:
+        """End one process."""
+        process = self.processes.pop(what)
+        process.terminate()
+        process.wait(timeout=60)
+        self.gates.clear()
+
+    def patiently(self, action: str) -> None:
+        """Do it as soon as it is not refused any more: signals may not all have arrived yet."""
+        start = time.monotonic()
+        while True:
+            try:
+                self.operator.do(action)
+                return
+            except ValueError:
+                if time.monotonic() - start > PATIENCE:
+                    raise
 
     def close(self) -> None:
         for process in self.processes.values():
@@ -114,14 +141,7 @@ class Flight:
         self.until(lambda: self.truth, "the twin")
         self.operator.do("configure")
         self.until(lambda: self.gates, "the gate")
-        start, self.gates = time.monotonic(), self.gates[-1:]
-        while True:  # signals may not all have arrived yet
-            try:
-                self.operator.do("activate")
-                break
-            except ValueError as error:
-                if time.monotonic() - start > PATIENCE:
-                    raise error
+        self.patiently("activate")
         self.operator.do("engage")
         begun = self.truth[-1][0]
         self.until(lambda: self.truth[-1][0] >= begun + until or self.state == "FAULT", f"{until} s of flight")
@@ -139,6 +159,43 @@ class Flight:
 
 def _seconds(message: Any) -> float:
     return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+
+
+@pytest.fixture(scope="session")
+def make_flight() -> type[Flight]:
+    """The class, for fixtures that live longer than a test."""
+    return Flight
+
+
+class FaultTable:
+    """Rows for the documentation: what was done to the system, and what came of it."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def add(self, fault: str, passed: float | None, answer: str, reason: str, sentence: str) -> None:
+        """``passed`` (s) from the fault's beginning to the decision; None where that has no beginning."""
+        shown = "at the next step" if passed is None and answer in ("SAFE", "FALLBACK") else ""
+        shown = f"{1e3 * passed:.0f} ms" if passed is not None else shown
+        self.rows.append(f"| {fault} | {shown} | {answer} | {reason} | {sentence.replace('|', '/')} |")
+
+    def write(self, path: Path) -> None:
+        """Put the table between its marks in a page."""
+        begin, end = "<!-- faults -->\n", "<!-- end of faults -->"
+        text = path.read_text()
+        head, rest = text.split(begin, 1)
+        tail = rest.split(end, 1)[1]
+        title = "| Fault | Decided after | Answer | Reason | What the gate says |\n| --- | --- | --- | --- | --- |"
+        path.write_text(head + begin + "\n".join([title, *self.rows]) + "\n" + end + tail)
+
+
+@pytest.fixture(scope="session")
+def fault_table() -> Iterator[FaultTable]:
+    """Collects rows; with ROBO_RL_FAULT_TABLE=docs/ros.md they replace the table in that page."""
+    table = FaultTable()
+    yield table
+    if "ROBO_RL_FAULT_TABLE" in os.environ and table.rows:
+        table.write(Path(os.environ["ROBO_RL_FAULT_TABLE"]))
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_nothing_is_lost_when_the_policys_process_is_killed(recorded, bundle_fil
 
 
 def test_a_log_without_its_end_is_read_up_to_there(recorded, bundle_file: Path, tmp_path: Path):
-    flight, file = recorded
+    _flight, file = recorded
     cut = tmp_path / "cut.mcap"
     data = file.read_bytes()
     cut.write_bytes(data[: len(data) - len(data) // 5])

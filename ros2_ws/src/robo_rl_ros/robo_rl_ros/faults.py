@@ -7,6 +7,7 @@ their fields alone; nothing of ROS is imported.
 from __future__ import annotations
 
 import copy
+import fnmatch
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. ``topic`` is "" where it strikes the robot as a whole, "*" for all topics."""
+    """One fault. ``topic`` is "" where it strikes the robot as a whole, else a pattern such as "*"."""
 
     kind: str
     topic: str = ""
@@ -69,7 +70,7 @@ class Fault:
 
     def strikes(self, topic: str) -> bool:
         """Whether messages of ``topic`` are changed."""
-        return self.topic in (topic, "*")
+        return fnmatch.fnmatchcase(topic, self.topic)
 
 
 class Saboteur:
@@ -78,13 +79,16 @@ class Saboteur:
     def __init__(self, serialize: Callable[[Any], bytes]) -> None:
         """``serialize`` gives a message's bytes, to be made into noise."""
         self._serialize = serialize
-        self._kept: Any = None
-        self._count = 0
         self._late: list[tuple[float, Any]] = []
+        self.clear()
 
     def clear(self) -> None:
         """Forget the fault that was."""
         self._kept, self._count, self._late = None, 0, []
+
+    def pass_on(self, message: Any) -> None:
+        """A message leaves as it is; ``freeze`` and ``repeat`` begin with the last of these."""
+        self._kept = message
 
     def strike(self, fault: Fault, message: Any, now: float) -> list[Any]:
         """The messages, or bytes, that leave in place of ``message`` at ``now`` s."""
@@ -99,7 +103,7 @@ class Saboteur:
         if fault.kind == "rate":
             return [message] if self._count % max(1, round(fault.value or 1)) == 0 else []
         if fault.kind in ("freeze", "repeat"):
-            self._kept = copy.deepcopy(message) if self._kept is None else self._kept
+            self._kept = copy.deepcopy(message if self._kept is None else self._kept)
             if fault.kind == "freeze" and hasattr(message, "header"):
                 self._kept.header.stamp = message.header.stamp
             return [self._kept]

@@ -42,6 +42,8 @@ class Operator:
         self.policy, self.twin, self.patience = policy, twin, patience
         self.gate: dict[str, Any] = {}
         """The newest decision that the gate published."""
+        self.refusal = ""
+        """Why the last transition was refused."""
 
     def __enter__(self) -> Operator:
         self.context = rclpy.Context()
@@ -50,6 +52,7 @@ class Operator:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         self.node.create_subscription(String, f"{self.policy}/gate", self._on_gate, quality.LATCHED)
+        self.node.create_subscription(String, f"{self.policy}/refusal", self._on_refusal, quality.LATCHED)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,6 +62,9 @@ class Operator:
 
     def _on_gate(self, message: String) -> None:
         self.gate = json.loads(message.data)
+
+    def _on_refusal(self, message: String) -> None:
+        self.refusal = message.data
 
     def do(self, action: str) -> str:
         """One of ``ACTIONS``; returns a sentence, or raises OperatorError."""
@@ -83,11 +89,12 @@ class Operator:
         state = self.call(GetState, f"{self.policy}/get_state", GetState.Request()).current_state.label
         if state != FROM[action]:
             raise OperatorError(f"{action}: {self.policy} is {state}; expected {FROM[action]}")
+        self.refusal = ""
         request = ChangeState.Request()
         request.transition.id = TRANSITIONS[action]
         if not self.call(ChangeState, f"{self.policy}/change_state", request).success:
-            self.wait(lambda: self.gate.get("state") == "REFUSED", 2.0)
-            raise OperatorError(f"{action}: {self.gate.get('sentence', 'refused')}")
+            self.wait(lambda: bool(self.refusal), self.patience)
+            raise OperatorError(f"{action}: {self.refusal or 'refused'}")
         return f"{self.policy}: {action} done"
 
     def fault(self, text: str) -> None:

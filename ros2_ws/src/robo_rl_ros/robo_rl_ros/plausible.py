@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from controllers.gate_config import UNIT_TOLERANCE
 from robo_rl.contract import Contract, Signal
 
 MARGIN = 0.2
@@ -34,9 +35,9 @@ class Orientations:
         """A sentence if an orientation turned faster than the robot can, since the last call; else ""."""
         doubt = ""
         for signal in self.watched:
-            if signal.name not in samples:
-                continue
-            value, stamp = samples[signal.name]
+            value, stamp = samples.get(signal.name, (np.zeros(4, np.float32), -1))
+            if not abs(float(np.linalg.norm(value)) - 1) < UNIT_TOLERANCE:
+                continue  # the gate's affair
             before, then = self._last.get(signal.name, (value, stamp))
             angle, passed = _angle(before, value), max((stamp - then) * 1e-6, self.period)
             if angle > MARGIN + self.fastest * passed:
@@ -60,10 +61,9 @@ class Orientations:
 
 
 def _angle(p: np.ndarray, q: np.ndarray) -> float:
-    """rad between two orientations; NaN, and so no doubt, where they are not finite: that is the gate's affair."""
-    with np.errstate(all="ignore"):
-        cosine = abs(float(p @ q)) / (float(np.linalg.norm(p) * np.linalg.norm(q)) or math.nan)
-    return 2 * math.acos(min(1.0, cosine)) if cosine == cosine else math.nan
+    """rad between two orientations."""
+    cosine = abs(float(p @ q)) / float(np.linalg.norm(p) * np.linalg.norm(q))
+    return 2 * math.acos(min(1.0, cosine))
 
 
 def _outside(signal: Signal, q: np.ndarray) -> int | None:

@@ -40,13 +40,14 @@ from deploy.bundle import Bundle, BundleError
 from deploy.logfile import StepRecord
 from deploy.record import Recorder
 from deploy.runtime import Policy
+from robo_rl.contract import Command
 from robo_rl_ros import quality
 from robo_rl_ros.control import Control, monotonic_us
 from robo_rl_ros.diagnosis import Statistics, diagnostics
 from robo_rl_ros.inbox import Inbox
 from robo_rl_ros.pilot import MODES, Decision, Pilot
 from robo_rl_ros.settings import numbers_by_name, texts_by_name
-from robo_rl_ros.wiring import command_wires, signal_wires
+from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, write
 
 SELF_TEST_STEPS = 200
@@ -75,6 +76,8 @@ class PolicyNode(LifecycleNode):
         self.control: Control | None = None
         self.recorder: Recorder | None = None
         self.quality_complaints: dict[str, str] = {}
+        self._outlets: list[tuple[Wire, Command, Any]] = []
+        self._timers: list[Any] = []
         self._clock_ns = self._garbage = 0
         self._last_gate: Any = None
         self._news: deque[Decision] = deque()
@@ -91,6 +94,7 @@ class PolicyNode(LifecycleNode):
         for service, act in services.items():
             self.create_service(Trigger, f"~/{service}", _trigger(act))
         self._gate_topic = self.create_publisher(String, "~/gate", quality.LATCHED)
+        self._refusal_topic = self.create_publisher(String, "~/refusal", quality.LATCHED)
         self._contract_topic = self.create_publisher(String, "~/contract", quality.LATCHED)
         self._diagnostics_topic = self.create_publisher(DiagnosticArray, "/diagnostics", 1)
 
@@ -359,12 +363,11 @@ class PolicyNode(LifecycleNode):
 
     def _refuse(self, transition: str, sentence: str) -> None:
         self.get_logger().error(f"{transition} refused: {sentence}")
-        told = {"state": "REFUSED", "source": "SAFE", "reason": transition.upper(), "sentence": sentence}
-        self._gate_topic.publish(String(data=json.dumps(told)))
+        self._refusal_topic.publish(String(data=sentence))
 
     def _make_safe(self) -> None:
         """Out of every state but a fault the gate goes to idle; in both the safe command is sent."""
-        if self.control is None:
+        if self.control is None or not self.control.enabled:
             return
         self.control.request(Request.DISARM)
         self.control.enabled = False
@@ -387,10 +390,11 @@ class PolicyNode(LifecycleNode):
         if self.control is not None:
             self._make_safe()
             self.control.stop()
-            for timer in self._timers:
-                self.destroy_timer(timer)
-            for _, _, publisher in self._outlets:
-                self.destroy_publisher(publisher)
+        for timer in self._timers:
+            self.destroy_timer(timer)
+        for _, _, publisher in self._outlets:
+            self.destroy_publisher(publisher)
+        self._timers, self._outlets = [], []
         if self.signals is not None:
             self._spinning = False
             self._receiving.join(timeout=5)

@@ -44,6 +44,8 @@ from robo_rl_ros.writing import message_type, set_stamp
 
 PATIENCE = 1.0
 """s of real time that lockstep waits for a command before it goes on without one."""
+UNANSWERED = 3.0
+"""Periods of real time per step while nobody commands."""
 EPOCH = 1_000_000_000
 """ns: simulated time begins at one second, since zero means that there is no stamp."""
 
@@ -86,12 +88,12 @@ class TwinNode(Node):
         kept = [w for w in wires if get("operator") or self.signals[w.name].source == "sensor"]
         self._outlets = self._create_outlets(kept)
         self._saboteurs = {topic: Saboteur(serialize_message) for topic, _, _ in self._outlets}
-        self._fault: Fault | None = None
+        self._fault = Fault.parse(get("fault"))
         self._fault_since = 0
         self.add_on_set_parameters_callback(self._on_parameters)
         self._commands: dict[str, np.ndarray] = {}
         self._received = threading.Condition()
-        self._command_time, self._command_stamp, self.refused = 0.0, -1, 0
+        self._command_time, self._command_stamp, self._last_wanted, self.refused = 0.0, -1, 0, 0
         self._listen(command_wires(spec, get("command_message")))
         self._clock_topic = self.create_publisher(Clock, "/clock", quality.SENSOR) if self.lockstep else None
         self._truth_topic = self.create_publisher(Odometry, "~/truth", quality.SENSOR)
@@ -145,15 +147,16 @@ class TwinNode(Node):
                     fault = Fault.parse(parameter.value)
                 except FaultError as error:
                     return SetParametersResult(successful=False, reason=str(error))
-                if fault is not None and fault.topic not in ("", "*", *self._saboteurs):
+                if fault is not None and fault.topic and not any(map(fault.strikes, self._saboteurs)):
                     known = f"the topics are {sorted(self._saboteurs)}"
                     return SetParametersResult(successful=False, reason=f"fault is {parameter.value!r}; {known}")
                 self._begin_fault(fault)
         return SetParametersResult(successful=True)
 
     def _begin_fault(self, fault: Fault | None) -> None:
-        for saboteur in self._saboteurs.values():
-            saboteur.clear()
+        if fault is None:
+            for saboteur in self._saboteurs.values():
+                saboteur.clear()
         self._fault, self._fault_since = fault, 0
 
     # --- time -------------------------------------------------------------------------------------------------
@@ -180,9 +183,12 @@ class TwinNode(Node):
         self._tell()
 
     def _await_command(self) -> None:
-        wanted = self.now_ns
+        """The answer to the signals that were just sent; where the last ones had none, not for long."""
+        wanted, answered = self.now_ns, self._command_stamp >= self._last_wanted
+        self._last_wanted = wanted
+        patience = PATIENCE if answered else UNANSWERED * self.twin.period
         with self._received:
-            self._received.wait_for(lambda: self._command_stamp >= wanted, timeout=PATIENCE)
+            self._received.wait_for(lambda: self._command_stamp >= wanted, timeout=patience)
 
     def _move(self) -> None:
         with self._received:
@@ -243,6 +249,8 @@ class TwinNode(Node):
             sent = [message]
             if fault is not None and fault.strikes(topic):
                 sent = self._saboteurs[topic].strike(fault, message, now * 1e-9)
+            else:
+                self._saboteurs[topic].pass_on(message)
             for one in sent:
                 publisher.publish(one)
         self._publish_truth(now)

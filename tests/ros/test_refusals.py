@@ -1,0 +1,91 @@
+"""What must not fly is refused before it can: at configure or at activate, with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+pytestmark = pytest.mark.slow
+
+
+def refused(flight, action: str) -> str:
+    with pytest.raises(ValueError, match=action) as caught:
+        flight.operator.do(action)
+    return str(caught.value)
+
+
+def test_damaged_and_foreign_bundles_are_refused_at_configure(flight, bundle_file: Path, tmp_path: Path, fault_table):
+    whole = bundle_file.read_bytes()
+    middle = len(whole) // 2
+    files = {
+        "truncated": whole[: -len(whole) // 4],
+        "tampered": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+        "empty": b"",
+        "text": b"this is no bundle\n" * 100,
+    }
+    for name, data in files.items():
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(data)
+        flight.start("policy", str(path))
+        sentence = refused(flight, "configure")
+        assert str(path) in sentence
+        fault_table.add(f"bundle: {name}", None, "not started", "refused", sentence.replace(str(tmp_path) + "/", ""))
+        flight.stop("policy")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ("robot:=hummingbird", "expected 'hummingbird'"),
+        ("digest:='0123'", "expected 0123"),
+        ("mode:=fast", "mode is 'fast'"),
+        ("command_message:=Twist", "a Twist holds"),
+        ("wires:=['speed=odom nav_msgs/msg/Odometry position']", "the contract has"),
+        ("setpoints:=['position=0 0 1']", "which is measured"),
+    ],
+)
+def test_what_does_not_fit_the_contract_is_refused_at_configure(flight, bundle_file, parameter, words, fault_table):
+    flight.start("policy", str(bundle_file), "--parameter", parameter)
+    sentence = refused(flight, "configure")
+    assert words in sentence
+    fault_table.add(f"`{parameter}`", None, "not started", "refused", sentence.split("/")[-1])
+
+
+def test_without_signals_the_gate_does_not_arm(flight, bundle_file: Path, fault_table):
+    flight.start("policy", str(bundle_file))
+    flight.operator.do("configure")
+    sentence = refused(flight, "activate")
+    assert "'position': it never arrived" in sentence
+    fault_table.add("no robot", None, "not armed", "refused", sentence)
+
+
+def test_a_quaternion_in_another_order_is_refused_before_arming(flight, bundle_file: Path, fault_table):
+    flight.start("twin", "--use-sim-time", "--parameter", "fault:=quaternion odom")
+    flight.start("policy", str(bundle_file), "--use-sim-time")
+    flight.operator.do("configure")
+    flight.until(lambda: flight.truth, "the twin")
+    for _ in range(200):
+        sentence = refused(flight, "activate")
+        if "never arrived" not in sentence and "too old" not in sentence:
+            break
+    assert "x, y, z, w" in sentence
+    fault_table.add("quaternion odom, before arming", None, "not armed", "refused", sentence)
+
+
+def test_an_incompatible_quality_of_service_is_refused_at_activate(flight, bundle_file: Path, fault_table):
+    from robo_rl_ros import quality
+    from sensor_msgs.msg import JointState
+
+    flight.start("twin", "--use-sim-time")
+    flight.start("policy", str(bundle_file), "--use-sim-time")
+    flight.until(lambda: flight.truth, "the twin")
+    flight.operator.do("configure")
+    profile = quality.command(deadline=0.001)
+    flight.operator.node.create_subscription(JointState, "/command/rotor_speed", lambda _: None, profile)
+    flight.until(lambda: "incompatible quality" in flight.log("policy"), "the event")
+    sentence = refused(flight, "activate")
+    assert "incompatible quality of service" in sentence
+    fault_table.add("command subscriber with another deadline", None, "not armed", "refused", sentence[:100])
