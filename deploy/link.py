@@ -25,8 +25,8 @@ MAX_PAYLOAD = 65_535
 NEVER = -1
 LATEST = 1 << 61
 """µs: times beyond are no times."""
-DRIFT_SHIFT = 11
-"""Clocks may drift apart by 1 in 2048, many times what a crystal does."""
+DRIFT = 2048
+"""Clocks may drift apart by 1 in so many: many times what a crystal does."""
 
 _HEADER = struct.Struct("<BBHH")
 
@@ -283,6 +283,6 @@ class Clock:
         offset = received - sent
         if self.last >= 0 and offset > self.offset:
             passed = max(0, received - self.last)
-            offset = min(offset, self.offset + (passed >> DRIFT_SHIFT))
+            offset = min(offset, self.offset + (passed // DRIFT))
         self.offset, self.last = offset, received
         return sent + offset

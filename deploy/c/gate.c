@@ -11,7 +11,7 @@
 #endif
 
 /* Fifty days: beyond all timeouts of a contract. More counts as this much, so that 64 bits suffice. */
-#define LONG_AGO ((int64_t)1 << 42)
+#define LONG_AGO INT64_C(4398046511104) /* 2^42 */
 
 static const gate_problem NO_PROBLEM = {GATE_REASON_NONE, -1, -1};
 
@@ -70,10 +70,7 @@ static int64_t lateness(const gate_config *config, const gate_memory *memory, in
     if ((memory->state != GATE_READY && memory->state != GATE_ACTIVE) || time < memory->time) {
         return 0;
     }
-    int64_t passed = time - memory->time;
-    if (passed > LONG_AGO) {
-        passed = LONG_AGO;
-    }
+    int64_t passed = time - memory->time > LONG_AGO ? LONG_AGO : time - memory->time;
     int64_t late = memory->late + passed - config->period;
     if (late > config->slack) {
         return late - config->slack;
@@ -160,10 +157,10 @@ static gate_problem check_signals(const gate_config *config, const gate_memory *
 
 /* The problem of one element of the flat commands. */
 static gate_problem command_problem(const gate_config *config, int reason, size_t flat) {
-    size_t channel = config->command_count;
-    do {
+    size_t channel = config->command_count - 1u;
+    while (config->command_offset[channel] > flat) {
         channel--;
-    } while (config->command_offset[channel] > flat);
+    }
     return problem_at(reason, (int)channel, (int)(flat - config->command_offset[channel]));
 }
 
@@ -203,7 +200,12 @@ static bool fallback_can_act(const gate_config *config, const gate_memory *memor
 /* --- the states ------------------------------------------------------------------------------------------- */
 
 static gate_output answer(const gate_memory *memory, int source, int events, gate_problem problem) {
-    gate_output out = {memory->at.command, problem, memory->state, (uint8_t)source, (uint8_t)events};
+    gate_output out;
+    out.command = memory->at.command;
+    out.problem = problem;
+    out.state = memory->state;
+    out.source = (uint8_t)source;
+    out.events = (uint8_t)events;
     return out;
 }
 

@@ -2,16 +2,16 @@
 
 #define HEADER 6
 #define TRAILER 4
-#define LATEST ((int64_t)1 << 61) /* times beyond are no times, so that differences fit 64 bits */
-#define DRIFT_SHIFT 11            /* clocks may drift apart by 1 in 2048 */
+#define LATEST INT64_C(2305843009213693952) /* 2^61: times beyond are no times, so that differences fit 64 bits */
+#define DRIFT 2048 /* clocks may drift apart by 1 in so many */
 
 /* --- frames ----------------------------------------------------------------------------------------------- */
 
 static uint32_t crc_add(uint32_t crc, uint8_t byte) {
     /* the remainders of 0 to 15: half a byte at a time needs 64 bytes of table */
-    static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-                                       0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                       0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    static const uint32_t table[16] = {0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u,
+                                       0x4db26158u, 0x5005713cu, 0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu,
+                                       0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu};
     crc ^= byte;
     crc = (crc >> 4) ^ table[crc & 15u];
     return (crc >> 4) ^ table[crc & 15u];
@@ -253,7 +253,7 @@ int64_t link_clock_update(link_clock *clock, int64_t sent, int64_t received) {
     int64_t offset = received - sent;
     if (clock->last >= 0 && offset > clock->offset) {
         int64_t passed = received > clock->last ? received - clock->last : 0;
-        int64_t most = clock->offset + (passed >> DRIFT_SHIFT);
+        int64_t most = clock->offset + passed / DRIFT;
         if (offset > most) {
             offset = most;
         }

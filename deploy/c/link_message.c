@@ -29,7 +29,7 @@ static int64_t get_signed(const uint8_t **in, size_t bytes) {
 static uint8_t *put_floats(uint8_t *out, const float *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits = 0;
-        memcpy(&bits, &values[i], sizeof bits);
+        (void)memcpy(&bits, &values[i], sizeof bits);
         out = put(out, bits, 4);
     }
     return out;
@@ -38,7 +38,7 @@ static uint8_t *put_floats(uint8_t *out, const float *values, size_t count) {
 static void get_floats(const uint8_t **in, float *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits = (uint32_t)get(in, 4);
-        memcpy(&values[i], &bits, sizeof bits);
+        (void)memcpy(&values[i], &bits, sizeof bits);
     }
 }
 
@@ -51,7 +51,7 @@ size_t link_pack_hello(const link_hello *message, uint8_t *out) {
     end = put(end, message->command_size, 2);
     end = put(end, message->control_period, 4);
     end = put(end, (uint64_t)message->time, 8);
-    memcpy(end, message->digest, LINK_DIGEST_SIZE);
+    (void)memcpy(end, message->digest, LINK_DIGEST_SIZE);
     return (size_t)(end - out) + LINK_DIGEST_SIZE;
 }
 
@@ -63,7 +63,7 @@ void link_unpack_hello(const link_frame *frame, link_hello *message) {
     message->command_size = (uint16_t)get(&in, 2);
     message->control_period = (uint32_t)get(&in, 4);
     message->time = get_signed(&in, 8);
-    memcpy(message->digest, in, LINK_DIGEST_SIZE);
+    (void)memcpy(message->digest, in, LINK_DIGEST_SIZE);
 }
 
 size_t link_pack_signals(const link_session *sizes, const link_signals *message, uint8_t *out) {
@@ -158,7 +158,7 @@ uint8_t link_unpack_request(const link_frame *frame) { return frame->payload[0];
 
 size_t link_pack_refusal(uint8_t reason, const uint8_t *digest, uint8_t *out) {
     out[0] = reason;
-    memcpy(out + 1, digest, LINK_DIGEST_SIZE);
+    (void)memcpy(out + 1, digest, LINK_DIGEST_SIZE);
     return 1 + LINK_DIGEST_SIZE;
 }
 

@@ -8,7 +8,7 @@
 
 #include "link.h"
 
-#define LINK_AGE_NEVER UINT32_C(0xffffffff)
+#define LINK_AGE_NEVER 0xffffffffu
 
 enum link_role { LINK_HOST = 0, LINK_DEVICE = 1 };
 
