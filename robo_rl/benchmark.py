@@ -83,7 +83,8 @@ def plant_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[i
 def env_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[int, Callable[[], None]]:
     """The whole environment: plant, sensors, reward, failures and resets, under the commands of a zero action."""
     env = VecEnv(task, n, device=device)
-    commands = {k: v.expand(n, -1) for k, v in task.command(torch.zeros(1, task.action_size, device=device)).items()}
+    idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
+    commands = {k: v.expand(n, -1) for k, v in idle.items()}
 
     def step() -> None:
         env.step(commands)

@@ -44,7 +44,7 @@ class ObservedEnv:
         self._remember = fuse(self._act)
 
     def _act(self, memory: Mapping[str, Any], signals: Mapping[str, Any], action: Any) -> tuple[dict, dict]:
-        commands = self.task.command(action)
+        commands = self.task.command(action, memory)
         return commands, self.task.remember(memory, signals, commands)
 
     def reset(self) -> Tensor:

@@ -52,7 +52,7 @@ class PolicyGraph(nn.Module):
         """Commands within their limits, (n, k) by name, and the next state."""
         memory = self.unpack(state)
         action = self.network(self.normalizer(self.task.observe(signals, memory)))
-        commands = {name: self._limit(name, value) for name, value in self.task.command(action).items()}
+        commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
         return commands, self.pack(self.task.remember(memory, signals, commands))
 
     def _limit(self, name: str, value: Tensor) -> Tensor:

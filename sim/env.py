@@ -137,7 +137,7 @@ class VecEnv:
         self.sensors = Sensors(spec.signals, spec.control_period, self._longest_delay(fixed.get("delay")), device)
         self.diverged = 0
         """Environments that were ended because their state was no longer finite."""
-        self._idle = task.command(torch.zeros(1, task.action_size, device=device))
+        self._idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
         self._allocate()
         self.reset()
 

@@ -77,7 +77,7 @@ class Tape:
 
     def _control_step(self, world: World, parameters: Any, draws: Draws, action: Any, noise: Any) -> Moment:
         env, task = self.env, self.env.task
-        commands = task.command(action)
+        commands = task.command(action, world.memory)
         memory = task.remember(world.memory, world.signals, commands)
         state = env.plant.dynamics(world.state, commands, parameters)
         outcome = judge(task, env.sensors, state._asdict(), commands, world.books, draws, noise)

@@ -125,8 +125,8 @@ class Task:
         """(n, observation_size): what the network sees of measured signals and its memory."""
         raise NotImplementedError
 
-    def command(self, action: Any) -> dict[str, Any]:
-        """Commands, in SI units and within their limits, for a network's output (n, action_size)."""
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        """Commands, in SI units and within their limits, for a network's output (n, action_size) and the memory."""
         raise NotImplementedError
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:

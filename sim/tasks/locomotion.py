@@ -2,9 +2,11 @@
 
 The policy sees what the robot measures: attitude (gravity's direction in the base frame), body rates, joint angles
 and speeds; no velocity of the base. Memory holds the last joint angles and targets, from which that velocity can be
-inferred, and a clock. The clock sets the pace of a trot: the reward wants diagonal feet in the air in turn, as high
-as the clock says (after Siekmann et al. 2021, Sim-to-Real Learning of All Common Bipedal Gaits via Periodic Reward
-Composition). Rewards for tracking and for calm are those of Rudin et al. 2022, Learning to Walk in Minutes.
+inferred, and a clock. The clock sets the pace of a trot on the spot, which lifts diagonal feet in turn; the network
+adds to its joint targets what balance and the commanded velocity need (after Iscen et al. 2018, Policies Modulating
+Trajectory Generators). The reward wants the feet as high as the clock says (after Siekmann et al. 2021, Sim-to-Real
+Learning of All Common Bipedal Gaits via Periodic Reward Composition). Rewards for tracking and for calm are those of
+Rudin et al. 2022, Learning to Walk in Minutes.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
 PACE = 2.0  # Hz, steps of each leg
 LIFT = 0.07  # m, height of a foot in mid-swing
+FOLD = 0.22  # rad, of the thigh in mid-swing, and twice that of the calf: about LIFT for legs of two 0.213 m links
 SEGMENT = 5.0  # s between changes of the commanded velocity
 SEGMENTS = 5  # in an episode of 20 s that begins anywhere in the first
 PUSHES = 2
@@ -53,12 +56,15 @@ class FlatWalk(Task):
         if len(card.feet) != 4:
             raise ValueError(f"task '{self.name}' is for four feet; robot '{card.name}' has {len(card.feet)}")
         self.card, self.action_size = card, count
-        self.observation_size = 11 + 2 * count + 2 * HISTORY * count
+        self.observation_size = 12 + 2 * count + 2 * HISTORY * count
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
         self.upper = torch.tensor([[joint.upper for joint in card.joints]])
-        # feet left or right of the base's middle, in front or behind, alternate: diagonal ones move together
-        self.diagonal = torch.tensor([[1.0 if name[:2] in ("FL", "RR") else -1.0 for name in card.feet]])
+        self.diagonal = torch.tensor([[1.0 if foot[:2] in ("FL", "RR") else -1.0 for foot in card.feet]])
+        legs = [[foot[:2] == joint.name[:2] for joint in card.joints] for foot in card.feet]
+        fold = [{"thigh": FOLD, "calf": -2 * FOLD}.get(joint.name.split("_")[1], 0.0) for joint in card.joints]
+        self.fold = torch.tensor(legs) * torch.tensor(fold)
+        """(feet, joints) rad, what each joint adds at the height of its foot's swing."""
         self.spec = Spec(
             name=self.name,
             summary=self.summary,
@@ -70,7 +76,7 @@ class FlatWalk(Task):
             memory=(
                 StateBlock("joint_history", (HISTORY, count), tuple(self.stand[0].tolist()) * HISTORY),
                 StateBlock("target_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
-                StateBlock("clock", (2,), (1.0, 0.0)),
+                StateBlock("clock", (3,), (1.0, 0.0, 0.0)),
             ),
             safety=Safety(signal_timeout=0.04, tilt_limit=1.2, on_fault="damp", operator_timeout=0.5),
             reward={
@@ -176,18 +182,22 @@ class FlatWalk(Task):
             -1,
         )
 
-    def command(self, action: Any) -> dict[str, Any]:
-        return {"joint_position_target": torch.clamp(self.stand + SCALE * action, self.lower, self.upper)}
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        sine, walking = memory["clock"][:, 1:2], memory["clock"][:, 2:3]
+        swing = torch.clamp(self.diagonal * sine, min=0.0) * walking
+        step = sum(swing[:, foot : foot + 1] * self.fold[foot] for foot in range(4))
+        return {"joint_position_target": torch.clamp(self.stand + step + SCALE * action, self.lower, self.upper)}
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         newest = (commands["joint_position_target"] - self.stand) / SCALE
-        cosine, sine = memory["clock"].unbind(-1)
+        cosine, sine, _ = memory["clock"].unbind(-1)
         c, s = math.cos(2 * math.pi * PACE * PERIOD), math.sin(2 * math.pi * PACE * PERIOD)
         turned = torch.stack([c * cosine - s * sine, s * cosine + c * sine], -1)
+        length = torch.linalg.vector_norm(turned, dim=-1, keepdim=True)
         return {
             "joint_history": torch.cat([signals["joint_position"][:, None], memory["joint_history"][:, :-1]], 1),
             "target_history": torch.cat([newest[:, None], memory["target_history"][:, :-1]], 1),
-            "clock": turned / torch.linalg.vector_norm(turned, dim=-1, keepdim=True),
+            "clock": torch.cat([turned / length, self._moving(signals)[:, None]], -1),
         }
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
@@ -206,9 +216,9 @@ class FlatWalk(Task):
         x, y, _ = turn_back(truth["linear_velocity"].unbind(-1), cosine, sine)
         return x, y, truth["angular_velocity"][:, 2]
 
-    def _moving(self, truth: Tensors) -> Any:
+    def _moving(self, given: Tensors) -> Any:
         """(n,) 1 where a velocity is commanded, 0 where the robot should stand."""
-        size = truth["linear_velocity_command"].square().sum(-1) + truth["yaw_rate_command"].square().sum(-1)
+        size = given["linear_velocity_command"].square().sum(-1) + given["yaw_rate_command"].square().sum(-1)
         return torch.where(size > 0.01, 1.0, 0.0)
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:

@@ -208,7 +208,7 @@ class QuadrotorHover(Task):
         history = memory["command_history"].flatten(1)
         return torch.cat([torch.stack(columns, -1), 0.1 * signals["angular_velocity"], history], -1)
 
-    def command(self, action: Any) -> dict[str, Any]:
+    def command(self, action: Any, memory: Tensors | None = None) -> dict[str, Any]:
         speed = (0.5 * self.top) * (1 + torch.tanh(action + self.offset))
         return {"rotor_speed": torch.clamp(speed, 0.0, self.top)}
 
