@@ -108,7 +108,7 @@ def test_commands_keep_their_limits_whatever_the_weights(task: Task, factor: flo
 class Reckless(QuadrotorHover):
     """A task whose own scaling forgets the limits."""
 
-    def command(self, action: Any) -> dict[str, Any]:
+    def command(self, action: Any, memory: Any = None) -> dict[str, Any]:
         return {"rotor_speed": 1e6 * action}
 
 
