@@ -109,9 +109,15 @@ class Control:
                 self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
                 return None
             if not self.ticking:  # simulated time stands still while the signals of its tick are on their way
-                self.inbox.changed.wait_for(lambda: self.inbox.fresh, timeout=GRACE)
+                self.inbox.changed.wait_for(self._is_in_step, timeout=GRACE)
+                now = self.clock()
             self._samples, self._operator = self.inbox.take()
             return now
+
+    def _is_in_step(self) -> bool:
+        """Whether all signals are there, and the clock that belongs to them."""
+        newest = max((stamp for _, stamp in self.inbox.samples.values()), default=0)
+        return self.inbox.fresh and newest <= self.clock()
 
     def _step(self, now: int) -> None:
         self.pace.stepped(now)
