@@ -141,13 +141,13 @@ class VecEnv:
         self._allocate()
         self.reset()
 
-    def _longest_delay(self, fixed: float | Tensor | None) -> float | None:
-        """The longest latency (s) that can be drawn where it is fixed like this; None: what the signals tell."""
+    def _longest_delay(self, fixed: float | Tensor | None) -> float:
+        """The longest latency (s) that can be drawn where it is fixed like this."""
+        drawn = max(self.task.spec.ranges["delay"].start[1], self.task.spec.ranges["delay"].end[1])
         if fixed is None:
-            return None
+            return drawn
         values = torch.as_tensor(fixed, dtype=torch.float64)
-        drawn = self.task.spec.ranges["delay"].end[1] if values.isnan().any() else 0.0
-        return max(drawn, float(values.nan_to_num(0.0).max()))
+        return max(drawn if values.isnan().any() else 0.0, float(values.nan_to_num(0.0).max()))
 
     def _allocate(self) -> None:
         """One block holds all that ``judge`` writes, books included, so that a step allocates nothing."""
