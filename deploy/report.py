@@ -111,8 +111,8 @@ def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: s
         if names != expected:
             raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
+    geometric = Flier("geometric", task, ControllerPilot(task))  # refuses robots that it can't fly
     subjects = [_subject(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)]
-    geometric = Flier("geometric", task, ControllerPilot(task))
     controller = Subject("geometric", geometric, fly(task, geometric.pilot, conditions, "geometric controller"))
     pilots = {"policy": fliers[0].pilot, "controller": geometric.pilot}
     few = Conditions(episodes=max(20, episodes // 10), seed=seed)

@@ -64,6 +64,7 @@ def main(
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     flier = find(target, task, robot)
+    _ = flier.task.spec.multirotor  # the only kind that is drawn; refuses others
     if video is None and picture is None:
         return _serve(flier, flights or FLIGHTS, seed, seconds, fixed, port, no_open, json)
     result: dict[str, Any] = {}
@@ -121,7 +122,8 @@ def _film(
     if flights is None and moves(recording["position_setpoint"]):
         recording = {name: value[:, :1] for name, value in recording.items()}
     with Progress("drawing", int(seconds * fps)) as progress:
-        caption = f"{flier.task.spec.name}, {flier.name}"
+        task = flier.task.spec.name
+        caption = flier.name if task in flier.name else f"{task}, {flier.name}"
         count = film(video, flier.task.spec.multirotor, recording, period, caption, size, fps, progress.update)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}

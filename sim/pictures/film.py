@@ -26,7 +26,7 @@ JUMP = 0.3  # m between two points of a trail; a vehicle would have to fly at 15
 BLADE_SLOWDOWN = 40  # blades at their true speed would only flicker
 VIEW = 32.0  # degrees, the camera's vertical field of view
 AZIMUTH, ELEVATION = 120.0, -20.0  # degrees, of the camera
-GIF_COLOURS = 64
+GIF_COLOURS = 128
 
 
 def film(
@@ -185,7 +185,14 @@ def _write_mp4(file: Path, frames: Iterator[np.ndarray], size: tuple[int, int], 
 
 def _write_gif(file: Path, frames: Iterator[np.ndarray], size: tuple[int, int], fps: int) -> None:
     images = [Image.fromarray(frame) for frame in frames]
-    sample = Image.fromarray(np.concatenate([np.asarray(image) for image in images[:: max(1, len(images) // 8)]]))
-    palette = sample.quantize(GIF_COLOURS)
+    palette = _palette(images[:: max(1, len(images) // 8)])
     flat = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     flat[0].save(file, save_all=True, append_images=flat[1:], duration=round(1000 / fps), loop=0, optimize=True)
+
+
+def _palette(images: list[Image.Image]) -> Image.Image:
+    """A palette for which rare colours, those of small vehicles, count as much as common ones."""
+    pixels = np.concatenate([np.asarray(image).reshape(-1, 3) for image in images])
+    _, rare = np.unique(pixels >> 3, axis=0, return_index=True)
+    common = np.linspace(0, len(pixels) - 1, len(rare)).astype(int)
+    return Image.fromarray(pixels[np.concatenate([rare, common])][None]).quantize(GIF_COLOURS)

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Make the pictures in this folder, from two runs and with Chromium:
+#
+#   robo-rl train quadrotor-hover && robo-rl train quadrotor-track
+#   sh docs/images/make.sh runs/quadrotor-hover-seed0-1 runs/quadrotor-track-seed0-1
+set -eu
+
+hover=$1 track=$2 here=$(dirname "$0")
+scratch=$(mktemp -d) viewer=""
+trap 'kill $viewer 2>/dev/null; rm -rf "$scratch"' EXIT
+
+shoot() { # width,height file url [option]
+    chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$scratch/profile" \
+        --window-size="$1" --screenshot="$2" ${4:-} "$3" 2>/dev/null
+    python - "$2" <<'PYTHON'
+import sys
+from PIL import Image
+Image.open(sys.argv[1]).convert("RGB").quantize(256).save(sys.argv[1], optimize=True)
+PYTHON
+}
+
+robo-rl play "$hover" --video "$here/hero.gif" --seed 14 --seconds 3 --size 480 320 --fps 20 --fixed initial/tilt 1.57
+robo-rl play "$hover" --picture "$here/recovery.png" --seed 4 --fixed initial/tilt 1.57
+
+robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
+viewer=$!
+until grep -q url "$scratch/viewer"; do sleep 0.2; done
+shoot 1180,760 "$here/viewer.png" "$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$scratch/viewer")?frames=185" \
+    --virtual-time-budget=5000
+kill $viewer
+
+robo-rl report "$track" --out "$scratch/report.html"
+shoot 1120,1500 "$here/report.png" "file://$scratch/report.html"
+python - "$scratch" <<'PYTHON'
+import pathlib, re, sys
+page = pathlib.Path(sys.argv[1], "report.html").read_text()
+plot = re.search(r'id="figure-eight".*?(<svg.*?</svg>)', page, re.DOTALL)[1]
+pathlib.Path(sys.argv[1], "plot.html").write_text(f'<body style="font-family: sans-serif; background: white">{plot}')
+PYTHON
+shoot 900,460 "$here/figure-eight.png" "file://$scratch/plot.html"
