@@ -19,6 +19,7 @@ def main(
     out: Path | None = None,
     clock_mhz: float = 168.0,
     portable: bool = False,
+    small: bool = False,
     package: Literal["none", "cmake", "arduino", "zephyr", "crazyflie"] = "none",
     precision: Literal["float32", "int16", "int8"] = "float32",
     budget: float = 0.01,
@@ -42,6 +43,7 @@ def main(
         out: The folder to write; by default the file's name with _firmware, beside it.
         clock_mhz: The processor's clock, for the rate.
         portable: Without hand-written assembly.
+        small: Optimise for size (-Os) instead of speed (-O3).
         package: Lay the sources out for a build system; arduino is for PlatformIO as well.
         precision: Of the weights. Integers are chosen by what recorded flights show.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
@@ -76,7 +78,7 @@ def main(
         say(f"Next:  robo-rl firmware {file} --target {target} --run", json)
         give(result, json)
         return 0
-    flags = ["-DPOLICY_PORTABLE"] if portable else []
+    flags = [flag for flag, wanted in (("-DPOLICY_PORTABLE", portable), ("-Os", small)) if wanted]
     result |= _run_here(made, flags) if target == "host" else _run_emulated(made, target, flags, clock_mhz, json)
     limit = f"at most {made.tolerance:g}"
     verdict = "passed" if result["passed"] else "FAILED"

@@ -1,0 +1,81 @@
+"""robo-rl compress."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from robo_rl.console import give, say
+
+
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    flash: str = "16k",
+    layers: int = 2,
+    updates: int = 3000,
+    seed: int = 0,
+    out: Path | None = None,
+    episodes: int = 1000,
+    json: bool = False,
+) -> int:
+    """Distil a policy into a smaller one whose C fits into a microcontroller's flash.
+
+    The student learns in simulation to command what the teacher would. It is a policy file like any other. With
+    --json: file, hidden, flash_estimate_bytes, environment_steps, and what 'evaluate' gives.
+
+    Args:
+        file: The teacher: a bundle (*.onnx).
+        flash: Bytes for code and constants, as 'robo-rl firmware --small' builds them; 8k is 8 KiB.
+        layers: Hidden layers of the student.
+        updates: Steps of learning, of 512 vehicles each.
+        seed: Of all random draws.
+        out: The file to write; by default the teacher's name with _small.
+        episodes: Held-out flights of the student.
+        json: Print one JSON object on the last line of stdout.
+    """
+    import dataclasses
+
+    from deploy.bundle import Bundle
+    from deploy.export import export
+    from deploy.verify import BundlePilot, task_of, torch_policy
+    from robo_rl.distill import CODE_BYTES, distill, largest_width
+    from robo_rl.evaluation import Conditions, fly
+
+    budget, teacher = _bytes(flash), Bundle.read(file)
+    task, made = task_of(teacher.contract), teacher.contract.provenance
+    hidden = (largest_width(task, layers, budget),) * layers
+    say(f"{' × '.join(map(str, made.hidden))} becomes {' × '.join(map(str, hidden))}", json)
+    student = distill(torch_policy(teacher, task), hidden, made.activation, updates, seed)
+    steps = made.environment_steps + student.environment_steps
+    provenance = dataclasses.replace(
+        made, algorithm="distilled", hidden=hidden, normalize=False, environment_steps=steps
+    )
+    bundle = export(student.policy, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
+    flights = fly(task, BundlePilot(bundle), Conditions(episodes=episodes)).summary()
+    weights = sum(parameter.numel() for parameter in student.policy.network.parameters())
+    say(
+        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out flights survive\n"
+        f"Next:  robo-rl firmware {bundle.path} --small --run",
+        json,
+    )
+    give(
+        {
+            "file": str(bundle.path),
+            "hidden": list(hidden),
+            "flash_estimate_bytes": 4 * weights + CODE_BYTES,
+            "environment_steps": student.environment_steps,
+            **flights,
+        },
+        json,
+    )
+    return 0
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+)(k?)", text.strip().lower())
+    if match is None:
+        raise ValueError(f"flash is '{text}'; expected bytes, like 8192 or 8k")
+    return int(match[1]) * (1024 if match[2] else 1)
