@@ -110,11 +110,11 @@ class Live:
         every = max(1, round(1 / (FRAMES_PER_SECOND * period)))
         due, count = time.monotonic(), 0
         while not stop.is_set():
-            if not self.paused:
-                self.step()
             count += 1
-            if count % every == 0:
-                with self._lock:
+            with self._lock:
+                if not self.paused:
+                    self.step()
+                if count % every == 0:
                     self._publish()
             due += period
             wait = due - time.monotonic()
