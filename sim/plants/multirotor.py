@@ -131,28 +131,38 @@ def _wrench(speeds: Sequence[Any], rates: Sequence[Any], p: MultirotorParameters
         p.torque_ratio.unbind(-1), p.spin.unbind(-1), strict=True,
     )  # fmt: skip
     for speed, rate, curve, scale, place, ratio, spin in rotors:
-        c0, c1, c2 = curve.unbind(-1)
+        c0, c1, c2 = (scale * c for c in curve.unbind(-1))
         x, y, _ = place.unbind(-1)
-        thrust = ((c2 * speed + c1) * speed + c0) * scale
+        thrust = (c2 * speed + c1) * speed + c0
         total = total + thrust
         roll = roll + y * thrust
         pitch = pitch - x * thrust
-        yaw = yaw - spin * (ratio * thrust + p.rotor_inertia * rate)
-        momentum = momentum + spin * speed
-    return total, (roll, pitch, yaw), p.rotor_inertia * momentum
+        spinning = spin * p.rotor_inertia
+        yaw = yaw - (spin * ratio) * thrust - spinning * rate
+        momentum = momentum + spinning * speed
+    return total, (roll, pitch, yaw), momentum
 
 
 def _body_rates(start: tuple, wrenches: Sequence[tuple], p: MultirotorParameters, h: float) -> list[tuple]:
     """ω at start, middle and end of the period: classical Runge-Kutta, Hermite interpolation in the middle."""
-    inertia = p.inertia.unbind(-1)
-    inverse = [1 / moment for moment in inertia]
+    a, b, c = p.inertia.unbind(-1)
+    per_a, per_b, per_c = 1 / a, 1 / b, 1 / c
+    along = ((b - c) * per_a, (c - a) * per_b, (a - b) * per_c)  # what −ω × J ω makes of products of rates
 
-    def acceleration(omega: tuple, wrench: tuple) -> tuple:
-        _, torque, momentum = wrench
-        turning = cross(omega, (inertia[0] * omega[0], inertia[1] * omega[1], inertia[2] * omega[2] + momentum))
-        return tuple((torque[i] - turning[i]) * inverse[i] for i in range(3))
+    def accelerations(wrench: tuple) -> tuple:
+        """Of a body at rest, and the rotors' gyroscopic pull per rate."""
+        _, (roll, pitch, yaw), momentum = wrench
+        return roll * per_a, pitch * per_b, yaw * per_c, momentum * per_a, momentum * per_b
 
-    first, middle, last = wrenches
+    def acceleration(omega: tuple, steady: tuple) -> tuple:
+        x, y, z = omega
+        return (
+            steady[0] + along[0] * (y * z) - steady[3] * y,
+            steady[1] + along[1] * (z * x) + steady[4] * x,
+            steady[2] + along[2] * (x * y),
+        )
+
+    first, middle, last = (accelerations(wrench) for wrench in wrenches)
     k1 = acceleration(start, first)
     k2 = acceleration(add(start, k1, h / 2), middle)
     k3 = acceleration(add(start, k2, h / 2), middle)
@@ -166,8 +176,11 @@ def _attitudes(start: tuple, omega: Sequence[tuple], h: float) -> list[tuple]:
     """Quaternions at start, middle and end: Magnus expansion, with ω as the parabola through its three values."""
     w0, wm, w1 = omega
     half_twist, full_twist = cross(w0, wm), cross(w0, w1)
-    half = tuple((h / 24) * (5 * w0[i] + 8 * wm[i] - w1[i]) + (h * h / 48) * half_twist[i] for i in range(3))
-    full = tuple((h / 6) * (w0[i] + 4 * wm[i] + w1[i]) + (h * h / 12) * full_twist[i] for i in range(3))
+    parts = [5 * h / 24, h / 3, -h / 24, h * h / 48], [h / 6, 2 * h / 3, h / 6, h * h / 12]
+    half, full = (
+        tuple(a * w0[i] + b * wm[i] + c * w1[i] + d * twist[i] for i in range(3))
+        for (a, b, c, d), twist in zip(parts, (half_twist, full_twist), strict=True)
+    )
     middle = multiply(start, small_rotation(half))
     end = nearly_normalized(multiply(start, small_rotation(full)))
     return [start, middle, end]
