@@ -67,6 +67,7 @@ class TwinNode(Node):
             ("delay", 0.01, "latency of the sensors, s"),
             ("noise", 1.0, "factor on the noise of training"),
             ("height", 1.0, "m above ground to fly at"),
+            ("timeout", 0.0, "s without a command after which the robot goes to its safe one; 0: the task's"),
             ("operator", True, "publish set-points: take off, wait, follow the task's course"),
             ("lockstep", False, "publish /clock, and wait for the command to every set of signals"),
             ("duration", 0.0, "s after which the process ends; 0: never"),
@@ -82,7 +83,7 @@ class TwinNode(Node):
         self.twin = Twin(get("task"), get("robot") or None, get("seed"), get("delay"), get("noise"), get("height"))
         self.lockstep, self.duration = get("lockstep"), get("duration")
         spec = self.twin.spec
-        self.timeout = spec.safety.signal_timeout
+        self.timeout = get("timeout") or spec.safety.signal_timeout
         self.signals = {signal.name: signal for signal in spec.signals}
         wires = signal_wires(spec, texts_by_name(get("wires"), "wires"))
         kept = [w for w in wires if get("operator") or self.signals[w.name].source == "sensor"]

@@ -1,0 +1,44 @@
+"""Start the stand-in robot, and a policy that flies it.
+
+ros2 launch robo_rl_bringup twin.launch.py policy:=policy.onnx [task:=quadrotor-hover] [use_sim_time:=true]
+"""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+ARGUMENTS = {
+    "policy": ("", "path of the bundle (*.onnx)"),
+    "task": ("quadrotor-hover", "task whose plant and signals the stand-in has"),
+    "robot": ("", "another robot card than the task's"),
+    "namespace": ("", "of topics and services"),
+    "use_sim_time": ("false", "simulated time, in step with the policy"),
+}
+
+
+def generate_launch_description():
+    """The description that ``ros2 launch`` asks for."""
+    simulated = ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)
+    twin = Node(
+        package="robo_rl_ros",
+        executable="twin_node",
+        name="twin",
+        namespace=LaunchConfiguration("namespace"),
+        parameters=[
+            {
+                "task": LaunchConfiguration("task"),
+                "robot": LaunchConfiguration("robot"),
+                "lockstep": simulated,
+            }
+        ],
+        output="screen",
+    )
+    launch = PathJoinSubstitution([FindPackageShare("robo_rl_bringup"), "launch", "policy.launch.py"])
+    passed = {name: LaunchConfiguration(name) for name in ("policy", "namespace", "use_sim_time")}
+    policy = IncludeLaunchDescription(PythonLaunchDescriptionSource(launch), launch_arguments=passed.items())
+    arguments = [DeclareLaunchArgument(n, default_value=v, description=t) for n, (v, t) in ARGUMENTS.items()]
+    return LaunchDescription([*arguments, twin, policy])

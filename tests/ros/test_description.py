@@ -1,0 +1,45 @@
+"""The URDF files are what the robot cards say, and MuJoCo reads them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from sim.robots import MultirotorCard, load_robot, robot_names
+
+PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_description"
+MULTIROTORS = [name for name in robot_names() if isinstance(load_robot(name), MultirotorCard)]
+
+
+def writer():
+    spec = importlib.util.spec_from_file_location("write_urdf", PACKAGE / "write_urdf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", MULTIROTORS)
+def test_the_urdf_in_the_package_is_the_one_of_the_card(name: str):
+    assert (PACKAGE / f"urdf/{name}.urdf").read_text() == writer().urdf(load_robot(name))
+
+
+@pytest.mark.parametrize("name", MULTIROTORS)
+def test_mujoco_finds_mass_inertia_and_rotors_of_the_card_in_the_urdf(name: str):
+    card = load_robot(name)
+    assert isinstance(card, MultirotorCard)
+    spec = mujoco.MjSpec.from_string((PACKAGE / f"urdf/{name}.urdf").read_text())
+    spec.compiler.fusestatic = False
+    spec.compiler.discardvisual = False
+    base = spec.body("base_link")
+    assert base.mass == card.mass
+    np.testing.assert_allclose(np.sort(base.fullinertia[:3]), np.sort(card.inertia), rtol=1e-6)
+    names = [joint.name for joint in spec.joints]
+    assert names == list(card.rotor_names)
+    for rotor in card.rotors:
+        np.testing.assert_allclose(spec.body(f"{rotor.name}_link").pos, rotor.position)
