@@ -4,7 +4,7 @@ set -eu
 
 robo_rl="${BIN:-.venv/bin}/robo-rl"
 python="${BIN:-.venv/bin}/python"
-step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+step() { if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n' "$*"; else printf '\n%s\n' "$*"; fi; }
 
 step "1/5  Train: a quadrotor learns to hover from any tilt up to 90 degrees"
 result=$("$robo_rl" train quadrotor-hover --runs demo/runs --json)
@@ -30,9 +30,14 @@ cat <<END
   demo/policy.onnx    the policy; plain onnxruntime can run it
 
 Next:
-  $robo_rl play demo/policy.onnx                         fly it yourself, in the browser
-  $robo_rl evaluate demo/policy.onnx --sweep             where its limits are
-  $robo_rl train quadrotor-track                         follow figure-eights
-  $robo_rl train quadrotor-hover --robot examples/own_robot.toml    your own robot
-  $python examples/run_on_robot.py demo/policy.onnx     how a robot's computer runs it
+  $robo_rl play demo/policy.onnx
+      fly it yourself, in the browser
+  $robo_rl evaluate demo/policy.onnx --sweep
+      see where its limits are
+  $robo_rl train quadrotor-track
+      follow figure-eights
+  $robo_rl train quadrotor-hover --robot examples/own_robot.toml
+      train for your own robot
+  $python examples/run_on_robot.py demo/policy.onnx
+      see how a robot's computer runs it
 END
