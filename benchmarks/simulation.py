@@ -1,6 +1,6 @@
 """Simulation of a quadrotor: control steps per second beside l2f (C++, PyPI) in one run, and the error of a step.
 
-Speed: batches with parameters drawn per vehicle, 100 Hz, both sides in turns, median of the rounds.
+Speed: batches with parameters drawn per vehicle, 100 Hz, both sides in turns, best of the rounds.
 Error: one second of aggressive flight (a new random command every control step) against scipy's ``solve_ivp``
 (DOP853, tolerance 1e-10) on the equations written out again in double precision.
 
