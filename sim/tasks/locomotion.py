@@ -2,11 +2,11 @@
 
 The policy sees what the robot measures: attitude (gravity's direction in the base frame), body rates, joint angles
 and speeds; no velocity of the base. Memory holds the last joint angles and targets, from which that velocity can be
-inferred, and a clock. The clock sets the pace of a trot on the spot, which lifts diagonal feet in turn; the network
-adds to its joint targets what balance and the commanded velocity need (after Iscen et al. 2018, Policies Modulating
-Trajectory Generators). The reward wants the feet as high as the clock says (after Siekmann et al. 2021, Sim-to-Real
-Learning of All Common Bipedal Gaits via Periodic Reward Composition). Rewards for tracking and for calm are those of
-Rudin et al. 2022, Learning to Walk in Minutes.
+inferred, and a gait: a clock and the commanded velocity. They make a rough trot, which lifts diagonal feet in turn
+and sweeps those on the ground backwards; the network adds to its joint targets what balance and exact tracking need
+(after Iscen et al. 2018, Policies Modulating Trajectory Generators). The reward wants the feet as high as the clock
+says (after Siekmann et al. 2021, Sim-to-Real Learning of All Common Bipedal Gaits via Periodic Reward Composition).
+Rewards for tracking and for calm are those of Rudin et al. 2022, Learning to Walk in Minutes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
 PACE = 2.0  # Hz, steps of each leg
 LIFT = 0.07  # m, height of a foot in mid-swing
+LEG = 0.27  # m, from hip to foot
+SWEEP = 0.7  # of the way that a foot on the ground makes; the network adds the rest
+PLACE = (0.19, 0.14)  # m, of the feet in front of or behind and beside the base's middle
 FOLD = 0.22  # rad, of the thigh in mid-swing, and twice that of the calf: about LIFT for legs of two 0.213 m links
 SEGMENT = 5.0  # s between changes of the commanded velocity
 SEGMENTS = 5  # in an episode of 20 s that begins anywhere in the first
+STILL = 0.1  # m/s and rad/s together, below which the robot stands
 PUSHES = 2
 PUSH_TIME = 0.1  # s
 FOOT_RADIUS = 0.022  # m
@@ -50,21 +54,38 @@ class FlatWalk(Task):
     perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
     course_size = 3 * SEGMENTS + 1 + 3 * PUSHES
 
+    weights = {
+        "linear_velocity": 1.5,
+        "yaw_rate": 0.75,
+        "alive": 0.5,
+        "vertical_velocity": -1.0,
+        "roll_and_pitch_rate": -0.03,
+        "tilt": -2.0,
+        "torque": -1e-4,
+        "target_change": -0.15,
+        "foot_lift": -30.0,
+        "foot_slip": -0.05,
+        "hips": -0.3,
+        "stillness": -0.3,
+    }
+    """Per second."""
+
     def __init__(self, card: LeggedCard | None = None) -> None:
         card = card or load_legged("go2")
         count = len(card.joints)
         if len(card.feet) != 4:
             raise ValueError(f"task '{self.name}' is for four feet; robot '{card.name}' has {len(card.feet)}")
+        legs = [f"{foot[:2]}_{part}_joint" for foot in card.feet for part in ("hip", "thigh", "calf")]
+        if list(card.joint_names) != legs:
+            raise ValueError(f"task '{self.name}' needs the joints {legs}; robot '{card.name}' has {card.joint_names}")
         self.card, self.action_size = card, count
-        self.observation_size = 12 + 2 * count + 2 * HISTORY * count
+        self.observation_size = 11 + 2 * count + 2 * HISTORY * count
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
         self.upper = torch.tensor([[joint.upper for joint in card.joints]])
         self.diagonal = torch.tensor([[1.0 if foot[:2] in ("FL", "RR") else -1.0 for foot in card.feet]])
-        legs = [[foot[:2] == joint.name[:2] for joint in card.joints] for foot in card.feet]
-        fold = [{"thigh": FOLD, "calf": -2 * FOLD}.get(joint.name.split("_")[1], 0.0) for joint in card.joints]
-        self.fold = torch.tensor(legs) * torch.tensor(fold)
-        """(feet, joints) rad, what each joint adds at the height of its foot's swing."""
+        self.forward = torch.tensor([[PLACE[0] if foot[0] == "F" else -PLACE[0] for foot in card.feet]])
+        self.left = torch.tensor([[PLACE[1] if foot[1] == "L" else -PLACE[1] for foot in card.feet]])
         self.spec = Spec(
             name=self.name,
             summary=self.summary,
@@ -76,23 +97,10 @@ class FlatWalk(Task):
             memory=(
                 StateBlock("joint_history", (HISTORY, count), tuple(self.stand[0].tolist()) * HISTORY),
                 StateBlock("target_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
-                StateBlock("clock", (3,), (1.0, 0.0, 0.0)),
+                StateBlock("gait", (5,), (1.0, 0.0, 0.0, 0.0, 0.0)),
             ),
             safety=Safety(signal_timeout=0.04, tilt_limit=1.2, on_fault="damp", operator_timeout=0.5),
-            reward={
-                "linear_velocity": 1.5,
-                "yaw_rate": 0.75,
-                "alive": 0.5,
-                "vertical_velocity": -1.0,
-                "roll_and_pitch_rate": -0.03,
-                "tilt": -2.0,
-                "torque": -1e-4,
-                "target_change": -0.15,
-                "foot_lift": -40.0,
-                "foot_slip": -0.05,
-                "hips": -0.3,
-                "stillness": -0.3,
-            },
+            reward={name: PERIOD * weight for name, weight in self.weights.items()},
             ranges={**initial_ranges(count), **physical_ranges(count), **course_ranges()},
         )
 
@@ -173,7 +181,7 @@ class FlatWalk(Task):
                 0.25 * signals["angular_velocity"],
                 2.0 * signals["linear_velocity_command"],
                 signals["yaw_rate_command"],
-                memory["clock"],
+                memory["gait"][:, :2],
                 angles,
                 0.05 * signals["joint_velocity"],
                 4.0 * changes.flatten(1),
@@ -183,21 +191,33 @@ class FlatWalk(Task):
         )
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
-        sine, walking = memory["clock"][:, 1:2], memory["clock"][:, 2:3]
-        swing = torch.clamp(self.diagonal * sine, min=0.0) * walking
-        step = sum(swing[:, foot : foot + 1] * self.fold[foot] for foot in range(4))
-        return {"joint_position_target": torch.clamp(self.stand + step + SCALE * action, self.lower, self.upper)}
+        target = self.stand + self.trot(memory["gait"]) + SCALE * action
+        return {"joint_position_target": torch.clamp(target, self.lower, self.upper)}
+
+    def trot(self, gait: Any) -> Any:
+        """(n, 12) rad, what a rough trot adds to the stand: hip, thigh and calf of each foot in turn.
+
+        ``gait`` (n, 5): cosine and sine of the clock, commanded velocity x, y (m/s) and yaw (rad/s). A foot is in the
+        air for half a turn of the clock and swings forward; for the other half it goes back as the ground does.
+        """
+        cosine, sine, x, y, yaw = (gait[:, i : i + 1] for i in range(5))
+        walking = torch.where(x * x + y * y + yaw * yaw > STILL**2, 1.0, 0.0)
+        lift = torch.clamp(self.diagonal * sine, min=0.0) * walking
+        sweep = self.diagonal * cosine * (SWEEP * walking / (4 * PACE * LEG))  # rad per m/s
+        hip = -sweep * (y + yaw * self.forward)
+        thigh = sweep * (x - yaw * self.left) + FOLD * lift
+        return torch.stack([hip, thigh, -2 * FOLD * lift], -1).flatten(1)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         newest = (commands["joint_position_target"] - self.stand) / SCALE
-        cosine, sine, _ = memory["clock"].unbind(-1)
+        cosine, sine = memory["gait"][:, 0], memory["gait"][:, 1]
         c, s = math.cos(2 * math.pi * PACE * PERIOD), math.sin(2 * math.pi * PACE * PERIOD)
         turned = torch.stack([c * cosine - s * sine, s * cosine + c * sine], -1)
         length = torch.linalg.vector_norm(turned, dim=-1, keepdim=True)
         return {
             "joint_history": torch.cat([signals["joint_position"][:, None], memory["joint_history"][:, :-1]], 1),
             "target_history": torch.cat([newest[:, None], memory["target_history"][:, :-1]], 1),
-            "clock": torch.cat([turned / length, self._moving(signals)[:, None]], -1),
+            "gait": torch.cat([turned / length, signals["linear_velocity_command"], signals["yaw_rate_command"]], -1),
         }
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
@@ -219,7 +239,7 @@ class FlatWalk(Task):
     def _moving(self, given: Tensors) -> Any:
         """(n,) 1 where a velocity is commanded, 0 where the robot should stand."""
         size = given["linear_velocity_command"].square().sum(-1) + given["yaw_rate_command"].square().sum(-1)
-        return torch.where(size > 0.01, 1.0, 0.0)
+        return torch.where(size > STILL**2, 1.0, 0.0)
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         error, rates = self.errors(truth), truth["angular_velocity"]
