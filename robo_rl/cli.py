@@ -19,6 +19,7 @@ COMMANDS = {
     "compress": "distil a policy into a smaller one that fits a microcontroller's flash",
     "firmware": "compile a policy file to C for a microcontroller",
     "ros": "run a policy on a robot through ROS 2, or a stand-in robot",
+    "doctor": "hold what a robot sends against a policy file, before a motor has torque",
     "replay": "fly a recorded session again and find where it comes out otherwise",
     "report": "make a page with the plots, tables and video of a run",
     "bench": "measure speed on this machine, against peers",

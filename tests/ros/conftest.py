@@ -34,6 +34,7 @@ class Flight:
     """Two processes, ``policy`` and ``twin``; one may be missing."""
 
     count = 0
+    package = PACKAGE
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.processes = folder, {}

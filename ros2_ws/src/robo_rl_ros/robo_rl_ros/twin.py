@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from sim.env import VecEnv
@@ -59,7 +60,7 @@ class Twin:
 
     def restart(self) -> None:
         """Stand on the ground where the course begins, motors off. Time goes on."""
-        self.airborne_since = -1.0
+        self.airborne_since = self.handled_until = -1.0
         self.plant.reset(torch.tensor([0]))
         self.plant.state.rotor_speed[:] = 0.0
         self.plant.state.position[:] = self._reference(0.0)["position_setpoint"]
@@ -104,8 +105,29 @@ class Twin:
             }
         self.plant.step(given)
         self.steps += 1
+        if self.time < self.handled_until:
+            self._be_handled()
         if self.airborne_since < 0 and any(bool((given[n] != self.safe[n]).any()) for n in given):
             self.airborne_since = self.time
+
+    def take_in_hand(self, seconds: float) -> None:
+        """For some time, be turned and moved by hand, about and along all axes, motors off."""
+        self.handled_until = self.time + seconds
+
+    def _be_handled(self) -> None:
+        """Angles and places are sines of different periods; rates and velocities are their derivatives."""
+        here, soon = self._held(self.time), self._held(self.time + 1e-3)
+        rates = Rotation.from_quat(here[1]).inv() * Rotation.from_quat(soon[1])
+        state = self.plant.state
+        state.position[0] = torch.from_numpy(here[0])
+        state.orientation[0] = torch.from_numpy(here[1])
+        state.linear_velocity[0] = torch.from_numpy((soon[0] - here[0]) / 1e-3)
+        state.angular_velocity[0] = torch.from_numpy(rates.as_rotvec() / 1e-3)
+
+    def _held(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        periods = np.array([1.3, 1.7, 2.1])  # s
+        wave = np.sin(2 * np.pi * time / periods)
+        return np.array([0, 0, 0.5]) + 0.2 * wave, Rotation.from_euler("xyz", 0.4 * wave).as_quat()
 
     def measure(self) -> dict[str, np.ndarray]:
         """The signals now, (k,) float32 by name; call it once per step."""

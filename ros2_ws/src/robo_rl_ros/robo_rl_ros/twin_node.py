@@ -46,6 +46,8 @@ PATIENCE = 1.0
 """s of real time that lockstep waits for a command before it goes on without one."""
 UNANSWERED = 3.0
 """Periods of real time per step while nobody commands."""
+HANDLED = 30.0
+"""s that the robot is in somebody's hands, for the doctor."""
 EPOCH = 1_000_000_000
 """ns: simulated time begins at one second, since zero means that there is no stamp."""
 
@@ -103,6 +105,7 @@ class TwinNode(Node):
         self.overruns = 0
         self._restarting, self._moving, self.watchdog = False, False, ""
         self.create_service(Trigger, "~/reset", self._on_reset)
+        self.create_service(Trigger, "~/handle", self._on_handle)
         self._tell()
 
     def _create_outlets(self, wires: list[Wire]) -> list[tuple[str, list[Wire], Any]]:
@@ -221,6 +224,11 @@ class TwinNode(Node):
     def _on_reset(self, request: Any, response: Any) -> Any:
         self._restarting = True
         response.success, response.message = True, "the robot stands on the ground"
+        return response
+
+    def _on_handle(self, request: Any, response: Any) -> Any:
+        self.twin.take_in_hand(HANDLED)
+        response.success, response.message = True, f"the robot is turned and moved by hand for {HANDLED:g} s"
         return response
 
     # --- what leaves ------------------------------------------------------------------------------------------

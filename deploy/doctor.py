@@ -1,0 +1,263 @@
+"""The bring-up doctor: what a robot really sends, held against a contract, before a motor has torque.
+
+It works on recorded samples, so it needs neither ROS nor a robot. While the robot lies still it judges presence,
+rate, age, range, noise and norm. While somebody turns it by hand it holds signals against each other: what the
+gyroscope integrates to must be how the orientation turns, and how the position moves must be the velocity. That
+finds axes that are swapped or reversed, degrees instead of radians, and quaternions in another order, whatever the
+motion was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robo_rl.contract import Contract, Signal
+
+ENOUGH_TURN = 0.15
+"""rad: root mean square of the rotation about every axis that is needed to judge axes."""
+ENOUGH_MOVE = 0.03
+"""m: the same of a displacement."""
+WINDOW = 0.1
+"""s over which rotations and displacements are compared."""
+AXIS_TOLERANCE = 0.3
+"""How far a fitted axis matrix may be from the identity, in its largest element."""
+STILL_NOISE = 5.0
+"""A robot at rest may be noisier than in training by this factor."""
+GRAVITY = 9.81
+
+
+@dataclass
+class Series:
+    """What arrived of one signal. ``problem`` is why messages could not be read; "" if they could."""
+
+    times: list[float] = field(default_factory=list)
+    """s, arrival, of one clock."""
+    ages: list[float] = field(default_factory=list)
+    """s between stamp and arrival."""
+    values: list[np.ndarray] = field(default_factory=list)
+    problem: str = ""
+    publishers: int = 1
+
+    def add(self, time: float, age: float, value: np.ndarray) -> None:
+        """One more sample."""
+        self.times.append(time)
+        self.ages.append(age)
+        self.values.append(np.asarray(value, float))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One judgement in one sentence."""
+
+    good: bool
+    subject: str
+    sentence: str
+
+
+def examine(
+    contract: Contract, still: Mapping[str, Series], moved: Mapping[str, Series] | None = None
+) -> list[Finding]:
+    """Findings on every sensor signal, from a time at rest and, if given, from a time in somebody's hands."""
+    findings = []
+    for signal in contract.signals:
+        if signal.source == "sensor":
+            findings += _examine_signal(contract, signal, still.get(signal.name, Series()))
+    if moved is not None:
+        findings += _examine_rotation(contract, moved) + _examine_translation(contract, moved)
+    return findings
+
+
+def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[Finding]:
+    name, timeout = signal.name, contract.safety.signal_timeout
+
+    def bad(sentence: str) -> Finding:
+        return Finding(False, name, sentence)
+
+    if not series.times:
+        why = f"its messages can't be read: {series.problem}" if series.problem else "nothing arrives"
+        return [bad(f"{why}; expected {signal.elements} in {signal.unit}")]
+    found = [bad(f"some messages can't be read: {series.problem}")] if series.problem else []
+    if series.publishers > 1:
+        found.append(bad(f"{series.publishers} nodes publish it; expected one"))
+    found += [bad(sentence) for sentence in _timing(contract, series)]
+    values = np.array(series.values)
+    if not np.isfinite(values).all():
+        return [*found, bad("it is not always a finite number")]
+    low, high = np.array(signal.lower), np.array(signal.upper)
+    outside = ((values < low) | (values > high)).any(0)
+    for i in np.flatnonzero(outside):
+        span = f"{signal.lower[i]:g} to {signal.upper[i]:g} {signal.unit}"
+        found.append(bad(f"{signal.elements[i]} reaches {np.abs(values[:, i]).max():.4g}; the contract allows {span}"))
+    if signal.kind == "quaternion":
+        found += [bad(sentence) for sentence in _quaternion(signal, values)]
+    if len(values) > 5:
+        found += [bad(sentence) for sentence in _noise(signal, values)]
+    if signal.unit == "m/s^2" and signal.elements == ("x", "y", "z"):
+        size = float(np.linalg.norm(values.mean(0)))
+        if not abs(size - GRAVITY) < 1.0:
+            hint = "; it seems to be in g" if abs(size - 1) < 0.1 else ""
+            found.append(bad(f"at rest it measures {size:.2f} m/s^2; expected gravity, {GRAVITY}{hint}"))
+    if found:
+        return found
+    rate = (len(series.times) - 1) / max(1e-9, series.times[-1] - series.times[0])
+    age = 1e3 * float(np.median(series.ages))
+    return [Finding(True, name, f"{rate:.1f} Hz, {age:.1f} ms old on arrival, within {timeout * 1e3:g} ms")]
+
+
+def _timing(contract: Contract, series: Series) -> list[str]:
+    period, timeout = contract.control_period, contract.safety.signal_timeout
+    sentences = []
+    if len(series.times) < 3:
+        return [f"only {len(series.times)} messages came"]
+    gaps = np.diff(series.times)
+    rate = 1 / max(1e-9, float(gaps.mean()))
+    if rate < 0.9 / period:
+        sentences.append(f"it comes at {rate:.1f} Hz; the policy was trained at {1 / period:g} Hz")
+    age = float(np.median(series.ages))
+    if age > 1e6:
+        sentences.append("its stamps are zero or of another clock; expected the time of measurement")
+    elif age > timeout:
+        sentences.append(f"it is {1e3 * age:.0f} ms old on arrival; the contract allows {1e3 * timeout:g} ms")
+    elif age < -1e-3:
+        sentences.append(f"its stamps lie {-1e3 * age:.0f} ms in the future; synchronise the computers' clocks")
+    return sentences
+
+
+def _quaternion(signal: Signal, values: np.ndarray) -> list[str]:
+    norms = np.linalg.norm(values, axis=1)
+    if np.abs(norms - 1).max() > 0.05:
+        return [f"its norm reaches {norms[np.argmax(np.abs(norms - 1))]:.3f}; expected 1"]
+    x, y, _, _ = np.median(values, axis=0)
+    tilt = 2 * math.asin(min(1.0, math.hypot(x, y)))
+    if tilt > math.radians(45):
+        return [f"it says that the robot is tilted by {math.degrees(tilt):.0f} degrees; is its order x, y, z, w?"]
+    return []
+
+
+def _noise(signal: Signal, values: np.ndarray) -> list[str]:
+    if signal.noise is None:
+        return []
+    deviation, trained = values.std(0), np.array(signal.noise)
+    sentences = []
+    for i in np.flatnonzero(trained > 0):
+        if deviation[i] == 0:
+            sentences.append(f"{signal.elements[i]} never changes; a real sensor has noise")
+        elif deviation[i] > STILL_NOISE * trained[i]:
+            spread = f"{deviation[i]:.3g} {signal.unit}"
+            sentences.append(f"{signal.elements[i]} varies by {spread} at rest; training had {trained[i]:.3g}")
+    return sentences
+
+
+def _examine_rotation(contract: Contract, moved: Mapping[str, Series]) -> list[Finding]:
+    """The gyroscope against the orientation, in the body frame."""
+    quaternions = [s for s in contract.signals if s.kind == "quaternion" and s.source == "sensor"]
+    rates = [
+        s for s in contract.signals if s.unit == "rad/s" and s.elements == ("x", "y", "z") and s.source == "sensor"
+    ]
+    if not quaternions or not rates:
+        return []
+    orientation, rate = quaternions[0], rates[0]
+    a, b = moved.get(orientation.name, Series()), moved.get(rate.name, Series())
+    if len(a.times) < 20 or len(b.times) < 20:
+        return [Finding(False, rate.name, "too few messages came while the robot was turned")]
+    times = np.arange(max(a.times[0], b.times[0]), min(a.times[-1], b.times[-1]), WINDOW)
+    q = _unit(_at(a, times))
+    turned = _rotation_vectors(q[:-1], q[1:])
+    integrated = _integrals(b, times)
+    if min(turned.std(0).min(), integrated.std(0).min()) < ENOUGH_TURN * WINDOW:
+        return [Finding(False, rate.name, "turn the robot more, about all three axes: there is too little to judge by")]
+    return [
+        _judge_axes(rate, integrated, turned, f"'{orientation.name}' turns", {math.radians(1): "degrees per second"})
+    ]
+
+
+def _examine_translation(contract: Contract, moved: Mapping[str, Series]) -> list[Finding]:
+    """The velocity against the position, both in the world."""
+    named = {s.name: s for s in contract.signals if s.source == "sensor" and s.frame == "world"}
+    if not {"position", "linear_velocity"} <= set(named):
+        return []
+    a, b = moved.get("position", Series()), moved.get("linear_velocity", Series())
+    if len(a.times) < 20 or len(b.times) < 20:
+        return [Finding(False, "linear_velocity", "too few messages came while the robot was moved")]
+    times = np.arange(max(a.times[0], b.times[0]), min(a.times[-1], b.times[-1]), WINDOW)
+    went, integrated = np.diff(_at(a, times), axis=0), _integrals(b, times)
+    if went.std(0).min() < ENOUGH_MOVE * WINDOW:
+        return [Finding(False, "linear_velocity", "move the robot more, along all three axes: too little to judge by")]
+    return [_judge_axes(named["linear_velocity"], integrated, went, "'position' moves", {})]
+
+
+def _judge_axes(
+    signal: Signal, integrated: np.ndarray, wanted: np.ndarray, reference: str, scales: Mapping[float, str]
+) -> Finding:
+    """Fit ``wanted = M integrated`` and say what M is."""
+    if not (np.isfinite(integrated).all() and np.isfinite(wanted).all()):
+        return Finding(False, signal.name, f"it can't be judged by how {reference}: numbers are not finite")
+    fitted = np.linalg.lstsq(integrated, wanted, rcond=None)[0].T
+    if np.abs(fitted - np.eye(3)).max() < AXIS_TOLERANCE:
+        return Finding(True, signal.name, f"it agrees with how {reference}, axis by axis")
+    for scale, unit in scales.items():
+        if np.abs(fitted / scale - np.eye(3)).max() < AXIS_TOLERANCE:
+            return Finding(False, signal.name, f"it seems to be in {unit}; expected {signal.unit}")
+    matrix, names = _nearest_axes(fitted)
+    if np.abs(fitted - matrix).max() < AXIS_TOLERANCE:
+        return Finding(False, signal.name, f"judged by how {reference}, its elements x, y, z are really {names}")
+    rows = "; ".join(", ".join(f"{x:.2f}" for x in row) for row in fitted)
+    return Finding(
+        False, signal.name, f"it does not fit how {reference} (axis matrix {rows}); is the order x, y, z, w?"
+    )
+
+
+def _nearest_axes(fitted: np.ndarray) -> tuple[np.ndarray, str]:
+    """The signed permutation that is nearest, and what each element of the signal really is."""
+    best, least = np.eye(3), math.inf
+    for order in itertools.permutations(range(3)):
+        matrix = np.zeros((3, 3))
+        for row, column in enumerate(order):
+            matrix[row, column] = 1.0 if fitted[row, column] >= 0 else -1.0
+        distance = float(np.abs(fitted - matrix).max())
+        if distance < least:
+            best, least = matrix, distance
+    really = []
+    for column in range(3):
+        row = int(np.argmax(np.abs(best[:, column])))
+        really.append(("-" if best[row, column] < 0 else "") + "xyz"[row])
+    return best, ", ".join(really)
+
+
+def _at(series: Series, times: np.ndarray) -> np.ndarray:
+    values = np.array(series.values)
+    return np.stack([np.interp(times, series.times, values[:, i]) for i in range(values.shape[1])], 1)
+
+
+def _integrals(series: Series, times: np.ndarray) -> np.ndarray:
+    """Integrals of the values between successive ``times``."""
+    t, values = np.array(series.times), np.array(series.values)
+    steps = 0.5 * (values[1:] + values[:-1]) * np.diff(t)[:, None]
+    total = np.vstack([np.zeros(values.shape[1]), np.cumsum(steps, 0)])
+    sums = np.stack([np.interp(times, t, total[:, i]) for i in range(values.shape[1])], 1)
+    return np.diff(sums, axis=0)
+
+
+def _unit(q: np.ndarray) -> np.ndarray:
+    return q / np.linalg.norm(q, axis=1, keepdims=True)
+
+
+def _rotation_vectors(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Rotation vectors (n, 3), in the body frame, from orientations p to q (x, y, z, w)."""
+    a, b = -p[:, :3], q[:, :3]
+    w = p[:, 3] * q[:, 3] - (a * b).sum(1)
+    v = p[:, 3:] * b + q[:, 3:] * a + np.cross(a, b)
+    sign = np.where(w < 0, -1.0, 1.0)[:, None]
+    half = np.linalg.norm(v, axis=1)
+    angle = 2 * np.arctan2(half, np.abs(w))
+    return sign * v * (angle / np.maximum(half, 1e-12))[:, None]
+
+
+def healthy(findings: Sequence[Finding]) -> bool:
+    """Whether nothing was found wrong."""
+    return all(finding.good for finding in findings)

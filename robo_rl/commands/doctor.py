@@ -1,0 +1,61 @@
+"""robo-rl doctor."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from robo_rl.commands.ros import INSTALL
+from robo_rl.console import give, say
+
+
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    seconds: float = 3.0,
+    motion: float = 0.0,
+    wire: tuple[str, ...] = (),
+    namespace: str = "",
+    json: bool = False,
+) -> int:
+    """Hold what a robot sends against a policy file, before a motor has torque; exit with 1 if anything is wrong.
+
+    The robot lies still at first. With --motion it is then turned and moved by hand, about and along all axes: the
+    doctor holds gyroscope, orientation, position and velocity against each other, and finds axes and signs that are
+    wrong. With --json: healthy, findings.
+
+    Args:
+        file: A bundle (*.onnx).
+        seconds: How long to listen to the robot at rest.
+        motion: How long (s) to listen while it is moved by hand; 0: not at all.
+        wire: Signals from elsewhere, each 'signal=topic type field'.
+        namespace: Of the topics.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from deploy.bundle import Bundle
+    from deploy.doctor import examine, healthy
+
+    contract = Bundle.read(file).contract
+    if importlib.util.find_spec("rclpy") is None:
+        raise ValueError(INSTALL)
+    from robo_rl_ros.examination import Examination
+    from robo_rl_ros.settings import texts_by_name
+
+    with Examination(contract, texts_by_name(wire, "wire"), namespace) as examination:
+        examination.discover()
+        say(f"listening for {seconds:g} s; leave the robot still and upright", json)
+        still = examination.listen(seconds)
+        moved = None
+        if motion > 0:
+            say(f"now turn and move it by hand for {motion:g} s, about and along all three axes", json)
+            moved = examination.listen(motion)
+    findings = examine(contract, still, moved)
+    for finding in findings:
+        say(f"  {'good ' if finding.good else 'WRONG'}  {finding.subject:<22} {finding.sentence}", json)
+    well = healthy(findings)
+    say("nothing is wrong" if well else "do not arm this robot", json)
+    give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
+    return 0 if well else 1

@@ -1,0 +1,74 @@
+"""Listen to a robot for the doctor: the samples of every sensor signal, for some seconds, over DDS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+
+from deploy.doctor import Series
+from robo_rl.contract import Contract
+from robo_rl_ros import quality
+from robo_rl_ros.reading import MessageError, read, stamp_ns
+from robo_rl_ros.wiring import Wire, signal_wires
+from robo_rl_ros.writing import message_type
+
+
+class Examination:
+    """Subscriptions to all sensor signals of a contract. Use it in a ``with`` statement."""
+
+    def __init__(self, contract: Contract, wires: Mapping[str, str] | None = None, namespace: str = "") -> None:
+        self.contract, self.namespace = contract, namespace
+        sensed = {signal.name for signal in contract.signals if signal.source == "sensor"}
+        self.wires = [wire for wire in signal_wires(contract, wires) if wire.name in sensed]
+        self.series: dict[str, Series] = {}
+
+    def __enter__(self) -> Examination:
+        self.context = rclpy.Context()
+        self.context.init()
+        self.node = Node("doctor", context=self.context, namespace=self.namespace, start_parameter_services=False)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        for wire in self.wires:
+            self.node.create_subscription(message_type(wire.kind), wire.topic, self._receiver(wire), quality.SENSOR)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+    def _receiver(self, wire: Wire) -> Any:
+        signal = self.contract.signal(wire.name)
+
+        def receive(message: Any) -> None:
+            series = self.series.setdefault(wire.name, Series())
+            stamp = stamp_ns(message)
+            age = 0.0 if stamp is None else (time.time_ns() - stamp) * 1e-9
+            try:
+                series.add(time.monotonic(), age, read(wire.kind, wire.field, message, signal))
+            except (MessageError, TypeError, ValueError) as error:
+                series.problem = str(error)[:300]
+
+        return receive
+
+    def discover(self, patience: float = 10.0) -> None:
+        """Wait until something arrives at all, or ``patience`` (s) is over."""
+        end = time.monotonic() + patience
+        while not self.series and time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def listen(self, seconds: float) -> dict[str, Series]:
+        """What arrives of each signal within ``seconds``."""
+        self.series = {}
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.05)
+        for wire in self.wires:
+            if wire.name in self.series:
+                self.series[wire.name].publishers = self.node.count_publishers(wire.topic)
+        return self.series
