@@ -22,10 +22,10 @@ def run(*words: str) -> int:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(name, "--help") == 0
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert text.startswith(f"usage: robo-rl {name} ")
-    assert "--json" in text
-    assert re.search(r"[Ww]ith --json", text), "it says which keys --json gives"
+    if name != "ros":  # which speaks to machines by ROS messages
+        assert re.search("[Ww]ith --json", text), "it says which keys --json gives"
 
 
 def test_help_names_every_command_and_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:

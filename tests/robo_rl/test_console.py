@@ -15,6 +15,18 @@ from robo_rl import console
 from robo_rl.console import Progress, give, say
 
 
+def everything_on(terminal: int) -> str:
+    """What was written to a terminal whose other end is closed."""
+    data = b""
+    try:
+        while part := os.read(terminal, 1 << 16):
+            data += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.close(terminal)
+    return data.decode()
+
+
 def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = pty.openpty()
     monkeypatch.setenv("TERM", "xterm")
@@ -24,9 +36,7 @@ def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> Non
         with Progress("training", 4) as progress:
             for done in range(1, 5):
                 progress.update(done, f"reward {done / 4:.2f}")
-        terminal.flush()
-        shown = os.read(ours, 1 << 16).decode()
-    os.close(ours)
+    shown = everything_on(ours)
     assert "training" in shown
     assert "4/4 reward 1.00" in shown
     assert "━" in shown
@@ -58,9 +68,7 @@ def test_a_failure_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(sys, "stderr", terminal)
         with pytest.raises(RuntimeError, match="gone"), Progress("training", 4):
             raise RuntimeError("gone")
-        terminal.flush()
-        shown = os.read(ours, 1 << 16).decode()
-    os.close(ours)
+    shown = everything_on(ours)
     assert "\x1b[?25h" in shown, "the cursor is visible again"
 
 

@@ -43,7 +43,11 @@ def gentle_task() -> Task:
 
 @pytest.mark.slow
 def test_ppo_learns_to_stay_in_the_air_longer() -> None:
-    learner = new_learner(PpoConfig(updates=36, environments=128, horizon=32, gamma=0.99, entropy=0.0), gentle_task())
+    config = PpoConfig(
+        updates=36, environments=512, horizon=16, learning_rate=1e-3, desired_kl=0.02, epochs=4, mini_batches=4,
+        gamma=0.98, lam=0.95, entropy=0.0, initial_deviation=0.3,
+    )  # fmt: skip
+    learner = new_learner(config, gentle_task())
     task, policy = learner.policy.task, learner.policy
     before = fly(task, GraphPilot(policy), Conditions(episodes=400)).duration
     for _ in range(learner.total):
@@ -51,7 +55,7 @@ def test_ppo_learns_to_stay_in_the_air_longer() -> None:
     after = fly(task, GraphPilot(policy), Conditions(episodes=400)).duration
     gain = after - before  # the same 400 flights
     assert gain.mean() > 6 * gain.std() / np.sqrt(len(gain))
-    assert after.mean() > 1.2 * before.mean()
+    assert after.mean() > 1.3 * before.mean()
 
 
 def let_critic_say(learner: Learner, value: float) -> None:
