@@ -15,29 +15,19 @@ from torch import Tensor
 
 from sim.fuse import empty_block
 from sim.plants.rigid import (
+    FIELDS,
     Physics,
     RigidParameters,
     RigidTruth,
     assemble,
     find_places,
+    nominal_parameters,
     shapes,
     standing_height,
     substeps,
+    view,
 )
 from sim.robots import LeggedCard
-
-FIELDS = {
-    "mass": "body_mass",
-    "center_of_mass": "body_ipos",
-    "ground_friction": "geom_friction",
-    "joint_friction": "dof_frictionloss",
-    "armature": "actuator_armature",
-    "stiffness": "actuator_gainprm",
-    "damping": "actuator_gainprm",
-    "resistance": "actuator_gainprm",
-    "command_delay": "actuator_delay",
-}
-"""MuJoCo's fields that hold the parameters; force and torque are inputs, not parameters of its model."""
 
 DERIVED_FROM = {"body_mass", "body_ipos", "actuator_armature"}
 """Fields that others are computed from, by ``set_const``."""
@@ -65,10 +55,9 @@ class MujocoPlant:
         self._block, parts = empty_block(n, shapes(card))
         self._truth = RigidTruth(*parts)
         self._expanded: set[str] = set()
-        force, torque = self._pushes()
-        shared = {name: self._view(name, self._shared(name)) for name in FIELDS}
-        self.nominal = RigidParameters(**shared, force=0.0 * force[:1], torque=0.0 * torque[:1])
-        self.parameters = self.nominal._replace(force=force, torque=torque)
+        self.nominal = nominal_parameters(self.model, self.places)
+        applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.places.base]
+        self.parameters = self.nominal._replace(force=applied[:, :3], torque=applied[:, 3:])
         self.param("command_delay")[:] = 0.0
         stand = torch.tensor([[joint.stand for joint in card.joints]]).expand(n, -1)
         upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]]).expand(n, -1)
@@ -88,31 +77,13 @@ class MujocoPlant:
         view, rows = self.batch.bind(name), self.batch.state
         return (view.__array_interface__["data"][0] - rows.__array_interface__["data"][0]) // rows.itemsize
 
-    def _shared(self, name: str) -> np.ndarray:
-        return np.array(getattr(self.model, FIELDS[name]))[None]
-
-    def _pushes(self) -> tuple[Tensor, Tensor]:
-        applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.places.base]
-        return applied[:, :3], applied[:, 3:]
-
-    def _view(self, name: str, field: np.ndarray) -> Tensor:
-        """What ``RigidParameters`` shows of a field of MuJoCo's model, (n, …)."""
-        value = torch.from_numpy(field)
-        if FIELDS[name] == "actuator_gainprm":
-            return value[:, :, {"resistance": 0, "stiffness": 4, "damping": 6}[name]]
-        if name == "ground_friction":
-            return value[:, self.places.ground, 0]
-        if name == "joint_friction":
-            return value[:, self.places.free_velocity + 6 :]
-        return value[:, 1:] if name in ("mass", "center_of_mass") else value
-
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter. After writing, ``place`` the robot, or call ``refresh``."""
         if name not in RigidParameters._fields:
             raise KeyError(f"a rigid body has no parameter '{name}'; it has {list(RigidParameters._fields)}")
         if name in FIELDS and name not in self._expanded:
-            view = self._view(name, self.batch.expand(FIELDS[name]))
-            self.parameters = self.parameters._replace(**{name: view})
+            live = view(name, self.batch.expand(FIELDS[name]), self.places)
+            self.parameters = self.parameters._replace(**{name: live})
             self._expanded.add(name)
         return getattr(self.parameters, name)
 

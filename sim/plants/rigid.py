@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
+import torch
 from torch import Tensor
 
 from sim.robots import CardError, LeggedCard
@@ -68,6 +69,20 @@ class RigidParameters(NamedTuple):
     """(n, 3) N, on the base, world."""
     torque: Tensor
     """(n, 3) N m, on the base, world."""
+
+
+FIELDS = {
+    "mass": "body_mass",
+    "center_of_mass": "body_ipos",
+    "ground_friction": "geom_friction",
+    "joint_friction": "dof_frictionloss",
+    "armature": "actuator_armature",
+    "stiffness": "actuator_gainprm",
+    "damping": "actuator_gainprm",
+    "resistance": "actuator_gainprm",
+    "command_delay": "actuator_delay",
+}
+"""Fields of MuJoCo's model that hold the parameters; force and torque are inputs."""
 
 
 class RigidTruth(NamedTuple):
@@ -219,6 +234,26 @@ def standing_height(model: mujoco.MjModel, card: LeggedCard) -> float:
     feet = [model.geom(foot).id for foot in card.feet]
     lowest = min(data.geom_xpos[foot, 2] - model.geom_size[foot, 0] for foot in feet)
     return float(data.xpos[places.base, 2] - lowest)
+
+
+def view(name: str, field: Any, places: Places) -> Tensor:
+    """What ``RigidParameters`` shows of the field ``FIELDS[name]`` of MuJoCo's model, (n, …) with memory shared."""
+    value = torch.from_numpy(field)
+    if FIELDS[name] == "actuator_gainprm":
+        return value[:, :, {"resistance": 0, "stiffness": 4, "damping": 6}[name]]
+    if name == "ground_friction":
+        return value[:, places.ground, 0]
+    if name == "joint_friction":
+        return value[:, places.free_velocity + 6 :]
+    return value[:, 1:] if name in ("mass", "center_of_mass") else value
+
+
+def nominal_parameters(model: mujoco.MjModel, places: Places) -> RigidParameters:
+    """Those of the card, (1, …); no push, no delay."""
+    values = {name: view(name, np.array(getattr(model, FIELDS[name]))[None], places) for name in FIELDS}
+    nothing = torch.zeros(1, 3, dtype=torch.float64)
+    delay = torch.zeros_like(values.pop("command_delay"))
+    return RigidParameters(**values, command_delay=delay, force=nothing, torque=nothing.clone())
 
 
 def substeps(period: float, physics: Physics) -> int:
