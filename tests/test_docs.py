@@ -59,6 +59,7 @@ def test_every_link_leads_somewhere(page):
 
 @pytest.mark.parametrize("page", with_python(PAGES), ids=lambda page: page.name)
 def test_the_pages_code_runs(page, bundle_file, tmp_path, monkeypatch):
+    """Blocks marked "python", in their order; a sketch that can't run by itself is marked "py"."""
     shutil.copy(bundle_file, tmp_path / "policy.onnx")
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
