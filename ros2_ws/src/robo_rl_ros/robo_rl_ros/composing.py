@@ -30,10 +30,10 @@ def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mappin
         return message
     if len(wires) > 1:
         raise WiringError(f"'{wires[0].topic}' carries {[w.name for w in wires]}; a {kind} holds one signal")
-    return write(wires[0], signals[wires[0].name], values[wires[0].name], ns)  # type: ignore[arg-type]
+    return write(wires[0], signals[wires[0].name], values[wires[0].name], ns)
 
 
-def _fill(target: Any, numbers: Sequence[float]) -> None:
+def _fill(target: Any, numbers: np.ndarray) -> None:
     for name, value in zip("xyzw", numbers, strict=False):
         setattr(target, name, float(value))
 

@@ -24,7 +24,7 @@ class Examination:
     def __init__(self, contract: Contract, wires: Mapping[str, str] | None = None, namespace: str = "") -> None:
         self.contract, self.namespace = contract, namespace
         sensed = {signal.name for signal in contract.signals if signal.source == "sensor"}
-        self.wires = [wire for wire in signal_wires(contract, wires) if wire.name in sensed]
+        self.wires = [wire for wire in signal_wires(contract.signals, wires) if wire.name in sensed]
         self.series: dict[str, Series] = {}
 
     def __enter__(self) -> Examination:

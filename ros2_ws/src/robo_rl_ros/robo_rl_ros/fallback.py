@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from controllers.multirotor import GeometricController
-from robo_rl.contract import Contract, Multirotor
+from robo_rl.contract import Contract, ContractError, Multirotor
 
 DESCENT = 0.5
 """m/s: the speed of a landing. A choice; a Crazyflie's own landing is about as fast."""
@@ -26,6 +26,8 @@ class Fallback:
 
     def __init__(self, contract: Contract) -> None:
         robot = contract.robot
+        if not isinstance(robot, Multirotor):
+            raise ContractError(f"robot is a {robot.kind}; expected a multirotor, the one kind with a fallback")
         self.contract, self.robot = contract, robot
         self.controller = GeometricController(robot, contract.control_period)
         self._rises = np.array([rotor.rise for rotor in robot.rotors], np.float32)

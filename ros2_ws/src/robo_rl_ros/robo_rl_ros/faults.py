@@ -79,8 +79,9 @@ class Saboteur:
     def __init__(self, serialize: Callable[[Any], bytes]) -> None:
         """``serialize`` gives a message's bytes, to be made into noise."""
         self._serialize = serialize
+        self._kept: Any = None
+        self._count = 0
         self._late: list[tuple[float, Any]] = []
-        self.clear()
 
     def clear(self) -> None:
         """Forget the fault that was."""

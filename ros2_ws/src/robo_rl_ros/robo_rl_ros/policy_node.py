@@ -153,7 +153,7 @@ class PolicyNode(LifecycleNode):
         policy = self._load()
         contract = policy.contract
         self.pilot = Pilot(policy, self._text("mode"), self.get_parameter("blend_time").value)
-        wires = signal_wires(contract, texts_by_name(self.get_parameter("wires").value, "wires"))
+        wires = signal_wires(contract.signals, texts_by_name(self.get_parameter("wires").value, "wires"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract)
         self.inbox = Inbox(contract, [wire for wire in wires if wire.name not in constants])
         self.statistics = Statistics(contract.control_period)
@@ -201,7 +201,7 @@ class PolicyNode(LifecycleNode):
     def _create_commands(self, contract: Any) -> None:
         timeout = contract.safety.signal_timeout
         profile = quality.command(deadline=max(timeout, 2 * contract.control_period), lifespan=timeout)
-        self.command_wires = command_wires(contract, self._text("command_message"))
+        self.command_wires = command_wires(contract.commands, self._text("command_message"))
         self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.pilot.config.commands}
         events = PublisherEventCallbacks(incompatible_qos=self._incompatible("commands"))
         self._outlets = [
@@ -216,6 +216,8 @@ class PolicyNode(LifecycleNode):
     def _listen(self, simulated: bool) -> None:
         """Receive signals on a thread of their own, so that services and diagnostics never hold them up."""
         node = Node(f"{self.get_name()}_signals", start_parameter_services=False, enable_rosout=False)
+        assert self.control is not None
+        clock = self.control.clock
         self.signals, self._spinning = node, True
         for topic, kind in self.inbox.wires:
             events = SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic))
@@ -223,7 +225,7 @@ class PolicyNode(LifecycleNode):
                 message_type(kind), topic, self._receiver((topic, kind)), quality.SENSOR, event_callbacks=events
             )
         node.create_subscription(
-            Empty, f"{self.get_name()}/heartbeat", lambda _: self.inbox.alive(self.control.clock()), quality.OPERATOR
+            Empty, f"{self.get_name()}/heartbeat", lambda _: self.inbox.alive(clock()), quality.OPERATOR
         )
         if simulated:
             node.create_subscription(Clock, "/clock", self._tick, quality.SENSOR)
@@ -340,6 +342,8 @@ class PolicyNode(LifecycleNode):
         return True, sentence
 
     def _report(self) -> None:
+        if self.control is None:
+            return
         stamp = self.get_clock().now().to_msg()
         self._diagnostics_topic.publish(
             diagnostics(self.get_name(), stamp, self.control, self.statistics, list(self.quality_complaints.values()))
@@ -470,7 +474,8 @@ def _median_step(policy: Policy) -> float:
 
 def name_and_arguments(arguments: list[str], usual: str) -> tuple[str, list[str]]:
     """Take the rule ``__node:=name`` out of a command line, since it must not rename the second node too."""
-    name, left = usual, []
+    name = usual
+    left: list[str] = []
     for argument in arguments:
         if argument.startswith(("__node:=", "__name:=")) and left and left[-1] in ("-r", "--remap"):
             name = argument.split(":=", 1)[1]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sim.env import VecEnv
 from sim.plants.multirotor import MultirotorPlant
+from sim.robots import MultirotorCard
 from sim.sensors import Sensors
 from sim.tasks import load_task
 from sim.tasks.quadrotor import FIGURE_EIGHT
@@ -43,6 +44,9 @@ class Twin:
         """
         self.task = load_task(task, robot)
         self.spec = self.task.spec
+        card = self.spec.robot
+        if not isinstance(card, MultirotorCard):
+            raise ValueError(f"task '{task}' is for the robot '{card.name}'; the stand-in can only be a multirotor yet")
         self.period, self.height = self.spec.control_period, height
         longest = max(signal.delay[1] for signal in self.spec.signals)
         if not 0 <= delay <= longest:
@@ -51,7 +55,7 @@ class Twin:
         self.delay, self.noise = torch.tensor([delay]), noise
         fixed = {name: value for name, value in FIGURE_EIGHT.items() if name in self.spec.ranges}
         self.course = VecEnv(self.task, 1, seed, fixed=fixed).draws.course.clone()
-        self.plant = MultirotorPlant(self.spec.robot, 1, self.period, ground=True)
+        self.plant = MultirotorPlant(card, 1, self.period, ground=True)
         self.sensors = Sensors(self.spec.signals, self.period)
         self.safe = {c.name: torch.tensor([c.safe]) for c in self.spec.commands}
         self.limits = {c.name: (torch.tensor([c.lower]), torch.tensor([c.upper])) for c in self.spec.commands}

@@ -87,7 +87,7 @@ class TwinNode(Node):
         spec = self.twin.spec
         self.timeout = get("timeout") or spec.safety.signal_timeout
         self.signals = {signal.name: signal for signal in spec.signals}
-        wires = signal_wires(spec, texts_by_name(get("wires"), "wires"))
+        wires = signal_wires(spec.signals, texts_by_name(get("wires"), "wires"))
         kept = [w for w in wires if get("operator") or self.signals[w.name].source == "sensor"]
         self._outlets = self._create_outlets(kept)
         self._saboteurs = {topic: Saboteur(serialize_message) for topic, _, _ in self._outlets}
@@ -97,7 +97,7 @@ class TwinNode(Node):
         self._commands: dict[str, np.ndarray] = {}
         self._received = threading.Condition()
         self._command_time, self._command_stamp, self._last_wanted, self.refused = 0.0, -1, 0, 0
-        self._listen(command_wires(spec, get("command_message")))
+        self._listen(command_wires(spec.commands, get("command_message")))
         self._clock_topic = self.create_publisher(Clock, "/clock", quality.SENSOR) if self.lockstep else None
         self._truth_topic = self.create_publisher(Odometry, "~/truth", quality.SENSOR)
         self._applied_topic = self.create_publisher(JointState, "~/applied", quality.SENSOR)
@@ -130,7 +130,7 @@ class TwinNode(Node):
 
         def receive(message: Any) -> None:
             try:
-                value = read(wire.kind, wire.field, message, command)  # type: ignore[arg-type]
+                value = read(wire.kind, wire.field, message, command)
             except MessageError:
                 self.refused += 1
                 return

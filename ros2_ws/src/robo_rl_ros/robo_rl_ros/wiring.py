@@ -6,10 +6,10 @@ decide (the robot's own topic names) is remapped as usual in ROS 2, or by giving
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robo_rl.contract import Command, Contract, Signal
+from robo_rl.contract import Command, Signal
 from robo_rl_ros.reading import READERS, TWIST_ELEMENTS
 
 
@@ -66,11 +66,11 @@ USUAL = {
 """Wires of signals by their names in contracts. Others come as an array on ``signal/<name>``."""
 
 
-def signal_wires(contract: Contract, given: Mapping[str, str] | None = None) -> list[Wire]:
-    """A wire for each signal, in the contract's order; ``given`` are texts by signal that replace the usual ones."""
+def signal_wires(signals: Sequence[Signal], given: Mapping[str, str] | None = None) -> list[Wire]:
+    """A wire for each signal, in order; ``given`` are texts by signal that replace the usual ones."""
     given = dict(given or {})
-    _refuse_unknown(given, [signal.name for signal in contract.signals], "signal")
-    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s)) for s in contract.signals]
+    _refuse_unknown(given, [signal.name for signal in signals], "signal")
+    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s)) for s in signals]
 
 
 def _usual_signal(signal: Signal) -> str:
@@ -99,11 +99,11 @@ COMMAND_TYPES = {
 }
 
 
-def command_wires(contract: Contract, message: str = "") -> list[Wire]:
+def command_wires(commands: Sequence[Command], message: str = "") -> list[Wire]:
     """A wire for each command. ``message`` chooses the type; "" takes what suits the contract."""
     if message and message not in COMMAND_TYPES:
         raise WiringError(f"command_message is '{message}'; expected one of {sorted(COMMAND_TYPES)} or ''")
-    return [_command_wire(command, message or _usual_message(command)) for command in contract.commands]
+    return [_command_wire(command, message or _usual_message(command)) for command in commands]
 
 
 def _usual_message(command: Command) -> str:

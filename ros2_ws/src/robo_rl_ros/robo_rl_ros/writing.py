@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from typing import Any
 
-from robo_rl.contract import Command
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robo_rl.contract import Command, Signal
 from robo_rl_ros.reading import TWIST_ELEMENTS
 from robo_rl_ros.wiring import Wire
 
@@ -22,9 +24,9 @@ def set_stamp(stamp: Any, ns: int) -> None:
     stamp.sec, stamp.nanosec = divmod(ns, 1_000_000_000)
 
 
-def write(wire: Wire, command: Command, values: Sequence[float], ns: int) -> Any:
-    """A new message with the elements of ``command``, stamped with ``ns`` (ns of ROS time)."""
-    message, numbers = message_type(wire.kind)(), [float(x) for x in values]
+def write(wire: Wire, command: Command | Signal, values: ArrayLike, ns: int) -> Any:
+    """A new message with the elements of ``command``, or of a signal that is sent, stamped ``ns`` (ns of ROS time)."""
+    message, numbers = message_type(wire.kind)(), np.asarray(values, float).tolist()
     if hasattr(message, "header"):
         set_stamp(message.header.stamp, ns)
         message.header.frame_id = "base_link" if wire.field == "by_name" else ""
