@@ -32,6 +32,7 @@ from deploy.link import (
     buffer_size,
     encode,
     expired,
+    stuff,
 )
 from deploy.link_messages import (
     AGE_NEVER,
@@ -54,7 +55,11 @@ BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc undefined": ("gcc", UNDEFINED), "clang":
 LAYOUT = Layout(bytes(range(32)), 3, 7, 6)
 SIGNALS, SIZE, COMMANDS = LAYOUT.signal_count, LAYOUT.signal_size, LAYOUT.command_size
 WHEN = st.integers(-(1 << 63), (1 << 63) - 1)
-TIMES = st.integers(0, 1 << 40) | WHEN
+TIMES = st.integers(0, 1 << 40) | st.sampled_from([0, 1 << 61, (1 << 61) + 1]) | WHEN
+RUNS = st.builds(
+    lambda n, rest: b"\x07" * n + rest, st.integers(252, 256), st.sampled_from([b"", b"\0", b"\0\7", b"\0\0"])
+)
+"""Payloads with a run about as long as a block of the stuffing."""
 ROUGH = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -133,7 +138,7 @@ def c_frame(frame: Frame) -> Any:
     return CFrame(ctypes.cast(payload, POINTER(c_uint8)), len(frame.payload), frame.sequence, frame.type)
 
 
-frames = st.builds(Frame, st.integers(0, 9), st.integers(0, 65535), st.binary(max_size=300))
+frames = st.builds(Frame, st.integers(0, 9), st.integers(0, 65535), st.binary(max_size=300) | RUNS)
 
 
 @given(st.binary(max_size=700))
@@ -142,7 +147,7 @@ def test_checksum_agrees(library: ctypes.CDLL, data: bytes) -> None:
     assert library.link_crc32(data, len(data)) == zlib.crc32(data)
 
 
-@given(st.integers(0, 255), st.integers(0, 65535), st.binary(max_size=1200), st.integers(-3, 3))
+@given(st.integers(0, 255), st.integers(0, 65535), st.binary(max_size=1200) | RUNS, st.integers(-3, 3))
 @ROUGH
 def test_encoders_write_the_same_bytes_or_none(
     library: ctypes.CDLL, kind: int, sequence: int, payload: bytes, spare: int
@@ -154,8 +159,21 @@ def test_encoders_write_the_same_bytes_or_none(
     assert out.raw[capacity:] == b"\xaa" * 8
 
 
+def forged(version: int, extra: int, payload: bytes) -> bytes:
+    """A frame with the right checksum that claims another version or length."""
+    packet = bytes([version, 4, 0, 0, (len(payload) + extra) & 255, 0]) + payload
+    return stuff(packet + zlib.crc32(packet).to_bytes(4, "little")) + b"\0"
+
+
+def test_the_longest_payload_is_written_and_a_longer_one_is_not(library: ctypes.CDLL) -> None:
+    out = ctypes.create_string_buffer(70_000)
+    assert library.link_encode(1, 2, bytes(65_535), 65_535, out, 70_000) == len(encode(Frame(1, 2, bytes(65_535))))
+    assert library.link_encode(1, 2, bytes(65_536), 65_536, out, 70_000) == 0
+
+
 pieces = st.one_of(
-    frames.map(encode), st.binary(max_size=40), st.just(b"\0"),
+    frames.map(encode), st.builds(forged, st.integers(0, 2), st.integers(-1, 1), st.binary(max_size=20)),
+    st.binary(max_size=40), st.just(b"\0"),
     st.tuples(frames.map(encode), st.integers(0), st.integers(0, 255)).map(
         lambda t: t[0][: t[1] % len(t[0])] + bytes([t[2]]) + t[0][t[1] % len(t[0]) + 1 :]
     ),
@@ -187,7 +205,7 @@ def sized(kind: int, sequence: int, payload: bytes, right: bool) -> Frame:
     return Frame(kind, sequence, padded[:18] + LAYOUT.digest if kind == Type.HELLO and payload[:1] != b"x" else padded)
 
 
-near = st.integers(-3, 3).map(lambda x: x & 0xFFFF) | st.integers(0, 65535)
+near = st.sampled_from([0, 1, 2, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF]) | st.integers(0, 65535)
 messages = st.builds(
     sized, st.sampled_from([1, 1, 2, 3, 4, 5, 6, 6, 6, 7, 8]), near, st.just(b"x") | st.binary(max_size=60),
     st.sampled_from([True, True, True, False]),
@@ -203,6 +221,17 @@ def test_sessions_give_the_same_verdicts(library: ctypes.CDLL, sent: list[tuple[
         assert library.link_accept(ctypes.byref(session), ctypes.byref(raw), now) == twin.accept(frame, now)
         assert (session.state, session.expected, session.last) == (twin.state, twin.expected, twin.last)
     assert plain(session.counts) == vars(twin.counts)
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(0x7FFF, Verdict.TAKEN), (0x8000, Verdict.LATE), (0xFFFF, Verdict.LATE)])
+def test_half_of_all_sequence_numbers_are_ahead(library: ctypes.CDLL, gap: int, verdict: Verdict) -> None:
+    session, twin = started_session(library), Session(LAYOUT)
+    hello = Frame(Type.HELLO, 99, bytes(18) + LAYOUT.digest)
+    ask = Frame(Type.REQUEST, (100 + gap) & 0xFFFF, b"\1")
+    for frame, expected in ((hello, Verdict.OPENED), (ask, verdict)):
+        raw = c_frame(frame)
+        assert library.link_accept(ctypes.byref(session), ctypes.byref(raw), 1) == expected
+        assert twin.accept(frame, 1) == expected
 
 
 @given(st.lists(st.tuples(TIMES, TIMES), max_size=30))
