@@ -1,0 +1,88 @@
+"""Bullet beside MuJoCo: where two engines must agree, they do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sim.plants.rigid import Physics, RigidTruth
+from sim.robots import load_legged
+
+pybullet = pytest.importorskip("pybullet")
+from sim.plants.bullet import BulletPlant  # noqa: E402
+from sim.plants.mujoco_cpu import MujocoPlant  # noqa: E402
+
+CARD = load_legged("go2")
+STAND = torch.tensor([[joint.stand for joint in CARD.joints]])
+UPRIGHT = torch.tensor([[0.0, 0.0, 0.0, 1.0]])
+STILL = torch.zeros(1, 3)
+
+
+def both() -> tuple[BulletPlant, MujocoPlant]:
+    return BulletPlant(CARD, 1, 0.02), MujocoPlant(CARD, 1, 0.02, Physics(timestep=0.001, contacts="all"), threads=1)
+
+
+def test_both_engines_give_the_same_truth_for_the_same_placement() -> None:
+    turn = torch.tensor([[0.3, -0.2, 0.1, 0.9]])
+    state = (
+        torch.tensor([[0.1, -0.2, 2.0]]), turn / turn.norm(), torch.tensor([[1.0, -0.5, 0.2]]),
+        torch.tensor([[0.5, 1.0, -2.0]]), STAND + 0.1, torch.linspace(-1, 1, 12)[None],
+    )  # fmt: skip
+    bullet, reference = both()
+    for plant in (bullet, reference):
+        plant.place(torch.arange(1), *state)
+    for name in RigidTruth._fields:
+        if name not in ("joint_torque", "foot_force"):
+            torch.testing.assert_close(bullet.truth()[name], reference.truth()[name], atol=2e-5, rtol=1e-5)
+
+
+def test_a_standing_robot_stands_alike_in_both_engines() -> None:
+    bullet, reference = both()
+    for plant in (bullet, reference):
+        for _ in range(100):
+            plant.step({"joint_position_target": STAND})
+    one, two = bullet.truth(), reference.truth()
+    weight = float(reference.nominal.mass.sum()) * 9.81
+    assert float(one["foot_force"].sum()) == pytest.approx(weight, rel=0.01)
+    torch.testing.assert_close(one["foot_force"], two["foot_force"], rtol=0.15, atol=0.0)
+    torch.testing.assert_close(one["position"][:, 2], two["position"][:, 2], rtol=0.0, atol=0.015)
+    torch.testing.assert_close(one["joint_position"], two["joint_position"], rtol=0.0, atol=0.12)
+
+
+def test_a_robot_in_the_air_moves_alike_in_both_engines() -> None:
+    bullet, reference = both()
+    for plant in (bullet, reference):
+        plant.param("joint_friction")[:] = 0.0
+        place = torch.tensor([[0.0, 0.0, 5.0]])
+        plant.place(torch.arange(1), place, UPRIGHT, STILL, STILL, STAND, torch.zeros_like(STAND))
+        for k in range(10):
+            plant.step({"joint_position_target": STAND + 0.2 * np.sin(0.5 * k)})
+    one, two = bullet.truth(), reference.truth()
+    torch.testing.assert_close(one["position"], two["position"], rtol=0.0, atol=0.03)
+    torch.testing.assert_close(one["joint_position"], two["joint_position"], rtol=0.0, atol=0.05)
+
+
+def test_parameters_of_a_robot_reach_its_world() -> None:
+    plant = BulletPlant(CARD, 1, 0.02)
+    plant.param("mass")[0, 0] += 3.0
+    plant.place(
+        torch.arange(1), torch.tensor([[0.0, 0.0, 0.29]]), UPRIGHT, STILL, STILL, STAND, torch.zeros_like(STAND)
+    )
+    for _ in range(100):
+        plant.step({"joint_position_target": STAND})
+    weight = float(plant.param("mass").sum()) * 9.81
+    assert float(plant.truth()["foot_force"].sum()) == pytest.approx(weight, rel=0.02)
+
+
+def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
+    plant = BulletPlant(CARD, 2, 0.02)
+    plant.param("command_delay")[1] = 0.02
+    stands = STAND.expand(2, -1)
+    place = torch.tensor([[0.0, 0.0, 5.0]]).expand(2, -1)
+    still = torch.zeros(2, 3)
+    plant.place(torch.arange(2), place, UPRIGHT.expand(2, -1), still, still, stands, torch.zeros_like(stands))
+    plant.step({"joint_position_target": stands + 0.3})
+    moved = (plant.truth()["joint_position"] - stands).abs().amax(1)
+    assert float(moved[0]) > 0.01
+    assert float(moved[1]) < 1e-3
