@@ -22,6 +22,7 @@ from sim.env import VecEnv
 from sim.tasks import load_task
 
 
+@pytest.mark.slow
 def test_the_same_policy_gives_the_same_file_twice(trained_run: Path, bundle_file: Path, tmp_path: Path) -> None:
     policy, provenance = Run.open(trained_run).policy()
     again = export(policy, provenance, tmp_path / "new" / "again.onnx")

@@ -85,6 +85,7 @@ def test_train_without_flights_gives_no_success(robo: Robo, tmp_path: Path) -> N
     assert "quadrotor-track" in Path(result["run"]).name
 
 
+@pytest.mark.slow
 def test_train_flies_a_robot_of_one_s_own_all_the_way_to_a_file(robo: Robo, tmp_path: Path) -> None:
     card = tmp_path / "my_drone" / "card.toml"
     card.parent.mkdir()
@@ -107,6 +108,7 @@ def test_train_flies_a_robot_of_one_s_own_all_the_way_to_a_file(robo: Robo, tmp_
     assert verified["passed"]
 
 
+@pytest.mark.slow
 def test_train_with_ppo_all_the_way_to_a_verified_file(robo: Robo, tmp_path: Path) -> None:
     settings = ["--ppo.updates", "2", "--ppo.environments", "8", "--ppo.horizon", "8", "--ppo.hidden", "8"]
     words = ["train", "quadrotor-track", "--algorithm", "ppo", "--runs", tmp_path, "--episodes", "4", *settings]

@@ -90,6 +90,7 @@ def assert_same_training(run: Path, expected: Path) -> None:
     assert (run / "metrics.jsonl").read_text() == (expected / "metrics.jsonl").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", LONG)
 def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
     algorithm: str, uninterrupted: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -110,6 +111,7 @@ def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
     assert_same_training(run, uninterrupted[algorithm])
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_resume(uninterrupted: dict[str, Path], tmp_path: Path) -> None:
     process = start_and_wait_for_a_checkpoint(arguments("apg", tmp_path), tmp_path)
     process.send_signal(signal.SIGINT)
