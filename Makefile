@@ -31,7 +31,7 @@ demo: setup ## train a quadrotor, export it, prove the file, and make a report w
 	@BIN=$(BIN) sh examples/demo.sh
 
 test: setup ## run all tests, with coverage
-	OMP_NUM_THREADS=1 $(BIN)/pytest --cov --cov-report=term-missing:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=term-missing:skip-covered
 
 check: setup ## look for mistakes without running anything: linter, formatter, types
 	$(BIN)/ruff check .
