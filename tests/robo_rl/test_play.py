@@ -281,7 +281,8 @@ def test_no_request_can_break_the_simulation(target, request_):
 def test_in_chromium_the_page_draws_vehicles_and_numbers_without_complaint(viewer, chromium, tmp_path):
     picture = tmp_path / "page.png"
     url = f"{viewer.url}?frames=40"
-    result = chromium("--window-size=1280,800", f"--screenshot={picture}", url)
+    patient = "--virtual-time-budget=10000"  # until the stream has ended
+    result = chromium(patient, "--window-size=1280,800", f"--screenshot={picture}", url)
     assert "CONSOLE" not in result.stderr
     with Image.open(picture) as image:
         pixels = np.asarray(image.convert("RGB")).astype(int)[:, :960]  # without the panel
@@ -290,7 +291,7 @@ def test_in_chromium_the_page_draws_vehicles_and_numbers_without_complaint(viewe
     green = (pixels[..., 1] > pixels[..., 0] + 60) & (pixels[..., 1] > pixels[..., 2] + 15)
     assert orange.sum() > 50  # front rotors
     assert green.sum() > 20  # set-points
-    page = chromium("--dump-dom", url)
+    page = chromium(patient, "--dump-dom", url)
     assert "CONSOLE" not in page.stderr
     table = page.stdout.split('<tbody id="flights">')[1].split("</tbody>")[0]
     assert len(re.findall(r"\d+\.\d cm", table)) == 2
