@@ -43,6 +43,11 @@ class Series:
     problem: str = ""
     publishers: int = 1
 
+    @property
+    def measured(self) -> np.ndarray:
+        """s, when the samples were measured."""
+        return np.subtract(self.times, self.ages)
+
     def add(self, time: float, age: float, value: np.ndarray) -> None:
         """One more sample."""
         self.times.append(time)
@@ -165,7 +170,7 @@ def _examine_rotation(contract: Contract, moved: Mapping[str, Series]) -> list[F
     a, b = moved.get(orientation.name, Series()), moved.get(rate.name, Series())
     if len(a.times) < 20 or len(b.times) < 20:
         return [Finding(False, rate.name, "too few messages came while the robot was turned")]
-    times = np.arange(max(a.times[0], b.times[0]), min(a.times[-1], b.times[-1]), WINDOW)
+    times = _common_times(a, b)
     q = _unit(_at(a, times))
     turned = _rotation_vectors(q[:-1], q[1:])
     integrated = _integrals(b, times)
@@ -184,7 +189,7 @@ def _examine_translation(contract: Contract, moved: Mapping[str, Series]) -> lis
     a, b = moved.get("position", Series()), moved.get("linear_velocity", Series())
     if len(a.times) < 20 or len(b.times) < 20:
         return [Finding(False, "linear_velocity", "too few messages came while the robot was moved")]
-    times = np.arange(max(a.times[0], b.times[0]), min(a.times[-1], b.times[-1]), WINDOW)
+    times = _common_times(a, b)
     went, integrated = np.diff(_at(a, times), axis=0), _integrals(b, times)
     if went.std(0).min() < ENOUGH_MOVE * WINDOW:
         return [Finding(False, "linear_velocity", "move the robot more, along all three axes: too little to judge by")]
@@ -229,14 +234,20 @@ def _nearest_axes(fitted: np.ndarray) -> tuple[np.ndarray, str]:
     return best, ", ".join(really)
 
 
+def _common_times(a: Series, b: Series) -> np.ndarray:
+    """s, ``WINDOW`` apart, when both were measured."""
+    begin, end = max(a.measured[0], b.measured[0]), min(a.measured[-1], b.measured[-1])
+    return np.arange(begin, end, WINDOW)
+
+
 def _at(series: Series, times: np.ndarray) -> np.ndarray:
     values = np.array(series.values)
-    return np.stack([np.interp(times, series.times, values[:, i]) for i in range(values.shape[1])], 1)
+    return np.stack([np.interp(times, series.measured, values[:, i]) for i in range(values.shape[1])], 1)
 
 
 def _integrals(series: Series, times: np.ndarray) -> np.ndarray:
     """Integrals of the values between successive ``times``."""
-    t, values = np.array(series.times), np.array(series.values)
+    t, values = series.measured, np.array(series.values)
     steps = 0.5 * (values[1:] + values[:-1]) * np.diff(t)[:, None]
     total = np.vstack([np.zeros(values.shape[1]), np.cumsum(steps, 0)])
     sums = np.stack([np.interp(times, t, total[:, i]) for i in range(values.shape[1])], 1)

@@ -22,7 +22,8 @@ HOUR = 3600.0  # s
 LONGEST_DELAY = 0.06  # s
 GREATEST_PUSH = 3.0  # m/s
 GREATEST_SHIFT = 0.6  # m; a flight fails one metre away from where the set-point was
-LATE = 0.2  # s behind the clock after which the simulation stops to catch up
+LATE = 0.2  # s behind the clock beyond which the simulation does not catch up
+BREATH = 0.001  # s between steps, however late: others wait for the lock
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,8 @@ class Live:
                     self.step()
                 if count % every == 0:
                     self._publish()
-            due += period
-            wait = due - time.monotonic()
-            if wait > 0:
-                stop.wait(wait)
-            elif wait < -LATE:
-                due = time.monotonic()
+            due = max(due + period, time.monotonic() - LATE)
+            stop.wait(max(due - time.monotonic(), BREATH))
 
     def next_frame(self, after: int, timeout: float) -> Frame | None:
         """The newest frame if its number is above ``after``, waiting for it at most ``timeout`` s."""

@@ -123,6 +123,22 @@ def test_nothing_moves_while_paused(viewer):
     assert frames(viewer, 5)[-1]["time"] > last["time"]
 
 
+def test_a_simulation_that_can_not_keep_up_still_answers():
+    """A control period of a microsecond: every step is late."""
+    live, stop = geometric(), threading.Event()
+    object.__setattr__(live.task.spec, "control_period", 1e-6)
+    thread = threading.Thread(target=live.run, args=(stop,))
+    thread.start()
+    try:
+        for pause in (True, False) * 20:
+            live.act({"pause": pause})
+            assert live.next_frame(0, timeout=60) is not None
+    finally:
+        stop.set()
+        thread.join(timeout=60)
+    assert live.time > 0
+
+
 def test_reset_begins_new_flights(viewer):
     before = frames(viewer, 1)[0]
     act(viewer, {"reset": True})

@@ -14,6 +14,7 @@ from deploy.doctor import Series
 from robo_rl.contract import Contract
 from robo_rl_ros import quality
 from robo_rl_ros.reading import MessageError, read, stamp_ns
+from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.wiring import Wire, signal_wires
 from robo_rl_ros.writing import message_type
 
@@ -28,13 +29,14 @@ class Examination:
         self.series: dict[str, Series] = {}
 
     def __enter__(self) -> Examination:
+        prefer_udp()
         self.context = rclpy.Context()
         self.context.init()
         self.node = Node("doctor", context=self.context, namespace=self.namespace, start_parameter_services=False)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         for wire in self.wires:
-            self.node.create_subscription(message_type(wire.kind), wire.topic, self._receiver(wire), quality.SENSOR)
+            self.node.create_subscription(message_type(wire.kind), wire.topic, self._receiver(wire), quality.LISTENER)
         return self
 
     def __exit__(self, *_: object) -> None:

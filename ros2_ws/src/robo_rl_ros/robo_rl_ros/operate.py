@@ -18,6 +18,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from robo_rl_ros import quality
+from robo_rl_ros.transport import prefer_udp
 
 TRANSITIONS: Mapping[str, int] = {
     "configure": Transition.TRANSITION_CONFIGURE,
@@ -46,6 +47,7 @@ class Operator:
         """Why the last transition was refused."""
 
     def __enter__(self) -> Operator:
+        prefer_udp()
         self.context = rclpy.Context()
         self.context.init()
         self.node = Node("operator", context=self.context, start_parameter_services=False, enable_rosout=False)

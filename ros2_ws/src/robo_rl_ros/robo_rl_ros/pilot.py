@@ -20,6 +20,7 @@ from controllers.gate_codes import Event, Problem, Request, Source, State, expla
 from controllers.gate_config import NEVER, GateConfig
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
+from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
 from robo_rl_ros.fallback import NEEDED, Fallback
 from robo_rl_ros.plausible import Orientations
@@ -49,6 +50,36 @@ class Decision:
     """s that the policy took."""
     doubt: str = ""
     """Why the pilot itself asked for a stop, or did not pass on the request to arm."""
+
+    def record(self, mode: str, sentence: str) -> StepRecord:
+        """This decision as the recorder takes it."""
+        given, output = self.inputs, self.output
+        return StepRecord(
+            time=self.time,
+            wall=time.time_ns(),
+            signals=given.signals,
+            stamps=tuple(given.stamps),
+            memory=self.state,
+            proposed=self.policy,
+            command=given.command,
+            fallback=given.fallback,
+            sent=output.command,
+            gate={
+                "state": output.state,
+                "source": output.source,
+                "reason": output.problem.reason,
+                "channel": output.problem.channel,
+                "element": output.problem.element,
+                "events": output.events,
+                "requests": given.requests,
+                "operator_stamp": given.operator_stamp,
+                "intact": given.bundle_intact,
+                "mode": MODES.index(mode),
+                "authority": self.authority,
+                "inference": self.inference,
+            },
+            sentence=sentence,
+        )
 
 
 class Pilot:

@@ -26,18 +26,15 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State as LifecycleState
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy._rclpy_pybind11 import RCLError
-from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.event_handler import PublisherEventCallbacks
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
-from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
-from rosgraph_msgs.msg import Clock
-from std_msgs.msg import Empty, String
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from controllers.gate_codes import Request, State
 from deploy.bundle import Bundle, BundleError
-from deploy.logfile import StepRecord
 from deploy.record import Recorder
 from deploy.runtime import Policy
 from robo_rl.contract import Command
@@ -45,8 +42,10 @@ from robo_rl_ros import quality
 from robo_rl_ros.control import Control, monotonic_us
 from robo_rl_ros.diagnosis import Statistics, diagnostics
 from robo_rl_ros.inbox import Inbox
+from robo_rl_ros.listening import Listener
 from robo_rl_ros.pilot import MODES, Decision, Pilot
 from robo_rl_ros.settings import numbers_by_name, texts_by_name
+from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, write
 
@@ -57,7 +56,7 @@ SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FA
 
 
 class PolicyNode(LifecycleNode):
-    """See the module's text. ``signals`` is a second node, whose executor does nothing but receive signals."""
+    """See the module's text."""
 
     def __init__(self, name: str = "policy") -> None:
         super().__init__(name)
@@ -72,13 +71,12 @@ class PolicyNode(LifecycleNode):
         span = FloatingPointRange(from_value=0.1, to_value=600.0)
         blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
         self.declare_parameter("blend_time", 5.0, blend)
-        self.signals: Node | None = None
+        self.listener: Listener | None = None
         self.control: Control | None = None
         self.recorder: Recorder | None = None
         self.quality_complaints: dict[str, str] = {}
         self._outlets: list[tuple[Wire, Command, Any]] = []
         self._timers: list[Any] = []
-        self._clock_ns = self._garbage = 0
         self._last_gate: Any = None
         self._news: deque[Decision] = deque()
         self._bell = self.create_guard_condition(self._tell)
@@ -158,17 +156,17 @@ class PolicyNode(LifecycleNode):
         self.inbox = Inbox(contract, [wire for wire in wires if wire.name not in constants])
         self.statistics = Statistics(contract.control_period)
         simulated = self.get_parameter("use_sim_time").value
+        self.listener = Listener(self, self.inbox, simulated, self._incompatible)
         self.control = Control(
             self.pilot,
             self.inbox,
             self._send,
             self._note,
-            clock=(lambda: self._clock_ns // 1000) if simulated else monotonic_us,
+            clock=self.listener.now,
             ticking=not simulated,
             constants=constants,
         )
         self._create_commands(contract)
-        self._listen(simulated)
         self._contract_topic.publish(String(data=contract.to_json()))
         if self._text("record"):
             self._record()
@@ -213,55 +211,6 @@ class PolicyNode(LifecycleNode):
             for wire in self.command_wires
         ]
 
-    def _listen(self, simulated: bool) -> None:
-        """Receive signals on a thread of their own, so that services and diagnostics never hold them up."""
-        node = Node(f"{self.get_name()}_signals", start_parameter_services=False, enable_rosout=False)
-        assert self.control is not None
-        clock = self.control.clock
-        self.signals, self._spinning = node, True
-        for topic, kind in self.inbox.wires:
-            events = SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic))
-            node.create_subscription(
-                message_type(kind), topic, self._receiver((topic, kind)), quality.SENSOR, event_callbacks=events
-            )
-        node.create_subscription(
-            Empty, f"{self.get_name()}/heartbeat", lambda _: self.inbox.alive(clock()), quality.OPERATOR
-        )
-        if simulated:
-            node.create_subscription(Clock, "/clock", self._tick, quality.SENSOR)
-        self._receiving = threading.Thread(target=self._receive, name="signals", daemon=True)
-        self._receiving.start()
-
-    def _receiver(self, key: tuple[str, str]) -> Callable[[Any], None]:
-        assert self.control is not None
-        inbox, clock, simulated = self.inbox, self.control.clock, not self.control.ticking
-
-        def receive(message: Any) -> None:
-            now = clock()
-            inbox.put(key, message, now, now * 1000 if simulated else time.time_ns())
-
-        return receive
-
-    def _tick(self, message: Clock) -> None:
-        self._clock_ns = message.clock.sec * 1_000_000_000 + message.clock.nanosec
-        with self.inbox.changed:
-            self.inbox.changed.notify()
-
-    def _receive(self) -> None:
-        executor = SingleThreadedExecutor(context=self.context)
-        assert self.signals is not None
-        executor.add_node(self.signals)
-        while self._spinning and self.context.ok():
-            try:
-                executor.spin_once(timeout_sec=0.2)
-            except ExternalShutdownException:
-                break
-            except Exception as error:  # bytes that are no message; the signal grows old, and the gate acts
-                self._garbage += 1
-                if self._garbage < 10:
-                    self.get_logger().error(f"a message can't be read: {error}")
-        executor.shutdown()
-
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
         def complain(event: Any) -> None:
             sentence = f"{topic}: another node offers or requests an incompatible quality of service ({event})"
@@ -284,7 +233,8 @@ class PolicyNode(LifecycleNode):
     # --- at work ----------------------------------------------------------------------------------------------
 
     def _send(self, command: np.ndarray) -> None:
-        now = self._clock_ns if not self.control.ticking else time.time_ns()  # type: ignore[union-attr]
+        assert self.listener is not None
+        now = self.listener.ros_ns()
         for wire, channel, publisher in self._outlets:
             publisher.publish(write(wire, channel, command[self._spans[wire.name]], now))
 
@@ -292,7 +242,7 @@ class PolicyNode(LifecycleNode):
         """After the command left: record, count, and publish what the gate decided when it changed."""
         self.statistics.note(decision, monotonic_us())
         if self.recorder is not None:
-            self.recorder.note(step_record(decision, self.pilot.mode, self._sentence(decision)))
+            self.recorder.note(decision.record(self.pilot.mode, self._sentence(decision)))
         output = decision.output
         shown = (output.state, output.source, output.problem, self.pilot.mode)
         if shown != self._last_gate:
@@ -399,45 +349,12 @@ class PolicyNode(LifecycleNode):
         for _, _, publisher in self._outlets:
             self.destroy_publisher(publisher)
         self._timers, self._outlets = [], []
-        if self.signals is not None:
-            self._spinning = False
-            self._receiving.join(timeout=5)
-            self.signals.destroy_node()
+        if self.listener is not None:
+            self.listener.close()
         if self.recorder is not None:
             self.recorder.close()
-        self.control = self.signals = self.recorder = None
+        self.control = self.listener = self.recorder = None
         self.quality_complaints.clear()
-
-
-def step_record(decision: Decision, mode: str, sentence: str) -> StepRecord:
-    """A decision as the recorder takes it."""
-    given, output = decision.inputs, decision.output
-    return StepRecord(
-        time=decision.time,
-        wall=time.time_ns(),
-        signals=given.signals,
-        stamps=tuple(given.stamps),
-        memory=decision.state,
-        proposed=decision.policy,
-        command=given.command,
-        fallback=given.fallback,
-        sent=output.command,
-        gate={
-            "state": output.state,
-            "source": output.source,
-            "reason": output.problem.reason,
-            "channel": output.problem.channel,
-            "element": output.problem.element,
-            "events": output.events,
-            "requests": given.requests,
-            "operator_stamp": given.operator_stamp,
-            "intact": given.bundle_intact,
-            "mode": MODES.index(mode),
-            "authority": decision.authority,
-            "inference": decision.inference,
-        },
-        sentence=sentence,
-    )
 
 
 def _about(text: str) -> ParameterDescriptor:
@@ -489,6 +406,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the node until SIGINT or SIGTERM; then send the safe command and end."""
     sys.setswitchinterval(5e-4)  # the control thread gets its turn within half a millisecond
     name, rest = name_and_arguments(sys.argv if arguments is None else arguments, "policy")
+    prefer_udp()
     rclpy.init(args=rest, signal_handler_options=SignalHandlerOptions.NO)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

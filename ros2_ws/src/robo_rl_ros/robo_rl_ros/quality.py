@@ -13,6 +13,14 @@ SENSOR = QoSProfile(
 )
 """Only the newest sample counts, and a lost one is not worth waiting for."""
 
+LISTENER = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=200,
+    reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.VOLATILE,
+)
+"""For the doctor, who wants every sample."""
+
 OPERATOR = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=1,

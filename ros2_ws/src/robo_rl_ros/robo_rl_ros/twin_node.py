@@ -38,6 +38,7 @@ from robo_rl_ros.composing import compose
 from robo_rl_ros.faults import Fault, FaultError, Saboteur
 from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
 from robo_rl_ros.settings import texts_by_name
+from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.twin import Twin
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, set_stamp
@@ -287,6 +288,7 @@ def _receive(executor: SingleThreadedExecutor, going: threading.Event) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the stand-in robot until SIGINT or SIGTERM, or its duration is over."""
     sys.setswitchinterval(5e-4)
+    prefer_udp()
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     going = threading.Event()
     going.set()

@@ -1,0 +1,83 @@
+"""Receive a robot's signals on a thread of their own, so that services and diagnostics never hold them up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.context import Context
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Empty
+
+from robo_rl_ros import quality
+from robo_rl_ros.control import monotonic_us
+from robo_rl_ros.inbox import Inbox
+from robo_rl_ros.writing import message_type
+
+TOLD = 10
+"""Messages that can't be read are told about this often, and counted after that."""
+
+
+class Listener:
+    """A node beside ``owner`` that fills an inbox. It also has the clock: simulated time comes by message."""
+
+    def __init__(
+        self, owner: Node, inbox: Inbox, simulated: bool, on_incompatible: Callable[[str], Callable[[Any], None]]
+    ) -> None:
+        self.inbox, self.simulated, self.ns, self.unreadable = inbox, simulated, 0, 0
+        context: Context = owner.context
+        node = Node(f"{owner.get_name()}_signals", start_parameter_services=False, enable_rosout=False, context=context)
+        self.node, self._log, self._spinning = node, owner.get_logger(), True
+        for topic, kind in inbox.wires:
+            events = SubscriptionEventCallbacks(incompatible_qos=on_incompatible(topic))
+            receive = self._receiver((topic, kind))
+            node.create_subscription(message_type(kind), topic, receive, quality.SENSOR, event_callbacks=events)
+        node.create_subscription(Empty, f"{owner.get_name()}/heartbeat", self._on_heartbeat, quality.OPERATOR)
+        if simulated:
+            node.create_subscription(Clock, "/clock", self._on_clock, quality.SENSOR)
+        self._thread = threading.Thread(target=self._receive, name="signals", daemon=True)
+        self._thread.start()
+
+    def now(self) -> int:
+        """µs of the control loop's clock."""
+        return self.ns // 1000 if self.simulated else monotonic_us()
+
+    def ros_ns(self) -> int:
+        """ns of ROS time, for stamps."""
+        return self.ns if self.simulated else time.time_ns()
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._spinning = False
+        self._thread.join(timeout=5)
+        self.node.destroy_node()
+
+    def _receiver(self, key: tuple[str, str]) -> Callable[[Any], None]:
+        return lambda message: self.inbox.put(key, message, self.now(), self.ros_ns())
+
+    def _on_heartbeat(self, message: Empty) -> None:
+        self.inbox.alive(self.now())
+
+    def _on_clock(self, message: Clock) -> None:
+        self.ns = message.clock.sec * 1_000_000_000 + message.clock.nanosec
+        with self.inbox.changed:
+            self.inbox.changed.notify()
+
+    def _receive(self) -> None:
+        executor = SingleThreadedExecutor(context=self.node.context)
+        executor.add_node(self.node)
+        while self._spinning and self.node.context.ok():
+            try:
+                executor.spin_once(timeout_sec=0.2)
+            except ExternalShutdownException:
+                break
+            except Exception as error:  # bytes that are no message; the signal grows old, and the gate acts
+                self.unreadable += 1
+                if self.unreadable <= TOLD:
+                    self._log.error(f"a message can't be read: {error}")
+        executor.shutdown()
