@@ -1,5 +1,6 @@
-"""A page that shows flights live, and lets one push the vehicles and change their conditions.
+"""Pages in the browser: flights live, whose vehicles one can push, and the panel of a robot (see ``server``).
 
-The page is one file, drawn on a canvas, and needs nothing from the network. (MuJoCo's own web viewer, mujoco.studio,
-listens on every network interface without asking who comes; this one is for the same machine alone.)
+Each page is one file, drawn on a canvas, and needs nothing from the network. (MuJoCo's own web viewer, mujoco.studio,
+listens on every network interface without asking who comes. These are for the same machine, unless a token guards
+them.)
 """

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from robo_rl.evaluation import HELD_OUT, ControllerPilot
 from robo_rl.pilots import Flier
+from robo_rl.viewer.server import Frame
 from sim.env import VecEnv
 from sim.pictures.film import spread
 
@@ -39,16 +41,10 @@ class Knob:
     trained: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One moment for the page; ``number`` counts frames."""
-
-    number: int
-    content: dict[str, Any]
-
-
 class Live:
     """``flights`` vehicles of a flier at its task. Thread-safe: ``run`` in one thread, the rest from any other."""
+
+    page = Path(__file__).with_name("page.html")
 
     def __init__(
         self, flier: Flier, flights: int = 4, seed: int = 0, seconds: float | None = None,

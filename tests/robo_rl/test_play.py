@@ -53,7 +53,7 @@ def viewer() -> Iterator[Viewer]:
     with Viewer(geometric()) as server:
         threads = [
             threading.Thread(target=server.serve_forever),
-            threading.Thread(target=server.live.run, args=(stop,)),
+            threading.Thread(target=server.source.run, args=(stop,)),
         ]
         for thread in threads:
             thread.start()
