@@ -2,12 +2,17 @@
 
 Contacts, friction and integration are Bullet's own; the motors' law is that of ``sim.actuators``, at 1 kHz. Each robot
 is a world of its own, made anew from a URDF with its own parameters whenever it is placed, so this is slow: for tests
-of tens of robots. Bullet has no armature: the rotor's inertia is added to the link that it moves.
+of tens of robots, which several processes share. Bullet has no armature: the rotor's inertia is added to the link that
+it moves.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import weakref
 from collections import deque
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,10 +46,10 @@ TIMESTEP = 0.001
 
 
 class BulletPlant:
-    """n robots, stepped one after the other at one control rate; the same names and frames as ``MujocoPlant``."""
+    """n robots at one control rate, shared by processes; the same names and frames as ``MujocoPlant``."""
 
-    def __init__(self, card: LeggedCard, n: int, period: float) -> None:
-        """``period`` is the control period in s."""
+    def __init__(self, card: LeggedCard, n: int, period: float, processes: int | None = None) -> None:
+        """``period`` is the control period in s; ``processes`` are as many as torch's threads by default."""
         self.card, self.n, self.period = card, n, period
         self.model = assemble(card, Physics(contacts="all"))
         self.places, self.height = find_places(self.model, card), standing_height(self.model, card)
@@ -53,7 +58,10 @@ class BulletPlant:
         self.parameters = RigidParameters(*(value.repeat(n, *[1] * (value.ndim - 1)) for value in self.nominal))
         self._block, parts = empty_block(n, shapes(card))
         self._truth = RigidTruth(*parts)
-        self._worlds: list[_World | None] = [None] * n
+        count = min(n, torch.get_num_threads() if processes is None else processes)
+        self._shares = [np.arange(n)[k::count] for k in range(count)]
+        self._hosts: list[_Worlds | _Elsewhere]
+        self._hosts = [_Worlds(card, n)] if count == 1 else [_Elsewhere(card, len(share)) for share in self._shares]
         stand = torch.tensor([[joint.stand for joint in card.joints]]).expand(n, -1)
         upright, still = torch.tensor([[0.0, 0.0, 0.0, 1.0]]).expand(n, -1), torch.zeros(n, 3)
         place = torch.tensor([[0.0, 0.0, self.height]]).expand(n, -1)
@@ -71,19 +79,19 @@ class BulletPlant:
     ) -> None:  # fmt: skip
         """Put the robots ``ids`` (m,) into a state, (m, k) each as in ``RigidTruth``, their motors holding it."""
         parts = (position, orientation, linear_velocity, angular_velocity, joint_position, joint_velocity)
-        for row, i in enumerate(ids.tolist()):
-            own: list[Any] = [value[i].numpy() for value in self.parameters]
-            parameters = RigidParameters(*own)
-            old = self._worlds[i]
-            if old is not None:
-                old.close()
-            world = self._worlds[i] = _World(self.card, self.model, parameters)
-            world.place(*(part[row].double().numpy() for part in parts))
-            self._read(i, world)
+        states, chosen = [part.double().numpy() for part in parts], ids.numpy()
+        asked = []
+        for share, host in zip(self._shares, self._hosts, strict=True):
+            rows = np.flatnonzero(np.isin(chosen, share))
+            own = RigidParameters(*(value[chosen[rows]].double().numpy() for value in self.parameters))
+            host.ask("place", np.searchsorted(share, chosen[rows]), own, [state[rows] for state in states])
+            asked.append(chosen[rows])
+        self._collect(asked)
 
-    def _read(self, i: int, world: _World) -> None:
-        for value, found in zip(self._truth, world.truth(), strict=True):
-            value[i] = torch.from_numpy(np.asarray(found))
+    def _collect(self, asked: Sequence[np.ndarray]) -> None:
+        """Read what the hosts answer: the truth of the robots that each was asked about."""
+        for robots, host in zip(asked, self._hosts, strict=True):
+            self._block[:, torch.from_numpy(robots)] = torch.from_numpy(host.answer()).float().mT
 
     def truth(self) -> dict[str, Tensor]:
         """Every physical quantity by name, live views (n, …)."""
@@ -91,17 +99,88 @@ class BulletPlant:
 
     def step(self, commands: dict[str, Tensor]) -> None:
         """One control period under ``joint_position_target`` commands (n, J), rad, held constant."""
-        for i, target in enumerate(commands["joint_position_target"].double().numpy()):
-            world = self._worlds[i]
-            assert world is not None
-            world.step(target, self.parameters.force[i].numpy(), self.parameters.torque[i].numpy(), self.substeps)
-            self._read(i, world)
+        target = commands["joint_position_target"].double().numpy()
+        force, push = self.parameters.force.numpy(), self.parameters.torque.numpy()
+        for share, host in zip(self._shares, self._hosts, strict=True):
+            host.ask("step", target[share], force[share], push[share], self.substeps)
+        self._collect(self._shares)
 
     def save(self) -> dict[str, Tensor]:
         raise NotImplementedError("Bullet's worlds can't be saved; train with MuJoCo")
 
     def load(self, saved: dict[str, Tensor]) -> None:
         raise NotImplementedError("Bullet's worlds can't be saved; train with MuJoCo")
+
+
+class _Worlds:
+    """Some robots, stepped one after the other."""
+
+    def __init__(self, card: LeggedCard, n: int) -> None:
+        self.card, self.model = card, assemble(card, Physics(contacts="all"))
+        self.worlds: list[_World | None] = [None] * n
+        self._answer = np.empty((0, 0))
+
+    def ask(self, what: str, *arguments: Any) -> None:
+        self._answer = (self._place if what == "place" else self._step)(*arguments)
+
+    def answer(self) -> np.ndarray:
+        """(m, k): the truth of the robots asked about, fields of ``RigidTruth`` side by side."""
+        return self._answer
+
+    def _place(self, ids: np.ndarray, parameters: RigidParameters, states: Sequence[np.ndarray]) -> np.ndarray:
+        for row, i in enumerate(ids):
+            old = self.worlds[i]
+            if old is not None:
+                old.close()
+            own: list[Any] = [value[row] for value in parameters]
+            world = self.worlds[i] = _World(self.card, self.model, RigidParameters(*own))
+            world.place(*(state[row] for state in states))
+        return self._truth([self.worlds[i] for i in ids])
+
+    def _step(self, targets: np.ndarray, forces: np.ndarray, torques: np.ndarray, count: int) -> np.ndarray:
+        for world, target, force, push in zip(self.worlds, targets, forces, torques, strict=True):
+            assert world is not None
+            world.step(target, force, push, count)
+        return self._truth(self.worlds)
+
+    def _truth(self, worlds: Sequence[_World | None]) -> np.ndarray:
+        width = sum(size for (size,) in shapes(self.card))
+        return np.array([np.concatenate(world.truth()) for world in worlds if world is not None]).reshape(-1, width)
+
+
+class _Elsewhere:
+    """``_Worlds`` in a process of its own, which ends with this object."""
+
+    def __init__(self, card: LeggedCard, n: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        context.Process(target=_serve, args=(theirs, card, n), daemon=True).start()
+        theirs.close()
+        weakref.finalize(self, self._pipe.close)
+
+    def ask(self, what: str, *arguments: Any) -> None:
+        self._pipe.send((what, *arguments))
+
+    def answer(self) -> np.ndarray:
+        found = self._pipe.recv()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def _serve(pipe: Connection, card: LeggedCard, n: int) -> None:
+    """Answer until the other end closes."""
+    worlds = _Worlds(card, n)
+    while True:
+        try:
+            asked = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            worlds.ask(*asked)
+            pipe.send(worlds.answer())
+        except Exception as error:  # told where it was asked for
+            pipe.send(error)
 
 
 class _World:
@@ -132,6 +211,7 @@ class _World:
             np.array([joint.velocity for joint in card.joints]),
             parameters.resistance,
         )
+        self.inertial = self._inertial()
         self.torque = np.zeros(len(card.joints))
         self.late = round(float(parameters.command_delay.max()) / TIMESTEP)
 
@@ -172,7 +252,7 @@ class _World:
         joints: np.ndarray, speeds: np.ndarray,
     ) -> None:  # fmt: skip
         bullet, turn = self.bullet, Rotation.from_quat(orientation)
-        center, inner = self._inertial()
+        center, inner = self.inertial
         spin = turn.apply(angular)
         bullet.resetBasePositionAndOrientation(
             self.robot, position + turn.apply(center), (turn * inner).as_quat(canonical=False)
@@ -207,7 +287,7 @@ class _World:
 
     def truth(self) -> tuple[Any, ...]:
         """The fields of ``RigidTruth``, now."""
-        bullet, (center, inner) = self.bullet, self._inertial()
+        bullet, (center, inner) = self.bullet, self.inertial
         middle, quaternion = bullet.getBasePositionAndOrientation(self.robot)
         linear, spin = (np.array(part) for part in bullet.getBaseVelocity(self.robot))
         turn = Rotation.from_quat(quaternion) * inner.inv()

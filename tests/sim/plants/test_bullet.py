@@ -86,3 +86,22 @@ def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
     moved = (plant.truth()["joint_position"] - stands).abs().amax(1)
     assert float(moved[0]) > 0.01
     assert float(moved[1]) < 1e-3
+
+
+def test_robots_move_alike_however_many_processes_share_them() -> None:
+    def walked(processes: int) -> torch.Tensor:
+        plant = BulletPlant(CARD, 3, 0.02, processes)
+        plant.param("mass")[1, 0] += 2.0
+        plant.param("force")[2, 0] = 30.0
+        stands = STAND.expand(3, -1)
+        place, still = torch.tensor([[0.0, 0.0, 0.3]]), torch.zeros(3, 3)
+        for ids in (torch.arange(3), torch.tensor([1])):
+            k = len(ids)
+            plant.place(
+                ids, place.expand(k, -1), UPRIGHT.expand(k, -1), still[:k], still[:k], stands[:k], 0 * stands[:k]
+            )
+        for _ in range(3):
+            plant.step({"joint_position_target": stands + torch.tensor([[0.0], [0.1], [0.2]])})
+        return torch.cat(list(plant.truth().values()), -1)
+
+    assert torch.equal(walked(1), walked(2))
