@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from robo_rl.contract import (
-    MAX_JSON_BYTES,
     UNITS,
     Command,
     Contract,
@@ -32,6 +31,7 @@ from robo_rl.contract import (
     Signal,
     StateBlock,
 )
+from robo_rl.contract.reading import MAX_JSON_BYTES
 
 ROTORS = ("front_right", "back_left", "front_left", "back_right")
 
