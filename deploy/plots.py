@@ -9,13 +9,16 @@ import io
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.spatial.transform import Rotation
+
+if TYPE_CHECKING:
+    from robo_rl.transfer import Transfer
 
 matplotlib.use("agg")
 
@@ -46,7 +49,13 @@ PERTURBATIONS = {
     "delay": "latency of the sensors, ms",
     "wind": "wind along x, y and z, m/s",
     "noise": "sensor noise, × nominal",
+    "payload": "payload, kg",
+    "ground_friction": "friction of the ground",
+    "strength": "motor strength, × nominal",
+    "stiffness": "gain of the motors, × nominal",
+    "command_delay": "latency of the motors, ms",
 }
+MILLISECONDS = ("delay", "command_delay")
 _count = itertools.count()
 
 
@@ -187,7 +196,7 @@ def figure_eight(flights: Mapping[str, Any], period: float, skipped: float) -> s
 
 def perturbation(name: str, policy: Sequence[Mapping[str, float]], controller: Any, trained: Sequence[float]) -> str:
     """Success with its 95 % interval above, position error below, over the values of one perturbation."""
-    factor = 1000.0 if name == "delay" else 1.0
+    factor = 1000.0 if name in MILLISECONDS else 1.0
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.0, 3.5), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True)
@@ -211,6 +220,64 @@ def perturbation(name: str, policy: Sequence[Mapping[str, float]], controller: A
         lower.set(ylabel="error, cm", xlabel=PERTURBATIONS[name])
         lower.set_ylim(bottom=0)
         return _svg(figure)
+
+
+def draw_transfer(found: Transfer, ranges: Mapping[str, Any]) -> Figure:
+    """Success in other engines above, beyond the ranges of training below, each with its 95 % interval."""
+    names = list(found.perturbations)
+    rows, columns = -(-len(names) // 4), 4
+    with matplotlib.rc_context(STYLE):
+        height = 0.7 + 0.28 * len(found.engines)
+        figure = Figure(figsize=(8.2, height + 1.9 * rows), layout="constrained")
+        parts = figure.subfigures(2 if rows else 1, 1, height_ratios=[height, 1.9 * rows] if rows else None)
+        above, *below = np.atleast_1d(parts)
+        _engines(above.subplots(), found)
+        if below:
+            grid = below[0].subplots(rows, columns, sharey=True, squeeze=False)
+            for axes in grid.flat[len(names) :]:
+                axes.remove()
+            for axes, name in zip(grid.flat, names, strict=False):
+                _beyond(axes, name, found, ranges[name].end)
+            for row in grid:
+                row[0].set_ylabel("success, %")
+        return figure
+
+
+def transfer(found: Transfer, ranges: Mapping[str, Any]) -> str:
+    """``draw_transfer`` as SVG."""
+    with matplotlib.rc_context(STYLE):
+        return _svg(draw_transfer(found, ranges))
+
+
+def _engines(axes: Axes, found: Transfer) -> None:
+    table = [("home", found.home, TARGET), *((row["engine"], row, POLICY) for row in found.engines)]
+    for i, (_, row, colour) in enumerate(table):
+        low, middle, high = (100 * row[key] for key in ("success_low", "success", "success_high"))
+        axes.plot([low, high], [-i, -i], color=colour, lw=2.5, alpha=0.4, solid_capstyle="butt")
+        axes.plot(middle, -i, "o", color=colour, ms=5)
+    axes.axvline(100 * found.home["success"], color=TARGET, lw=0.8, ls=":")
+    least = min(row["success_low"] for _, row, _ in table)
+    axes.set(
+        xlabel="success, % (95 % interval)", xlim=(min(90.0, 100 * least - 2), 100.5), ylim=(-len(table) + 0.4, 0.6)
+    )
+    axes.set_yticks([-i for i in range(len(table))], [name for name, _, _ in table])
+    axes.patch.set_alpha(0)
+
+
+def _beyond(axes: Axes, name: str, found: Transfer, trained: Sequence[float]) -> None:
+    factor = 1000.0 if name in MILLISECONDS else 1.0
+    rows = found.perturbations[name]
+    x = [factor * row["value"] for row in rows]
+    axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.1, lw=0)
+    axes.axhline(100 * found.home["success"], color=TARGET, lw=0.8, ls=":")
+    for side in (1, -1):  # below and above what was trained; nothing is known in between
+        own = [i for i, row in enumerate(rows) if side * (row["value"] - sum(trained) / 2) > 0]
+        at = [x[i] for i in own]
+        low, middle, high = ([100 * rows[i][key] for i in own] for key in ("success_low", "success", "success_high"))
+        axes.fill_between(at, low, high, color=POLICY, alpha=0.15, lw=0)
+        axes.plot(at, middle, "o-", color=POLICY, ms=3.5)
+    axes.set(ylim=(-3, 103), xlabel=PERTURBATIONS.get(name, name))
+    axes.patch.set_alpha(0)
 
 
 def _courses(flights: Any, period: float) -> list[tuple[dict[str, np.ndarray], int]]:

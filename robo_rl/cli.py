@@ -12,6 +12,7 @@ COMMANDS = {
     "train": "train a policy on a task",
     "resume": "continue a training that was interrupted",
     "evaluate": "fly a policy many times and report success and error with confidence",
+    "transfer": "fly a policy in other engines and beyond the ranges of its training",
     "play": "watch a policy fly, in the browser or as a video file",
     "export": "write a trained policy as one self-describing .onnx file",
     "inspect": "show what a policy file reads, commands and promises",

@@ -151,6 +151,8 @@ class Conditions:
     fixed: Mapping[str, float | Tensor] = field(default_factory=dict)
     recorded: int = 0
     """Of how many flights to keep the whole course."""
+    make_plant: Callable[[int], Any] | None = None
+    """Of n robots, in another engine than the task's own (``sim.engines``)."""
 
 
 def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -> Flights:
@@ -172,6 +174,7 @@ def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -
                 fixed=fixed,
                 evaluation=True,
                 episode_length=conditions.seconds,
+                make_plant=conditions.make_plant,
             )
             recorded = min(conditions.recorded, count) if start == 0 else 0
             parts.append(_fly_batch(env, pilot, recorded, lambda s: progress.update(start + int(s * count))))  # noqa: B023

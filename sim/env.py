@@ -11,7 +11,7 @@ time-out can be bootstrapped from the true final observation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -121,10 +121,12 @@ class VecEnv:
         fixed: Mapping[str, float | Tensor] | None = None,
         evaluation: bool = False,
         episode_length: float | None = None,
+        make_plant: Callable[[int], Any] | None = None,
     ) -> None:
         """``fixed`` sets named ranges to one value, or to one per environment (n,), where NaN fixes nothing.
 
-        ``evaluation`` puts all ranges at their end, without rules; ``episode_length`` (s) replaces the task's.
+        ``evaluation`` puts all ranges at their end, without rules; ``episode_length`` (s) replaces the task's, and
+        ``make_plant`` (of n robots) its plant, by another one of the same parameters and quantities.
         """
         self.episode_length = episode_length or task.spec.episode_length
         self.task, self.n, self.device = task, n, torch.device(device)
@@ -133,7 +135,7 @@ class VecEnv:
         self.levels = Levels(spec.ranges, () if evaluation else spec.rules, n, device)
         for name, value in fixed.items():
             self.levels.fix(name, value)
-        self.plant: Any = task.make_plant(n, device)
+        self.plant: Any = make_plant(n) if make_plant else task.make_plant(n, device)
         self.sensors = Sensors(spec.signals, spec.control_period, self._longest_delay(fixed.get("delay")), device)
         self.diverged = 0
         """Environments that were ended because their state was no longer finite."""

@@ -1,0 +1,124 @@
+"""robo-rl transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from robo_rl.console import give, say
+
+if TYPE_CHECKING:
+    from sim.engines import Engine
+    from sim.tasks import Task
+
+
+def main(
+    target: Annotated[str, tyro.conf.Positional],
+    episodes: int = 200,
+    seed: int = 0,
+    seconds: float | None = None,
+    task: str | None = None,
+    robot: str | None = None,
+    engines: tuple[str, ...] = ("all",),
+    perturbations: tuple[str, ...] = ("all",),
+    min_kept: float = 0.0,
+    plot: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Fly a policy in other engines and under conditions beyond its training; exit with 1 if too little is kept.
+
+    Home is the task's own engine over the ranges of training. Every engine flies the same flights as home (Bullet,
+    which is slow, a quarter of them), every perturbation a quarter. With --json: passed, least_kept, home, engines
+    and perturbations, each with what 'evaluate' gives and kept (success over success at home), drop, drop_low and
+    drop_high (home's success less this one, with its 95 % interval).
+
+    Args:
+        target: A .onnx file, a run's folder, or 'geometric', the classical controller.
+        episodes: Number of flights at home.
+        seed: Of the flights.
+        seconds: Length of a flight instead of the task's.
+        task: Fly this task instead of its own.
+        robot: Fly this robot instead of its own.
+        engines: Names of engines; 'all' that are installed, or 'none'.
+        perturbations: Names of the task's ranges that are taken beyond training; 'all' that it names, or 'none'.
+        min_kept: Least part of home's success that every engine must keep, like 0.95.
+        plot: Draw the result into this picture (.png or .svg).
+        json: Print one JSON object on the last line of stdout.
+    """
+    from robo_rl.evaluation import Conditions, shown
+    from robo_rl.pilots import find
+    from robo_rl.transfer import transfer
+
+    if not 0 <= min_kept <= 1:
+        raise ValueError(f"--min-kept is {min_kept:g}; expected a number from 0 to 1")
+    if plot is not None and plot.suffix not in (".png", ".svg"):
+        raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
+    flier = find(target, task, robot)
+    chosen, grid = _engines(flier.task, engines), _grid(flier.task, perturbations)
+    say(f"{flier.name} on {flier.task.spec.name} ({flier.task.spec.robot.name})", json)
+    found = transfer(flier.task, flier.pilot, chosen, grid, Conditions(episodes, seed, seconds))
+    say(f"  {'home':<22} {_success(found.home)}   {shown(found.measures, found.home)}", json)
+    for row in found.engines:
+        say(f"  {row['engine']:<22} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
+    for name, rows in found.perturbations.items():
+        low, high = flier.task.spec.ranges[name].end
+        say(f"  {name} (trained on {low:g} to {high:g})", json)
+        for row in rows:
+            say(f"  {row['value']:>22.3g} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
+    passed = not chosen or found.least_kept >= min_kept
+    if chosen:
+        bar = f"; asked for {min_kept:.0%}" if min_kept else ""
+        verdict = "every engine keeps at least" if passed else "FAILED: an engine keeps only"
+        say(f"{verdict} {found.least_kept:.1%} of home's success{bar}", json)
+    if plot is not None:
+        from deploy.plots import draw_transfer
+
+        draw_transfer(found, flier.task.spec.ranges).savefig(plot, dpi=120)
+        say(f"{plot}", json)
+    result: dict[str, Any] = {
+        "target": target,
+        "task": flier.task.spec.name,
+        "robot": flier.task.spec.robot.name,
+        "passed": passed,
+        "least_kept": found.least_kept,
+        "home": found.home,
+        "engines": found.engines,
+        "perturbations": found.perturbations,
+    }
+    give(result, json)
+    return 0 if passed else 1
+
+
+def _engines(task: Task, names: Sequence[str]) -> list[Engine]:
+    from sim.engines import engines
+
+    there = {engine.name: engine for engine in engines(task)}
+    return [there[name] for name in _chosen("engine", names, list(there))]
+
+
+def _grid(task: Task, names: Sequence[str]) -> dict[str, list[float]]:
+    from robo_rl.transfer import beyond
+
+    grid = beyond(task)
+    return {name: grid[name] for name in _chosen("perturbation", names, list(grid))}
+
+
+def _chosen(what: str, names: Sequence[str], known: list[str]) -> list[str]:
+    if list(names) in (["all"], ["none"]):
+        return known if names[0] == "all" else []
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--{what}s: there is no {what} '{name}'; expected some of {known}, or all, or none")
+    return list(names)
+
+
+def _success(row: Any) -> str:
+    return f"{row['success']:7.2%} ({row['success_low']:.1%} to {row['success_high']:.1%})"
+
+
+def _kept(row: Any) -> str:
+    span = f"{100 * row['drop_low']:.1f} to {100 * row['drop_high']:.1f}"
+    return f"kept {row['kept']:6.1%}, drop {100 * row['drop']:5.1f} ({span})"
