@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -92,10 +93,10 @@ def step(config: GateConfig, before: Gate, given: Inputs) -> tuple[Gate, Output]
     _require_layout(config, given)
     late = _lateness(config, before, given.time)
     world = _check_surroundings(config, before, given, late)
-    gate = replace(_remember(config, before, given), time=int(given.time), late=late)
+    gate = _remember(config, before, given, late)
     with np.errstate(over="ignore"):
         problem = world if world.reason else _check_signals(config, gate, given, sensors_only=False)
-        request = next((r for r in URGENCY if given.requests & r), Request.NONE)
+        request = next((r for r in URGENCY if given.requests & r), Request.NONE) if given.requests else Request.NONE
         if gate.state == State.FAULT:
             return _fault_step(config, gate, given, request)
         if request == Request.STOP:
@@ -149,7 +150,7 @@ def _ready_step(config: GateConfig, gate: Gate, given: Inputs, request: Request)
 
 def _ready(config: GateConfig, gate: Gate, events: Event, problem: Problem = NO_PROBLEM) -> tuple[Gate, Output]:
     command = _towards(gate.command, config.start, config.slow_step)
-    return _send(replace(gate, state=State.READY), command, Source.START, events, problem)
+    return _send(gate, command, Source.START, events, problem, state=State.READY)
 
 
 def _active_step(config: GateConfig, gate: Gate, given: Inputs, events: Event) -> tuple[Gate, Output]:
@@ -158,13 +159,13 @@ def _active_step(config: GateConfig, gate: Gate, given: Inputs, events: Event) -
         return _latch(config, gate, given, problem)
     assert given.command is not None
     command = _towards(gate.command, given.command, config.rate_step)
-    cut = np.flatnonzero(command != given.command)
-    if cut.size == 0:
-        return _send(replace(gate, limited_since=NEVER), command, Source.POLICY, events, NO_PROBLEM)
+    same = command == given.command
+    if same.all():
+        return _send(gate, command, Source.POLICY, events, NO_PROBLEM, limited_since=NEVER)
     since = gate.limited_since if gate.limited_since >= 0 else gate.time
     if gate.time - since > config.timeout:
-        return _latch(config, gate, given, Problem(Reason.COMMAND_RATE, *_channel_of(config, int(cut[0]))))
-    return _send(replace(gate, limited_since=since), command, Source.POLICY, events | Event.RATE_LIMITED, NO_PROBLEM)
+        return _latch(config, gate, given, Problem(Reason.COMMAND_RATE, *_channel_of(config, int(np.argmin(same)))))
+    return _send(gate, command, Source.POLICY, events | Event.RATE_LIMITED, NO_PROBLEM, limited_since=since)
 
 
 def _latch(config: GateConfig, gate: Gate, given: Inputs, problem: Problem) -> tuple[Gate, Output]:
@@ -199,8 +200,11 @@ def _react(config: GateConfig, gate: Gate, given: Inputs, events: Event) -> tupl
     return _send(gate, command, gate.reaction, events, gate.problem)
 
 
-def _send(gate: Gate, command: np.ndarray, source: Source, events: Event, problem: Problem) -> tuple[Gate, Output]:
-    return replace(gate, command=command), Output(command.copy(), source, gate.state, problem, events)
+def _send(
+    gate: Gate, command: np.ndarray, source: Source, events: Event, problem: Problem, **remembered: Any
+) -> tuple[Gate, Output]:
+    gate = replace(gate, command=command, **remembered)
+    return gate, Output(command.copy(), source, gate.state, problem, events)
 
 
 # --- the checks -------------------------------------------------------------------------------------------------
@@ -246,19 +250,17 @@ def _lateness(config: GateConfig, before: Gate, time: int) -> int:
     return min(0, late + config.slack)
 
 
-def _remember(config: GateConfig, before: Gate, given: Inputs) -> Gate:
+def _remember(config: GateConfig, before: Gate, given: Inputs, late: int) -> Gate:
     """Note the signals that are new, and since when each has had its value. Stamps of the future are not kept."""
-    values, stamps, changed = before.values.copy(), list(before.stamps), list(before.changed)
+    values, stamps, changed = given.signals.copy(), [int(stamp) for stamp in given.stamps], list(before.changed)
+    same = (given.signals == before.values).tolist()
     for i, watch in enumerate(config.signals):
-        stamp = int(given.stamps[i])
-        if stamp < 0 or stamp > given.time or stamp == before.stamps[i]:
-            continue
-        span = slice(watch.offset, watch.offset + watch.size)
-        same = stamp > before.stamps[i] >= 0 and bool((given.signals[span] == before.values[span]).all())
-        if not same:
+        span, stamp, last = slice(watch.offset, watch.offset + watch.size), stamps[i], before.stamps[i]
+        if stamp < 0 or stamp > given.time or stamp == last:
+            values[span], stamps[i] = before.values[span], last
+        elif not (stamp > last >= 0 and all(same[span])):
             changed[i] = stamp
-        values[span], stamps[i] = given.signals[span], stamp
-    return replace(before, values=values, stamps=tuple(stamps), changed=tuple(changed))
+    return replace(before, values=values, stamps=tuple(stamps), changed=tuple(changed), time=int(given.time), late=late)
 
 
 def _check_signals(config: GateConfig, gate: Gate, given: Inputs, sensors_only: bool) -> Problem:

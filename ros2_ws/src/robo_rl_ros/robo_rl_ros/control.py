@@ -127,6 +127,7 @@ class Control:
         decision = self.pilot.step(now, samples, requests, self._operator, self.intact)
         if decision.send is not None and self.enabled:
             self.send(decision.send)
+        self.pilot.settle()
         if decision.output.events & Event.WAS_RESET:
             self.cause = ""
         elif decision.doubt and decision.output.state == State.FAULT:

@@ -30,8 +30,9 @@ class Fallback:
             raise ContractError(f"robot is a {robot.kind}; expected a multirotor, the one kind with a fallback")
         self.contract, self.robot = contract, robot
         self.controller = GeometricController(robot, contract.control_period)
-        self._rises = np.array([rotor.rise for rotor in robot.rotors], np.float32)
-        self._falls = np.array([rotor.fall for rotor in robot.rotors], np.float32)
+        self._rises = np.exp(-contract.control_period / np.array([rotor.rise for rotor in robot.rotors], np.float32))
+        self._falls = np.exp(-contract.control_period / np.array([rotor.fall for rotor in robot.rotors], np.float32))
+        """Part of the way to a commanded speed that is left after a period."""
         self._targets: dict[str, np.ndarray] = {}
         self.ground: float | None = None
         self.rest()
@@ -83,8 +84,8 @@ class Fallback:
         """Note what was sent (M,), after ``propose`` or ``land``: the motors move to that, whoever chose it."""
         count = len(self.robot.rotors)
         motors = self.state[0, :count]
-        lag = np.where(sent > motors, self._rises, self._falls)
+        left = np.where(sent > motors, self._rises, self._falls)
         state = getattr(self, "_next", self.state).copy()
-        state[0, :count] = sent + (motors - sent) * np.exp(-self.contract.control_period / lag)
+        state[0, :count] = sent + (motors - sent) * left
         if np.isfinite(state).all():
             self.state = state.astype(np.float32)

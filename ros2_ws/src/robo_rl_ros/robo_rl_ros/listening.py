@@ -9,7 +9,7 @@ from typing import Any
 
 from rclpy.context import Context
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Empty
@@ -21,6 +21,15 @@ from robo_rl_ros.writing import message_type
 
 TOLD = 10
 """Messages that can't be read are told about this often, and counted after that."""
+
+
+def quickest_executor(context: Context) -> Executor:
+    """rclpy's executor in C++ where this release has it: it takes a fifth of the time per message."""
+    try:
+        from rclpy.experimental import EventsExecutor
+    except ImportError:
+        return SingleThreadedExecutor(context=context)
+    return EventsExecutor(context=context)
 
 
 class Listener:
@@ -69,7 +78,7 @@ class Listener:
             self.inbox.changed.notify()
 
     def _receive(self) -> None:
-        executor = SingleThreadedExecutor(context=self.node.context)
+        executor = quickest_executor(self.node.context)
         executor.add_node(self.node)
         while self._spinning and self.node.context.ok():
             try:

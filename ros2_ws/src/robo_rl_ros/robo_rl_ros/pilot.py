@@ -95,6 +95,7 @@ class Pilot:
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
         self.envelope = Envelope(self.config, self.contract.signals)
+        self._unsettled: tuple[Output, Mapping[str, np.ndarray], np.ndarray | None, np.ndarray | None] | None = None
         self.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
@@ -147,6 +148,7 @@ class Pilot:
         intact: bool = True,
     ) -> Decision:
         """One control period."""
+        self.settle()
         if self.gate.state != State.ACTIVE:
             self.policy.reset()  # a take-over begins with the memory of the contract
         memory = self.policy.state[0]
@@ -166,13 +168,11 @@ class Pilot:
             bundle_intact=intact,
             requests=requests,
         )
-        before = self.gate.state
         gate, output = gate_step(self.config, self.gate, given)
         if output.events & Event.FALLBACK_LOST:  # the gate is pure: ask again, with the controller that it wants
             given = dataclasses.replace(given, fallback=self._for_gate(self._ask_fallback(values, now, landing=True)))
             gate, output = gate_step(self.config, self.gate, given)
-        self.gate = gate
-        self._after(before, output, values, own, other)
+        self.gate, self._unsettled = gate, (output, values, own, other)
         send = output.command if self.publishes else None
         return Decision(now, given, output, send, own, memory, self.authority, inference, doubt)
 
@@ -215,14 +215,11 @@ class Pilot:
             return None
         return (other + np.float32(self.authority) * (own - other)).astype(np.float32)
 
-    def _after(
-        self,
-        before: State,
-        output: Output,
-        values: Mapping[str, np.ndarray],
-        own: np.ndarray | None,
-        other: np.ndarray | None,
-    ) -> None:
+    def settle(self) -> None:
+        """What need not be done before a step's command leaves: call it after that, else the next step does."""
+        if self._unsettled is None:
+            return
+        (output, values, own, other), self._unsettled = self._unsettled, None
         if self.fallback is not None:
             if output.events & Event.ARMED:
                 self.fallback.arm(values)

@@ -36,7 +36,7 @@ class Orientations:
         doubt = ""
         for signal in self.watched:
             value, stamp = samples.get(signal.name, (np.zeros(4, np.float32), -1))
-            if not abs(float(np.linalg.norm(value)) - 1) < UNIT_TOLERANCE:
+            if not abs(math.hypot(*value.tolist()) - 1) < UNIT_TOLERANCE:
                 continue  # the gate's affair
             before, then = self._last.get(signal.name, (value, stamp))
             angle, passed = _angle(before, value), max((stamp - then) * 1e-6, self.period)
@@ -62,7 +62,8 @@ class Orientations:
 
 def _angle(p: np.ndarray, q: np.ndarray) -> float:
     """rad between two orientations."""
-    cosine = abs(float(p @ q)) / float(np.linalg.norm(p) * np.linalg.norm(q))
+    a, b = p.tolist(), q.tolist()
+    cosine = abs(sum(x * y for x, y in zip(a, b, strict=True))) / (math.hypot(*a) * math.hypot(*b))
     return 2 * math.acos(min(1.0, cosine))
 
 
