@@ -11,8 +11,8 @@ import tyro
 from robo_rl.console import say
 
 What = Literal[
-    "policy", "twin", "configure", "activate", "engage", "stop", "reset", "arm", "disarm", "deactivate", "cleanup",
-    "promote", "demote", "status", "fault",
+    "policy", "twin", "panel", "configure", "activate", "engage", "stop", "reset", "arm", "disarm", "deactivate",
+    "cleanup", "promote", "demote", "select", "status", "fault",
 ]  # fmt: skip
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
 
@@ -26,35 +26,44 @@ def main(
     robot: str = "",
     namespace: str = "",
     use_sim_time: bool = False,
+    address: str = "127.0.0.1",
+    port: int = 8080,
     parameter: tuple[str, ...] = (),
 ) -> int:
     """Run a policy on a robot through ROS 2, start a stand-in robot, or operate a running node.
 
-    'policy FILE' and 'twin' run until Ctrl-C. All else asks the running nodes: configure, activate (arms), engage
-    (the policy takes over), stop, reset, and so on; 'fault "freeze odom"' lets the stand-in robot fail.
+    'policy FILE', 'twin' and 'panel' run until Ctrl-C. All else asks the running nodes: configure, activate (arms),
+    engage (the policy takes over), stop, reset, and so on; 'select NAME' lets another policy fly; 'fault "freeze
+    odom"' lets the stand-in robot fail.
 
     Args:
         what: The node to run, or what to ask of the running ones.
-        file: For policy, a bundle (*.onnx); for fault, the fault.
+        file: For policy, a bundle (*.onnx); for fault, the fault; for select, the policy's name.
         mode: Where to begin on the ladder to live.
         record: Folder in which the session is recorded.
         task: Of the twin.
         robot: Of the twin: another card than the task's. Of policy: refuse bundles for other robots.
         namespace: Of topics and services.
         use_sim_time: Time is that of /clock; the twin publishes it, in step with the policy.
+        address: Of the panel; on any but this computer's own it asks for a token, which it prints.
+        port: Of the panel; 0 for any free one.
         parameter: More parameters of the node, each name:=value.
     """
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
-    if what not in ("policy", "twin"):
+    if what not in ("policy", "twin", "panel"):
         return _operate(what, file, namespace)
     parameters = [f"use_sim_time:={str(use_sim_time).lower()}"]
+    if what == "panel":
+        parameters = [f"address:={address}", f"port:={port}"]
     if robot:
         parameters.append(f"robot:={robot}")
     if what == "policy":
         parameters += [f"bundle:={Path(file).absolute() if file else ''}", f"mode:={mode}"]
         parameters += [f"record:={record.absolute()}"] if record else []
         from robo_rl_ros.policy_node import main as run
+    elif what == "panel":
+        from robo_rl_ros.panel_node import main as run
     else:
         parameters += [f"task:={task}", f"lockstep:={str(use_sim_time).lower()}"]
         from robo_rl_ros.twin_node import main as run
@@ -75,6 +84,8 @@ def _operate(action: str, text: str, namespace: str) -> int:
         if action == "fault":
             operator.fault(text)
             say(f"the twin's fault is now '{text}'" if text else "the twin has no fault any more")
+        elif action == "select":
+            say(operator.select(text))
         else:
             say(operator.do(action))
     return 0

@@ -20,6 +20,7 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
+            "panel_node = robo_rl_ros.panel_node:main",
             "policy_node = robo_rl_ros.policy_node:main",
             "twin_node = robo_rl_ros.twin_node:main",
         ]

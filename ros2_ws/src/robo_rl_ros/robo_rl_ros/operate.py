@@ -38,9 +38,20 @@ class OperatorError(ValueError):
 class Operator:
     """A person's hand on the nodes ``policy`` and ``twin``. Use it in a ``with`` statement."""
 
-    def __init__(self, policy: str = "policy", twin: str = "twin", patience: float = 20.0) -> None:
-        """``patience`` (s) is how long a node may take to appear and to answer."""
+    def __init__(
+        self,
+        policy: str = "policy",
+        twin: str = "twin",
+        patience: float = 20.0,
+        name: str = "operator",
+        arguments: list[str] | None = None,
+    ) -> None:
+        """``patience`` (s) is how long a node may take to appear and to answer.
+
+        ``name`` is that of the node by which it asks, ``arguments`` those of ROS for it.
+        """
         self.policy, self.twin, self.patience = policy, twin, patience
+        self.name, self.arguments = name, arguments
         self.gate: dict[str, Any] = {}
         """The newest decision that the gate published."""
         self.refusal = ""
@@ -49,8 +60,8 @@ class Operator:
     def __enter__(self) -> Operator:
         prefer_udp()
         self.context = rclpy.Context()
-        self.context.init()
-        self.node = Node("operator", context=self.context, start_parameter_services=False, enable_rosout=False)
+        self.context.init(self.arguments)
+        self.node = Node(self.name, context=self.context, start_parameter_services=False, enable_rosout=False)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         self.node.create_subscription(String, f"{self.policy}/gate", self._on_gate, quality.LATCHED)
@@ -101,9 +112,17 @@ class Operator:
 
     def fault(self, text: str) -> None:
         """Let the stand-in robot fail; "" ends it."""
+        self._set(self.twin, "fault", text)
+
+    def select(self, name: str) -> str:
+        """Let another of the node's policies fly; returns a sentence, or raises OperatorError."""
+        self._set(self.policy, "select", name)
+        return f"'{name}' flies"
+
+    def _set(self, node: str, parameter: str, text: str) -> None:
         value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=text)
-        request = SetParameters.Request(parameters=[Parameter(name="fault", value=value)])
-        result = self.call(SetParameters, f"{self.twin}/set_parameters", request).results[0]
+        request = SetParameters.Request(parameters=[Parameter(name=parameter, value=value)])
+        result = self.call(SetParameters, f"{node}/set_parameters", request).results[0]
         if not result.successful:
             raise OperatorError(result.reason)
 
