@@ -229,11 +229,11 @@ def draw_transfer(found: Transfer, ranges: Mapping[str, Any]) -> Figure:
     with matplotlib.rc_context(STYLE):
         height = 0.7 + 0.28 * len(found.engines)
         figure = Figure(figsize=(8.2, height + 1.9 * rows), layout="constrained")
-        parts = figure.subfigures(2 if rows else 1, 1, height_ratios=[height, 1.9 * rows] if rows else None)
-        above, *below = np.atleast_1d(parts)
-        _engines(above.subplots(), found)
-        if below:
-            grid = below[0].subplots(rows, columns, sharey=True, squeeze=False)
+        ratios = [height, 1.9 * rows] if rows else [height]
+        parts = figure.subfigures(len(ratios), 1, height_ratios=ratios, squeeze=False)[:, 0]
+        _engines(parts[0].subplots(), found)
+        if rows:
+            grid = parts[1].subplots(rows, columns, sharey=True, squeeze=False)
             for axes in grid.flat[len(names) :]:
                 axes.remove()
             for axes, name in zip(grid.flat, names, strict=False):

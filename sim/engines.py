@@ -43,7 +43,7 @@ def _legged(task: Task) -> list[Engine]:
     home: Physics = task.make_plant(1, "cpu").physics  # type: ignore[attr-defined]
     cone = "elliptic" if home.cone == "pyramidal" else "pyramidal"
     fine = Physics(timestep=0.001, solver="newton", cone="elliptic", contacts="all")
-    variants = {
+    variants: dict[str, tuple[str, dict[str, Any]]] = {
         f"{cone} cones": ("MuJoCo, other friction cones", {"cone": cone}),
         **{f"{name} solver": ("MuJoCo, another solver", {"solver": name}) for name in SOLVERS if name != home.solver},
         "half the time step": (f"MuJoCo at {500 * home.timestep:g} ms", {"timestep": home.timestep / 2}),

@@ -83,8 +83,10 @@ class BulletPlant:
         asked = []
         for share, host in zip(self._shares, self._hosts, strict=True):
             rows = np.flatnonzero(np.isin(chosen, share))
-            own = RigidParameters(*(value[chosen[rows]].double().numpy() for value in self.parameters))
-            host.ask("place", np.searchsorted(share, chosen[rows]), own, [state[rows] for state in states])
+            own: list[Any] = [value[chosen[rows]].double().numpy() for value in self.parameters]
+            host.ask(
+                "place", np.searchsorted(share, chosen[rows]), RigidParameters(*own), [state[rows] for state in states]
+            )
             asked.append(chosen[rows])
         self._collect(asked)
 
