@@ -224,15 +224,20 @@ def _literal(number: float) -> str:
 
 def load(code: str) -> Callable[[Any, Any, int, int, int], None]:
     """Compile ``code``, or find it in the cache, and return its ``run(tensors, strides, results, n, threads)``."""
-    compiler = _compiler()
-    key = hashlib.sha256("\n".join((code, FLAGS, _machine(compiler))).encode()).hexdigest()[:32]
-    library = cache_folder() / f"{key}.so"
-    if not library.exists():
-        _compile(compiler, code, library)
-    run = ctypes.CDLL(str(library)).run
+    run = build(code).run
     run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int]
     run.restype = None
     return run
+
+
+def build(code: str, *options: str) -> ctypes.CDLL:
+    """Compile C++ ``code`` with further ``options`` of the compiler, or find it in the cache, and load it."""
+    compiler = _compiler()
+    key = hashlib.sha256("\n".join((code, FLAGS, *options, _machine(compiler))).encode()).hexdigest()[:32]
+    library = cache_folder() / f"{key}.so"
+    if not library.exists():
+        _compile(compiler, code, options, library)
+    return ctypes.CDLL(str(library))
 
 
 def cache_folder() -> Path:
@@ -241,16 +246,16 @@ def cache_folder() -> Path:
     return Path(root) / "robo-rl" / "fuse"
 
 
-def _compile(compiler: tuple[str, ...], code: str, library: Path) -> None:
+def _compile(compiler: tuple[str, ...], code: str, options: Sequence[str], library: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         path = Path(folder, "step.cpp")
         path.write_text(code)
         built = Path(folder, "step.so")
-        command = [*compiler, *FLAGS.split(), str(path), "-o", str(built)]
+        command = [*compiler, *FLAGS.split(), str(path), "-o", str(built), *options]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
-            raise RuntimeError(f"{compiler[0]} failed on generated code:\n{result.stderr[:2000]}")
+            raise RuntimeError(f"{compiler[0]} failed:\n{result.stderr[:2000]}")
         os.replace(built, library)  # atomic: another process sees all of it or nothing
 
 

@@ -1,0 +1,85 @@
+"""Robots on legs: figures against other sources, and what it takes to have one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from robo_rl.observed import ObservedEnv
+from sim.env import VecEnv
+from sim.plants.mujoco_cpu import MujocoPlant
+from sim.plants.rigid import Physics, assemble, find_places
+from sim.robots import load_legged, robot_names
+from sim.tasks import load_task
+
+A1_TO_URDF = {"hip": "hip", "thigh": "upper", "calf": "lower"}
+
+
+def test_go2_and_a1_are_cards() -> None:
+    assert {"a1", "go2"} <= set(robot_names())
+    for name in ("a1", "go2"):
+        card = load_legged(name)
+        assert len(card.joints) == 12
+        assert all(len(source) > 5 for source in card.sources.values())
+
+
+def test_the_a1_weighs_what_its_parts_do_and_stands_as_high_as_its_legs_are_long() -> None:
+    plant = MujocoPlant(load_legged("a1"), 1, 0.02)
+    assert float(plant.nominal.mass.sum()) == pytest.approx(12.45, abs=0.01)  # Unitree: about 12 kg with battery
+    assert plant.height == pytest.approx(2 * 0.2 * np.cos(0.9) + 0.02, abs=1e-6)  # two links of 0.2 m, a foot of 2 cm
+
+
+def test_the_a1_moves_as_the_urdf_that_comes_with_pybullet() -> None:
+    """Mass matrix of the joints, and where the feet are, at random angles. Bullet has massless links more."""
+    pybullet = pytest.importorskip("pybullet")
+    pybullet_data = pytest.importorskip("pybullet_data")
+    from pybullet_utils.bullet_client import BulletClient
+
+    card = load_legged("a1")
+    model = assemble(card, Physics())
+    data, places = mujoco.MjData(model), find_places(model, card)
+    bullet = BulletClient(pybullet.DIRECT)
+    file = Path(pybullet_data.getDataPath(), "a1", "a1.urdf")
+    robot = bullet.loadURDF(str(file), useFixedBase=True, flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+    infos = [bullet.getJointInfo(robot, i) for i in range(bullet.getNumJoints(robot))]
+    number = {info[1].decode(): info[0] for info in infos}
+    moving = [info for info in infos if info[2] == pybullet.JOINT_REVOLUTE]
+    ours = [f"{name[:2]}_{part}_joint" for info in moving for name in [info[1].decode()]
+            for part, theirs in A1_TO_URDF.items() if theirs in name]  # fmt: skip
+    position = [places.position[card.joint_names.index(name)] for name in ours]
+    velocity = [places.velocity[card.joint_names.index(name)] for name in ours]
+    for info, name in zip(moving, ours, strict=True):
+        joint = card.joints[card.joint_names.index(name)]
+        np.testing.assert_allclose((joint.lower, joint.upper), info[8:10], atol=1e-5)
+    generator = np.random.default_rng(0)
+    for _ in range(5):
+        angles = generator.uniform([info[8] for info in moving], [info[9] for info in moving])
+        data.qpos[:7] = [0, 0, 0, 1, 0, 0, 0]
+        data.qpos[position] = angles
+        mujoco.mj_forward(model, data)
+        full = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, full)
+        expected = np.array(bullet.calculateMassMatrix(robot, angles.tolist()))
+        rotors = np.diag([motor.armature for motor in card.motors])
+        np.testing.assert_allclose(full[np.ix_(velocity, velocity)] - rotors, expected, atol=2e-4)
+        for info, angle in zip(moving, angles, strict=True):
+            bullet.resetJointState(robot, info[0], angle)
+        for foot in card.feet:
+            found = bullet.getLinkState(robot, number[f"{foot[:2]}_toe_fixed"], computeForwardKinematics=1)[4]
+            np.testing.assert_allclose(data.geom(foot).xpos, found, atol=1e-5)
+
+
+@pytest.mark.parametrize("robot", ["a1", "go2"])
+def test_a_robot_of_another_card_stands_under_zero_action(robot: str) -> None:
+    still = {"command/stand": 0.0, "push/x": 0.0, "push/y": 0.0, "payload": 0.0, "center_of_mass": 0.0}
+    env = ObservedEnv(VecEnv(load_task("go2-flat", robot), 8, seed=0, fixed=still))
+    for _ in range(150):
+        step = env.step(torch.zeros(8, 12))
+        assert len(step.ids) == 0
+    truth = env.env.plant.truth()
+    assert float(truth["position"][:, 2].min()) > 0.75 * env.env.plant.height
+    assert float(truth["linear_velocity"].abs().max()) < 0.1
