@@ -55,7 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         import tyro
 
-        command = importlib.import_module(f"robo_rl.commands.{name}").main
+        module = importlib.import_module(f"robo_rl.commands.{name}")
+        command = module.command(rest) if hasattr(module, "command") else module.main
         sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.split(".")[0] in ("robo_rl", "sim", "controllers", "deploy"):

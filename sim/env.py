@@ -219,10 +219,12 @@ class VecEnv:
 
     def privileged(self, ids: Tensor | None = None) -> Tensor:
         """(n, p) what a critic may see, of all environments or of ``ids``."""
-        everyone = torch.arange(self.n, device=self.device) if ids is None else ids
         parameters = self.plant.parameters
-        drawn = type(parameters)(*(value[everyone] if value.shape[0] == self.n else value for value in parameters))
-        return self.task.privileged(self.truth(everyone), drawn)
+        if ids is None:
+            reference = self.task.reference(self.books.time, self.draws.course)
+            return self.task.privileged({**self.plant.truth(), **reference}, parameters)
+        drawn = type(parameters)(*(value[ids] if value.shape[0] == self.n else value for value in parameters))
+        return self.task.privileged(self.truth(ids), drawn)
 
     def signals(self) -> dict[str, Tensor]:
         """Copies of the newest signals."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -55,6 +57,18 @@ def main(
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     run = Run.create(runs, task, robot, algorithm, seed, chosen)
     return learn(run, device, episodes, checkpoint_seconds, json, resumed=False)
+
+
+def command(words: Sequence[str]) -> Callable[..., int]:
+    """``main`` with the defaults that suit the task among the words of a command line, so that --help shows them."""
+    from sim.tasks import load_task, task_names
+
+    named = [word for word in words if word in task_names()]
+    if not named:
+        return main
+    task = load_task(named[0])
+    apg, ppo = ApgConfig(**task.settings.get("apg", {})), PpoConfig(**task.settings.get("ppo", {}))
+    return functools.partial(main, algorithm=task.algorithm, apg=apg, ppo=ppo)
 
 
 def require_device(device: str) -> None:

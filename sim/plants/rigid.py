@@ -39,6 +39,8 @@ class Physics:
     """pyramidal or elliptic friction cones."""
     contacts: str = "feet"
     """What can touch the ground: the feet alone, or all shapes."""
+    tolerance: float = 1e-6
+    """At which the solver stops, as a part of the model's scale (MuJoCo's own choice is 1e-8)."""
 
 
 class RigidParameters(NamedTuple):
@@ -157,7 +159,9 @@ def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
     option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     option.solver = getattr(mujoco.mjtSolver, f"mjSOL_{physics.solver.upper()}")
     option.cone = getattr(mujoco.mjtCone, f"mjCONE_{physics.cone.upper()}")
+    option.tolerance = physics.tolerance
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a state that diverged must be seen
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND  # one robot is one island; looking for more takes time
 
 
 def _drive(spec: mujoco.MjSpec, joint: Any, motor: Any, physics: Physics) -> None:
@@ -238,7 +242,7 @@ def standing_height(model: mujoco.MjModel, card: LeggedCard) -> float:
 
 def view(name: str, field: Any, places: Places) -> Tensor:
     """What ``RigidParameters`` shows of the field ``FIELDS[name]`` of MuJoCo's model, (n, …) with memory shared."""
-    value = torch.from_numpy(field)
+    value = torch.as_tensor(field)
     if FIELDS[name] == "actuator_gainprm":
         return value[:, :, {"resistance": 0, "stiffness": 4, "damping": 6}[name]]
     if name == "ground_friction":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -108,6 +109,10 @@ class Task:
     """The ranges that a sweep goes through."""
     effort: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
+    algorithm: Literal["apg", "ppo"] = "apg"
+    """The one that trains it fastest."""
+    settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    """By algorithm, hyperparameters that suit the task better than the usual ones."""
 
     def first_memory(self, n: int, device: str | torch.device = "cpu") -> dict[str, Tensor]:
         """The memory of n policies before their first step, tensors (n, *shape) by name."""

@@ -16,7 +16,9 @@ from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.robots import load_legged, load_robot
 from sim.tasks import load_task
-from sim.tasks.locomotion import PERIOD, PUSH_TIME, FlatWalk
+from sim.tasks.locomotion import PERIOD, FlatWalk
+from sim.tasks.locomotion_gait import PACE, SWEEP
+from sim.tasks.locomotion_ranges import PUSH_TIME
 
 MADE = Provenance("ppo", 0, 0, "0" * 64, (8,), "tanh", False)
 
@@ -61,8 +63,10 @@ def test_gravity_and_rates_are_observed_in_the_base_frame(task: FlatWalk) -> Non
     for turn in Rotation.random(20, random_state=0):
         signals = {signal.name: torch.zeros(1, signal.size) for signal in task.spec.signals}
         signals["orientation"] = torch.from_numpy(turn.as_quat()[None]).float()
+        signals["angular_velocity"] = torch.tensor([[1.0, 2.0, 3.0]])
         observed = task.observe(signals, memory)[0]
         np.testing.assert_allclose(observed[:3].numpy(), turn.inv().apply([0.0, 0.0, 1.0]), atol=1e-6)
+        np.testing.assert_allclose(observed[3:6].numpy(), [0.25, 0.5, 0.75])
 
 
 def test_velocities_are_those_of_the_heading_frame(task: FlatWalk) -> None:
@@ -128,7 +132,7 @@ def test_the_trot_lifts_diagonal_feet_in_turn_and_sweeps_the_others_back(task: F
     feet = []
     for angle in np.linspace(0, 2 * math.pi, 41):
         gait = torch.tensor([[math.cos(angle), math.sin(angle), 0.8, 0.0, 0.0]])
-        data.qpos[places.position] = (task.stand + task.trot(gait))[0].numpy()
+        data.qpos[places.position] = (task.stand + task.gait.targets(gait))[0].numpy()
         mujoco.mj_kinematics(model, data)
         feet.append(np.array([data.geom_xpos[model.geom(foot).id] - data.xpos[places.base] for foot in card.feet]))
     path = np.array(feet)  # (angles, feet, 3)
@@ -141,7 +145,8 @@ def test_the_trot_lifts_diagonal_feet_in_turn_and_sweeps_the_others_back(task: F
     assert (height[10, second] < 0.02).all()
     assert (height[30, second] > 0.05).all()
     back = path[40, first, 0] - path[20, first, 0]  # on the ground for the second half turn
-    np.testing.assert_allclose(back, -0.7 * 0.8 * 0.25, rtol=0.15)  # 0.7 of the way at 0.8 m/s in 0.25 s
+    wanted = -SWEEP * 0.8 / (2 * PACE)  # as far as the ground goes at 0.8 m/s, and more
+    np.testing.assert_allclose(back, wanted, rtol=0.2)
 
 
 def test_pushes_last_a_tenth_of_a_second_and_move_the_robot() -> None:

@@ -1,0 +1,93 @@
+"""Walking as data: the signals of a robot on legs, and what differs between robots, days and episodes."""
+
+from __future__ import annotations
+
+import math
+
+from robo_rl.contract import Command, Signal
+from sim.ranges import Range
+from sim.robots import LeggedCard
+
+XYZ = ("x", "y", "z")
+DELAY = (0.0, 0.01)  # s, of the sensors
+RATE = 34.9  # rad/s, range of usual gyroscopes (2000 deg/s)
+SEGMENT = 5.0  # s between changes of the commanded velocity
+SEGMENTS = 5  # in an episode of 20 s that begins anywhere in the first
+PUSHES = 2
+PUSH_TIME = 0.1  # s
+
+
+def signals(card: LeggedCard) -> tuple[Signal, ...]:
+    """What the robot's computer gives; noise as in Rudin et al. 2022, as standard deviations of its uniform ranges."""
+    names, count = card.joint_names, len(card.joints)
+    margin = 0.5  # rad beyond the stops that an encoder may report
+    speed = tuple(2 * joint.velocity for joint in card.joints)
+    return (
+        Signal(
+            "orientation", (*XYZ, "w"), "1", "base to world", (-1.01,) * 4, (1.01,) * 4,
+            kind="quaternion", noise=(0.01,) * 4, delay=DELAY,
+        ),
+        Signal("angular_velocity", XYZ, "rad/s", "base", (-RATE,) * 3, (RATE,) * 3, noise=(0.1,) * 3, delay=DELAY),
+        Signal(
+            "joint_position", names, "rad", "joint", tuple(joint.lower - margin for joint in card.joints),
+            tuple(joint.upper + margin for joint in card.joints), noise=(0.006,) * count, delay=DELAY,
+        ),
+        Signal(
+            "joint_velocity", names, "rad/s", "joint", tuple(-x for x in speed), speed,
+            noise=(0.5,) * count, delay=DELAY,
+        ),
+        Signal("linear_velocity_command", ("x", "y"), "m/s", "heading", (-3.0,) * 2, (3.0,) * 2, source="operator"),
+        Signal("yaw_rate_command", ("z",), "rad/s", "base", (-3.0,), (3.0,), source="operator"),
+    )  # fmt: skip
+
+
+def position_target(card: LeggedCard) -> Command:
+    """Targets of the position control at the motors."""
+    stand = tuple(joint.stand for joint in card.joints)
+    lower, upper = (tuple(getattr(joint, end) for joint in card.joints) for end in ("lower", "upper"))
+    return Command("joint_position_target", card.joint_names, "rad", "joint", lower, upper, safe=stand, start=stand)
+
+
+def initial_ranges(joints: int) -> dict[str, Range]:
+    """How episodes begin."""
+    return {
+        "initial/yaw": Range.fixed(-math.pi, math.pi),
+        "initial/joint_position": Range.fixed(-0.15, 0.15, count=joints),  # rad
+        "initial/linear_velocity": Range.fixed(-0.5, 0.5, count=3),  # m/s
+        "initial/angular_velocity": Range.fixed(-0.5, 0.5, count=3),  # rad/s
+    }
+
+
+def physical_ranges(joints: int) -> dict[str, Range]:
+    """What differs between robots and days. Those without a unit are factors on the card's figures."""
+    return {
+        "base_mass": Range.fixed(0.95, 1.05),
+        "payload": Range.fixed(0.0, 2.0),  # kg
+        "center_of_mass": Range.fixed(-0.03, 0.03, count=3),  # m
+        "ground_friction": Range.fixed(0.4, 1.25),
+        "joint_friction": Range.fixed(0.5, 1.5),
+        "armature": Range.fixed(0.8, 1.2),
+        "stiffness": Range.fixed(0.9, 1.1),
+        "damping": Range.fixed(0.8, 1.2),
+        "strength": Range.fixed(0.85, 1.0),
+        "command_delay": Range.fixed(0.0, 0.02),  # s
+        "delay": Range.fixed(*DELAY),  # s
+        "noise": Range.fixed(1.0, 1.0),
+        "bias/joint_position": Range.fixed(-0.02, 0.02, count=joints),  # rad
+        "bias/angular_velocity": Range.fixed(-0.03, 0.03, count=3),  # rad/s
+    }
+
+
+def course_ranges() -> dict[str, Range]:
+    """What an episode asks of the robot, and who pushes it."""
+    force = 15.0 * 0.5 / PUSH_TIME  # N: changes the speed of 15 kg by 0.5 m/s
+    return {
+        "command/x": Range.fixed(-1.0, 1.0, count=SEGMENTS),  # m/s
+        "command/y": Range.fixed(-0.6, 0.6, count=SEGMENTS),  # m/s
+        "command/yaw": Range.fixed(-1.0, 1.0, count=SEGMENTS),  # rad/s
+        "command/stand": Range.fixed(0.0, 1.0, count=SEGMENTS),
+        "command/offset": Range.fixed(0.0, SEGMENT),  # s
+        "push/time": Range.fixed(0.0, 20.0, count=PUSHES),  # s
+        "push/x": Range.fixed(-force, force, count=PUSHES),  # N
+        "push/y": Range.fixed(-force, force, count=PUSHES),  # N
+    }
