@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FLIGHTS = 4
 STROBE_FLIGHTS, STROBE_SECONDS = 2, 1.5
+STRIP_SECONDS = 4.0
 
 
 def main(
@@ -27,6 +28,7 @@ def main(
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
     flights: int | None = None,
     seconds: float | None = None,
+    switch: tuple[str, ...] = (),
     video: Path | None = None,
     picture: Path | None = None,
     size: tuple[int, int] = (640, 480),
@@ -37,9 +39,9 @@ def main(
 ) -> int:
     """Watch something fly: live in the browser, or as a video file or a picture.
 
-    The page is served to this machine alone, until Ctrl-C. On it one can push the vehicles, move their set-points,
-    change mass, wind, latency and noise, and hand over to the classical controller. With --json: url; or video,
-    frames and seconds; and picture.
+    The page is served to this machine alone, until Ctrl-C. On it one can push the robots, move the set-points of
+    vehicles or the commanded velocities of robots on legs, change loads, wind, ground, motors, latency and noise, and
+    hand over to another pilot. With --json: url; or video, frames and seconds; and picture.
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
@@ -47,10 +49,11 @@ def main(
         robot: Fly this robot instead of its own.
         seed: Of the flights.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
-        flights: How many at once; by default four, or one in a video of a moving set-point.
+        flights: How many at once; by default four, or one in a video of a moving set-point or a walk.
         seconds: Length of the flights, after which they begin again on the page; of the video, 5 by default.
+        switch: More targets of the same task, which the page can hand over to.
         video: Write this file (.mp4 or .gif) instead of serving a page.
-        picture: Write this file (.png): recoveries as a strobe picture, time running from left to right.
+        picture: Write this file (.png): recoveries or steps at several moments, time running from left to right.
         size: Width and height of the video in pixels.
         fps: Frames per second of the video.
         port: Of the page; 0 for any free one.
@@ -64,9 +67,9 @@ def main(
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     flier = find(target, task, robot)
-    _ = flier.task.spec.multirotor  # the only kind that is drawn; refuses others
     if video is None and picture is None:
-        return _serve(flier, flights or FLIGHTS, seed, seconds, fixed, port, no_open, json)
+        others = {Path(name).stem: find(name, flier.task.spec.name, robot).pilot for name in switch}
+        return _serve(flier, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:
         result |= _strobe(flier, flights or STROBE_FLIGHTS, seed, fixed, picture, json)
@@ -77,22 +80,25 @@ def main(
 
 
 def _serve(
-    flier: Flier, flights: int, seed: int, seconds: float | None, fixed: dict[str, float], port: int, no_open: bool,
-    json: bool,
+    flier: Flier, flights: int, seed: int, seconds: float | None, fixed: dict[str, float],
+    others: dict[str, Any], port: int, no_open: bool, json: bool,
 ) -> int:  # fmt: skip
     """Serve the page until Ctrl-C."""
     import webbrowser
 
     import torch
 
-    from robo_rl.viewer.live import Live
+    from robo_rl.viewer.flying import Flying
     from robo_rl.viewer.server import Viewer
+    from robo_rl.viewer.walking import Walking
+    from sim.robots import LeggedCard
 
     torch.set_num_threads(1)
-    live = Live(flier, flights, seed, seconds, fixed)
+    kind = Walking if isinstance(flier.task.spec.robot, LeggedCard) else Flying
+    live = kind(flier, flights, seed, seconds, fixed, others)
     with Viewer(live, port) as viewer:
         threading.Thread(target=viewer.serve_forever, daemon=True).start()
-        say(f"{flier.name} flies at {viewer.url}   (Ctrl-C ends it)", json)
+        say(f"{flier.name} is at {viewer.url}   (Ctrl-C ends it)", json)
         give({"url": viewer.url}, json)
         if not no_open and has_display():
             webbrowser.open(viewer.url)
@@ -115,16 +121,19 @@ def _film(
     size: tuple[int, int], fps: int, json: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Fly, then draw every frame."""
-    from sim.pictures.film import film, moves
+    from sim.pictures import film, walking
+    from sim.robots import LeggedCard
 
-    period = flier.task.spec.control_period
-    recording = _record(flier, flights or FLIGHTS, seed, seconds, fixed)
-    if flights is None and moves(recording["position_setpoint"]):
+    card, period = flier.task.spec.robot, flier.task.spec.control_period
+    legs = isinstance(card, LeggedCard)
+    recording = _record(flier, flights or (1 if legs else FLIGHTS), seed, seconds, fixed)
+    if flights is None and not legs and film.moves(recording["position_setpoint"]):
         recording = {name: value[:, :1] for name, value in recording.items()}
+    draw: Any = walking.film if legs else film.film
     with Progress("drawing", int(seconds * fps)) as progress:
         task = flier.task.spec.name
         caption = flier.name if task in flier.name else f"{task}, {flier.name}"
-        count = film(video, flier.task.spec.multirotor, recording, period, caption, size, fps, progress.update)
+        count = draw(video, card, recording, period, caption, size, fps, progress.update)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}
 
@@ -133,9 +142,14 @@ def _strobe(
     flier: Flier, flights: int, seed: int, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
     from sim.pictures.film import strobe
+    from sim.pictures.walking import strip
+    from sim.robots import LeggedCard
 
-    recording = _record(flier, flights, seed, STROBE_SECONDS, fixed)
-    strobe(picture, flier.task.spec.multirotor, recording, flier.task.spec.control_period)
+    card, period = flier.task.spec.robot, flier.task.spec.control_period
+    if isinstance(card, LeggedCard):
+        strip(picture, card, _record(flier, 1, seed, STRIP_SECONDS, fixed), period)
+    else:
+        strobe(picture, card, _record(flier, flights, seed, STROBE_SECONDS, fixed), period)
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
     return {"picture": str(picture)}
 

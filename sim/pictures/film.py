@@ -43,16 +43,25 @@ def film(
 
     ``period`` is the control period in s. ``size`` is (width, height) in pixels, both even.
     """
+    require_film(file, size, fps)
+    count = int(len(recording["position"]) * period * fps)
+    write_film(file, _frames(card, recording, period, caption, size, fps, count, progress), size, fps)
+    return count
+
+
+def require_film(file: Path, size: tuple[int, int], fps: int) -> None:
+    """Refuse what can't be written."""
     if file.suffix not in (".mp4", ".gif"):
         raise ValueError(f"video file is '{file}'; expected a name that ends in .mp4 or .gif")
     if not 1 <= fps <= 100:
         raise ValueError(f"frames per second are {fps}; expected 1 to 100")
     if min(size) < 32 or size[0] % 2 or size[1] % 2:
         raise ValueError(f"video size is {size}; expected even numbers of pixels, at least 32")
-    count = int(len(recording["position"]) * period * fps)
-    frames = _frames(card, recording, period, caption, size, fps, count, progress)
+
+
+def write_film(file: Path, frames: Iterator[np.ndarray], size: tuple[int, int], fps: int) -> None:
+    """Write frames (height, width, 3) as .mp4 or .gif."""
     (_write_mp4 if file.suffix == ".mp4" else _write_gif)(file, frames, size, fps)
-    return count
 
 
 def strobe(
@@ -116,7 +125,7 @@ def _frames(
             now = min(round(k / (fps * period)), len(position) - 1)
             scene.place(position[now], recording["orientation"][now], angle[now])
             trails = [since_start(position[max(0, now - length) : now + 1 : every, i]) for i in range(flights)]
-            yield _captioned(scene.draw(trails, paths, target[now]), f"{caption}   t = {now * period:.2f} s".strip())
+            yield captioned(scene.draw(trails, paths, target[now]), f"{caption}   t = {now * period:.2f} s".strip())
             progress(k + 1)
 
 
@@ -165,7 +174,8 @@ def spread(setpoint: np.ndarray, arm: float) -> np.ndarray:
     return np.stack([x, y, 0 * x], -1)
 
 
-def _captioned(pixels: np.ndarray, text: str) -> np.ndarray:
+def captioned(pixels: np.ndarray, text: str) -> np.ndarray:
+    """Pixels with a line of text at the top."""
     image = Image.fromarray(pixels)
     height = max(11, pixels.shape[0] // 30)
     ImageDraw.Draw(image).text((height, height * 0.8), text, (60, 66, 74), ImageFont.load_default(height))

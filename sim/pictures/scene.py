@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import mujoco
 import numpy as np
@@ -96,17 +96,18 @@ def _text(numbers: Sequence[float]) -> str:
     return " ".join(f"{x:g}" for x in numbers)
 
 
-class Scene:
-    """Vehicles that can be placed and drawn. Holds a graphics context until it is closed.
+class Canvas:
+    """A model that can be drawn. Holds a graphics context until it is closed.
 
-    with Scene(card, vehicles=4, size=(640, 480), floor=-1.0, extent=1.0) as scene:
-        scene.place(positions, orientations, blade_angles)
-        pixels = scene.draw(trails, targets)
+    with Canvas(model, size=(640, 480)) as canvas:
+        canvas.look(at, distance, azimuth, elevation)
+        canvas.begin(); canvas.line(start, end, colour)
+        pixels = canvas.finish()
     """
 
-    def __init__(self, card: MultirotorCard, vehicles: int, size: tuple[int, int], floor: float, extent: float) -> None:
-        self.card, self.size, self.floor = card, size, floor
-        self.model = mujoco.MjModel.from_xml_string(model_text(card, vehicles, size, floor, extent))
+    def __init__(self, model: mujoco.MjModel, size: tuple[int, int]) -> None:
+        """``size``: width and height in pixels."""
+        self.model, self.size = model, size
         self.data = mujoco.MjData(self.model)
         self.camera = mujoco.MjvCamera()
         self._context = open_context(size)
@@ -114,9 +115,8 @@ class Scene:
         self._scene = mujoco.MjvScene(self.model, MOST_GEOMS)
         self._target = mujoco.MjrContext(self.model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._target)
-        self._spin = np.array([1.0 if rotor.spin == "ccw" else -1.0 for rotor in card.rotors])
 
-    def __enter__(self) -> Scene:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -127,6 +127,52 @@ class Scene:
         """Point the camera at a place from a distance (m), with azimuth and elevation in degrees."""
         self.camera.lookat[:] = at
         self.camera.distance, self.camera.azimuth, self.camera.elevation = distance, azimuth, elevation
+
+    def begin(self) -> None:
+        """A picture of ``data`` as it is now, to which more can be added."""
+        everything = int(mujoco.mjtCatBit.mjCAT_ALL)
+        mujoco.mjv_updateScene(self.model, self.data, mujoco.MjvOption(), None, self.camera, everything, self._scene)
+
+    def finish(self) -> np.ndarray:
+        """Pixels (height, width, 3), uint8."""
+        pixels = np.empty((self.size[1], self.size[0], 3), np.uint8)
+        whole = mujoco.MjrRect(0, 0, *self.size)
+        mujoco.mjr_render(whole, self._scene, self._target)
+        mujoco.mjr_readPixels(pixels, None, whole, self._target)
+        return pixels[::-1]
+
+    def geom(
+        self, kind: Any, size: Sequence[float], place: np.ndarray, colour: Sequence[float], frame: np.ndarray = UPRIGHT
+    ) -> Any:
+        """One more geom in the scene."""
+        geom = self._scene.geoms[self._scene.ngeom]
+        self._scene.ngeom += 1
+        mujoco.mjv_initGeom(
+            geom, kind, np.array(size), place.astype(float), frame.ravel(), np.array(colour, np.float32)
+        )
+        return geom
+
+    def connect(self, kind: Any, width: float, start: np.ndarray, end: np.ndarray, colour: Sequence[float]) -> None:
+        """One more geom, from a place to another: a line (width in pixels), an arrow or a capsule (in m)."""
+        geom = self.geom(kind, (0.0, 0.0, 0.0), start, colour)
+        mujoco.mjv_connector(geom, kind, width, start.astype(float), end.astype(float))
+
+    def line(self, start: np.ndarray, end: np.ndarray, colour: Sequence[float]) -> None:
+        self.connect(mujoco.mjtGeom.mjGEOM_LINE, LINE_PIXELS, start, end, colour)
+
+
+class Scene(Canvas):
+    """Multirotors that can be placed and drawn.
+
+    with Scene(card, vehicles=4, size=(640, 480), floor=-1.0, extent=1.0) as scene:
+        scene.place(positions, orientations, blade_angles)
+        pixels = scene.draw(trails, targets)
+    """
+
+    def __init__(self, card: MultirotorCard, vehicles: int, size: tuple[int, int], floor: float, extent: float) -> None:
+        super().__init__(mujoco.MjModel.from_xml_string(model_text(card, vehicles, size, floor, extent)), size)
+        self.card, self.floor = card, floor
+        self._spin = np.array([1.0 if rotor.spin == "ccw" else -1.0 for rotor in card.rotors])
 
     def place(self, position: np.ndarray, orientation: np.ndarray, angle: np.ndarray) -> None:
         """Put vehicles at (n, 3) m with quaternions (n, 4) x, y, z, w and blade angles (n, R) rad."""
@@ -141,22 +187,17 @@ class Scene:
 
         ``trails`` are points (k, 3), oldest first, and fade; ``paths`` (k, 3) do not; ``targets`` (n, 3) are spheres.
         """
-        everything = int(mujoco.mjtCatBit.mjCAT_ALL)
-        mujoco.mjv_updateScene(self.model, self.data, mujoco.MjvOption(), None, self.camera, everything, self._scene)
+        self.begin()
         self._cast_shadows()
         for points in trails:
             for k in range(len(points) - 1):
-                self._line(points[k], points[k + 1], (*TRAIL, 0.1 + 0.85 * (k + 1) / len(points)))
+                self.line(points[k], points[k + 1], (*TRAIL, 0.1 + 0.85 * (k + 1) / len(points)))
         for points in paths:
             for start, end in itertools.pairwise(points):
-                self._line(start, end, (*TARGET, 0.45))
+                self.line(start, end, (*TARGET, 0.45))
         for target in targets:
-            self._geom(mujoco.mjtGeom.mjGEOM_SPHERE, (0.3 * self.card.arm,) * 3, target, (*TARGET, 0.5))
-        pixels = np.empty((self.size[1], self.size[0], 3), np.uint8)
-        whole = mujoco.MjrRect(0, 0, *self.size)
-        mujoco.mjr_render(whole, self._scene, self._target)
-        mujoco.mjr_readPixels(pixels, None, whole, self._target)
-        return pixels[::-1]
+            self.geom(mujoco.mjtGeom.mjGEOM_SPHERE, (0.3 * self.card.arm,) * 3, target, (*TARGET, 0.5))
+        return self.finish()
 
     def _cast_shadows(self) -> None:
         """Shadows of the rotor discs on the floor, from light that falls straight down: discs become ellipses."""
@@ -171,25 +212,7 @@ class Scene:
             frame = np.array([[math.cos(along), -math.sin(along), 0], [math.sin(along), math.cos(along), 0], [0, 0, 1]])
             for hub in self.data.mocap_pos[i] + hubs @ rotation.T:
                 place = np.array([hub[0], hub[1], self.floor + 1e-3])
-                self._geom(
-                    mujoco.mjtGeom.mjGEOM_ELLIPSOID, (radius * abs(z) + 1e-4, radius, 1e-4), place, SHADOW, frame
-                )
-
-    def _geom(
-        self, kind: Any, size: Sequence[float], place: np.ndarray, colour: Sequence[float], frame: np.ndarray = UPRIGHT
-    ) -> Any:
-        """One more geom in the scene."""
-        geom = self._scene.geoms[self._scene.ngeom]
-        self._scene.ngeom += 1
-        mujoco.mjv_initGeom(
-            geom, kind, np.array(size), place.astype(float), frame.ravel(), np.array(colour, np.float32)
-        )
-        return geom
-
-    def _line(self, start: np.ndarray, end: np.ndarray, colour: Sequence[float]) -> None:
-        kind = mujoco.mjtGeom.mjGEOM_LINE
-        geom = self._geom(kind, (0.0, 0.0, 0.0), start, colour)
-        mujoco.mjv_connector(geom, kind, LINE_PIXELS, start.astype(float), end.astype(float))
+                self.geom(mujoco.mjtGeom.mjGEOM_ELLIPSOID, (radius * abs(z) + 1e-4, radius, 1e-4), place, SHADOW, frame)
 
 
 def open_context(size: tuple[int, int]) -> Any:

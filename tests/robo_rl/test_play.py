@@ -25,7 +25,7 @@ from PIL import Image
 
 from robo_rl.commands.play import main
 from robo_rl.pilots import find
-from robo_rl.viewer.live import GREATEST_SHIFT, Live
+from robo_rl.viewer.flying import GREATEST_SHIFT, Flying
 from robo_rl.viewer.server import Viewer
 from sim.pictures.scene import RenderingError, open_context
 from sim.robots import GRAVITY
@@ -42,8 +42,8 @@ CALM = {
 }
 
 
-def geometric() -> Live:
-    return Live(find("geometric", "quadrotor-hover"), flights=2, fixed=CALM)
+def geometric() -> Flying:
+    return Flying(find("geometric", "quadrotor-hover"), flights=2, fixed=CALM)
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ def test_vehicles_follow_a_setpoint_that_is_moved():
 
 
 def test_a_policy_and_the_controller_can_take_turns(trained_run):
-    live = Live(find(str(trained_run)), flights=2)
+    live = Flying(find(str(trained_run)), flights=2)
     assert list(live.pilots) == ["policy", "geometric"]
     for pilot in ("geometric", "policy", "geometric"):
         live.act({"pilot": pilot})
@@ -279,7 +279,7 @@ ACTIONS = st.sampled_from(["pause", "reset", "pilot", "push", "shift", "knob"])
 
 
 @pytest.fixture(scope="module")
-def target() -> Live:
+def target() -> Flying:
     return geometric()
 
 

@@ -1,0 +1,150 @@
+"""Films and strips of recorded walks of robots on legs.
+
+A recording is what ``robo_rl.evaluation.fly`` keeps: ``position`` (steps, n, 3) m, ``orientation`` (steps, n, 4)
+quaternion x, y, z, w, ``joint_position`` (steps, n, J) rad, ``linear_velocity`` (steps, n, 3) m/s in the world, and
+``linear_velocity_command`` (steps, n, 2) m/s in the heading frame, one row per control period. Every robot has a
+picture of its own, whose camera follows it. Arrows: green for the commanded velocity, blue for the true one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from PIL import Image
+
+from sim.pictures.film import captioned, require_film, write_film
+from sim.pictures.scene import FRONT, TARGET, TRAIL, Canvas
+from sim.pictures.walk import Poser
+from sim.robots import LeggedCard
+
+Recording = Mapping[str, np.ndarray]
+
+AZIMUTH, ELEVATION, DISTANCE = 130.0, -18.0, 1.55  # degrees, degrees, m
+CATCHING_UP = 0.15  # of the way to the robot that the camera goes in each frame
+JUMP = 0.5  # m between two frames: the robot fell and began again
+ARROW = 0.5  # m of an arrow per m/s
+TINTS = {"trunk": (0.2, 0.23, 0.28), "head": (0.15, 0.17, 0.2), "calf": (0.3, 0.33, 0.38), "foot": FRONT}
+SURROUNDINGS = """
+<mujoco>
+  <visual>
+    <global offwidth="{width}" offheight="{height}" fovy="38"/>
+    <quality offsamples="4" shadowsize="2048"/>
+    <headlight ambient=".4 .4 .4" diffuse=".25 .25 .25" specular="0 0 0"/>
+    <map znear=".02" zfar="40" shadowclip="2"/>
+  </visual>
+  <statistic extent="1" center="0 0 0"/>
+  <asset>
+    <texture type="skybox" builtin="gradient" rgb1=".56 .70 .84" rgb2=".93 .95 .97" width="128" height="512"/>
+    <texture name="checker" type="2d" builtin="checker" rgb1=".84 .86 .88" rgb2=".74 .77 .80" width="256" height="256"/>
+    <material name="floor" texture="checker" texrepeat="2 2" texuniform="true" specular="0" reflectance="0"/>
+  </asset>
+  <worldbody><geom name="floor" type="plane" size="0 0 .1" material="floor"/></worldbody>
+</mujoco>
+"""
+
+
+def film(
+    file: Path, card: LeggedCard, recording: Recording, period: float, caption: str = "",
+    size: tuple[int, int] = (640, 480), fps: int = 30, progress: Callable[[int], None] = lambda done: None,
+) -> int:  # fmt: skip
+    """Write an .mp4 or .gif of a recording in real time; returns the number of frames. As ``film.film``."""
+    require_film(file, size, fps)
+    count = int(len(recording["position"]) * period * fps)
+    write_film(file, _frames(card, recording, period, caption, size, fps, count, progress), size, fps)
+    return count
+
+
+def strip(
+    file: Path, card: LeggedCard, recording: Recording, period: float, instants: int = 6, seconds: float = 1.0,
+    size: tuple[int, int] = (300, 300),
+) -> None:  # fmt: skip
+    """Write a .png of the first robot at ``instants`` moments within ``seconds``, side by side; ``size`` of each."""
+    begin = len(recording["position"]) // 2  # on its way, not just dropped
+    steps = begin + np.linspace(0, min(round(seconds / period), len(recording["position"]) - 1 - begin), instants)
+    with Stage(card, size) as stage:
+        pictures = []
+        for k in steps.round().astype(int):
+            stage.place(recording, k, 0)
+            pictures.append(stage.picture(stage.middle))
+    Image.fromarray(np.concatenate(pictures, 1)).save(file)
+
+
+class Stage(Canvas):
+    """One robot on a floor."""
+
+    def __init__(self, card: LeggedCard, size: tuple[int, int]) -> None:
+        surroundings = mujoco.MjSpec.from_string(SURROUNDINGS.format(width=size[0], height=size[1]))
+        surroundings.worldbody.add_frame().attach_body(_painted(card), "robot ", "")
+        super().__init__(surroundings.compile(), size)
+        self.poser, self.middle = Poser(card), np.zeros(3)
+
+    def place(self, recording: Recording, step: int, robot: int) -> None:
+        """Put the robot where it was at a step of a recording."""
+        names = ("position", "orientation", "joint_position", "linear_velocity", "linear_velocity_command")
+        place, turn, joints, self._velocity, wanted = (recording[name][step, robot] for name in names)
+        self.poser.put(place, turn, joints)
+        self.data.qpos[:] = self.poser.data.qpos
+        mujoco.mj_kinematics(self.model, self.data)
+        mujoco.mj_comPos(self.model, self.data)
+        mujoco.mj_camlight(self.model, self.data)
+        self.middle = np.array([place[0], place[1], 0.22])
+        x, y, z, w = turn
+        yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+        cosine, sine = math.cos(yaw), math.sin(yaw)
+        self._wanted = np.array([cosine * wanted[0] - sine * wanted[1], sine * wanted[0] + cosine * wanted[1], 0.0])
+
+    def picture(self, at: np.ndarray) -> np.ndarray:
+        """Pixels (height, width, 3), uint8, seen by a camera that looks ``at`` (3,) m."""
+        self.look(at, DISTANCE, AZIMUTH, ELEVATION)
+        self.begin()
+        above = self.middle + np.array([0.0, 0.0, 0.28])
+        level = self._velocity * [1.0, 1.0, 0.0]
+        for velocity, colour, width in ((self._wanted, TARGET, 0.012), (level, TRAIL, 0.008)):
+            if np.linalg.norm(velocity) > 0.05:
+                arrow = mujoco.mjtGeom.mjGEOM_ARROW
+                self.connect(arrow, width, above, above + ARROW * velocity.astype(float), (*colour, 0.9))
+        return self.finish()
+
+
+def _painted(card: LeggedCard) -> mujoco.MjsBody:
+    """The robot's base with all below it, in colours, and a light that follows it."""
+    spec = mujoco.MjSpec.from_file(str(card.model))
+    for shape in spec.geoms:
+        tint = next((tint for name, tint in TINTS.items() if name in shape.name), (0.5, 0.54, 0.6))
+        shape.rgba = [*tint, 1.0]
+    body = spec.body(card.base)
+    if not body.joints:
+        body.add_freejoint()
+    light = body.add_light(name="sun", mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM, pos=[0.6, -0.5, 2.0])
+    light.dir, light.castshadow, light.diffuse = [-0.3, 0.25, -1.0], True, [0.6, 0.6, 0.58]
+    light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
+    return body
+
+
+def _frames(
+    card: LeggedCard, recording: Recording, period: float, caption: str, size: tuple[int, int], fps: int, count: int,
+    progress: Callable[[int], None],
+) -> Iterator[np.ndarray]:  # fmt: skip
+    """Pixels (height, width, 3) of every frame: the robots' pictures, tiled."""
+    robots = recording["position"].shape[1]
+    columns = math.ceil(math.sqrt(robots))
+    rows = math.ceil(robots / columns)
+    tile = (size[0] // columns, size[1] // rows)
+    cameras = recording["position"][0, :, :].astype(float) * [1, 1, 0] + [0, 0, 0.22]
+    with Stage(card, tile) as stage:
+        for k in range(count):
+            now = min(round(k / (fps * period)), len(recording["position"]) - 1)
+            whole = np.full((size[1], size[0], 3), 255, np.uint8)
+            for i in range(robots):
+                stage.place(recording, now, i)
+                away = stage.middle - cameras[i]
+                cameras[i] += away if np.linalg.norm(away) > JUMP else CATCHING_UP * away
+                row, column = divmod(i, columns)
+                top, left = row * tile[1], column * tile[0]
+                whole[top : top + tile[1], left : left + tile[0]] = stage.picture(cameras[i])
+            yield captioned(whole, f"{caption}   t = {now * period:.2f} s".strip())
+            progress(k + 1)
