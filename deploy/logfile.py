@@ -30,7 +30,7 @@ CHUNK_BYTES = 1 << 15
 METADATA = "robo_rl"
 GATE_FIELDS = (
     "time", "state", "source", "reason", "channel", "element", "events", "requests", "operator_stamp", "intact",
-    "has_command", "has_fallback", "has_proposed", "mode", "authority", "inference",
+    "has_command", "has_fallback", "has_proposed", "mode", "authority", "inference", "policy",
 )  # fmt: skip
 JOINT_STATE, ARRAY, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
 _LINE = "=" * 80
@@ -176,7 +176,7 @@ class LogWriter:
             "command": step.command,
             "fallback": step.fallback,
             "sent": step.sent,
-            "gate": np.array([gate[name] for name in GATE_FIELDS], float),
+            "gate": np.array([gate.get(name, 0) for name in GATE_FIELDS], float),
         }
         for name, values in arrays.items():
             if values is not None:
@@ -262,7 +262,7 @@ def _messages(path: Path, about: dict[str, str]) -> Iterator[tuple[str | None, i
 
 
 def _step(wall: int, pending: Mapping[str, Any], memory: np.ndarray) -> StepRecord:
-    gate = dict(zip(GATE_FIELDS, (float(x) for x in pending["gate"].position), strict=True))
+    gate = dict(zip(pending["gate"].name, (float(x) for x in pending["gate"].position), strict=True))
 
     def array(name: str) -> np.ndarray | None:
         return np.array(pending[name].position, np.float32) if name in pending else None

@@ -35,14 +35,17 @@ MOST_PENDING = 1 << 23
 START_TIME = 30.0
 """s that the recording process may take to open its file."""
 TOLD = tuple(name for name in GATE_FIELDS if name not in ("time", "has_command", "has_fallback", "has_proposed"))
-_HEAD = struct.Struct(f"<IqqB{len(TOLD)}d")
+_HEAD = struct.Struct(f"<IqqBI{len(TOLD)}d")
 
 
 class Recorder:
     """The end of the pipe that the control loop holds."""
 
-    def __init__(self, path: Path, bundle: Bundle, on_failure: Callable[[str], None]) -> None:
-        """Starts recording into the new file ``path``; raises LogError if that is not possible."""
+    def __init__(self, path: Path, bundle: Bundle, *others: Bundle, on_failure: Callable[[str], None]) -> None:
+        """Starts recording into the new file ``path``; raises LogError if that is not possible.
+
+        ``others`` are the bundles that ``bundle`` may take turns with, in the order of their numbers.
+        """
         self.path, self._on_failure = path, on_failure
         self._closing = self._failed = False
         command = [sys.executable, "-m", "deploy.record", str(path)]
@@ -52,6 +55,8 @@ class Recorder:
         assert self._process.stdin is not None
         self._pipe = self._process.stdin.fileno()
         about = {"digest": bundle.digest, "bundle": bundle.path.name, "wall": str(time.time_ns())}
+        if others:
+            about["digests"] = " ".join(one.digest for one in (bundle, *others))
         first = json.dumps({"contract": bundle.contract.to_json(), "about": about}).encode()
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(struct.pack("<I", len(first)) + first)
@@ -119,7 +124,7 @@ class Recorder:
 
 
 def pack(step: StepRecord) -> bytes:
-    """A step as one frame: length, times, which arrays there are, the gate's numbers, the arrays, the sentence."""
+    """A step as one frame: length, times, which arrays there are, how long the memory is, then all numbers."""
     optional = (step.proposed, step.command, step.fallback)
     present = sum(1 << i for i, array in enumerate(optional) if array is not None)
     arrays = [step.signals, step.memory, step.sent, *(array for array in optional if array is not None)]
@@ -130,13 +135,13 @@ def pack(step: StepRecord) -> bytes:
             step.sentence.encode(),
         ]
     )
-    told = (float(step.gate[name]) for name in TOLD)
-    return _HEAD.pack(_HEAD.size + len(body), step.time, step.wall, present, *told) + body
+    told = (float(step.gate.get(name, 0)) for name in TOLD)
+    return _HEAD.pack(_HEAD.size + len(body), step.time, step.wall, present, len(step.memory), *told) + body
 
 
 def unpack(frame: bytes, contract: Contract) -> StepRecord:
     """The step in a frame."""
-    _, at, wall, present, *told = _HEAD.unpack_from(frame)
+    _, at, wall, present, remembered, *told = _HEAD.unpack_from(frame)
     place = _HEAD.size
     signals, commands = sum(s.size for s in contract.signals), sum(c.size for c in contract.commands)
 
@@ -146,7 +151,7 @@ def unpack(frame: bytes, contract: Contract) -> StepRecord:
         place += array.nbytes
         return array
 
-    seen, memory, sent = take(signals), take(contract.state_size), take(commands)
+    seen, memory, sent = take(signals), take(remembered), take(commands)
     proposed, command, fallback = (take(commands) if present >> i & 1 else None for i in range(3))
     stamps = tuple(int(x) for x in take(len(contract.signals), "<i8"))
     gate = dict(zip(TOLD, told, strict=True))

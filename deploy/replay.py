@@ -48,11 +48,14 @@ class Replay:
     """What a replay found."""
 
     steps: int
+    compared: int
+    """Steps in which this policy flew alone: fewer than ``steps`` where several took turns."""
     duration: float
     """s."""
     whole: bool
     """The file has its end."""
     same_bundle: bool
+    """It is the one that was recorded, or one of them."""
     policy: Difference | None
     """The first command or memory of the policy that differs; in units of its range for ``greatest``."""
     greatest: float
@@ -70,13 +73,17 @@ class Replay:
 def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     """Run a log, or the one at a path, through a bundle. Refuses a bundle with other signals or commands."""
     log, bundle = source if isinstance(source, Log) else read_log(source), Bundle.read(bundle_path)
-    _require_same_interface(log, bundle)
-    same = log.about.get("digest") == bundle.digest
-    policy, greatest = _replay_policy(log, bundle, same)
+    recorded = log.about.get("digests", log.about.get("digest", "")).split()
+    same = bundle.digest in recorded
+    if not same:
+        _require_same_interface(log, bundle)
+    number = recorded.index(bundle.digest) if same else 0
+    policy, greatest = _replay_policy(log, bundle, same, number)
     outside, first = _outside(log)
     times = [step.time for step in log.steps]
     return Replay(
         steps=len(log.steps),
+        compared=sum(_flew(step, number) for step in log.steps),
         duration=(times[-1] - times[0]) * 1e-6 if times else 0.0,
         whole=log.whole,
         same_bundle=same,
@@ -101,6 +108,11 @@ def _require_same_interface(log: Log, bundle: Bundle) -> None:
         )
 
 
+def _flew(step: StepRecord, number: int) -> bool:
+    """Whether the policy of that number proposed this step's command, and no other had a part in it."""
+    return step.gate.get("policy", 0) == number
+
+
 def _since(log: Log, step: StepRecord) -> float:
     return (step.time - log.steps[0].time) * 1e-6
 
@@ -111,8 +123,11 @@ def _by_name(channels: Sequence[Signal], flat: np.ndarray) -> dict[str, np.ndarr
     return {channel.name: part[None] for channel, part in zip(channels, parts, strict=True)}
 
 
-def _replay_policy(log: Log, bundle: Bundle, same: bool) -> tuple[Difference | None, float]:
-    """The first difference beyond rounding. A bundle other than the recorded one keeps its own memory."""
+def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[Difference | None, float]:
+    """The first difference beyond rounding, in the steps of the policy of that ``number``.
+
+    A bundle other than the recorded one keeps its own memory.
+    """
     contract = bundle.contract
     span = np.concatenate([np.subtract(c.upper, c.lower) for c in contract.commands])
     names = element_names(contract.commands)
@@ -121,9 +136,10 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool) -> tuple[Difference | N
     for k, step in enumerate(log.steps):
         active = k > 0 and log.steps[k - 1].gate["state"] == State.ACTIVE
         memory = step.memory if same else (memory if active else contract.initial_state)
-        if step.proposed is None:
+        if step.proposed is None or not _flew(step, number):
             continue
-        commands, after = bundle.run(_by_name(contract.signals, step.signals), memory[None])
+        seen = _by_name(log.contract.signals, step.signals)
+        commands, after = bundle.run({signal.name: seen[signal.name] for signal in contract.signals}, memory[None])
         memory = after[0]
         found = np.concatenate([commands[c.name][0] for c in contract.commands])
         difference = np.abs(found - step.proposed) / span
@@ -140,6 +156,8 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool) -> tuple[Difference | N
 def _memory_difference(log: Log, k: int, memory: np.ndarray) -> Difference | None:
     """While the policy is in charge, the next step's memory is what this one leaves."""
     if k + 1 >= len(log.steps) or log.steps[k].gate["state"] != State.ACTIVE:
+        return None
+    if not _flew(log.steps[k + 1], int(log.steps[k].gate.get("policy", 0))):
         return None
     recorded = log.steps[k + 1].memory
     difference = np.abs(memory - recorded)

@@ -19,7 +19,7 @@ def main(
     """Fly a recorded session again and find the first step that comes out otherwise; exit with 1 if one does.
 
     The recorded signals go through the policy file and the gate. Needs neither ROS nor a simulator.
-    With --json: steps, duration, whole, same_bundle, policy, greatest, gate, outside, first_outside, faults.
+    With --json: steps, compared, duration, whole, same_bundle, policy, greatest, gate, outside, first_outside, faults.
 
     Args:
         log: A session (*.mcap), as policy_node records it.
@@ -33,6 +33,8 @@ def main(
     end = "" if found.whole else ", cut off before its end"
     say(f"{log}: {found.steps} steps, {found.duration:.1f} s{end}", json)
     say(f"  flown with {'this' if found.same_bundle else 'another'} policy file", json)
+    if found.compared < found.steps:
+        say(f"  turns     it flew {found.compared} of the steps alone; only those are compared", json)
     say(f"  policy    {found.policy or f'as recorded, within {found.greatest:.1g} of the range of commands'}", json)
     say(f"  gate      {found.gate or 'every decision and every sent command as recorded'}", json)
     if found.first_outside:

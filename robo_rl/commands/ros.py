@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,6 +25,7 @@ def main(
     record: Path | None = None,
     task: str = "quadrotor-hover",
     robot: str = "",
+    other: tuple[str, ...] = (),
     namespace: str = "",
     use_sim_time: bool = False,
     address: str = "127.0.0.1",
@@ -43,6 +45,7 @@ def main(
         record: Folder in which the session is recorded.
         task: Of the twin.
         robot: Of the twin: another card than the task's. Of policy: refuse bundles for other robots.
+        other: Of policy: more policies for the same robot to take turns with, each NAME=FILE (see 'select').
         namespace: Of topics and services.
         use_sim_time: Time is that of /clock; the twin publishes it, in step with the policy.
         address: Of the panel; on any but this computer's own it asks for a token, which it prints.
@@ -61,6 +64,8 @@ def main(
     if what == "policy":
         parameters += [f"bundle:={Path(file).absolute() if file else ''}", f"mode:={mode}"]
         parameters += [f"record:={record.absolute()}"] if record else []
+        others = [f"{name}={Path(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
+        parameters += [f"others:={json.dumps(others)}"] if others else []
         from robo_rl_ros.policy_node import main as run
     elif what == "panel":
         from robo_rl_ros.panel_node import main as run

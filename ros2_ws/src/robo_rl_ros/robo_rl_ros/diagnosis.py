@@ -68,9 +68,10 @@ def diagnostics(name: str, stamp: Any, control: Control, statistics: Statistics,
 
 def _gate(name: str, control: Control, statistics: Statistics, complaints: list[str]) -> DiagnosticStatus:
     pilot, decision = control.pilot, statistics.decision
-    contract, bundle = pilot.contract, pilot.policy.bundle
+    contract, bundle = pilot.contract, pilot.policies.policy.bundle
     state = pilot.gate.state
     sentence = control.explain(decision) if decision is not None and state == State.FAULT else ""
+    complaints = complaints + ([pilot.policies.trouble] if pilot.policies.trouble else [])
     wrong = complaints + ([sentence] if sentence else []) + ([control.broken] if control.broken else [])
     told = {
         "state": state.name,
@@ -79,6 +80,8 @@ def _gate(name: str, control: Control, statistics: Statistics, complaints: list[
         "task": contract.task,
         "robot": contract.robot_name,
         "digest": bundle.digest,
+        "policy": pilot.policies.name,
+        "policies": ", ".join(pilot.policies.policies),
         **statistics.figures(),
         **{key: f"{value:.4f}" for key, value in pilot.envelope.summary().items()},
     }

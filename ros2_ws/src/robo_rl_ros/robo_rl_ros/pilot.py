@@ -24,6 +24,7 @@ from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
 from robo_rl_ros.fallback import NEEDED, Fallback
 from robo_rl_ros.plausible import Orientations
+from robo_rl_ros.repertoire import Repertoire
 
 MODES = ("dry_run", "shadow", "blend", "live")
 """The ladder, from the ground up."""
@@ -50,6 +51,8 @@ class Decision:
     """s that the policy took."""
     doubt: str = ""
     """Why the pilot itself asked for a stop, or did not pass on the request to arm."""
+    number: int = 0
+    """Which policy proposed; negative while one takes over from another."""
 
     def record(self, mode: str, sentence: str) -> StepRecord:
         """This decision as the recorder takes it."""
@@ -77,6 +80,7 @@ class Decision:
                 "mode": MODES.index(mode),
                 "authority": self.authority,
                 "inference": self.inference,
+                "policy": self.number,
             },
             sentence=sentence,
         )
@@ -85,9 +89,10 @@ class Decision:
 class Pilot:
     """One robot's policy behind its gate."""
 
-    def __init__(self, policy: Policy, mode: str = "live", blend_time: float = 5.0) -> None:
+    def __init__(self, policy: Policy | Repertoire, mode: str = "live", blend_time: float = 5.0) -> None:
         """``blend_time`` (s) is how long the policy's authority takes from 0 to 1 in the mode "blend"."""
-        self.policy, self.contract = policy, policy.contract
+        self.policies = policy if isinstance(policy, Repertoire) else Repertoire({"policy": policy})
+        self.contract = self.policies.contract
         self.config = GateConfig.from_contract(self.contract)
         self.gate = initial(self.config)
         self.fallback = Fallback(self.contract) if Fallback.suits(self.contract) else None
@@ -150,11 +155,12 @@ class Pilot:
         """One control period."""
         self.settle()
         if self.gate.state != State.ACTIVE:
-            self.policy.reset()  # a take-over begins with the memory of the contract
-        memory = self.policy.state[0]
+            self.policies.reset()  # a take-over begins with the memory of the contract
+        memory = self.policies.state[0]
         values = {name: value for name, (value, _) in samples.items()}
         doubt, requests = self._doubt(samples, values, requests)
         own, inference = self._ask(values)
+        number = self.policies.number
         compares = self.mode in ("blend", "shadow")
         other = self._ask_fallback(values, now, landing=False) if compares else None
         signals, stamps = self.config.flat_signals(samples)
@@ -174,7 +180,7 @@ class Pilot:
             gate, output = gate_step(self.config, self.gate, given)
         self.gate, self._unsettled = gate, (output, values, own, other)
         send = output.command if self.publishes else None
-        return Decision(now, given, output, send, own, memory, self.authority, inference, doubt)
+        return Decision(now, given, output, send, own, memory, self.authority, inference, doubt, number)
 
     def _doubt(self, samples: Samples, values: Mapping[str, np.ndarray], requests: Request) -> tuple[str, Request]:
         """What the gate does not watch: it becomes a stop, or, before the robot is armed, a request not passed on."""
@@ -188,7 +194,7 @@ class Pilot:
     def _ask(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, float]:
         start = time.perf_counter()
         try:
-            commands = self.policy.step(values)
+            commands = self.policies.step(values)
         except SignalError:  # the gate finds the same, and says it in its own code
             return None, time.perf_counter() - start
         return self.config.flat_command(commands), time.perf_counter() - start

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import signal
 import sys
 import threading
@@ -24,7 +23,7 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State as LifecycleState
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy._rclpy_pybind11 import RCLError
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
@@ -34,24 +33,21 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from controllers.gate_codes import Request, State
-from deploy.bundle import Bundle, BundleError
 from deploy.record import Recorder
-from deploy.runtime import Policy
 from robo_rl.contract import Command
 from robo_rl_ros import quality
-from robo_rl_ros.control import Control, monotonic_us
+from robo_rl_ros.control import Control
 from robo_rl_ros.diagnosis import Statistics, diagnostics
 from robo_rl_ros.inbox import Inbox
 from robo_rl_ros.listening import Listener
+from robo_rl_ros.loading import Watch, load
 from robo_rl_ros.pilot import MODES, Decision, Pilot
+from robo_rl_ros.repertoire import Repertoire
 from robo_rl_ros.settings import numbers_by_name, texts_by_name
 from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, write
 
-SELF_TEST_STEPS = 200
-SELF_TEST_PART = 0.5
-"""Part of the control period that a policy's step may take at configure; the rest is for messages and the gate."""
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
@@ -61,6 +57,7 @@ class PolicyNode(LifecycleNode):
     def __init__(self, name: str = "policy") -> None:
         super().__init__(name)
         self.declare_parameter("bundle", "", _about("path of the bundle (*.onnx)"))
+        self.declare_parameter("others", [""], _about("more policies to take turns with: 'name=path'"))
         self.declare_parameter("digest", "", _about("digest that the bundle must have, or its beginning; '': any"))
         self.declare_parameter("robot", "", _about("robot that the bundle must be for; '': any"))
         self.declare_parameter("mode", "live", _about(f"where to begin on the ladder: one of {MODES}"))
@@ -71,6 +68,8 @@ class PolicyNode(LifecycleNode):
         span = FloatingPointRange(from_value=0.1, to_value=600.0)
         blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
         self.declare_parameter("blend_time", 5.0, blend)
+        self.declare_parameter("select", "", ParameterDescriptor(description="the policy that flies, by name"))
+        self.add_on_set_parameters_callback(self._on_parameters)
         self.listener: Listener | None = None
         self.control: Control | None = None
         self.recorder: Recorder | None = None
@@ -148,9 +147,9 @@ class PolicyNode(LifecycleNode):
         return self.get_parameter(name).get_parameter_value().string_value
 
     def _configure(self) -> None:
-        policy = self._load()
-        contract = policy.contract
-        self.pilot = Pilot(policy, self._text("mode"), self.get_parameter("blend_time").value)
+        policies = self._load()
+        contract = policies.contract
+        self.pilot = Pilot(policies, self._text("mode"), self.get_parameter("blend_time").value)
         wires = signal_wires(contract.signals, texts_by_name(self.get_parameter("wires").value, "wires"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract)
         self.inbox = Inbox(contract, [wire for wire in wires if wire.name not in constants])
@@ -175,26 +174,18 @@ class PolicyNode(LifecycleNode):
         gc.freeze()  # what there is now stays; the collector need not look at it during a step
         self.control.start()
 
-    def _load(self) -> Policy:
-        path = self._text("bundle")
-        if not path:
-            raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
-        contract = Bundle.read(path).contract
-        policy = Policy.load(path, rate_hz=1 / contract.control_period)
-        digest, robot = self._text("digest"), self._text("robot")
-        if not policy.bundle.digest.startswith(digest):
-            raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
-        if robot and robot != contract.robot_name:
-            raise BundleError(f"{path}: it is for the robot '{contract.robot_name}'; expected '{robot}'")
-        self._file_seen = _fingerprint(path)
-        took = _median_step(policy)
-        if took > SELF_TEST_PART * contract.control_period:
-            raise BundleError(
-                f"{path}: a step takes {1e3 * took:.2f} ms on this computer; expected at most "
-                f"{1e3 * SELF_TEST_PART * contract.control_period:.2f} ms at {1 / contract.control_period:g} Hz"
-            )
-        self.get_logger().info(f"{path}: digest {policy.bundle.digest[:12]}, a step takes {1e6 * took:.0f} µs")
-        return policy
+    def _load(self) -> Repertoire:
+        first, robot = self._text("bundle"), self._text("robot")
+        others = texts_by_name(self.get_parameter("others").value, "others")
+        share = 0.5 if others else 1.0  # while one takes over from another, both are at work
+        policies = {}
+        for name, path in {Path(first).stem: first, **others}.items():
+            digest = self._text("digest") if path == first else ""
+            policies[name], took = load(path, digest, robot, share)
+            digest = policies[name].bundle.digest
+            self.get_logger().info(f"{path}: digest {digest[:12]}, a step takes {1e6 * took:.0f} µs")
+        self._files = [Watch(policy.bundle) for policy in policies.values()]
+        return Repertoire(policies)
 
     def _create_commands(self, contract: Any) -> None:
         timeout = contract.safety.signal_timeout
@@ -223,7 +214,8 @@ class PolicyNode(LifecycleNode):
         folder = Path(self._text("record")).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         name = time.strftime(f"{self.pilot.contract.task}-%Y%m%d-%H%M%S.mcap", time.gmtime())
-        self.recorder = Recorder(folder / name, self.pilot.policy.bundle, on_failure=self._recorder_failed)
+        bundles = [policy.bundle for policy in self.pilot.policies.policies.values()]
+        self.recorder = Recorder(folder / name, *bundles, on_failure=self._recorder_failed)
         self.get_logger().info(f"recording to {self.recorder.path}")
 
     def _recorder_failed(self, reason: str) -> None:
@@ -240,11 +232,11 @@ class PolicyNode(LifecycleNode):
 
     def _note(self, decision: Decision) -> None:
         """After the command left: record, count, and publish what the gate decided when it changed."""
-        self.statistics.note(decision, monotonic_us())
+        self.statistics.note(decision, self.listener.now())  # type: ignore[union-attr]
         if self.recorder is not None:
             self.recorder.note(decision.record(self.pilot.mode, self._sentence(decision)))
         output = decision.output
-        shown = (output.state, output.source, output.problem, self.pilot.mode)
+        shown = (output.state, output.source, output.problem, self.pilot.mode, self.pilot.policies.name)
         if shown != self._last_gate:
             self._last_gate = shown
             self._news.append(decision)
@@ -267,6 +259,7 @@ class PolicyNode(LifecycleNode):
             "sentence": self._sentence(decision),
             "mode": self.pilot.mode,
             "authority": round(decision.authority, 4),
+            "policy": self.pilot.policies.name,
         }
         self._gate_topic.publish(String(data=json.dumps(told)))
         if output.problem.reason:
@@ -300,18 +293,29 @@ class PolicyNode(LifecycleNode):
         )
 
     def _check_integrity(self) -> None:
-        """The file is still the one that was verified, and the policy in memory still gives its golden vectors."""
-        path = self._text("bundle")
-        seen = _fingerprint(path)
-        if seen == self._file_seen or self.control is None:
-            return
-        try:
-            intact = Bundle.read(path).digest == self.pilot.policy.bundle.digest
-        except (ValueError, OSError) as error:
-            intact = False
-            self.get_logger().error(str(error))
-        self.control.intact = intact
-        self._file_seen = seen
+        """The files are still the ones that were verified."""
+        intact = [file.look() for file in self._files]
+        if self.control is not None:
+            if self.control.intact and not all(intact):
+                self.get_logger().error("; ".join(filter(None, (file.complaint for file in self._files))))
+            self.control.intact = all(intact)
+
+    def _on_parameters(self, parameters: list[Any]) -> SetParametersResult:
+        for parameter in parameters:
+            if parameter.name == "select":
+                try:
+                    self.get_logger().info(self._select(parameter.value))
+                except ValueError as error:
+                    return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _select(self, name: str) -> str:
+        """Let another policy fly, on the signals that there are."""
+        if self.control is None:
+            raise ValueError("the node is not configured")
+        with self.inbox.changed:
+            values = {name: value for name, (value, _) in self.inbox.samples.items()}
+        return self.pilot.policies.select(name, {**self.control.constants, **values})
 
     # --- the end ----------------------------------------------------------------------------------------------
 
@@ -367,26 +371,6 @@ def _trigger(act: Callable[[], tuple[bool, str]]) -> Callable[[Any, Any], Any]:
         return response
 
     return answer
-
-
-def _fingerprint(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _median_step(policy: Policy) -> float:
-    """s that a step takes, on the bundle's own golden signals."""
-    golden, times = policy.bundle.golden, []
-    for k in range(SELF_TEST_STEPS):
-        signals = {name: value[k % len(golden)] for name, value in golden.signals.items()}
-        start = time.perf_counter()
-        policy.step(signals)
-        times.append(time.perf_counter() - start)
-    policy.reset()
-    return float(np.median(times))
 
 
 def name_and_arguments(arguments: list[str], usual: str) -> tuple[str, list[str]]:

@@ -1,0 +1,81 @@
+"""Read a bundle for a robot, and prove that this computer runs it rightly and fast enough. Nothing of ROS here."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from deploy.bundle import Bundle, BundleError
+from deploy.runtime import Policy
+
+SELF_TEST_STEPS = 200
+SELF_TEST_PART = 0.5
+"""Part of the control period that a policy's step may take; the rest is for messages and the gate."""
+
+
+def load(path: str, digest: str = "", robot: str = "", share: float = 1.0) -> tuple[Policy, float]:
+    """The policy in a file, and the s that a step takes. BundleError if it must not be used.
+
+    ``digest``: what its digest must begin with; ``robot``: whom it must be for; "": any. ``share``: the part of
+    ``SELF_TEST_PART`` that it may use.
+    """
+    if not path:
+        raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
+    contract = Bundle.read(path).contract
+    policy = Policy.load(path, rate_hz=1 / contract.control_period)
+    if not policy.bundle.digest.startswith(digest):
+        raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
+    if robot and robot != contract.robot_name:
+        raise BundleError(f"{path}: it is for the robot '{contract.robot_name}'; expected '{robot}'")
+    took, allowed = _median_step(policy), share * SELF_TEST_PART * contract.control_period
+    if took > allowed:
+        raise BundleError(
+            f"{path}: a step takes {1e3 * took:.2f} ms on this computer; expected at most {1e3 * allowed:.2f} ms at "
+            f"{1 / contract.control_period:g} Hz"
+        )
+    return policy, took
+
+
+def _median_step(policy: Policy) -> float:
+    """s that a step takes, on the bundle's own golden signals."""
+    golden, times = policy.bundle.golden, []
+    for k in range(SELF_TEST_STEPS):
+        signals = {name: value[k % len(golden)] for name, value in golden.signals.items()}
+        start = time.perf_counter()
+        policy.step(signals)
+        times.append(time.perf_counter() - start)
+    policy.reset()
+    return float(np.median(times))
+
+
+class Watch:
+    """Whether the file of a bundle is still the one that was verified."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._path, self._digest, self._seen = bundle.path, bundle.digest, fingerprint(bundle.path)
+        self.complaint = ""
+        """What is wrong with the file; "" while it is intact."""
+
+    def look(self) -> bool:
+        """Read the file again if it was touched; whether it is intact."""
+        seen = fingerprint(self._path)
+        if seen != self._seen:
+            self._seen, self.complaint = seen, ""
+            try:
+                if Bundle.read(self._path).digest != self._digest:
+                    self.complaint = f"{self._path}: it is another bundle than the one that was verified"
+            except (ValueError, OSError) as error:
+                self.complaint = str(error)
+        return not self.complaint
+
+
+def fingerprint(path: str | Path) -> tuple[int, int, int] | None:
+    """What changes when a file does; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,222 @@
+"""The panel as people use it: its page in a real browser, nodes in processes of their own, DDS between them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+PATIENCE = 120.0  # s
+
+
+class Browser:
+    """Headless Chromium, steered by its debugging protocol over a pipe: one page, with keys, clicks and pictures."""
+
+    def __init__(self, program: str, folder: str) -> None:
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]
+        command += ["--disable-background-networking", "--disable-dev-shm-usage", f"--user-data-dir={folder}"]
+        command += ["--remote-debugging-pipe", "--window-size=1180,900", "about:blank"]
+        moved = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'  # where Chromium looks for the pipe
+        self.process = subprocess.Popen(
+            ["bash", "-c", moved, "bash", *command],
+            pass_fds=(theirs_in, theirs_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._lines, self._count, self._session = os.fdopen(self._in, "rb"), 0, ""
+        self.complaints: list[str] = []
+        page = next(t for t in self.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        self._session = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.ask(f"{domain}.enable")
+
+    def ask(self, method: str, **parameters: Any) -> Any:
+        self._count += 1
+        message = {"id": self._count, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = json.loads(self._read())
+            if answer.get("id") == self._count:
+                assert "error" not in answer, answer
+                return answer["result"]
+            if answer.get("method") == "Runtime.exceptionThrown":
+                self.complaints.append(json.dumps(answer["params"]))
+
+    def _read(self) -> bytes:
+        found = bytearray()
+        while not found.endswith(b"\0"):
+            byte = self._lines.read(1)
+            assert byte, "the browser has ended"
+            found += byte
+        return bytes(found[:-1])
+
+    def run(self, script: str) -> Any:
+        return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+
+    def text(self, selector: str) -> str:
+        return self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''")
+
+    def press_space(self) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, code="Space", key=" ", text=" " if kind == "keyDown" else "")
+
+    def click(self, selector: str) -> None:
+        box = f"document.querySelector('{selector}').getBoundingClientRect()"
+        x, y = self.run(f"(box => [box.x + box.width / 2, box.y + box.height / 2])({box})")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def picture(self) -> np.ndarray:
+        data = base64.b64decode(self.ask("Page.captureScreenshot")["data"])
+        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
+
+    def until(self, script: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not self.run(script):
+            if time.monotonic() > end:
+                pytest.fail(f"waited in vain for {script}; the page says: {self.run('document.body.innerText')}")
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=60)
+        self._lines.close()
+        os.close(self._out)
+
+
+@pytest.fixture
+def open_page() -> Iterator[Callable[[str], Browser]]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next((path for path in map(shutil.which, names) if path), None)
+    if program is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    with contextlib.ExitStack() as stack:
+
+        def start(url: str) -> Browser:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            browser = Browser(program, folder)
+            stack.callback(browser.close)
+            browser.ask("Page.navigate", url=url)
+            return browser
+
+        yield start
+
+
+@pytest.fixture
+def panel(flight, make_variant) -> tuple[Any, str]:
+    """A robot in real time that wants an operator, a policy that sends nothing, and the panel; and its address.
+
+    Nothing is sent, so that the gate is the same as in flight, and a busy computer crashes nothing.
+    """
+    bundle = make_variant(signal_timeout=300.0, operator_timeout=8.0)
+    flight.start("twin", "--parameter", "timeout:=300.0")
+    flight.start("policy", str(bundle), "--mode", "dry_run")
+    flight.start("panel", "--port", "0")
+    flight.until(lambda: flight.truth, "the twin")
+    flight.until(lambda: "panel is at" in flight.log("panel"), "the panel")
+    return flight, flight.log("panel").split("panel is at ")[1].split()[0]
+
+
+def arm(page: Browser) -> None:
+    """Press until it is not refused any more: signals may not all have arrived yet."""
+    page.until("document.querySelector('#do-arm').disabled === false")
+    end = time.monotonic() + PATIENCE
+    while page.text("#state") != "READY" and time.monotonic() < end:
+        page.click("#do-arm")
+        page.until("!document.querySelector('#said').textContent.endsWith('…')")
+        if "done" in page.text("#said"):
+            page.until("document.querySelector('#state').textContent === 'READY'")
+
+
+def brightness(picture: np.ndarray) -> float:
+    return float(np.median(picture))
+
+
+def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
+    flight, url = panel
+    page = open_page(url)
+    page.until("document.querySelector('#about').textContent.includes('unconfigured')")
+    page.click("#do-configure")
+    arm(page)
+    page.click("#do-engage")
+    page.until("document.querySelector('#state').textContent === 'ACTIVE'")
+    assert page.text("#ladder [aria-current]") == "dry run"
+    assert "This page is the operator" in page.text("#alive")
+
+    began = flight.truth[-1][0]  # longer than the contract lets an operator be silent
+    flight.until(lambda: flight.truth[-1][0] > began + 10.0, "10 s")
+    assert page.text("#state") == "ACTIVE"
+    assert page.run("history.length") > 20
+    assert "Hz" in page.text("#topics")
+    page.run("document.querySelector('#do-disarm').focus()")
+    page.press_space()
+    page.until("document.querySelector('#state').textContent === 'FAULT'")
+    flight.until(lambda: flight.state == "FAULT", "a fault")
+    assert flight.gates[-1]["reason"] == "OPERATOR_STOP"
+    page.until("document.querySelector('#reason').textContent.includes('asked to stop')")
+    page.click("#do-reset")
+    page.until("document.querySelector('#state').textContent === 'IDLE'")
+
+    page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    light = page.picture()
+    page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    dark = page.picture()
+    assert brightness(light) > 200
+    assert brightness(dark) < 60
+    sizes = page.run("[...document.querySelectorAll('button')].map(b => [b.id, b.clientWidth * b.clientHeight])")
+    assert max(sizes, key=lambda entry: entry[1])[0] == "stop"
+
+    flight.processes["panel"].kill()
+    page.until("!document.querySelector('#lost').hidden")
+    assert "Connection to the panel lost" in page.text("#lost")
+    page.press_space()
+    page.until("document.querySelector('#said').textContent.includes('NOT CONFIRMED')")
+    flight.until(lambda: flight.state == "IDLE", "the gate, which the panel's end does not touch")
+    assert page.complaints == []
+
+
+def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
+    flight, url = panel
+    flight.operator.do("configure")
+    page, other = open_page(url), open_page(url)
+    arm(page)
+    page.click("#do-engage")
+    other.until("document.querySelector('#state').textContent === 'ACTIVE'")
+    assert "Another page" in other.text("#alive")
+    page.ask("Page.navigate", url="about:blank")
+    assert flight.fault()["reason"] == "OPERATOR_LOST"  # although the other page and the panel are there
+    other.until("document.querySelector('#state').textContent === 'FAULT'")
+
+
+def test_what_the_panel_does_not_know_is_refused_in_a_sentence(panel):
+    _, url = panel
+    for request in ("{}", "[]", '{"do": "fly", "page": "x"}', '{"do": "arm"}', '{"alive": 1}', '{"do": "stop"}', "7"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{url}act", data=request.encode(), timeout=60)
+        assert refused.value.code == 400
+        assert b"expected" in refused.value.read()
