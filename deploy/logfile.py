@@ -87,6 +87,8 @@ class StepRecord:
     gate: Mapping[str, float]
     """By the names in ``GATE_FIELDS`` that are not told by other fields."""
     sentence: str = ""
+    number: int = 0
+    """Of the step, counted by the process that controls the robot; the sequence number of its messages."""
 
 
 def element_names(channels: Sequence[Any]) -> list[str]:
@@ -155,10 +157,10 @@ class LogWriter:
         self._last = ""
         self._write("contract", STRING, int(about["wall"]), _string_bytes(contract.to_json()))
 
-    def _write(self, name: str, kind: str, ns: int, data: bytes) -> None:
+    def _write(self, name: str, kind: str, ns: int, data: bytes, number: int = 0) -> None:
         if name not in self._channels:
             self._channels[name] = self._writer.register_channel(f"/policy/{name}", "cdr", self._schemas[kind])
-        self._writer.add_message(self._channels[name], log_time=ns, publish_time=ns, data=data)
+        self._writer.add_message(self._channels[name], log_time=ns, publish_time=ns, sequence=number, data=data)
 
     def write(self, step: StepRecord) -> None:
         """One more step."""
@@ -180,8 +182,8 @@ class LogWriter:
         }
         for name, values in arrays.items():
             if values is not None:
-                self._write(name, JOINT_STATE, step.wall, self._numbers[name].encode(step.wall, values))
-        self._write("memory", ARRAY, step.wall, _array_bytes(step.memory))
+                self._write(name, JOINT_STATE, step.wall, self._numbers[name].encode(step.wall, values), step.number)
+        self._write("memory", ARRAY, step.wall, _array_bytes(step.memory), step.number)
         if step.sentence != self._last:
             self._last = step.sentence
             self._write("decisions", STRING, step.wall, _string_bytes(step.sentence or "nothing is wrong"))
@@ -214,7 +216,7 @@ def read_log(path: str | Path) -> Log:
     pending: dict[str, Any] = {}
     about: dict[str, str] = {}
     whole = True
-    for topic, time, message in _messages(path, about):
+    for topic, time, message, number in _messages(path, about):
         if topic is None:
             whole = False
             break
@@ -225,7 +227,7 @@ def read_log(path: str | Path) -> Log:
             pending["sentence"] = message.data
         elif name == "memory":  # the last of every step
             if log is not None and {"signals", "stamps", "sent", "gate"} <= set(pending):
-                log.steps.append(_step(time, pending, np.array(message.data, np.float32)))
+                log.steps.append(_step(time, pending, np.array(message.data, np.float32), number))
             pending = {"sentence": pending.get("sentence", "")}
         else:
             pending[name] = message
@@ -235,8 +237,8 @@ def read_log(path: str | Path) -> Log:
     return log
 
 
-def _messages(path: Path, about: dict[str, str]) -> Iterator[tuple[str | None, int, Any]]:
-    """Topic, time in ns and decoded message of each; a topic None at the end of a file that was cut off."""
+def _messages(path: Path, about: dict[str, str]) -> Iterator[tuple[str | None, int, Any, int]]:
+    """Topic, time in ns, decoded message and number of each; a topic None at the end of a file that was cut off."""
     from mcap.exceptions import McapError
     from mcap.records import Channel, Message, Metadata, Schema
     from mcap.stream_reader import StreamReader
@@ -256,12 +258,12 @@ def _messages(path: Path, about: dict[str, str]) -> Iterator[tuple[str | None, i
                 elif isinstance(record, Message):
                     decode = decoders[record.channel_id]
                     assert decode is not None
-                    yield channels[record.channel_id].topic, record.log_time, decode(record.data)
+                    yield channels[record.channel_id].topic, record.log_time, decode(record.data), record.sequence
         except (McapError, EOFError, struct.error):
-            yield None, 0, None
+            yield None, 0, None, 0
 
 
-def _step(wall: int, pending: Mapping[str, Any], memory: np.ndarray) -> StepRecord:
+def _step(wall: int, pending: Mapping[str, Any], memory: np.ndarray, number: int) -> StepRecord:
     gate = dict(zip(pending["gate"].name, (float(x) for x in pending["gate"].position), strict=True))
 
     def array(name: str) -> np.ndarray | None:
@@ -282,4 +284,5 @@ def _step(wall: int, pending: Mapping[str, Any], memory: np.ndarray) -> StepReco
         sent=sent,
         gate=gate,
         sentence=pending.get("sentence", ""),
+        number=number,
     )

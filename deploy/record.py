@@ -35,7 +35,7 @@ MOST_PENDING = 1 << 23
 START_TIME = 30.0
 """s that the recording process may take to open its file."""
 TOLD = tuple(name for name in GATE_FIELDS if name not in ("time", "has_command", "has_fallback", "has_proposed"))
-_HEAD = struct.Struct(f"<IqqBI{len(TOLD)}d")
+_HEAD = struct.Struct(f"<IqqBII{len(TOLD)}d")
 
 
 class Recorder:
@@ -48,6 +48,7 @@ class Recorder:
         """
         self.path, self._on_failure = path, on_failure
         self._closing = self._failed = False
+        self._count = 0
         command = [sys.executable, "-m", "deploy.record", str(path)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
@@ -95,7 +96,8 @@ class Recorder:
         """Hand a step to the recording process, without waiting for it."""
         if self._failed:
             return
-        self._pending += pack(step)
+        self._count += 1
+        self._pending += pack(step, self._count)
         try:
             written = os.write(self._pipe, self._pending)
         except BlockingIOError:
@@ -123,8 +125,8 @@ class Recorder:
             self._process.wait()
 
 
-def pack(step: StepRecord) -> bytes:
-    """A step as one frame: length, times, which arrays there are, how long the memory is, then all numbers."""
+def pack(step: StepRecord, number: int = 0) -> bytes:
+    """A step as one frame: lengths and times, which arrays there are, its number, then all numbers."""
     optional = (step.proposed, step.command, step.fallback)
     present = sum(1 << i for i, array in enumerate(optional) if array is not None)
     arrays = [step.signals, step.memory, step.sent, *(array for array in optional if array is not None)]
@@ -136,12 +138,15 @@ def pack(step: StepRecord) -> bytes:
         ]
     )
     told = (float(step.gate.get(name, 0)) for name in TOLD)
-    return _HEAD.pack(_HEAD.size + len(body), step.time, step.wall, present, len(step.memory), *told) + body
+    head = _HEAD.pack(
+        _HEAD.size + len(body), step.time, step.wall, present, len(step.memory), number & 0xFFFFFFFF, *told
+    )
+    return head + body
 
 
 def unpack(frame: bytes, contract: Contract) -> StepRecord:
     """The step in a frame."""
-    _, at, wall, present, remembered, *told = _HEAD.unpack_from(frame)
+    _, at, wall, present, remembered, number, *told = _HEAD.unpack_from(frame)
     place = _HEAD.size
     signals, commands = sum(s.size for s in contract.signals), sum(c.size for c in contract.commands)
 
@@ -156,7 +161,7 @@ def unpack(frame: bytes, contract: Contract) -> StepRecord:
     stamps = tuple(int(x) for x in take(len(contract.signals), "<i8"))
     gate = dict(zip(TOLD, told, strict=True))
     sentence = frame[place:].decode()
-    return StepRecord(at, wall, seen, stamps, memory, proposed, command, fallback, sent, gate, sentence)
+    return StepRecord(at, wall, seen, stamps, memory, proposed, command, fallback, sent, gate, sentence, number)
 
 
 def main(path: str) -> int:

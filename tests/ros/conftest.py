@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from deploy.logfile import Log
 
 PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_ros"
 if str(PACKAGE) not in sys.path:
@@ -21,6 +27,8 @@ if str(PACKAGE) not in sys.path:
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ["RCUTILS_LOGGING_BUFFERED_STREAM"] = "0"
 PATIENCE = 90.0  # s
+DOMAINS = range(1, 102)
+"""Those whose ports are free for use on Linux, without the one that everybody is in."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,16 +38,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.ros)
 
 
+class Domain:
+    """A ROS domain that no other test on this computer uses at the time, also not in another process."""
+
+    def __init__(self) -> None:
+        order = random.Random(os.getpid() * 1000 + time.time_ns()).sample(DOMAINS, len(DOMAINS))
+        for number in order:
+            file = (Path(tempfile.gettempdir()) / f"robo-rl-ros-domain-{number}.lock").open("w")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.close()
+                continue
+            self.name, self._file = str(number), file
+            return
+        pytest.fail("every ROS domain from 1 to 101 is in use")
+
+    def free(self) -> None:
+        self._file.close()
+
+
 class Flight:
     """Two processes, ``policy`` and ``twin``; one may be missing."""
 
-    count = 0
     package = PACKAGE
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.processes = folder, {}
-        Flight.count += 1
-        os.environ["ROS_DOMAIN_ID"] = self.domain = str(1 + (os.getpid() + Flight.count) % 100)  # heard by no other
+        self._domain = Domain()
+        os.environ["ROS_DOMAIN_ID"] = self.domain = self._domain.name
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def start(self, what: str, *arguments: str, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> int:
@@ -68,7 +95,28 @@ class Flight:
         process = self.processes.pop(what)
         process.terminate()
         process.wait(timeout=60)
+        self.forget()
+
+    def forget(self) -> None:
+        """Whatever was heard so far."""
+        for heard in (self.gates, self.truth, self.applied):
+            heard.clear()
+        self.status = {}
+
+    def take_off_again(self) -> None:
+        """From whatever state of an active node, back to a policy that climbs."""
+        self.operator.fault("")
+        self.operator.do("stop")
+        self.operator.do("reset")
+        self.operator.restart_twin()
+        self.patiently("arm")
         self.gates.clear()
+        self.operator.do("engage")
+        self.until(lambda: self.state == "ACTIVE", "the policy's turn")
+        self.applied.clear()
+        begun = self.truth[-1][0]
+        self.until(lambda: self.truth[-1][0] > begun + 1.0, "a second of flight")
+        assert self.state == "ACTIVE", self.gates
 
     def patiently(self, action: str) -> None:
         """Do it as soon as it is not refused any more: signals may not all have arrived yet."""
@@ -113,6 +161,7 @@ class Flight:
     def __exit__(self, *_: object) -> None:
         self.close()
         self.operator.__exit__()
+        self._domain.free()
 
     def _on_gate(self, message: Any) -> None:
         import json
@@ -158,6 +207,22 @@ class Flight:
         return next(g for g in self.gates if g["state"] == "FAULT")
 
 
+def whole_log(file: Path, cut_off: bool = False) -> Log:
+    """The log in ``file``: read to its end unless it was ``cut_off``, and no step missing up to there."""
+    from deploy.logfile import read_log
+
+    log = read_log(file)
+    assert log.whole or cut_off
+    assert [step.number for step in log.steps] == list(range(1, len(log.steps) + 1))
+    return log
+
+
+@pytest.fixture(scope="session")
+def read_whole_log() -> Callable[..., Log]:
+    """``whole_log``, for tests."""
+    return whole_log
+
+
 def _seconds(message: Any) -> float:
     return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
 
@@ -187,7 +252,8 @@ class FaultTable:
         head, rest = text.split(begin, 1)
         tail = rest.split(end, 1)[1]
         title = "| Fault | Decided after | Answer | Reason | What the gate says |\n| --- | --- | --- | --- | --- |"
-        path.write_text(head + begin + "\n".join([title, *self.rows]) + "\n" + end + tail)
+        count = f"{len(self.rows)} rows, of one run."
+        path.write_text(head + begin + "\n".join([count, "", title, *self.rows]) + "\n" + end + tail)
 
 
 @pytest.fixture(scope="session")
@@ -214,7 +280,7 @@ def lockstep(flight: Flight, bundle_file: Path) -> Flight:
     return flight
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def realtime() -> tuple[str, ...]:
     """What to put before a command that must keep real time, where this computer allows it."""
     chrt = shutil.which("chrt")
@@ -240,6 +306,12 @@ def variant(bundle: Path, out: Path, **safety: Any) -> Path:
             entry.value = NO_DIGEST
     out.write_bytes(seal(model.SerializeToString()))
     return out
+
+
+@pytest.fixture(scope="session")
+def change_safety() -> Callable[..., Path]:
+    """``variant``, for fixtures that live longer than a test."""
+    return variant
 
 
 @pytest.fixture

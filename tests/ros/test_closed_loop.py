@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,41 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 pytestmark = pytest.mark.slow
 
 
-def test_the_policy_takes_off_and_hovers_where_the_operator_wants(lockstep):
-    lockstep.fly(until=10.0)
-    end = np.array([p for t, p in lockstep.truth if t > lockstep.truth[-1][0] - 2])
-    assert lockstep.state == "ACTIVE"
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, bundle_file: Path, make_flight) -> Iterator:
+    """Policy and twin in simulated time; the last test that has it ends the policy."""
+    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.start("twin", "--use-sim-time")
+        flight.start("policy", str(bundle_file), "--use-sim-time")
+        yield flight
+
+
+def test_the_policy_takes_off_and_hovers_where_the_operator_wants(pair):
+    pair.fly(until=10.0)
+    end = np.array([p for t, p in pair.truth if t > pair.truth[-1][0] - 2])
+    assert pair.state == "ACTIVE"
     assert len(end) > 100
     assert np.linalg.norm(end - [0, 0, 1], axis=1).mean() < 0.05  # simulation: a few centimetres
+
+
+def test_deactivating_sends_the_safe_command(pair):
+    assert pair.applied[-1][1].min() > 500  # rad/s: the rotors carry the vehicle
+    pair.operator.do("deactivate")
+    pair.until(lambda: pair.state == "IDLE", "the idle gate")
+    count = len(pair.applied)
+    pair.until(lambda: len(pair.applied) > count + 5, "commands after that")
+    assert (pair.applied[-1][1] == 0).all()
+
+
+def test_ending_the_process_sends_the_safe_command(pair):
+    pair.operator.restart_twin()
+    pair.patiently("activate")
+    pair.take_off_again()
+    pair.processes["policy"].terminate()
+    assert pair.processes["policy"].wait(timeout=60) == 0
+    count = len(pair.applied)
+    pair.until(lambda: len(pair.applied) > count + 2, "commands after that")
+    assert (pair.applied[-1][1] == 0).all()
 
 
 def test_in_real_time_the_policy_hovers_at_the_contracts_rate(flight, make_variant, realtime):
@@ -43,25 +73,6 @@ def test_the_policys_process_has_neither_torch_nor_mujoco(flight, bundle_file: P
     assert "mujoco" not in mapped
 
 
-def test_deactivating_sends_the_safe_command(lockstep):
-    lockstep.fly(until=1.0)
-    assert lockstep.applied[-1][1].min() > 500  # rad/s: the rotors carry the vehicle
-    lockstep.operator.do("deactivate")
-    lockstep.until(lambda: lockstep.state == "IDLE", "the idle gate")
-    count = len(lockstep.applied)
-    lockstep.until(lambda: len(lockstep.applied) > count + 5, "commands after that")
-    assert (lockstep.applied[-1][1] == 0).all()
-
-
-def test_ending_the_process_sends_the_safe_command(lockstep):
-    lockstep.fly(until=1.0)
-    lockstep.processes["policy"].terminate()
-    assert lockstep.processes["policy"].wait(timeout=60) == 0
-    count = len(lockstep.applied)
-    lockstep.until(lambda: len(lockstep.applied) > count + 2, "commands after that")
-    assert (lockstep.applied[-1][1] == 0).all()
-
-
 def test_a_transition_that_the_state_does_not_have_does_not_end_the_node(flight, bundle_file: Path):
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
@@ -73,4 +84,4 @@ def test_a_transition_that_the_state_does_not_have_does_not_end_the_node(flight,
     flight.until(client.service_is_ready, "the node")
     client.call_async(request)
     flight.until(lambda: "a request was refused" in flight.log("policy"), "the refusal in the log")
-    assert flight.operator.do("configure") == "/policy: configure done"
+    assert flight.operator.do("configure") == "policy: configure done"

@@ -1,6 +1,9 @@
 """Every fault that is injected ends in the safe command within its deadline, latched and named.
 
-The table in docs/ros.md comes from here: ROBO_RL_FAULT_TABLE=docs/ros.md pytest tests/ros/test_faults.py
+The table in docs/ros.md comes from here and from the two files beside:
+
+    ROBO_RL_FAULT_TABLE=docs/ros.md pytest tests/ros/test_faults.py tests/ros/test_process_faults.py \\
+        tests/ros/test_refusals.py
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+from controllers.gate_codes import Reason, State
 
 pytestmark = pytest.mark.slow
 DEADLINE = 0.020
@@ -42,6 +47,12 @@ SIGNALS = [
     ("range setpoint/pose", "SIGNAL_RANGE", "position_setpoint"),
     ("norm odom", "SIGNAL_RANGE", "orientation"),
     ("quaternion odom", "OPERATOR_STOP", "order x, y, z, w"),
+    ("freeze odom:pose.pose.orientation", "SIGNAL_FROZEN", "orientation"),
+    ("freeze odom:twist.twist.linear", "SIGNAL_FROZEN", "linear_velocity"),
+    ("nan odom:pose.pose.orientation", "SIGNAL_NOT_FINITE", "orientation"),
+    ("nan odom:twist.twist.linear", "SIGNAL_NOT_FINITE", "linear_velocity"),
+    ("range odom:pose.pose.orientation", "SIGNAL_RANGE", "orientation"),
+    ("range odom:twist.twist.linear", "SIGNAL_RANGE", "linear_velocity"),
     ("rename imu", "SIGNAL_STALE", "frame_id is 'odom'"),
     ("future odom 1", "CLOCK", "position"),
     ("future imu 1", "CLOCK", "angular_velocity"),
@@ -57,28 +68,16 @@ SIGNALS = [
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, bundle_file: Path, make_flight) -> Iterator:
-    """Policy and twin in simulated time, for all faults of messages, one after the other."""
-    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+    """Policy and twin in simulated time, recorded, for all faults of messages, one after the other."""
+    folder = tmp_path_factory.mktemp("pair")
+    with make_flight(folder / "logs") as flight:
+        flight.bundle, flight.faults = folder / "own.onnx", []
+        flight.bundle.write_bytes(bundle_file.read_bytes())
         flight.start("twin", "--use-sim-time")
-        flight.start("policy", str(bundle_file), "--use-sim-time")
+        flight.start("policy", str(flight.bundle), "--use-sim-time", "--record", str(folder))
         flight.fly(until=0.2)
+        (flight.file,) = folder.glob("*.mcap")
         yield flight
-
-
-def take_off_again(flight) -> None:
-    """From whatever state, back to a policy that climbs."""
-    flight.operator.fault("")
-    flight.operator.do("stop")
-    flight.operator.do("reset")
-    flight.operator.restart_twin()
-    flight.patiently("arm")
-    flight.gates.clear()
-    flight.operator.do("engage")
-    flight.until(lambda: flight.state == "ACTIVE", "the policy's turn")
-    flight.applied.clear()
-    begun = flight.truth[-1][0]
-    flight.until(lambda: flight.truth[-1][0] > begun + 1.0, "a second of flight")
-    assert flight.state == "ACTIVE", flight.gates
 
 
 def time_to_safe(flight, since: float) -> float:
@@ -92,7 +91,7 @@ def time_to_safe(flight, since: float) -> float:
 
 @pytest.mark.parametrize(("fault", "reason", "name"), SIGNALS, ids=[f[0].replace("*", "all") for f in SIGNALS])
 def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault_table, fault, reason, name):
-    take_off_again(pair)
+    pair.take_off_again()
     pair.operator.fault(fault)
     found = pair.fault()
     pair.until(lambda: pair.status.get("since_us") and pair.status["fault"], "the fault's time")
@@ -113,19 +112,75 @@ def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault_table, fault, r
     assert pair.state == "FAULT"  # latched: good signals alone change nothing
     with pytest.raises(ValueError, match="FAULT"):
         pair.operator.do("arm")
+    pair.faults.append(found)
     fault_table.add(fault, passed, found["source"], found["reason"], found["sentence"])
 
 
-def test_elements_in_another_order_are_mapped_by_name(flight, bundle_file: Path):
+def test_a_clock_that_jumps_back_is_a_fault(pair, fault_table):
+    from rosgraph_msgs.msg import Clock
+
+    pair.take_off_again()
+    clock = pair.operator.node.create_publisher(Clock, "/clock", 1)
+    pair.until(lambda: clock.get_subscription_count() > 0, "the node")
+    clock.publish(Clock())
+    found = pair.fault()
+    assert found["reason"] in ("CLOCK", "TOO_FAST", "OVERRUN")
+    assert found["source"] == "SAFE"
+    pair.operator.node.destroy_publisher(clock)
+    pair.faults.append(found)
+    fault_table.add("clock jumps back to zero", None, found["source"], found["reason"], found["sentence"])
+
+
+def test_an_operators_stop_counts_from_the_next_step_on(pair, fault_table):
+    pair.take_off_again()
+    pair.operator.do("stop")
+    found = pair.fault()
+    assert (found["reason"], found["source"]) == ("OPERATOR_STOP", "SAFE")
+    pair.faults.append(found)
+    fault_table.add("stop by the operator", None, "SAFE", found["reason"], found["sentence"])
+
+
+def test_a_bundle_that_is_replaced_in_flight_is_a_fault(pair, make_variant, fault_table):
+    pair.take_off_again()
+    make_variant(tilt_limit=1.0).replace(pair.bundle)
+    found = pair.fault()
+    assert found["reason"] == "BUNDLE"
+    assert found["source"] == "SAFE"
+    pair.faults.append(found)
+    fault_table.add("bundle replaced in flight", None, found["source"], found["reason"], found["sentence"])
+
+
+def test_every_step_and_every_fault_of_all_this_is_in_the_log(pair, read_whole_log):
+    pair.operator.do("deactivate")
+    pair.operator.do("cleanup")
+    steps = {round(step.time * 1e-6, 4): step for step in read_whole_log(pair.file).steps}
+    assert pair.faults
+    for told in pair.faults:
+        step = steps[round(told["time"], 4)]
+        assert step.gate["state"] == State.FAULT
+        assert step.gate["reason"] == Reason[told["reason"]]
+        assert told["sentence"].startswith(step.sentence) or step.sentence.startswith(told["sentence"])
+
+
+@pytest.fixture(scope="module")
+def jointed(tmp_path_factory: pytest.TempPathFactory, bundle_file: Path, make_flight) -> Iterator:
+    """A pair whose angular velocity comes as the velocities of joints, with names."""
     wire = "wires:=['angular_velocity=joint_states sensor_msgs/msg/JointState velocity']"
-    flight.start("twin", "--use-sim-time", "--parameter", wire)
-    flight.start("policy", str(bundle_file), "--use-sim-time", "--parameter", wire)
-    flight.fly(until=1.0)
-    flight.operator.fault("reorder joint_states")
-    begun = flight.truth[-1][0]
-    flight.until(lambda: flight.truth[-1][0] > begun + 5, "five seconds of flight")
-    assert flight.state == "ACTIVE"
-    assert math.dist(flight.truth[-1][1], (0, 0, 1)) < 0.1
+    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.start("twin", "--use-sim-time", "--parameter", wire)
+        flight.start("policy", str(bundle_file), "--use-sim-time", "--parameter", wire)
+        flight.fly(until=0.2)
+        yield flight
+
+
+def test_elements_in_another_order_are_mapped_by_name(jointed, fault_table):
+    jointed.take_off_again()
+    jointed.operator.fault("reorder joint_states")
+    begun = jointed.truth[-1][0]
+    jointed.until(lambda: jointed.truth[-1][0] > begun + 5, "five seconds of flight")
+    assert jointed.state == "ACTIVE"
+    assert math.dist(jointed.truth[-1][1], (0, 0, 1)) < 0.1
+    fault_table.add("reorder joint_states", None, "flies on", "", "looked up by name at every message")
 
 
 @pytest.mark.parametrize(
@@ -136,19 +191,17 @@ def test_elements_in_another_order_are_mapped_by_name(flight, bundle_file: Path)
         ("huge joint_states", "angular_velocity"),
     ],
 )
-def test_names_and_sizes_of_joints_are_checked_at_every_message(flight, bundle_file, fault_table, fault, name):
-    wire = "wires:=['angular_velocity=joint_states sensor_msgs/msg/JointState velocity']"
-    flight.start("twin", "--use-sim-time", "--parameter", wire)
-    flight.start("policy", str(bundle_file), "--use-sim-time", "--parameter", wire)
-    flight.fly(until=1.0)
-    flight.operator.fault(fault)
-    found = flight.fault()
-    passed = found["time"] - flight.status["since_us"] * 1e-6
+def test_names_and_sizes_of_joints_are_checked_at_every_message(jointed, fault_table, fault, name):
+    jointed.take_off_again()
+    jointed.operator.fault(fault)
+    found = jointed.fault()
+    jointed.until(lambda: jointed.status.get("since_us") and jointed.status["fault"], "the fault's time")
+    since = jointed.status["since_us"] * 1e-6
     assert found["reason"] == "SIGNAL_STALE"
     assert name in found["sentence"]
-    assert passed <= DEADLINE + 1e-6
-    assert time_to_safe(flight, flight.status["since_us"] * 1e-6) <= DEADLINE + 1e-6
-    fault_table.add(fault, passed, found["source"], found["reason"], found["sentence"])
+    assert found["time"] - since <= DEADLINE + 1e-6
+    assert time_to_safe(jointed, since) <= DEADLINE + 1e-6
+    fault_table.add(fault, found["time"] - since, found["source"], found["reason"], found["sentence"])
 
 
 def test_a_lost_operator_makes_the_controller_land(flight, make_variant, fault_table):
@@ -165,23 +218,3 @@ def test_a_lost_operator_makes_the_controller_land(flight, make_variant, fault_t
     flight.until(lambda: flight.gates[-1]["source"] == "SAFE", "the landing")
     assert flight.truth[-1][1][2] < 0.15  # m above ground, where the motors stop
     fault_table.add("operator lost (contract: 0.5 s)", passed, "FALLBACK", found["reason"], found["sentence"])
-
-
-def test_an_operators_stop_counts_from_the_next_step_on(lockstep, fault_table):
-    lockstep.fly(until=1.0)
-    lockstep.operator.do("stop")
-    found = lockstep.fault()
-    assert (found["reason"], found["source"]) == ("OPERATOR_STOP", "SAFE")
-    fault_table.add("stop by the operator", None, "SAFE", found["reason"], found["sentence"])
-
-
-def test_a_bundle_that_is_replaced_in_flight_is_a_fault(flight, bundle_file: Path, make_variant, tmp_path, fault_table):
-    own = tmp_path / "own.onnx"
-    own.write_bytes(bundle_file.read_bytes())
-    flight.start("twin", "--use-sim-time")
-    flight.start("policy", str(own), "--use-sim-time")
-    flight.fly(until=1.0)
-    make_variant(tilt_limit=1.0).replace(own)
-    found = flight.fault()
-    assert found["reason"] == "BUNDLE"
-    fault_table.add("bundle replaced in flight", None, found["source"], found["reason"], found["sentence"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,30 +63,38 @@ def test_without_signals_the_gate_does_not_arm(flight, bundle_file: Path, fault_
     fault_table.add("no robot", None, "not armed", "refused", sentence)
 
 
-def test_a_quaternion_in_another_order_is_refused_before_arming(flight, bundle_file: Path, fault_table):
-    flight.start("twin", "--use-sim-time", "--parameter", "fault:=quaternion odom")
-    flight.start("policy", str(bundle_file), "--use-sim-time")
-    flight.operator.do("configure")
-    flight.until(lambda: flight.truth, "the twin")
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory: pytest.TempPathFactory, make_flight) -> Iterator:
+    """A stand-in robot in simulated time."""
+    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.start("twin", "--use-sim-time")
+        yield flight
+
+
+def test_a_quaternion_in_another_order_is_refused_before_arming(robot, bundle_file: Path, fault_table):
+    robot.operator.fault("quaternion odom")
+    robot.start("policy", str(bundle_file), "--use-sim-time")
+    robot.operator.do("configure")
+    robot.until(lambda: robot.truth, "the twin")
     for _ in range(200):
-        sentence = refused(flight, "activate")
+        sentence = refused(robot, "activate")
         if "never arrived" not in sentence and "too old" not in sentence:
             break
     assert "x, y, z, w" in sentence
+    robot.stop("policy")
     fault_table.add("quaternion odom, before arming", None, "not armed", "refused", sentence)
 
 
-def test_an_incompatible_quality_of_service_is_refused_at_activate(flight, bundle_file: Path, fault_table):
+def test_an_incompatible_quality_of_service_is_refused_at_activate(robot, bundle_file: Path, fault_table):
     from robo_rl_ros import quality
     from sensor_msgs.msg import JointState
 
-    flight.start("twin", "--use-sim-time")
-    flight.start("policy", str(bundle_file), "--use-sim-time")
-    flight.until(lambda: flight.truth, "the twin")
-    flight.operator.do("configure")
+    robot.operator.fault("")
+    robot.start("policy", str(bundle_file), "--use-sim-time")
+    robot.operator.do("configure")
     profile = quality.command(deadline=0.001)
-    flight.operator.node.create_subscription(JointState, "/command/rotor_speed", lambda _: None, profile)
-    flight.until(lambda: "incompatible quality" in flight.log("policy"), "the event")
-    sentence = refused(flight, "activate")
+    robot.operator.node.create_subscription(JointState, "/command/rotor_speed", lambda _: None, profile)
+    robot.until(lambda: "incompatible quality" in robot.log("policy"), "the event")
+    sentence = refused(robot, "activate")
     assert "incompatible quality of service" in sentence
     fault_table.add("command subscriber with another deadline", None, "not armed", "refused", sentence[:100])

@@ -1,7 +1,8 @@
 """Faults that the stand-in robot can have: what happens to the messages of a topic on their way out.
 
-A fault is written as one text, "kind topic value": ``"freeze odom"``, ``"delay imu 0.05"``. Messages are changed by
-their fields alone; nothing of ROS is imported.
+A fault is written as one text, "kind topic value": ``"freeze odom"``, ``"delay imu 0.05"``. After a colon a field of
+the message can be named, which alone is struck: ``"nan odom:twist.twist.linear"``. Messages are changed by their
+fields alone; nothing of ROS is imported.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ KINDS = {
 }
 
 
+OF_FIELDS = ("freeze", "nan", "inf", "range", "bias", "quaternion", "norm")
+"""Kinds that can strike one field of a message alone."""
+
+
 class FaultError(ValueError):
     """There is no such fault. The message says what was expected."""
 
@@ -51,6 +56,8 @@ class Fault:
     kind: str
     topic: str = ""
     value: float | None = None
+    field: str = ""
+    """What part of a message is struck, as ``pose.pose.orientation``; "" is all of it."""
 
     @staticmethod
     def parse(text: str) -> Fault | None:
@@ -66,11 +73,20 @@ class Fault:
             raise FaultError(f"fault is {text!r}; expected a number at the end") from None
         if words[0] in ("delay", "rate", "bias", "future", "past", "stall") and value is None:
             raise FaultError(f"fault is {text!r}; '{words[0]}' needs a value: {KINDS[words[0]]}")
-        return Fault(words[0], words[1] if len(words) > 1 else "", value)
+        topic, _, field = (words[1] if len(words) > 1 else "").partition(":")
+        if field and words[0] not in OF_FIELDS:
+            raise FaultError(f"fault is {text!r}; only {OF_FIELDS} can strike a field alone")
+        return Fault(words[0], topic, value, field)
 
     def strikes(self, topic: str) -> bool:
         """Whether messages of ``topic`` are changed."""
         return fnmatch.fnmatchcase(topic, self.topic)
+
+    def has_field(self, message: Any) -> bool:
+        """Whether ``message`` has the field that is struck."""
+        for part in filter(None, self.field.split(".")):
+            message = getattr(message, part, None)
+        return message is not None
 
 
 class Saboteur:
@@ -104,6 +120,9 @@ class Saboteur:
         if fault.kind == "rate":
             return [message] if self._count % max(1, round(fault.value or 1)) == 0 else []
         if fault.kind in ("freeze", "repeat"):
+            if fault.field:
+                _freeze(fault.field, self._kept, message)
+                return [message]
             self._kept = copy.deepcopy(message if self._kept is None else self._kept)
             if fault.kind == "freeze" and hasattr(message, "header"):
                 self._kept.header.stamp = message.header.stamp
@@ -119,7 +138,10 @@ def _change(fault: Fault, message: Any) -> None:
     if fault.kind in ("future", "past", "unstamped"):
         _shift_stamp(fault, message)
         return
-    for holder, name, value in list(_leaves(message)):
+    *path, last = fault.field.split(".") if fault.field else [""]
+    for part in path:
+        message = getattr(message, part)
+    for holder, name, value in list(_leaves(message, last)):
         changed = _changed(fault, name, value, holder)
         if changed is not None:
             setattr(holder, name, changed)
@@ -133,9 +155,20 @@ def _shift_stamp(fault: Fault, message: Any) -> None:
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(shifted, 1_000_000_000)
 
 
-def _leaves(message: Any) -> Any:
-    """(holder, field, value) of all fields that are no messages themselves, stamps and covariances left out."""
-    for name in message.get_fields_and_field_types():
+def _freeze(field: str, kept: Any, message: Any) -> None:
+    """Give ``message`` the field of the message that was kept."""
+    *path, last = field.split(".")
+    for part in path:
+        kept, message = getattr(kept, part), getattr(message, part)
+    setattr(message, last, copy.deepcopy(getattr(kept, last)))
+
+
+def _leaves(message: Any, only: str = "") -> Any:
+    """(holder, field, value) of all fields that are no messages themselves, stamps and covariances left out.
+
+    ``only`` is the one field to look into; "" is all.
+    """
+    for name in [only] if only else message.get_fields_and_field_types():
         value = getattr(message, name)
         if name == "stamp" or "covariance" in name:
             continue

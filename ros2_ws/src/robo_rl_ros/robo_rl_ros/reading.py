@@ -20,6 +20,10 @@ MAX_ELEMENTS = 10_000
 """More names or numbers in one message are not read, whatever they are."""
 
 
+MAX_NAME = 255
+"""Characters of a frame's name. A longer one is no name, and the message is not what it should be."""
+
+
 class MessageError(ValueError):
     """A message must not be used. The sentence names topic field, value and expectation."""
 
@@ -168,6 +172,10 @@ READERS: dict[str, dict[str, Reader]] = {
 
 def read(kind: str, field: str, message: Any, channel: Channel) -> np.ndarray:
     """The elements of ``channel``, (k,) float32, out of a message; MessageError if they can't be."""
+    header = getattr(message, "header", None)
+    if header is not None and len(header.frame_id) > MAX_NAME:
+        found = f"frame_id has {len(header.frame_id)} characters"
+        raise MessageError(f"'{channel.name}': {found}; expected at most {MAX_NAME}")
     with np.errstate(over="ignore", invalid="ignore"):  # what is infinite or NaN is the gate's to judge
         value = np.asarray(READERS[kind][field](message, channel), dtype=np.float32)
     if value.shape != (channel.size,):

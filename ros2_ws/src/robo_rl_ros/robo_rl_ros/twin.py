@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from sim.env import VecEnv
@@ -120,6 +119,8 @@ class Twin:
 
     def _be_handled(self) -> None:
         """Angles and places are sines of different periods; rates and velocities are their derivatives."""
+        from scipy.spatial.transform import Rotation  # takes half a second to load, which few twins need
+
         here, soon = self._held(self.time), self._held(self.time + 1e-3)
         rates = Rotation.from_quat(here[1]).inv() * Rotation.from_quat(soon[1])
         state = self.plant.state
@@ -129,6 +130,8 @@ class Twin:
         state.angular_velocity[0] = torch.from_numpy(rates.as_rotvec() / 1e-3)
 
     def _held(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        from scipy.spatial.transform import Rotation
+
         periods = np.array([1.3, 1.7, 2.1])  # s
         wave = np.sin(2 * np.pi * time / periods)
         return np.array([0, 0, 0.5]) + 0.2 * wave, Rotation.from_euler("xyz", 0.4 * wave).as_quat()

@@ -43,8 +43,10 @@ from robo_rl_ros.twin import Twin
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, set_stamp
 
-PATIENCE = 1.0
-"""s of real time that lockstep waits for a command before it goes on without one."""
+PATIENCE = 20.0
+"""s of real time that lockstep waits for a command of a node that is there, before it goes on without one."""
+LOOK = 0.2
+"""s between two looks whether the node still is there."""
 UNANSWERED = 3.0
 """Periods of real time per step while nobody commands."""
 HANDLED = 30.0
@@ -121,10 +123,12 @@ class TwinNode(Node):
     def _listen(self, wires: list[Wire]) -> None:
         profile = quality.command(deadline=max(self.timeout, 2 * self.twin.period))
         events = SubscriptionEventCallbacks(deadline=lambda _: None)  # the watchdog below acts on silence
-        for wire in wires:
+        self._inlets = [
             self.create_subscription(
                 message_type(wire.kind), wire.topic, self._receiver(wire), profile, event_callbacks=events
             )
+            for wire in wires
+        ]
 
     def _receiver(self, wire: Wire) -> Any:
         command = next(c for c in self.twin.spec.commands if c.name == wire.name)
@@ -155,6 +159,11 @@ class TwinNode(Node):
                 if fault is not None and fault.topic and not any(map(fault.strikes, self._saboteurs)):
                     known = f"the topics are {sorted(self._saboteurs)}"
                     return SetParametersResult(successful=False, reason=f"fault is {parameter.value!r}; {known}")
+                struck = [wires[0].kind for topic, wires, _ in self._outlets if fault and fault.strikes(topic)]
+                if fault is not None and not all(fault.has_field(message_type(kind)()) for kind in struck):
+                    return SetParametersResult(
+                        successful=False, reason=f"fault is {parameter.value!r}; {struck} has no field '{fault.field}'"
+                    )
                 self._begin_fault(fault)
         return SetParametersResult(successful=True)
 
@@ -191,9 +200,19 @@ class TwinNode(Node):
         """The answer to the signals that were just sent; where the last ones had none, not for long."""
         wanted, answered = self.now_ns, self._command_stamp >= self._last_wanted
         self._last_wanted = wanted
-        patience = PATIENCE if answered else UNANSWERED * self.twin.period
+        if not answered:
+            self._wait_for(wanted, UNANSWERED * self.twin.period)
+            return
+        end = time.monotonic() + PATIENCE
+        while not self._wait_for(wanted, LOOK) and self._is_commanded() and time.monotonic() < end:
+            pass
+
+    def _wait_for(self, wanted: int, patience: float) -> bool:
         with self._received:
-            self._received.wait_for(lambda: self._command_stamp >= wanted, timeout=patience)
+            return self._received.wait_for(lambda: self._command_stamp >= wanted, timeout=patience)
+
+    def _is_commanded(self) -> bool:
+        return all(subscription.get_publisher_count() for subscription in self._inlets)
 
     def _move(self) -> None:
         with self._received:
