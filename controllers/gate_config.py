@@ -155,7 +155,9 @@ class GateConfig:
         """
         unknown = signals.keys() - {watch.name for watch in self.signals}
         if unknown:
-            raise ContractError(f"signals {sorted(unknown)} are not in the contract; expected {[w.name for w in self.signals]}")
+            raise ContractError(
+                f"signals {sorted(unknown)} are not in the contract; expected {[w.name for w in self.signals]}"
+            )
         values, stamps = np.zeros(len(self.signal_lower), np.float32), []
         for watch in self.signals:
             value, stamp = signals.get(watch.name, (None, NEVER))
