@@ -18,6 +18,7 @@ import termios
 import tty
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from deploy.link import Decoder, Frame, Layout, LinkError, Session, Type, Verdict, encode
 from deploy.link_messages import Hello, Message, Refusal, Role, frame_of, parse
@@ -25,6 +26,39 @@ from robo_rl.contract import Contract
 
 READ_BYTES = 65_536
 DIGESTS_DIFFER = 1
+
+
+class Stream(Protocol):
+    """Where bytes come from and go to."""
+
+    name: str
+
+    def read(self) -> bytes:
+        """What has arrived, perhaps nothing."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of it."""
+
+
+@dataclass
+class Mailbox:
+    """A stream that somebody else carries: what is written stays in ``outgoing``, what is read is in ``incoming``."""
+
+    name: str = "mailbox"
+    incoming: bytes = b""
+    outgoing: bytes = b""
+
+    def read(self) -> bytes:
+        data, self.incoming = self.incoming, b""
+        return data
+
+    def write(self, data: bytes) -> None:
+        self.outgoing += data
+
+    def collect(self) -> bytes:
+        """What was written since the last time."""
+        data, self.outgoing = self.outgoing, b""
+        return data
 
 
 @dataclass
@@ -98,7 +132,7 @@ class Port:
 class Link:
     """A port with its decoder and session. Times in µs."""
 
-    port: Port
+    port: Stream
     contract: Contract
     role: Role
     sequence: int = 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+from deploy.c.device import write_device
 from deploy.c.generate import Generated
 from deploy.c.host import STRICT
 from deploy.firmware.targets import Target
@@ -53,29 +54,46 @@ class Images:
 
 def build(made: Generated, target: Target, flags: Sequence[str] = ()) -> Images:
     """Images in the folder ``made.folder / target.name``."""
+    folder = _lay_out(made, target, {"devices": "1"})
+    empty = _link(made, target, folder / "empty.c", [], flags)
+    step, measure = (_link(made, target, folder / f"{main}.c", made.sources, flags) for main in ("step", "measure"))
+    bare, full = weigh(empty), weigh(step)
+    return Images(measure, step, Weight(full.flash - bare.flash, full.ram - bare.ram))
+
+
+def build_device(made: Generated, target: Target, main: str, devices: int = 1, flags: Sequence[str] = ()) -> Path:
+    """An image with link, gate and policy: ``main`` is "serial", or "rig" for that many devices on a test rig."""
+    folder = _lay_out(made, target, {"devices": str(devices)})
+    return _link(made, target, folder / f"{main}.c", [*made.sources, *write_device(made)], flags)
+
+
+def _lay_out(made: Generated, target: Target, extra: Mapping[str, str]) -> Path:
+    """Write what images are made of, with the target's addresses."""
     require(COMPILER, SIZE)
     folder = made.folder / target.name
     folder.mkdir(exist_ok=True)
-    names = {"name": made.name, "guard": made.name.upper()}
-    memory = {
+    texts = {
+        "name": made.name,
+        "guard": made.name.upper(),
         "flash_origin": f"{target.flash[0]:#010x}",
         "flash_size": f"{target.flash[1]:#x}",
         "ram_origin": f"{target.ram[0]:#010x}",
         "ram_size": f"{target.ram[1]:#x}",
+        "wire": f"{target.ports[0]:#010x}u",
+        "rig": f"{target.ports[1]:#010x}u",
+        "timer": f"{target.timer:#010x}u",
+        "ticks_per_us": f"{target.timer_hz // 1_000_000}u",
     }
     for file in sorted(IMAGE.iterdir()):
-        (folder / file.name).write_text(Template(file.read_text()).substitute(names | memory))
-    images = {main: _link(made, target, folder, main, flags) for main in ("empty", "step", "measure")}
-    empty, step = weigh(images["empty"]), weigh(images["step"])
-    return Images(images["measure"], images["step"], Weight(step.flash - empty.flash, step.ram - empty.ram))
+        (folder / file.name).write_text(Template(file.read_text()).substitute(texts | dict(extra)))
+    return folder
 
 
-def _link(made: Generated, target: Target, folder: Path, main: str, flags: Sequence[str]) -> Path:
-    image = folder / f"{main}.elf"
-    own = [] if main == "empty" else made.sources
+def _link(made: Generated, target: Target, main: Path, sources: Sequence[Path], flags: Sequence[str]) -> Path:
+    image, folder = main.with_suffix(".elf"), main.parent
     command = [
         COMPILER, *STRICT, "-O3", *target.flags, *flags, "-ffunction-sections", "-fdata-sections",
-        f"-I{made.folder}", str(folder / "startup.c"), str(folder / f"{main}.c"), *map(str, own),
+        f"-I{made.folder}", str(folder / "startup.c"), str(main), *map(str, sources),
         "-nostartfiles", "-Wl,--gc-sections", "-T", str(folder / "image.ld"), "-lm", "-lc", "-lgcc", "-o", str(image),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)

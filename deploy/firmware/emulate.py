@@ -6,6 +6,7 @@ instructions; ``sleep=off`` keeps the host's clock out of it.
 
 from __future__ import annotations
 
+import socket
 import struct
 import subprocess
 from collections import defaultdict
@@ -17,6 +18,11 @@ from deploy.firmware.targets import Target
 
 TIMEOUT = 300.0  # s
 EXACT = ("-icount", "shift=10,align=off,sleep=off")  # 1024 ns per instruction, some 25 ticks
+
+BUFFERED = "mux=on"
+"""A multiplexer holds 32 bytes for a port that has room for one, so that the emulator's threads wait less."""
+NO_ESCAPE = ("-echr", "256")
+"""No byte is the multiplexer's escape character."""
 
 
 class EmulationError(RuntimeError):
@@ -61,6 +67,23 @@ def measure(image: Path, target: Target) -> Measured:
         )
     (error,) = struct.unpack("<f", struct.pack("<I", found["self_test_bits"][0]))
     return Measured(error, done.returncode == 0, found["stack_bytes"][0], _instructions(found), found["digest"][0])
+
+
+def power_on(image: Path, target: Target, ports: int) -> tuple[subprocess.Popen[bytes], list[socket.socket]]:
+    """Start an image and leave it running: the emulator, and our ends of the board's first serial ports."""
+    require(EMULATOR)
+    pairs = [socket.socketpair() for _ in range(ports)]
+    theirs = [pair[1].fileno() for pair in pairs]
+    command = [EMULATOR, "-M", target.machine, "-display", "none", "-monitor", "none", *NO_ESCAPE]
+    for i, descriptor in enumerate(theirs):
+        command += ["-chardev", f"socket,id=port{i},fd={descriptor},{BUFFERED}", "-serial", f"chardev:port{i}"]
+    command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(image)]
+    # a session of its own, so that Ctrl-C reaches only us
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    process = subprocess.Popen(command, pass_fds=theirs, start_new_session=True, **quiet)  # type: ignore[call-overload]
+    for _, end in pairs:
+        end.close()
+    return process, [pair[0] for pair in pairs]
 
 
 def digest_of(commands: bytes) -> int:

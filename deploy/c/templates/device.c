@@ -1,0 +1,211 @@
+#include "device.h"
+
+#include <string.h>
+
+#define HELLO_STEPS 100u      /* between two hellos as long as nobody has answered */
+#define STATISTICS_STEPS 100u /* between two messages of statistics */
+#define FAULT_STEPS 10u       /* between two messages that a fault is latched */
+#define DIGESTS_DIFFER 1u
+
+/* Signals and commands are floats without gaps, in the order of the contract. */
+typedef char signals_agree[sizeof(${name}_signals) == sizeof(float) * GATE_SIGNAL_SIZE ? 1 : -1];
+typedef char commands_agree[sizeof(${name}_commands) == sizeof(float) * GATE_COMMAND_SIZE ? 1 : -1];
+
+/* --- what is sent ----------------------------------------------------------------------------------------- */
+
+static void post(device *d, enum link_type type, const uint8_t *payload, size_t length) {
+    d->out_size += link_encode((uint8_t)type, d->sequence, payload, length, d->out + d->out_size,
+                               sizeof d->out - d->out_size);
+    d->sequence++; /* a frame that found no room is a lost one */
+}
+
+static void post_hello(device *d, int64_t now, bool answer) {
+    uint8_t payload[DEVICE_HELLO_SIZE];
+    link_hello hello = {.role = LINK_DEVICE,
+                        .answer = answer,
+                        .signal_size = GATE_SIGNAL_SIZE,
+                        .command_size = GATE_COMMAND_SIZE,
+                        .control_period = (uint32_t)GATE_CONFIG.period,
+                        .time = now};
+    (void)memcpy(hello.digest, GATE_CONTRACT_DIGEST, LINK_DIGEST_SIZE);
+    if (d->out_size < sizeof d->out) {
+        d->out[d->out_size] = 0; /* ends whatever noise came before */
+        d->out_size++;
+    }
+    post(d, LINK_HELLO, payload, link_pack_hello(&hello, payload));
+}
+
+static void post_refusal(device *d) {
+    uint8_t payload[1 + LINK_DIGEST_SIZE];
+    post(d, LINK_REFUSAL, payload, link_pack_refusal(DIGESTS_DIFFER, GATE_CONTRACT_DIGEST, payload));
+}
+
+static void post_commands(device *d, const gate_output *out, int64_t now) {
+    uint8_t payload[DEVICE_COMMANDS_SIZE];
+    float values[GATE_COMMAND_SIZE];
+    (void)memcpy(values, d->motors, sizeof values);
+    const link_commands commands = {.time = now,
+                                    .answers = d->answers,
+                                    .state = out->state,
+                                    .source = d->motors == out->command ? out->source : (uint8_t)GATE_SOURCE_SAFE,
+                                    .values = values};
+    post(d, LINK_COMMANDS, payload, link_pack_commands(&d->session, &commands, payload));
+}
+
+static void post_fault(device *d, const gate_output *out, int64_t now) {
+    uint8_t payload[DEVICE_FAULT_SIZE];
+    const link_fault fault = {.time = now,
+                              .state = out->state,
+                              .source = out->source,
+                              .reason = out->problem.reason,
+                              .events = out->events,
+                              .channel = out->problem.channel,
+                              .element = out->problem.element};
+    post(d, LINK_FAULT, payload, link_pack_fault(&fault, payload));
+}
+
+static void post_statistics(device *d, int64_t now) {
+    uint8_t payload[DEVICE_STATISTICS_SIZE];
+    const link_statistics statistics = {.time = now,
+                                        .steps = d->steps,
+                                        .late_steps = d->late_steps,
+                                        .step_time = d->step_time,
+                                        .decoder = d->decoder.counts,
+                                        .session = d->session.counts};
+    post(d, LINK_STATISTICS, payload, link_pack_statistics(&statistics, payload));
+}
+
+/* --- a step ----------------------------------------------------------------------------------------------- */
+
+/* What the policy proposes; a null pointer before any signals have come. Until it is active, every step is its first. */
+static const float *propose(device *d, float *proposed) {
+    ${name}_signals signals;
+    if (d->stamps[0] == GATE_NEVER) {
+        return NULL;
+    }
+    if (d->gate.state != (uint8_t)GATE_ACTIVE) {
+        ${name}_reset(&d->state);
+    }
+    (void)memcpy(&signals, d->values, sizeof signals);
+    ${name}_step(&signals, &d->state, &d->proposed, d->arena);
+    (void)memcpy(proposed, &d->proposed, sizeof d->proposed);
+    return proposed;
+}
+
+static bool wire_is_dead(const device *d, int64_t now) {
+    return link_expired(d->session.last, now, GATE_CONFIG.timeout);
+}
+
+static void step(device *d, int64_t now) {
+    float proposed[GATE_COMMAND_SIZE];
+    const gate_input given = {.time = now,
+                              .signals = d->values,
+                              .stamps = d->stamps,
+                              .command = propose(d, proposed),
+                              .command_stamp = now,
+                              .fallback = NULL,
+                              .operator_stamp = d->operator_stamp,
+                              .bundle_intact = d->intact,
+                              .requests = d->requests};
+    const gate_output out = gate_step(&GATE_CONFIG, &d->gate, &given);
+    d->requests = GATE_REQUEST_NONE;
+    d->motors = wire_is_dead(d, now) ? GATE_SAFE : out.command;
+    d->steps++;
+    post_commands(d, &out, now);
+    if (out.events != 0u || (out.state == (uint8_t)GATE_FAULT && d->steps % FAULT_STEPS == 0u)) {
+        post_fault(d, &out, now);
+    }
+    if (d->steps % STATISTICS_STEPS == 0u) {
+        post_statistics(d, now);
+    }
+    if (d->steps % HELLO_STEPS == 0u && d->session.state == (uint8_t)LINK_CLOSED) {
+        post_hello(d, now, true);
+    }
+}
+
+/* --- what comes in ---------------------------------------------------------------------------------------- */
+
+static void greet(device *d, const link_frame *frame, int64_t now) {
+    link_hello hello;
+    link_unpack_hello(frame, &hello);
+    link_clock_start(&d->clock);
+    (void)link_clock_update(&d->clock, hello.time, now);
+    if (hello.answer) {
+        post_hello(d, now, false);
+    }
+}
+
+static void hear_signals(device *d, const link_frame *frame, int64_t now) {
+    uint32_t ages[GATE_SIGNAL_COUNT];
+    link_signals signals = {.ages = ages, .values = d->values};
+    link_unpack_signals(&d->session, frame, &signals);
+    const int64_t sent = link_clock_update(&d->clock, signals.time, now);
+    for (size_t i = 0; i < GATE_SIGNAL_COUNT; i++) {
+        d->stamps[i] = link_stamp(sent, ages[i]);
+    }
+    d->operator_stamp = link_stamp(sent, signals.operator_age);
+    d->answers = frame->sequence;
+    if (now >= d->due - GATE_CONFIG.period / 2) {
+        step(d, now);
+        d->due = now + GATE_CONFIG.period;
+    }
+}
+
+void device_take(device *d, uint8_t byte, int64_t now) {
+    link_frame frame;
+    if (!link_decode(&d->decoder, byte, &frame)) {
+        return;
+    }
+    switch (link_accept(&d->session, &frame, now)) {
+    case LINK_OPENED:
+        greet(d, &frame, now);
+        break;
+    case LINK_TAKEN:
+        if (frame.type == (uint8_t)LINK_SIGNALS) {
+            hear_signals(d, &frame, now);
+        } else if (frame.type == (uint8_t)LINK_REQUEST) {
+            d->requests |= link_unpack_request(&frame);
+        } else {
+            /* what only devices say */
+        }
+        break;
+    case LINK_MISMATCH:
+        if (frame.type == (uint8_t)LINK_HELLO) {
+            post_refusal(d);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void device_wake(device *d, int64_t now) {
+    if (wire_is_dead(d, now)) {
+        d->motors = GATE_SAFE;
+    }
+    if (now >= d->due + GATE_CONFIG.period / 2) {
+        d->late_steps++;
+        step(d, now);
+        d->due += GATE_CONFIG.period;
+        d->due = d->due > now ? d->due : now + GATE_CONFIG.period; /* steps that were missed stay missed */
+    }
+}
+
+void device_start(device *d, ${name}_arena *arena, bool intact, int64_t now) {
+    (void)memset(d, 0, sizeof *d);
+    link_decoder_start(&d->decoder, d->buffer, sizeof d->buffer);
+    link_session_start(&d->session, GATE_CONTRACT_DIGEST, GATE_SIGNAL_COUNT, GATE_SIGNAL_SIZE, GATE_COMMAND_SIZE);
+    link_clock_start(&d->clock);
+    for (size_t i = 0; i < GATE_SIGNAL_COUNT; i++) {
+        d->stamps[i] = GATE_NEVER;
+    }
+    d->operator_stamp = GATE_NEVER;
+    d->arena = arena;
+    d->intact = intact;
+    const gate_arrays arrays = {d->command, d->gate_values, d->gate_stamps, d->gate_changed};
+    gate_start(&GATE_CONFIG, &d->gate, &arrays);
+    ${name}_reset(&d->state);
+    d->motors = GATE_SAFE;
+    d->due = now + GATE_CONFIG.period;
+    post_hello(d, now, true);
+}

@@ -1,0 +1,73 @@
+/* A device as it would be on a robot: the wire is a serial port, the time is the board's own. */
+#include <string.h>
+
+#include "${name}.h"
+#include "device.h"
+#include "timer.h"
+#include "uart.h"
+
+#define WIRE ((uart *)${wire})
+#define TIMER ((timer *)${timer})
+#define TICKS_PER_US ${ticks_per_us}
+
+typedef struct {
+    volatile uint32_t control;
+    volatile uint32_t reload;
+    volatile uint32_t value;
+} system_timer;
+
+#define ALARM ((system_timer *)0xE000E010u) /* wakes the processor every millisecond */
+#define ALARM_PERIOD (1000u * TICKS_PER_US)
+#define ALARM_ON 7u
+#define INTERRUPTS (*(volatile uint32_t *)0xE000ED04u) /* ICSR */
+#define ALARM_HEARD 0x02000000u
+
+static device robot;
+static ${name}_state state;
+static ${name}_arena arena;
+static timer_clock ours;
+
+int main(void);
+
+static int64_t now(void)
+{
+    return (int64_t)(timer_ticks(&ours) / TICKS_PER_US);
+}
+
+/* Here the actuators would get robot.motors. */
+static void send(void)
+{
+    uart_write(WIRE, robot.out, robot.out_size);
+    robot.out_size = 0u;
+}
+
+static void take(uint8_t byte)
+{
+    const uint32_t steps = robot.steps;
+    const int64_t start = now();
+    device_take(&robot, byte, start);
+    const uint32_t took = (uint32_t)(now() - start);
+    if (robot.steps != steps && took > robot.step_time) {
+        robot.step_time = took;
+    }
+}
+
+int main(void)
+{
+    uart_wakes();
+    uart_start(WIRE);
+    timer_start(&ours, TIMER);
+    ALARM->reload = ALARM_PERIOD - 1u;
+    ALARM->value = 0u;
+    ALARM->control = ALARM_ON;
+    device_start(&robot, &arena, ${name}_self_test(&state, &arena) <= ${guard}_TOLERANCE, now());
+    for (;;) {
+        send();
+        uart_sleep(WIRE);
+        INTERRUPTS = ALARM_HEARD;
+        if (uart_has_byte(WIRE)) {
+            take(uart_read(WIRE));
+        }
+        device_wake(&robot, now());
+    }
+}

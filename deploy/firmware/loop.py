@@ -1,0 +1,192 @@
+"""Processor in the loop: the plant simulated here, the policy on a device at the other end of the link.
+
+    flown = fly_devices(bundle, board, HostDevice(made, count=100), Conditions(episodes=100))
+
+Every vehicle has a device of its own. The host says hello, arms it, activates it with the first signals of the
+flight, and moves the plant by the commands that come back over the wire. The same bytes go to a twin, the same C on
+this computer, which must answer with the same bytes at every step; and onnxruntime is asked the same questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from controllers.gate_codes import Event, Request, Source, State
+from deploy.bundle import Bundle, command_differences, greatest
+from deploy.c.device import Answer
+from deploy.c.device import Request as Parcel
+from deploy.link import LinkError
+from deploy.link_messages import Ask, Commands, Fault, Role, Signals
+from deploy.link_port import Link, Mailbox
+from deploy.verify import task_of
+from robo_rl.contract import Contract
+from robo_rl.evaluation import Conditions, fly
+
+APART = 123_456_789  # µs, between the clocks of host and device
+LATENCY = 1_000  # µs, of the wire
+LONGEST_START = 1000  # steps, to the start pose
+
+
+class Devices(Protocol):
+    """Devices that can be talked to: on a board, or on this computer."""
+
+    def exchange(self, requests: Sequence[Parcel]) -> list[Answer]:
+        """What they answer, one after the other."""
+
+
+@dataclass
+class Loop:
+    """The host's ends of ``count`` wires, and the time (µs) that all of them share."""
+
+    contract: Contract
+    devices: Devices
+    count: int
+    twins: Devices | None = None
+    time: int = 0
+    exchanges: int = 0
+    different: int = 0
+    """Exchanges in which device and twin did not do the same, to the bit."""
+    faults: list[Fault] = field(default_factory=list)
+    """That began."""
+
+    def __post_init__(self) -> None:
+        self.mailboxes = [Mailbox(f"device {i}") for i in range(self.count)]
+        self.links = [Link(mailbox, self.contract, Role.HOST) for mailbox in self.mailboxes]
+        self.period = round(self.contract.control_period * 1e6)
+
+    def hello(self) -> None:
+        """Begin all connections."""
+        for link in self.links:
+            link.hello(self.time)
+        self._exchange()
+        self.time += self.period
+
+    def step(self, signals: np.ndarray, request: Request = Request.NONE) -> list[Commands]:
+        """One control period with signals (count, N): what the devices command then."""
+        ages = (0,) * len(self.contract.signals)
+        for link, values in zip(self.links, signals, strict=True):
+            if request:
+                link.send(Ask(request))
+            link.send(Signals(self.time, 0, ages, values))
+        commands = self._exchange()
+        self.time += self.period
+        missing = [i for i, command in enumerate(commands) if command is None]
+        if missing:
+            raise LinkError(f"device {missing[0]} did not answer the signals of {self.time - self.period} µs")
+        return [command for command in commands if command is not None]
+
+    def _exchange(self) -> list[Commands | None]:
+        now = APART + self.time + LATENCY
+        parcels = [Parcel(i, mailbox.collect(), now) for i, mailbox in enumerate(self.mailboxes)]
+        answers = self.devices.exchange(parcels)
+        if self.twins is not None:
+            for answer, twin in zip(answers, self.twins.exchange(parcels), strict=True):
+                same = answer.said == twin.said and answer.motors.tobytes() == twin.motors.tobytes()
+                self.different += not same
+        self.exchanges += len(parcels)
+        return [self._hear(i, answer) for i, answer in enumerate(answers)]
+
+    def _hear(self, index: int, answer: Answer) -> Commands | None:
+        """The newest command over the wire, which must be what the actuators get."""
+        self.mailboxes[index].incoming += answer.said
+        commands = None
+        for _, message in self.links[index].receive(self.time):
+            if isinstance(message, Fault) and message.events & Event.FAULTED:
+                self.faults.append(message)
+            commands = message if isinstance(message, Commands) else commands
+        if commands is not None and commands.values.tobytes() != answer.motors.tobytes():
+            raise LinkError(
+                f"device {index} says that it commands {commands.values}; its actuators get {answer.motors}"
+            )
+        return commands
+
+
+class DevicePilot:
+    """Devices as a pilot for robo_rl.evaluation: one for each vehicle, for one batch of flights."""
+
+    def __init__(self, bundle: Bundle, devices: Devices, twins: Devices | None = None) -> None:
+        self.bundle, self.devices, self.twins = bundle, devices, twins
+        self.loop: Loop | None = None
+        self.worst, self.steps = 0.0, 0
+
+    def initial_state(self, n: int) -> Tensor:
+        """Nothing: the memory is on the devices."""
+        return torch.zeros(n, 0)
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        contract = self.bundle.contract
+        arrays = {s.name: np.ascontiguousarray(signals[s.name].numpy()) for s in contract.signals}
+        flat = np.concatenate(list(arrays.values()), axis=1, dtype=np.float32)
+        request = Request.NONE
+        if self.loop is None:
+            self.loop, request = self._ready(flat), Request.ACTIVATE
+        commands = self.loop.step(flat, request)
+        by_name = self._by_name(np.stack([command.values for command in commands]))
+        self._compare(arrays, by_name, np.array([command.source == Source.POLICY for command in commands]))
+        self.steps += len(flat)
+        return {name: torch.from_numpy(value) for name, value in by_name.items()}, state
+
+    def _ready(self, signals: np.ndarray) -> Loop:
+        """Connected, armed and at the start pose, while the vehicles wait where their flights begin."""
+        contract = self.bundle.contract
+        self._state = np.tile(contract.initial_state, (len(signals), 1))
+        loop = Loop(contract, self.devices, len(signals), self.twins)
+        loop.hello()
+        start = [x for command in contract.commands for x in command.start or command.safe]
+        request = Request.ARM
+        for k in range(LONGEST_START):
+            # a sensor that repeats itself to the bit would be a frozen one
+            commands = loop.step(signals if k % 2 else np.nextafter(signals, np.float32(0)), request)
+            request = Request.NONE
+            if all(command.state == State.READY for command in commands) and np.array_equal(
+                np.stack([command.values for command in commands]), np.tile(np.float32(start), (len(signals), 1))
+            ):
+                return loop
+            self._check_armed(commands, loop)
+        raise LinkError(f"the devices did not reach the start pose {start} within {LONGEST_START} steps")
+
+    def _check_armed(self, commands: Sequence[Commands], loop: Loop) -> None:
+        refused = [i for i, command in enumerate(commands) if command.state != State.READY]
+        if refused:
+            raise LinkError(
+                f"device {refused[0]} does not arm: {loop.faults[:1] or 'its self-test or signals are bad'}"
+            )
+
+    def _by_name(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        sizes = np.cumsum([command.size for command in self.bundle.contract.commands])[:-1]
+        parts = np.split(flat, sizes, axis=1)
+        return {command.name: part for command, part in zip(self.bundle.contract.commands, parts, strict=True)}
+
+    def _compare(self, signals: dict[str, np.ndarray], commands: dict[str, np.ndarray], by_policy: np.ndarray) -> None:
+        """Keep the greatest difference from onnxruntime, which has a memory of its own."""
+        expected, self._state = self.bundle.run(signals, self._state)
+        differences = command_differences(self.bundle.contract, commands, expected)
+        self.worst = max(self.worst, greatest([difference[by_policy] for difference in differences]))
+
+
+@dataclass(frozen=True)
+class Flown:
+    """What came of flights with processors in the loop."""
+
+    flights: dict[str, float | int]
+    """What ``robo-rl evaluate`` gives."""
+    steps: int
+    different: int
+    """Answers that were not those of the same C on this computer, to the bit."""
+    worst: float
+    """The greatest difference from onnxruntime, in units of the commands' range."""
+    faults: list[Fault]
+
+
+def fly_devices(bundle: Bundle, devices: Devices, twins: Devices | None, conditions: Conditions, title: str) -> Flown:
+    """Fly a bundle's task by devices, one for each flight."""
+    pilot = DevicePilot(bundle, devices, twins)
+    flights: Any = fly(task_of(bundle.contract), pilot, conditions, title).summary()
+    assert pilot.loop is not None
+    return Flown(flights, pilot.steps, pilot.loop.different, pilot.worst, pilot.loop.faults)
