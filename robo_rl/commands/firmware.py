@@ -9,6 +9,8 @@ import tyro
 
 from robo_rl.console import give, say
 
+LOST_SUCCESS = 0.01
+"""Of flights, against pure simulation."""
 TargetName = Literal["host", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
 
 
@@ -16,6 +18,8 @@ def main(
     file: Annotated[Path, tyro.conf.Positional],
     target: TargetName = "cortex-m4",
     run: bool = False,
+    fly: int = 0,
+    faults: bool = False,
     out: Path | None = None,
     clock_mhz: float = 168.0,
     portable: bool = False,
@@ -29,17 +33,20 @@ def main(
     """Compile a policy file to C99 for a microcontroller, and prove it on an emulated one.
 
     Writes a folder of C: the whole policy from signals to commands, without heap, with a self-test. With --run it is
-    compiled for the target, runs on an emulated board (or here, for the target host), tests itself and counts.
+    compiled for the target, runs on an emulated board (or here, for the target host), tests itself and counts. With
+    --fly it flies the simulated task through the link over the board's serial port, behind the safety gate.
     With --json: file, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
     state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the given clock,
     if every instruction took one cycle), self_test_error, passed; without --run only what is known then. With
     integers also rms_error and max_error (of the commands' range, by command and element), and flights and
-    float32_flights, which are what 'evaluate' gives.
+    float32_flights, which are what 'evaluate' gives. With --fly also loop, with --faults also wire_faults.
 
     Args:
         file: A bundle (*.onnx).
         target: The processor.
         run: Compile, run the self-test, count.
+        fly: So many held-out flights with the processor in the loop.
+        faults: Try faults on the wire: each must be borne, or lead to the safe command in time.
         out: The folder to write; by default the file's name with _firmware, beside it.
         clock_mhz: The processor's clock, for the rate.
         portable: Without hand-written assembly.
@@ -74,17 +81,100 @@ def main(
         "arena_bytes": made.arena_bytes,
         **extra,
     }
-    if not run:
+    if not (run or fly or faults):
         say(f"Next:  robo-rl firmware {file} --target {target} --run", json)
         give(result, json)
         return 0
     flags = [flag for flag, wanted in (("-DPOLICY_PORTABLE", portable), ("-Os", small)) if wanted]
-    result |= _run_here(made, flags) if target == "host" else _run_emulated(made, target, flags, clock_mhz, json)
-    limit = f"at most {made.tolerance:g}"
-    verdict = "passed" if result["passed"] else "FAILED"
-    say(f"  self-test     {verdict}: off by {result['self_test_error']:.2g} of the commands' range, {limit}", json)
-    give(result, json)
-    return 0 if result["passed"] else 1
+    passed = True
+    if run:
+        result |= _run_here(made, flags) if target == "host" else _run_emulated(made, target, flags, clock_mhz, json)
+        passed = result["passed"]
+        error = f"off by {result['self_test_error']:.2g} of the commands' range, at most {made.tolerance:g}"
+        say(f"  self-test     {'passed' if passed else 'FAILED'}: {error}", json)
+    if fly or faults:
+        tried = _in_the_loop(bundle, made, target, flags, fly, faults, json)
+        result |= tried
+        passed = passed and all(part["passed"] for part in tried.values())
+    give({**result, "passed": passed}, json)
+    return 0 if passed else 1
+
+
+def _in_the_loop(
+    bundle: Any, made: Any, target: str, flags: list[str], fly: int, faults: bool, json: bool
+) -> dict[str, Any]:
+    from contextlib import nullcontext
+
+    from deploy.c.device import HostDevice
+    from deploy.firmware.build import build_device
+    from deploy.firmware.faults import FAULTS
+    from deploy.firmware.rig import Board
+    from deploy.firmware.targets import TARGETS
+
+    devices = max(fly, len(FAULTS) if faults else 0)
+    opened: Any
+    if target == "host":
+        opened = nullcontext(HostDevice(made, devices))
+    else:
+        image = build_device(made, TARGETS[target], "rig", devices, flags)
+        opened = Board(image, TARGETS[target], sum(command.size for command in made.contract.commands))
+    found: dict[str, Any] = {}
+    with opened as device:
+        if faults:
+            found["wire_faults"] = _try_faults(bundle, device, json)
+        if fly:
+            found["loop"] = _fly(bundle, made, device, target, fly, json)
+    return found
+
+
+def _fly(bundle: Any, made: Any, device: Any, target: str, count: int, json: bool) -> dict[str, Any]:
+    from deploy.c.device import HostDevice
+    from deploy.firmware.loop import fly_devices
+    from deploy.verify import BundlePilot, task_of
+    from robo_rl.evaluation import Conditions, fly, shown
+
+    task, conditions = task_of(bundle.contract), Conditions(episodes=count)
+    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"flying by {target}")
+    simulated = fly(task, BundlePilot(bundle), conditions, "flying by onnxruntime").summary()
+    passed = not flown.different and flown.flights["success"] >= simulated["success"] - LOST_SUCCESS
+    for what, flights in (("in the loop", flown.flights), ("simulated", simulated)):
+        say(f"  {what:<14}{flights['success']:.1%} of {count} flights survive, {shown(task.measures, flights)}", json)
+    same = "all" if not flown.different else f"all but {flown.different:,}"
+    say(f"  commands      {same} of {flown.steps:,} steps bit for bit those of the same C here", json)
+    say(f"                onnxruntime's within {flown.worst:.2g} of their range", json)
+    return {
+        "passed": passed,
+        "steps": flown.steps,
+        "different": flown.different,
+        "max_abs_error": flown.worst,
+        "faults": len(flown.faults),
+        "flights": flown.flights,
+        "simulated_flights": simulated,
+    }
+
+
+def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
+    from controllers.gate_config import GateConfig
+    from deploy.firmware.faults import FAULTS, table, try_faults
+
+    timeout = GateConfig.from_contract(bundle.contract).timeout
+    outcomes = try_faults(bundle, device)
+    failed = [outcome.fault.name for outcome in outcomes if not outcome.passed(timeout)]
+    say(table(outcomes), json)
+    say(f"  wire faults   {len(FAULTS) - len(failed)} of {len(FAULTS)} as promised {failed or ''}", json)
+    return {
+        "passed": not failed,
+        "failed": failed,
+        "outcomes": [
+            {
+                "fault": outcome.fault.name,
+                "borne": outcome.safe_after is None,
+                "safe_after_ms": None if outcome.safe_after is None else outcome.safe_after / 1000,
+                "gate": outcome.gate,
+            }
+            for outcome in outcomes
+        ],
+    }
 
 
 def _integers(bundle: Any, options: Any, budget: float, episodes: int, json: bool) -> tuple[Any, dict[str, Any]]:
