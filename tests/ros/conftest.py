@@ -115,7 +115,7 @@ class Flight:
         self.until(lambda: self.state == "ACTIVE", "the policy's turn")
         self.applied.clear()
         begun = self.truth[-1][0]
-        self.until(lambda: self.truth[-1][0] > begun + 1.0, "a second of flight")
+        self.until(lambda: self.truth[-1][0] > begun + 0.5, "half a second of flight")
         assert self.state == "ACTIVE", self.gates
 
     def patiently(self, action: str) -> None:

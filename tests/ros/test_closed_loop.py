@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,14 +66,33 @@ def test_in_real_time_the_policy_hovers_at_the_contracts_rate(flight, make_varia
     assert np.linalg.norm(flight.truth[-1][1] - [0, 0, 1]) < 0.15
 
 
-def test_the_policys_process_has_neither_torch_nor_mujoco(flight, bundle_file: Path):
-    pid = flight.start("policy", str(bundle_file))
+BLOCKED = ("torch", "mujoco", "scipy", "matplotlib", "onnx", "gymnasium")
+BLOCKER = f"""
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {BLOCKED}:
+            raise ModuleNotFoundError(f"{{name}} is not on this robot", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def test_the_policys_node_and_its_recorder_run_where_training_is_not_installed(flight, bundle_file, tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text(BLOCKER)  # every Python process reads it when it begins
+    blocked = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(flight.package), os.environ.get("PYTHONPATH", "")])}
+    check = subprocess.run([sys.executable, "-c", "import torch"], env={**os.environ, **blocked}, capture_output=True)
+    assert b"torch is not on this robot" in check.stderr
+    pid = flight.start("policy", str(bundle_file), "--record", str(tmp_path / "log"), env=blocked)
     flight.operator.do("configure")
     flight.until(lambda: flight.gates, "the gate")
     mapped = Path(f"/proc/{pid}/maps").read_text()
     assert "onnxruntime" in mapped
     assert "torch" not in mapped
     assert "mujoco" not in mapped
+    flight.operator.do("cleanup")
+    assert list((tmp_path / "log").glob("*.mcap"))
 
 
 def test_a_transition_that_the_state_does_not_have_does_not_end_the_node(flight, bundle_file: Path):
