@@ -272,14 +272,6 @@ def flight(tmp_path: Path) -> Iterator[Flight]:
         yield made
 
 
-@pytest.fixture
-def lockstep(flight: Flight, bundle_file: Path) -> Flight:
-    """Policy and twin in simulated time: the same on any computer, however busy."""
-    flight.start("twin", "--use-sim-time")
-    flight.start("policy", str(bundle_file), "--use-sim-time")
-    return flight
-
-
 @pytest.fixture(scope="session")
 def realtime() -> tuple[str, ...]:
     """What to put before a command that must keep real time, where this computer allows it."""
