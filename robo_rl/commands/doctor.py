@@ -5,18 +5,25 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from robo_rl.commands.ros import INSTALL
 from robo_rl.console import give, say
 
+if TYPE_CHECKING:
+    from robo_rl_ros.examination import Examination
+
+    from deploy.doctor import Finding
+
 
 def main(
     file: Annotated[Path, tyro.conf.Positional],
     seconds: float = 3.0,
     motion: float = 0.0,
+    wiggle: bool = False,
+    command_message: str = "",
     wire: tuple[str, ...] = (),
     namespace: str = "",
     json: bool = False,
@@ -25,12 +32,16 @@ def main(
 
     The robot lies still at first. With --motion it is then turned and moved by hand, about and along all axes: the
     doctor holds gyroscope, orientation, position and velocity against each other, and finds axes and signs that are
-    wrong. With --json: healthy, findings.
+    wrong. With --wiggle the motors have torque: each joint moves by a few degrees, one after the other, and must be
+    the one that is reported to move, the right way and as far. Hang the robot up for that, in its start pose.
+    With --json: healthy, findings.
 
     Args:
         file: A bundle (*.onnx).
         seconds: How long to listen to the robot at rest.
         motion: How long (s) to listen while it is moved by hand; 0: not at all.
+        wiggle: Move each joint a little; refused while any other node sends commands, or anything else is wrong.
+        command_message: Message type of the commands, as in policy_node; '': what suits the contract.
         wire: Signals from elsewhere, each 'signal=topic type field'.
         namespace: Of the topics.
         json: Print one JSON object on the last line of stdout.
@@ -52,10 +63,27 @@ def main(
         if motion > 0:
             say(f"now turn and move it by hand for {motion:g} s, about and along all three axes", json)
             moved = examination.listen(motion)
-    findings = examine(contract, still, moved)
+        findings = examine(contract, still, moved)
+        if wiggle and healthy(findings):
+            findings += _wiggle(examination, command_message, json)
     for finding in findings:
         say(f"  {'good ' if finding.good else 'WRONG'}  {finding.subject:<22} {finding.sentence}", json)
     well = healthy(findings)
     say("nothing is wrong" if well else "do not arm this robot", json)
     give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
     return 0 if well else 1
+
+
+def _wiggle(examination: Examination, message: str, json: bool) -> list[Finding]:
+    from robo_rl_ros.wiggling import wiggle
+
+    from deploy.doctor import Finding
+    from deploy.joints import WiggleError, examine_joints, find_joints
+
+    try:
+        command, _ = find_joints(examination.contract)
+        say("now the joints move, by a few degrees each", json)
+        motion = wiggle(examination, message, lambda name: say(f"  {name}", json))
+    except WiggleError as error:
+        return [Finding(False, "joints", str(error))]
+    return examine_joints(command, motion)

@@ -300,6 +300,12 @@ def variant(bundle: Path, out: Path, **safety: Any) -> Path:
     return out
 
 
+@pytest.fixture
+def vary() -> Callable[..., Path]:
+    """``vary(bundle, out, operator_timeout=0.5)``: a copy of any bundle with that in its contract."""
+    return variant
+
+
 @pytest.fixture(scope="session")
 def change_safety() -> Callable[..., Path]:
     """``variant``, for fixtures that live longer than a test."""

@@ -33,13 +33,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from robo_rl.contract import Signal
 from robo_rl_ros import quality
 from robo_rl_ros.composing import compose
 from robo_rl_ros.faults import Fault, FaultError, Saboteur
 from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
 from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.transport import prefer_udp
-from robo_rl_ros.twin import Twin
+from robo_rl_ros.twin import make_twin
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, set_stamp
 
@@ -58,6 +59,14 @@ EPOCH = 1_000_000_000
 ODOMETRY = "nav_msgs/msg/Odometry"
 TRUTH = [Wire(name, "~/truth", ODOMETRY, name) for name in READERS[ODOMETRY]]
 """What the true state is published as."""
+XYZ, FAR = ("x", "y", "z"), (1e9,) * 4
+TRUE = {
+    "position": Signal("position", XYZ, "m", "world", tuple(-x for x in FAR[:3]), FAR[:3]),
+    "orientation": Signal("orientation", (*XYZ, "w"), "1", "body to world", tuple(-x for x in FAR), FAR),
+    "linear_velocity": Signal("linear_velocity", XYZ, "m/s", "world", tuple(-x for x in FAR[:3]), FAR[:3]),
+    "angular_velocity": Signal("angular_velocity", XYZ, "rad/s", "body", tuple(-x for x in FAR[:3]), FAR[:3]),
+}
+"""The frames of the plants' true quantities."""
 
 
 class TwinNode(Node):
@@ -72,6 +81,8 @@ class TwinNode(Node):
             ("delay", 0.01, "latency of the sensors, s"),
             ("noise", 1.0, "factor on the noise of training"),
             ("height", 1.0, "m above ground to fly at"),
+            ("hung", False, "a robot on legs hangs in the air, for the doctor"),
+            ("miswired", [""], "mistakes of assembly: 'swap A B', 'reverse A', 'offset A 0.3'"),
             ("timeout", 0.0, "s without a command after which the robot goes to its safe one; 0: the task's"),
             ("operator", True, "publish set-points: take off, wait, follow the task's course"),
             ("lockstep", False, "publish /clock, and wait for the command to every set of signals"),
@@ -85,7 +96,8 @@ class TwinNode(Node):
         def get(name: str) -> Any:
             return self.get_parameter(name).value
 
-        self.twin = Twin(get("task"), get("robot") or None, get("seed"), get("delay"), get("noise"), get("height"))
+        about = (get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired"))
+        self.twin = make_twin(get("task"), get("robot") or None, *about)
         self.lockstep, self.duration = get("lockstep"), get("duration")
         spec = self.twin.spec
         self.timeout = get("timeout") or spec.safety.signal_timeout
@@ -285,7 +297,7 @@ class TwinNode(Node):
         self._publish_truth(now)
 
     def _publish_truth(self, now: int) -> None:
-        self._truth_topic.publish(compose(TRUTH, self.signals, self.twin.truth(), now))
+        self._truth_topic.publish(compose(TRUTH, TRUE, self.twin.truth(), now))
 
     def _tell(self) -> None:
         told = {

@@ -1,0 +1,121 @@
+"""The doctor's joints: each is moved a little, and what the robot reports is held against what was commanded.
+
+It works on recorded samples, so it needs neither ROS nor a robot. It finds joints that are swapped, reversed, dead,
+geared otherwise, or whose zero is elsewhere. One mistake it can't find: a joint that is reversed in what it obeys and
+in what it reports alike; for that, somebody looks which way the joint turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deploy.doctor import Finding
+from robo_rl.contract import Command, Contract, Signal
+
+AMPLITUDE = 0.08
+"""rad, of the motion: a few degrees, which a person sees and no linkage minds."""
+PERIOD = 1.0
+"""s that the motion of one joint takes: slow beside a position control, whose lag then hardly counts."""
+SETTLE = 0.5
+"""s before the first motion, in which the pose that was measured is held."""
+DEAD = 0.3
+"""Part of the commanded motion below which a joint does not move."""
+SCALE = (0.6, 1.4)
+"""Parts of the commanded motion that a position control may reach."""
+ZERO = 0.15
+"""rad between a pose that is commanded and the one that is reported; gravity takes some of that."""
+POSE = 0.25
+"""rad by which a person may miss the start pose."""
+
+
+class WiggleError(ValueError):
+    """The joints must not, or can't, be moved. The message says why."""
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What was commanded and what was reported, rad, in the command's order."""
+
+    rest: np.ndarray
+    """(J,) before any command."""
+    held: np.ndarray
+    """(J,) while ``rest`` was commanded."""
+    commanded: np.ndarray
+    """(J, n): while joint j moved, its command at each of n moments, less where it began."""
+    reported: np.ndarray
+    """(J, n, J): all joints at those moments."""
+
+
+def find_joints(contract: Contract) -> tuple[Command, Signal]:
+    """The command that moves joints by position, and the signal that reports them."""
+    for command in contract.commands:
+        for signal in contract.signals:
+            if command.unit == signal.unit == "rad" and signal.elements == command.elements:
+                return command, signal
+    raise WiggleError(
+        f"no command moves joints by position and is reported: there are {[c.name for c in contract.commands]}"
+    )
+
+
+def plan(command: Command, rest: np.ndarray, joint: int, period: float) -> np.ndarray:
+    """(n,) rad, the motion of a joint, less where it began: one sine, turned around where its stops are too near."""
+    wave = AMPLITUDE * np.sin(2 * np.pi * np.arange(round(PERIOD / period)) * period / PERIOD)
+    room = command.upper[joint] - rest[joint], rest[joint] - command.lower[joint]
+    if min(room) < AMPLITUDE:  # away from the stop, and back
+        away = AMPLITUDE * np.sin(np.pi * np.arange(len(wave)) / len(wave)) ** 2
+        return away if room[0] > room[1] else -away
+    return wave
+
+
+def examine_joints(command: Command, motion: Motion) -> list[Finding]:
+    """One finding or more per joint."""
+    names, findings = command.elements, []
+    gains = [_gains(motion.commanded[j], motion.reported[j]) for j in range(len(names))]
+    for j, name in enumerate(names):
+        wrong = _judge_motion(names, j, gains[j])
+        swapped = any("reported as" in sentence for sentence in wrong)
+        wrong += _judge_pose(command, j, motion, swapped)
+        if wrong:
+            findings += [Finding(False, name, sentence) for sentence in wrong]
+        else:
+            findings.append(Finding(True, name, f"moves by {gains[j][j]:.0%} of what is commanded, the right way"))
+    return findings
+
+
+def _gains(commanded: np.ndarray, reported: np.ndarray) -> np.ndarray:
+    """(J,) how far each joint moved along with the command (n,), 1 if as far; least squares with a constant."""
+    wave = commanded - commanded.mean()
+    return wave @ (reported - reported.mean(0)) / (wave @ wave)
+
+
+def _judge_motion(names: Sequence[str], j: int, gains: np.ndarray) -> list[str]:
+    moved = int(np.argmax(np.abs(gains)))
+    if abs(gains[moved]) < DEAD:
+        return [f"it was to move by {AMPLITUDE:g} rad, and nothing that is reported moved"]
+    if moved != j:
+        way = "" if gains[moved] > 0 else ", the other way round"
+        return [f"what it is commanded moves the joint that is reported as '{names[moved]}'{way}"]
+    wrong = []
+    if gains[j] < 0:
+        wrong.append("it turns the other way than it is commanded")
+    if not SCALE[0] <= abs(gains[j]) <= SCALE[1]:
+        wrong.append(f"it moves {abs(gains[j]):.2f} times as far as commanded: another gear or unit, or a weak motor")
+    also = [names[i] for i in np.flatnonzero(np.abs(gains) > 0.5) if i != j]
+    if also:
+        wrong.append(f"{also} move with it")
+    return wrong
+
+
+def _judge_pose(command: Command, j: int, motion: Motion, swapped: bool) -> list[str]:
+    rest, start = float(motion.rest[j]), (command.start or command.safe)[j]
+    if not command.lower[j] <= rest <= command.upper[j]:
+        return [f"it is reported at {rest:.2f} rad, beyond its stops {command.lower[j]:.2f} to {command.upper[j]:.2f}"]
+    off = float(motion.held[j]) - rest
+    if abs(off) > ZERO and not swapped:
+        return [f"commanded to {rest:.2f} rad it is reported at {rest + off:.2f}: its zero is off by about {off:+.2f}"]
+    if abs(rest - start) > POSE and not swapped:
+        return [f"it began at {rest:.2f} rad; in the start pose it is at {start:.2f}. Is the robot in that pose?"]
+    return []
