@@ -32,8 +32,8 @@ MOST_SAID = 4096
 class Request(NamedTuple):
     """Bytes that arrive at a device, all at one moment."""
 
-    index: int
-    """Of the device."""
+    device: int
+    """Its index."""
     data: bytes
     time: int
     """µs, on the device's clock."""
@@ -80,15 +80,15 @@ class HostDevice:
         self._memory = np.zeros(count * self._size, np.uint8)
         self._said = np.zeros(MOST_SAID, np.uint8)
         self._command_size = sum(command.size for command in made.contract.commands)
-        for index in range(count):
-            self.restart(index)
+        self.restart()
 
     def _device(self, index: int) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._memory.ctypes.data + index * self._size)
 
-    def restart(self, index: int, now: int = 0) -> None:
-        """Power off and on."""
-        self._functions.exchange_start(self._device(index), ctypes.c_int64(now))
+    def restart(self) -> None:
+        """Power off and on, at time 0."""
+        for index in range(len(self._memory) // self._size):
+            self._functions.exchange_start(self._device(index), ctypes.c_int64(0))
 
     def exchange(self, requests: Sequence[Request]) -> list[Answer]:
         """What devices answer, one after the other."""
@@ -97,7 +97,7 @@ class HostDevice:
     def _exchange(self, request: Request) -> Answer:
         motors = np.zeros(self._command_size, np.float32)
         size = self._functions.exchange(
-            self._device(request.index), request.data, ctypes.c_size_t(len(request.data)),
+            self._device(request.device), request.data, ctypes.c_size_t(len(request.data)),
             ctypes.c_int64(request.time), self._said.ctypes, ctypes.c_size_t(MOST_SAID), motors.ctypes,
         )  # fmt: skip
         return Answer(self._said[:size].tobytes(), motors)

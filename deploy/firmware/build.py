@@ -67,6 +67,11 @@ def build_device(made: Generated, target: Target, main: str, devices: int = 1, f
     return _link(made, target, folder / f"{main}.c", [*made.sources, *write_device(made)], flags)
 
 
+def build_replay(made: Generated, target: Target, flags: Sequence[str] = ()) -> Path:
+    """An image that answers recorded signals with commands, for ``emulate.replay``."""
+    return _link(made, target, _lay_out(made, target, {"devices": "1"}) / "replay.c", made.sources, flags)
+
+
 def _lay_out(made: Generated, target: Target, extra: Mapping[str, str]) -> Path:
     """Write what images are made of, with the target's addresses."""
     require(COMPILER, SIZE)

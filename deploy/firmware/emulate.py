@@ -6,23 +6,20 @@ instructions; ``sleep=off`` keeps the host's clock out of it.
 
 from __future__ import annotations
 
-import socket
 import struct
 import subprocess
+import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from deploy.firmware.build import EMULATOR, require
 from deploy.firmware.targets import Target
 
 TIMEOUT = 300.0  # s
 EXACT = ("-icount", "shift=10,align=off,sleep=off")  # 1024 ns per instruction, some 25 ticks
-
-BUFFERED = "mux=on"
-"""A multiplexer holds 32 bytes for a port that has room for one, so that the emulator's threads wait less."""
-NO_ESCAPE = ("-echr", "256")
-"""No byte is the multiplexer's escape character."""
 
 
 class EmulationError(RuntimeError):
@@ -69,21 +66,27 @@ def measure(image: Path, target: Target) -> Measured:
     return Measured(error, done.returncode == 0, found["stack_bytes"][0], _instructions(found), found["digest"][0])
 
 
-def power_on(image: Path, target: Target, ports: int) -> tuple[subprocess.Popen[bytes], list[socket.socket]]:
-    """Start an image and leave it running: the emulator, and our ends of the board's first serial ports."""
+def replay(image: Path, target: Target, signals: np.ndarray, command_size: int) -> np.ndarray:
+    """Commands (flights, steps, M) that a replaying image gives for signals (flights, steps, N); a memory for each."""
     require(EMULATOR)
-    pairs = [socket.socketpair() for _ in range(ports)]
-    theirs = [pair[1].fileno() for pair in pairs]
-    command = [EMULATOR, "-M", target.machine, "-display", "none", "-monitor", "none", *NO_ESCAPE]
-    for i, descriptor in enumerate(theirs):
-        command += ["-chardev", f"socket,id=port{i},fd={descriptor},{BUFFERED}", "-serial", f"chardev:port{i}"]
-    command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(image)]
-    # a session of its own, so that Ctrl-C reaches only us
-    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    process = subprocess.Popen(command, pass_fds=theirs, start_new_session=True, **quiet)  # type: ignore[call-overload]
-    for _, end in pairs:
-        end.close()
-    return process, [pair[0] for pair in pairs]
+    flights, steps, _ = signals.shape
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "signals").write_bytes(struct.pack("<I", steps) + signals.astype("<f4").tobytes())
+        command = [
+            EMULATOR, "-M", target.machine, "-display", "none", "-serial", "none", "-monitor", "none",
+            "-semihosting-config", "enable=on,target=native", "-kernel", str(image.resolve()),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, check=False, timeout=TIMEOUT, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            raise EmulationError(f"{image} on {target.machine} did not end within {TIMEOUT:g} s") from None
+        commands = np.fromfile(folder / "commands", "<f4")
+    if done.returncode or commands.size != flights * steps * command_size:
+        raise EmulationError(f"{image} on {target.machine} gave {commands.size} numbers (exit code {done.returncode})")
+    return commands.reshape(flights, steps, command_size)
 
 
 def digest_of(commands: bytes) -> int:

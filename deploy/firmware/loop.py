@@ -39,6 +39,9 @@ class Devices(Protocol):
     def exchange(self, requests: Sequence[Parcel]) -> list[Answer]:
         """What they answer, one after the other."""
 
+    def restart(self) -> None:
+        """Power off and on, at time 0."""
+
 
 @dataclass
 class Loop:
@@ -138,17 +141,15 @@ class DevicePilot:
         self._state = np.tile(contract.initial_state, (len(signals), 1))
         loop = Loop(contract, self.devices, len(signals), self.twins)
         loop.hello()
-        start = [x for command in contract.commands for x in command.start or command.safe]
+        start = np.array([x for command in contract.commands for x in command.start or command.safe], np.float32)
         request = Request.ARM
         for k in range(LONGEST_START):
             # a sensor that repeats itself to the bit would be a frozen one
             commands = loop.step(signals if k % 2 else np.nextafter(signals, np.float32(0)), request)
             request = Request.NONE
-            if all(command.state == State.READY for command in commands) and np.array_equal(
-                np.stack([command.values for command in commands]), np.tile(np.float32(start), (len(signals), 1))
-            ):
-                return loop
             self._check_armed(commands, loop)
+            if all(np.array_equal(command.values, start) for command in commands):
+                return loop
         raise LinkError(f"the devices did not reach the start pose {start} within {LONGEST_START} steps")
 
     def _check_armed(self, commands: Sequence[Commands], loop: Loop) -> None:

@@ -1,7 +1,7 @@
 """A test rig: an emulated board with devices on it, whose wire and whose time are in our hands.
 
     with Board(build_device(made, target, "rig", devices=3), target) as board:
-        (answer,) = board.exchange([Request(index=0, data=bytes_on_the_wire, time=1_000)])
+        (answer,) = board.exchange([Request(device=0, data=bytes_on_the_wire, time=1_000)])
 
 The wire is the board's first serial port. Over the second one the rig says what time it is, and reads what the
 actuators get. Time passes for a device only when the rig says so: neither a slow emulator nor a busy computer changes
@@ -10,7 +10,6 @@ what comes out. ``image/rig.c`` is the other end.
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,11 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from deploy.c.device import Answer, Request
-from deploy.firmware.emulate import EmulationError, power_on
+from deploy.firmware.emulator import Emulator
 from deploy.firmware.targets import Target
 
-PATIENCE = 300.0  # s
-AHEAD = 4  # requests that are sent before the first one's answer is read
+AHEAD = 16  # requests that are sent before the first one's answer is read
 RESTART = 0xFFFF
 _REQUEST = struct.Struct("<qHHI")
 
@@ -31,11 +29,9 @@ class Board:
     """An emulated board that runs a rig's image. A context manager: it is powered off at the end."""
 
     def __init__(self, image: Path, target: Target, command_size: int) -> None:
-        self._title = f"{image.name} on {target.machine}"
         self._answer = struct.Struct(f"<I{4 * command_size}s")
-        self._process, (self._wire, self._rig) = power_on(image, target, ports=2)
-        for port in (self._wire, self._rig):
-            port.settimeout(PATIENCE)
+        self._board = Emulator(image, target, ports=2)
+        self._wire, self._rig = self._board.lines
         try:
             self._read_answer()
         except BaseException:
@@ -50,14 +46,11 @@ class Board:
 
     def close(self) -> None:
         """Power off."""
-        self._process.kill()
-        self._process.wait()
-        self._wire.close()
-        self._rig.close()
+        self._board.close()
 
     def restart(self) -> None:
-        """Reset the processor: all devices begin anew, with the self-test."""
-        self._rig.sendall(_REQUEST.pack(0, RESTART, 0, 0))
+        """Reset the processor: all devices begin anew, at time 0, after the self-test."""
+        self._rig.write(_REQUEST.pack(0, RESTART, 0, 0))
         self._read_answer()
 
     def exchange(self, requests: Sequence[Request]) -> list[Answer]:
@@ -66,23 +59,11 @@ class Board:
         for start in range(0, len(requests), AHEAD):
             part = requests[start : start + AHEAD]
             for request in part:
-                self._rig.sendall(_REQUEST.pack(request.time, request.index, len(request.data), 0))
-                self._wire.sendall(request.data)
+                self._rig.write(_REQUEST.pack(request.time, request.device, len(request.data), 0))
+                self._wire.write(request.data)
             answers += [self._read_answer() for _ in part]
         return answers
 
     def _read_answer(self) -> Answer:
-        size, motors = self._answer.unpack(self._read(self._rig, self._answer.size))
-        return Answer(self._read(self._wire, size), np.frombuffer(motors, "<f4"))
-
-    def _read(self, port: socket.socket, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            try:
-                piece = port.recv(size - len(data))
-            except TimeoutError:
-                raise EmulationError(f"{self._title} said nothing for {PATIENCE:g} s") from None
-            if not piece:
-                raise EmulationError(f"{self._title} has ended, with exit code {self._process.wait()}")
-            data += piece
-        return data
+        size, motors = self._answer.unpack(self._rig.take(self._answer.size))
+        return Answer(self._wire.take(size), np.frombuffer(motors, "<f4"))

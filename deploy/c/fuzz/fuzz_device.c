@@ -1,0 +1,171 @@
+/* libFuzzer target for a whole device: frames of a host and any bytes between them, at any time.
+ *
+ * device.h is that of any bundle (deploy.c.device). Built like fuzz_link.c, with all sources of the device, and -lm.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define LATEST (INT64_C(1) << 60)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
+
+static void check(bool fact) {
+    if (!fact) {
+        abort();
+    }
+}
+
+/* The device, and what its host remembers. */
+typedef struct {
+    device *robot;
+    int64_t now;
+    uint16_t sequence;
+    uint32_t moment; /* of the recorded signals */
+    link_decoder ears;
+    uint8_t heard[LINK_BUFFER_SIZE(DEVICE_LONGEST)];
+} world;
+
+/* The rest of the input; zeros when it has ended. */
+typedef struct {
+    const uint8_t *data;
+    size_t left;
+} source;
+
+static void draw(source *from, void *to, size_t size) {
+    size_t given = size < from->left ? size : from->left;
+    memset(to, 0, size);
+    if (given > 0) {
+        memcpy(to, from->data, given);
+    }
+    from->data += given;
+    from->left -= given;
+}
+
+/* What holds at all times: the actuators get commands within their limits, and what is said is well formed. */
+static void check_promises(world *w) {
+    device *d = w->robot;
+    link_frame frame;
+    for (size_t i = 0; i < GATE_COMMAND_SIZE; i++) {
+        check(d->motors[i] >= GATE_COMMAND_LOWER[i] && d->motors[i] <= GATE_COMMAND_UPPER[i]);
+    }
+    check(d->intact || d->gate.state == GATE_IDLE || d->gate.state == GATE_FAULT);
+    check(d->out_size <= sizeof d->out);
+    for (size_t i = 0; i < d->out_size; i++) {
+        (void)link_decode(&w->ears, d->out[i], &frame);
+    }
+    check(w->ears.used == 0 && w->ears.counts.crc + w->ears.counts.framing + w->ears.counts.oversize == 0);
+    d->out_size = 0;
+}
+
+static void wake(world *w) {
+    device_wake(w->robot, w->now);
+    const int64_t last = w->robot->session.last;
+    bool silent = last < 0 || w->now - last > GATE_CONFIG.timeout;
+    check(!silent || memcmp(w->robot->motors, GATE_SAFE, sizeof GATE_SAFE) == 0);
+    check_promises(w);
+}
+
+static void send(world *w, enum link_type type, const uint8_t *payload, size_t size) {
+    uint8_t wire[LINK_BUFFER_SIZE(DEVICE_LONGEST) + 1];
+    size_t count = link_encode((uint8_t)type, w->sequence, payload, size, wire, sizeof wire);
+    check(count > 0);
+    w->sequence++;
+    for (size_t i = 0; i < count; i++) {
+        device_take(w->robot, wire[i], w->now);
+        check_promises(w);
+    }
+}
+
+static void send_hello(world *w, uint8_t choice) {
+    uint8_t payload[DEVICE_HELLO_SIZE];
+    link_hello hello = {.role = LINK_HOST, .answer = (choice & 1u) != 0, .time = w->now};
+    memcpy(hello.digest, GATE_CONTRACT_DIGEST, LINK_DIGEST_SIZE);
+    hello.digest[0] ^= (choice & 0xf0u) == 0xf0u ? 1u : 0u;
+    send(w, LINK_HELLO, payload, link_pack_hello(&hello, payload));
+}
+
+/* Recorded signals; with up to three floats and one age of them changed. */
+static void send_signals(world *w, source *from, uint8_t choice) {
+    uint8_t payload[DEVICE_SIGNALS_SIZE];
+    float values[GATE_SIGNAL_SIZE];
+    uint32_t ages[GATE_SIGNAL_COUNT] = {0};
+    link_signals signals = {w->now, 0, ages, values};
+    memcpy(values, &policy_recorded_signals[w->moment % POLICY_GOLDEN_STEPS], sizeof values);
+    w->moment++;
+    for (uint8_t i = 0; i < (choice & 3u); i++) {
+        uint8_t index = 0;
+        draw(from, &index, 1);
+        draw(from, &values[index % GATE_SIGNAL_SIZE], sizeof(float));
+    }
+    if ((choice & 0x30u) == 0x30u) {
+        draw(from, &ages[choice % GATE_SIGNAL_COUNT], sizeof(uint32_t));
+    }
+    if ((choice & 0xc0u) == 0xc0u) {
+        draw(from, &signals.time, sizeof signals.time);
+    }
+    send(w, LINK_SIGNALS, payload, link_pack_signals(&w->robot->session, &signals, payload));
+}
+
+static void act(world *w, source *from) {
+    uint8_t choice[2];
+    uint16_t pause = 0;
+    draw(from, choice, sizeof choice);
+    switch (choice[0] % 8u) {
+    case 0:
+        device_take(w->robot, choice[1], w->now);
+        check_promises(w);
+        break;
+    case 1:
+        draw(from, &pause, sizeof pause);
+        w->now += pause;
+        break;
+    case 2:
+        draw(from, &pause, sizeof pause);
+        w->now += (int64_t)pause << (choice[1] % 40u);
+        w->now = w->now < LATEST ? w->now : LATEST;
+        break;
+    case 3:
+        send_hello(w, choice[1]);
+        break;
+    case 4:
+        send(w, LINK_REQUEST, &choice[1], 1);
+        break;
+    case 5:
+        draw(from, &w->sequence, sizeof w->sequence);
+        break;
+    default:
+        w->now += GATE_CONFIG.period;
+        send_signals(w, from, choice[0] % 8u == 6u ? 0 : choice[1]);
+        break;
+    }
+    wake(w);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
+    source from = {data, length};
+    world w = {.robot = malloc(sizeof(device))};
+    policy_arena *arena = malloc(sizeof *arena);
+    check(w.robot != NULL && arena != NULL);
+    uint8_t choice = 0;
+    draw(&from, &choice, 1);
+    device_start(w.robot, arena, (choice & 0x0fu) != 0x0fu, 0);
+    link_decoder_start(&w.ears, w.heard, sizeof w.heard);
+    check_promises(&w);
+    if ((choice & 0x10u) != 0) { /* into flight, or nothing would get there */
+        const uint8_t requests[] = {GATE_REQUEST_ARM, GATE_REQUEST_ACTIVATE};
+        send_hello(&w, 0);
+        for (size_t i = 0; i < sizeof requests; i++) {
+            w.now += GATE_CONFIG.period;
+            send(&w, LINK_REQUEST, &requests[i], 1);
+            send_signals(&w, &from, 0);
+        }
+    }
+    while (from.left > 0) {
+        act(&w, &from);
+    }
+    free(arena);
+    free(w.robot);
+    return 0;
+}

@@ -1,0 +1,96 @@
+"""A session of a simulated robot, recorded as a robot's own: to try what reads recordings, without a robot.
+
+Time is simulated, not real. The policy's commands pass the gate, which arms and hands over as on a robot.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from controllers.gate_codes import Request, State
+from controllers.gate_config import GateConfig
+from controllers.safety import Inputs, Output, initial
+from controllers.safety import step as gate_step
+from deploy.bundle import Bundle
+from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord
+from robo_rl.evaluation import HELD_OUT
+from sim.env import VecEnv
+from sim.tasks import Task
+
+UNTOLD = ("time", "has_command", "has_fallback", "has_proposed")
+READY_AFTER = 10  # steps
+LIVE = 3  # the last rung of the ladder
+
+
+def record(
+    task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
+    progress: Callable[[int], None] = lambda done: None,
+) -> tuple[dict[str, float], bool]:  # fmt: skip
+    """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell."""
+    env = VecEnv(task, 1, HELD_OUT + seed, fixed=fixed, evaluation=True, episode_length=seconds + 1.0)
+    drawn = _drawn(task, seed, fixed)
+    contract, config = bundle.contract, GateConfig.from_contract(bundle.contract)
+    gate, state = initial(config), contract.initial_state[None]
+    period, begun = round(1e6 * contract.control_period), clock.time_ns()
+    about = {"digest": bundle.digest, "bundle": bundle.path.name, "wall": str(begun)}
+    writer, failed = LogWriter(path, contract, about), False
+    asked = 0
+    for k in range(round(seconds / contract.control_period)):
+        now = period * (k + 1)
+        stamp = now - round(1e6 * float(env.draws.delay[0]))
+        measured = {name: (value[0].numpy(), stamp) for name, value in env.signals().items()}
+        values, stamps = config.flat_signals(measured)
+        if gate.state != State.ACTIVE:
+            state = contract.initial_state[None]
+        commands, following = bundle.run({name: value[None] for name, (value, _) in measured.items()}, state)
+        proposed = config.flat_command({name: value[0] for name, value in commands.items()})
+        request = Request.NONE
+        if gate.state == State.IDLE and k >= READY_AFTER:
+            request = Request.ARM
+        elif gate.state == State.READY and k >= asked + READY_AFTER:
+            request, asked = Request.ACTIVATE, k
+        given = Inputs(
+            time=now, signals=values, stamps=stamps, command=proposed, command_stamp=now, operator_stamp=now,
+            bundle_intact=True, requests=request,
+        )  # fmt: skip
+        gate, answer = gate_step(config, gate, given)
+        writer.write(_row(given, answer, state[0], begun + 1000 * now))
+        state = following
+        sent = config.commands_by_name(answer.command)
+        done = env.step({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()})
+        progress(k + 1)
+        if bool(done.failed.any()):
+            failed = True
+            break
+    writer.close()
+    return drawn, failed
+
+
+def _drawn(task: Task, seed: int, fixed: Mapping[str, float]) -> dict[str, float]:
+    """The first draw of an environment with this seed, from ranges of a single number."""
+    from sim.ranges import Levels
+
+    levels = Levels(task.spec.ranges, (), 1)
+    for name, value in fixed.items():
+        levels.fix(name, value)
+    drawn = levels.draw(torch.arange(1), torch.Generator().manual_seed(HELD_OUT + seed))
+    return {name: float(value[0]) for name, value in drawn.items() if value.ndim == 1}
+
+
+def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int) -> StepRecord:
+    told: dict[str, Any] = {
+        "state": answer.state, "source": answer.source, "reason": answer.problem.reason,
+        "channel": answer.problem.channel, "element": answer.problem.element, "events": answer.events,
+        "requests": given.requests, "operator_stamp": given.operator_stamp, "intact": 1, "mode": LIVE, "authority": 1.0,
+    }  # fmt: skip
+    return StepRecord(
+        time=given.time, wall=wall, signals=given.signals, stamps=tuple(given.stamps), memory=memory,
+        proposed=given.command, command=given.command, fallback=None, sent=answer.command,
+        gate={name: float(told.get(name, 0.0)) for name in GATE_FIELDS if name not in UNTOLD},
+    )  # fmt: skip
