@@ -6,20 +6,24 @@ round, for noise only ever slows.
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from robo_rl.console import Progress
 from sim.env import VecEnv
-from sim.plants.multirotor import MultirotorPlant
+from sim.robots import MultirotorCard
 from sim.tasks import Task
 
 VEHICLES = 16384
+WALKERS = 512
+STANDARD = 128  # environments of gymnasium's tasks, on both sides
 L2F_VEHICLES = 8192  # the largest batch that l2f has
 
 
@@ -70,20 +74,30 @@ def _calls_in(call: Callable[[], None], seconds: float) -> int:
     return max(1, 5 * calls)
 
 
-def plant_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[int, Callable[[], None]]:
-    """The task's plant alone, every parameter that the task randomizes drawn per vehicle."""
+def plant_stepper(task: Task, device: str = "cpu", n: int | None = None) -> tuple[int, Callable[[], None]]:
+    """The task's plant alone, every parameter that the task randomizes drawn per robot, under a zero action."""
+    n = n or number(task)
     env = VecEnv(task, n, device=device, evaluation=True)
-    plant: MultirotorPlant = env.plant
-    card = task.spec.multirotor
-    commands = {"rotor_speed": torch.full((n, len(card.rotors)), card.hover_speed, device=device)}
-    return n, lambda: plant.step(commands)
+    commands = idle(task, n, device)
+    return n, lambda: env.plant.step(commands)
 
 
-def env_stepper(task: Task, device: str = "cpu", n: int = VEHICLES) -> tuple[int, Callable[[], None]]:
+def number(task: Task) -> int:
+    """Of robots at once: enough that more would gain nothing on a CPU."""
+    return VEHICLES if isinstance(task.spec.robot, MultirotorCard) else WALKERS
+
+
+def idle(task: Task, n: int, device: str) -> dict[str, torch.Tensor]:
+    """The commands of a zero action, for n robots."""
+    commands = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
+    return {name: value.expand(n, -1).contiguous() for name, value in commands.items()}
+
+
+def env_stepper(task: Task, device: str = "cpu", n: int | None = None) -> tuple[int, Callable[[], None]]:
     """The whole environment: plant, sensors, reward, failures and resets, under the commands of a zero action."""
+    n = n or number(task)
     env = VecEnv(task, n, device=device)
-    idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
-    commands = {k: v.expand(n, -1) for k, v in idle.items()}
+    commands = idle(task, n, device)
 
     def step() -> None:
         env.step(commands)
@@ -98,8 +112,6 @@ def l2f_stepper() -> tuple[int, Callable[[], None]] | None:
         from l2f import vector8192 as vector
     except ImportError:
         return None
-    import numpy as np
-
     device = l2f.Device()
     rng, environment, parameters = vector.VectorRng(), vector.VectorEnvironment(), vector.VectorParameters()
     state, following = vector.VectorState(), vector.VectorState()
@@ -109,3 +121,43 @@ def l2f_stepper() -> tuple[int, Callable[[], None]] | None:
     vector.sample_initial_state(device, environment, parameters, state, rng)
     action = np.zeros((L2F_VEHICLES, 4), np.float32)
     return L2F_VEHICLES, lambda: vector.step(device, environment, parameters, state, action, following, rng)
+
+
+def standard_sides(name: str, threads: int) -> tuple[dict[str, tuple[int, Callable[[], None]]], str]:
+    """gymnasium's task of that name: "ours", and every way to run "peer" (one or more sides); what the peer is.
+
+    All take the same uniformly random actions. EnvPool (C++, PyPI) is the peer where it is installed, waiting for all
+    of its environments ("peer") and for the first half of them ("peer, asynchronous"); else gymnasium's own vector of
+    processes.
+    """
+    from sim.standard import StandardEnv
+
+    ours = StandardEnv(name, STANDARD, threads=threads)
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (64, STANDARD, ours.model.nu))
+    turn = itertools.cycle(actions)
+    sides: dict[str, tuple[int, Callable[[], None]]] = {"ours": (STANDARD, lambda: _ignore(ours.step(next(turn))))}
+    try:
+        import envpool
+    except ImportError:
+        import gymnasium
+
+        vector = gymnasium.make_vec(name, threads, vectorization_mode="async")
+        vector.reset(seed=0)
+        sides["peer"] = (threads, lambda: _ignore(vector.step(next(turn)[:threads])))
+        return sides, f"gymnasium {gymnasium.__version__}, AsyncVectorEnv"
+    pool = envpool.make_gymnasium(name, num_envs=STANDARD, num_threads=threads)
+    pool.reset()
+    sides["peer"] = (STANDARD, lambda: _ignore(pool.step(next(turn))))
+    half = STANDARD // 2
+    eager = envpool.make_gymnasium(name, num_envs=STANDARD, batch_size=half, num_threads=threads)
+    eager.async_reset()
+
+    def step() -> None:
+        eager.send(next(turn)[:half], eager.recv()[4]["env_id"])
+
+    sides["peer, asynchronous"] = (half, step)
+    return sides, f"envpool {envpool.__version__}"
+
+
+def _ignore(result: Any) -> None:
+    """A side's call returns nothing."""

@@ -10,33 +10,40 @@ from robo_rl.console import give, say
 def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = "cpu", json: bool = False) -> int:
     """Measure how fast this machine simulates, beside a peer if one is installed.
 
-    The peer is rl_tools' simulator of the same vehicle: pip install 'robo-rl[bench]', which compiles for a quarter
-    of an hour. With --json: plant_steps_per_second, environment_steps_per_second (with sensors, reward and resets),
-    l2f_steps_per_second and plant_over_l2f (null without l2f), machine.
+    A quadrotor's peer is rl_tools' simulator of the same vehicle: pip install 'robo-rl[bench]', which compiles for a
+    quarter of an hour. With --json: plant_steps_per_second, environment_steps_per_second (with sensors, reward and
+    resets), l2f_steps_per_second and plant_over_l2f (null without l2f), machine.
+
+    Tasks Ant-v5 and HalfCheetah-v5 are gymnasium's, for comparison with other engines: the peer is EnvPool, or without
+    it gymnasium's own vector of processes, on as many threads (OMP_NUM_THREADS). With --json:
+    environment_steps_per_second, peer, peer_steps_per_second, environment_over_peer, threads, machine.
 
     Args:
-        task: The task.
+        task: The task; 'robo-rl tasks' lists them, and Ant-v5 and HalfCheetah-v5.
         robot: Another robot than the task's own.
         device: cpu or cuda.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.benchmark import env_stepper, l2f_stepper, machine, plant_stepper, rates
+    from sim.standard import DEFINITIONS
     from sim.tasks import load_task
 
+    if task in DEFINITIONS:
+        return standard(task, robot, device, json)
     loaded = load_task(task, robot)
     sides = {"plant": plant_stepper(loaded, device), "environment": env_stepper(loaded, device)}
-    peer = l2f_stepper()
+    peer = l2f_stepper() if task.startswith("quadrotor") else None
     if peer is not None:
         sides["l2f"] = peer
     found = rates(sides)
     l2f = found.get("l2f")
     here = machine()
     say(f"{here['processor']}, {here['cores']} cores, torch {here['torch']}, {device}", json)
-    say(f"  plant alone        {found['plant'] / 1e6:8.1f} million control steps/s", json)
-    say(f"  whole environment  {found['environment'] / 1e6:8.1f} million control steps/s", json)
-    if l2f is None:
+    say(f"  plant alone        {found['plant'] / 1e6:8.3f} million control steps/s", json)
+    say(f"  whole environment  {found['environment'] / 1e6:8.3f} million control steps/s", json)
+    if l2f is None and task.startswith("quadrotor"):
         say("  l2f                not installed (pip install 'robo-rl[bench]')", json)
-    else:
+    elif l2f is not None:
         ratio = found["plant"] / l2f
         say(f"  l2f vector8192     {l2f / 1e6:8.1f} million control steps/s; ours over its: {ratio:.1f}", json)
     result: dict[str, Any] = {
@@ -50,4 +57,35 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
         "machine": here,
     }
     give(result, json)
+    return 0
+
+
+def standard(task: str, robot: str | None, device: str, as_json: bool) -> int:
+    """gymnasium's task beside its peer, on equal threads."""
+    import mujoco
+    import torch
+
+    from robo_rl.benchmark import STANDARD, machine, rates, standard_sides
+
+    if robot is not None or device != "cpu":
+        raise ValueError(f"task '{task}' has its own robot and runs on the cpu; expected neither --robot nor --device")
+    threads = torch.get_num_threads()
+    sides, peer = standard_sides(task, threads)
+    found = rates(sides)
+    ours = found.pop("ours")
+    theirs = max(found.values())
+    here = {**machine(), "mujoco": mujoco.__version__}
+    say(f"{here['processor']}, {threads} threads each, {STANDARD} environments", as_json)
+    say(f"  robo-rl            {ours:12,.0f} environment steps/s (MuJoCo {here['mujoco']})", as_json)
+    say(f"  {peer:<18} {theirs:12,.0f} environment steps/s; ours over its: {ours / theirs:.2f}", as_json)
+    result = {
+        "task": task,
+        "environment_steps_per_second": ours,
+        "peer": peer,
+        "peer_steps_per_second": theirs,
+        "environment_over_peer": ours / theirs,
+        "threads": threads,
+        "machine": here,
+    }
+    give(result, as_json)
     return 0
