@@ -246,14 +246,17 @@ class FaultTable:
         self.rows.append(f"| {fault} | {shown} | {answer} | {reason} | {sentence.replace('|', '/')} |")
 
     def write(self, path: Path) -> None:
-        """Put the table between its marks in a page."""
+        """Put the rows between the marks in a page. Rows of faults that were not injected this time stay."""
         begin, end = "<!-- faults -->\n", "<!-- end of faults -->"
         text = path.read_text()
         head, rest = text.split(begin, 1)
-        tail = rest.split(end, 1)[1]
+        before, tail = rest.split(end, 1)
+        rows = {row.split(" | ")[0]: row for row in before.splitlines()[4:]}
+        rows |= {row.split(" | ")[0]: row for row in self.rows}
         title = "| Fault | Decided after | Answer | Reason | What the gate says |\n| --- | --- | --- | --- | --- |"
-        count = f"{len(self.rows)} rows, of one run."
-        path.write_text(head + begin + "\n".join([count, "", title, *self.rows]) + "\n" + end + tail)
+        path.write_text(
+            head + begin + "\n".join([f"{len(rows)} faults:", "", title, *rows.values()]) + "\n" + end + tail
+        )
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ class Saboteur:
 
     def clear(self) -> None:
         """Forget the fault that was."""
-        self._kept, self._count, self._late = None, 0, []
+        self._count, self._late = 0, []
 
     def pass_on(self, message: Any) -> None:
         """A message leaves as it is; ``freeze`` and ``repeat`` begin with the last of these."""
@@ -120,10 +120,10 @@ class Saboteur:
         if fault.kind == "rate":
             return [message] if self._count % max(1, round(fault.value or 1)) == 0 else []
         if fault.kind in ("freeze", "repeat"):
+            self._kept = copy.deepcopy(message if self._kept is None else self._kept)
             if fault.field:
                 _freeze(fault.field, self._kept, message)
                 return [message]
-            self._kept = copy.deepcopy(message if self._kept is None else self._kept)
             if fault.kind == "freeze" and hasattr(message, "header"):
                 self._kept.header.stamp = message.header.stamp
             return [self._kept]
