@@ -11,7 +11,8 @@ Per control step there are
 
 and, when something changes, ``/policy/decisions`` with a sentence. The contract is the first message.
 
-Chunks are small and written through, so that a file without its end still has all but the last quarter of a second.
+Chunks are small and written through, so that a file without its end still has all but the last half second. They are
+not smaller since the writer keeps a kilobyte about each until the end.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 
 from robo_rl.contract import Contract
 
-CHUNK_BYTES = 1 << 15
+CHUNK_BYTES = 3 << 15
 METADATA = "robo_rl"
 GATE_FIELDS = (
     "time", "state", "source", "reason", "channel", "element", "events", "requests", "operator_stamp", "intact",

@@ -36,6 +36,13 @@ class Fallback:
         self._targets: dict[str, np.ndarray] = {}
         self.ground: float | None = None
         self.rest()
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """The first command takes 10 MB and far longer than all later ones. That must not be in flight."""
+        still = {name: np.zeros(3, np.float32) for name in (*NEEDED, "position_setpoint", "linear_velocity_setpoint")}
+        self._command(still | {"orientation": np.array([0, 0, 0, 1], np.float32)})
+        del self._next
 
     @staticmethod
     def suits(contract: Contract) -> bool:
