@@ -29,8 +29,8 @@ NO_ESCAPE = ("-echr", "256")
 class Line:
     """Our end of a serial port: a pair of named pipes, as the emulator wants them."""
 
-    def __init__(self, path: Path, process_of: Emulator) -> None:
-        self.name, self._board, self._read_ahead = path.name, process_of, b""
+    def __init__(self, path: Path, board: Emulator) -> None:
+        self.name, self._board, self._read_ahead = path.name, board, b""
         for end in (".in", ".out"):
             os.mkfifo(f"{path}{end}")
         # for reading and writing, so that opening does not wait for the emulator
@@ -47,6 +47,11 @@ class Line:
             return data + os.read(self._from, READ_BYTES)
         except BlockingIOError:
             return data
+
+    def wait(self) -> None:
+        """Until something has arrived."""
+        if not self._read_ahead:
+            self._board.wait(reading=self._from)
 
     def take(self, size: int) -> bytes:
         """So many bytes, as soon as they have arrived."""

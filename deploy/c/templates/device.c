@@ -187,7 +187,9 @@ void device_wake(device *d, int64_t now) {
         d->late_steps++;
         step(d, now);
         d->due += GATE_CONFIG.period;
-        d->due = d->due > now ? d->due : now + GATE_CONFIG.period; /* steps that were missed stay missed */
+        if (now >= d->due + GATE_CONFIG.period / 2) {
+            d->due = now; /* steps that were missed stay missed */
+        }
     }
 }
 
