@@ -13,10 +13,13 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import hypothesis
 import pytest
 import torch
 
 torch.set_num_threads(1)
+hypothesis.settings.register_profile("patient", deadline=None)  # a busy computer is not a failure
+hypothesis.settings.load_profile("patient")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 
 
