@@ -1,0 +1,87 @@
+"""What colcon, ament and the launch system read of the workspace fits together. No ROS is needed."""
+
+from __future__ import annotations
+
+import ast
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "ros2_ws/src"
+PACKAGES = sorted(path.parent for path in SOURCES.glob("*/package.xml"))
+NAMES = [path.name for path in PACKAGES]
+OURS = {"robo_rl", "robo_rl_ros", "controllers", "deploy", "sim"}
+FROM_PYPI = {"numpy", "torch", "scipy", "onnxruntime"}
+"""Imports that rosdep has no keys for."""
+
+
+def imports(files: list[Path]) -> set[str]:
+    """Packages of others, without the standard library, that files import anywhere."""
+    import sys
+
+    found: set[str] = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.split(".")[0])
+    return found - set(sys.stdlib_module_names) - {"__future__"}
+
+
+def setup_call(package: Path) -> dict[str, ast.expr]:
+    tree = ast.parse((package / "setup.py").read_text())
+    (call,) = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "setup"]
+    return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_manifest_and_setup_agree(package: Path):
+    manifest, call = ET.parse(package / "package.xml").getroot(), setup_call(package)
+    assert manifest.get("format") == "3"
+    assert manifest.findtext("name") == package.name
+    assert manifest.findtext("version") == ast.literal_eval(call["version"])
+    assert manifest.findtext("license") == ast.literal_eval(call["license"])
+    assert manifest.findtext("export/build_type") == "ament_python"
+    assert (package / "resource" / package.name).is_file()
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_whatever_is_imported_is_a_dependency_in_the_manifest(package: Path):
+    declared = {one.text for one in ET.parse(package / "package.xml").getroot().findall("exec_depend")}
+    files = [*(package / package.name).glob("*.py"), *(package / "launch").glob("*.py")]
+    assert imports(files) - OURS - FROM_PYPI <= declared | {package.name}
+
+
+def test_every_entry_point_is_a_function_that_exists():
+    points = ast.literal_eval(setup_call(SOURCES / "robo_rl_ros")["entry_points"])["console_scripts"]
+    assert {point.split(" = ")[0] for point in points} >= {"policy_node", "twin_node"}
+    for point in points:
+        module, function = point.split(" = ")[1].split(":")
+        tree = ast.parse((SOURCES / "robo_rl_ros" / f"{module.replace('.', '/')}.py").read_text())
+        assert function in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def constants(tree: ast.Module, function: str) -> set[str]:
+    """The first arguments of all calls of ``function`` that are written as texts."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == function and n.args]
+    return {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+
+
+@pytest.mark.parametrize("file", sorted((SOURCES / "robo_rl_bringup/launch").glob("*.launch.py")), ids=lambda f: f.name)
+def test_a_launch_file_starts_entry_points_and_describes_every_argument(file: Path):
+    tree = ast.parse(file.read_text())
+    points = ast.literal_eval(setup_call(SOURCES / "robo_rl_ros")["entry_points"])["console_scripts"]
+    keywords = [k for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
+    started = {ast.literal_eval(k.value) for k in keywords if k.arg == "executable"}
+    assert started <= {point.split(" = ")[0] for point in points}
+    (told,) = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "ARGUMENTS"
+    ]
+    assert constants(tree, "LaunchConfiguration") <= set(told) | constants(tree, "DeclareLaunchArgument")
+    assert all(text for _, text in told.values())
+    assert "generate_launch_description" in [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
