@@ -184,10 +184,10 @@ class LogWriter:
         for name, values in arrays.items():
             if values is not None:
                 self._write(name, JOINT_STATE, step.wall, self._numbers[name].encode(step.wall, values), step.number)
-        self._write("memory", ARRAY, step.wall, _array_bytes(step.memory), step.number)
         if step.sentence != self._last:
             self._last = step.sentence
             self._write("decisions", STRING, step.wall, _string_bytes(step.sentence or "nothing is wrong"))
+        self._write("memory", ARRAY, step.wall, _array_bytes(step.memory), step.number)
         self._file.flush()  # whole chunks only: most steps leave nothing to flush
 
     def close(self) -> None:

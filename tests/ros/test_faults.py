@@ -48,7 +48,6 @@ SIGNALS = [
     ("norm odom", "SIGNAL_RANGE", "orientation"),
     ("quaternion odom", "OPERATOR_STOP", "order x, y, z, w"),
     ("freeze odom:pose.pose.orientation", "SIGNAL_FROZEN", "orientation"),
-    ("freeze odom:twist.twist.linear", "SIGNAL_FROZEN", "linear_velocity"),
     ("nan odom:pose.pose.orientation", "SIGNAL_NOT_FINITE", "orientation"),
     ("nan odom:twist.twist.linear", "SIGNAL_NOT_FINITE", "linear_velocity"),
     ("range odom:pose.pose.orientation", "SIGNAL_RANGE", "orientation"),
@@ -145,7 +144,7 @@ def test_a_bundle_that_is_replaced_in_flight_is_a_fault(pair, make_variant, faul
     make_variant(tilt_limit=1.0).replace(pair.bundle)
     found = pair.fault()
     assert found["reason"] == "BUNDLE"
-    assert found["source"] == "SAFE"
+    assert found["source"] == "FALLBACK"  # the sensors are well, and the controller lands
     pair.faults.append(found)
     fault_table.add("bundle replaced in flight", None, found["source"], found["reason"], found["sentence"])
 
@@ -159,7 +158,7 @@ def test_every_step_and_every_fault_of_all_this_is_in_the_log(pair, read_whole_l
         step = steps[round(told["time"], 4)]
         assert step.gate["state"] == State.FAULT
         assert step.gate["reason"] == Reason[told["reason"]]
-        assert told["sentence"].startswith(step.sentence) or step.sentence.startswith(told["sentence"])
+        assert step.sentence.split(";")[0] == told["sentence"].split(";")[0]
 
 
 @pytest.fixture(scope="module")

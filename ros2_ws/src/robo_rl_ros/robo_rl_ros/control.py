@@ -56,6 +56,8 @@ class Control:
         """The error that ended the control loop; "" while it runs."""
         self.cause = ""
         """Why this program itself asked for a stop; "" if it did not."""
+        self._last = -1
+        """µs, the time of the last step."""
         self._requests = Request.NONE
         self._answer: Decision | None = None
         self._answered = threading.Condition()
@@ -104,6 +106,8 @@ class Control:
         """The time of the step that is due; None if something changed before that."""
         with self.inbox.changed:
             now = self.clock()
+            if now < self._last:  # a clock that was set back: the gate must see it, now and not when it is due
+                self.pace = Pace(self.pilot.config.period)
             due = self.pace.due(self.inbox.fresh or not self.ticking)
             if now < due:
                 self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
@@ -121,6 +125,7 @@ class Control:
 
     def _step(self, now: int) -> None:
         self.pace.stepped(now)
+        self._last = now
         with self._answered:
             requests, self._requests = self._requests, Request.NONE
         samples = {**{name: (value, now) for name, value in self.constants.items()}, **self._samples}
