@@ -105,7 +105,8 @@ class Emulator:
     def wait(self, reading: int | None = None, writing: int | None = None) -> None:
         """Until a line can be read from or written to. EmulationError if the board is off, or does nothing."""
         left = PATIENCE
-        while not any(select.select(*([x] if x is not None else [] for x in (reading, writing)), [], LOOK)):
+        inward, outward = ([x] if x is not None else [] for x in (reading, writing))
+        while not any(select.select(inward, outward, [], LOOK)):
             if self._process.poll() is not None:
                 said = self._process.stderr.read() if self._process.stderr else ""
                 code = self._process.returncode

@@ -96,20 +96,21 @@ def test_faults_on_the_wire_end_as_the_document_tells(bundle: Bundle, board: Boa
 
 
 def test_a_reset_of_the_processor_stops_the_motors_until_it_is_armed_again(bundle: Bundle, board: Board) -> None:
-    values = np.concatenate([bundle.golden.signals[signal.name][0] for signal in bundle.contract.signals])
+    rows = np.concatenate([bundle.golden.signals[signal.name] for signal in bundle.contract.signals], axis=1)
+    moments = iter(rows[:, None])
     loop = Loop(bundle.contract, board, 1)
     loop.hello()
     requests = [Request.ARM, Request.ACTIVATE, Request.NONE]
-    (commands,) = [loop.step(values[None], request) for request in requests][-1]
+    (commands,) = [loop.step(next(moments), request) for request in requests][-1]
     assert (commands.state, commands.source) == (State.ACTIVE, Source.POLICY)
     board.restart()
     (answer,) = board.exchange([Parcel(0, b"", APART + loop.time)])
     assert not answer.motors.any()
     loop.mailboxes[0].incoming += answer.said
     assert Hello in [type(message) for _, message in loop.links[0].receive(loop.time)]
-    (commands,) = loop.step(values[None])
+    (commands,) = loop.step(next(moments))
     assert (commands.state, commands.source) == (State.IDLE, Source.SAFE)
-    (commands,) = [loop.step(values[None], request) for request in requests][-1]
+    (commands,) = [loop.step(next(moments), request) for request in requests][-1]
     assert commands.state == State.ACTIVE
 
 
@@ -185,7 +186,7 @@ def test_an_image_that_ends_is_told_and_not_waited_for(made: Generated) -> None:
     image = build_device(made, M4, "rig")
     broken = image.with_name("broken.elf")
     broken.write_bytes(image.read_bytes()[:100])
-    with pytest.raises(EmulationError, match=r"broken.elf on mps2-an386 has ended, with exit code 1: .*"):
+    with pytest.raises(EmulationError, match=r"broken\.elf on mps2-an386 has ended, with exit code"):
         Board(broken, M4, COMMANDS)
 
 
