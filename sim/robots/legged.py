@@ -76,7 +76,8 @@ def read_legged(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
         good = isinstance(value, list) and len(value) > 0 and all(isinstance(x, str) for x in value)
         require(good, where, key, value, "a list of names")
     model = path.parent / card["model"]
-    require(model.is_file(), where, "model", card["model"], f"a file beside the card; there is no {model}")
+    beside = model.name == card["model"] and model.is_file()
+    require(beside, where, "model", card["model"], f"the name of a file beside the card; there is no {model}")
     driven = _motors(card.get("motors"), where)
     require(
         set(driven) == set(card["joints"]), where, "joints", card["joints"], f"the motors' joints, {sorted(driven)}"

@@ -13,9 +13,10 @@ from robo_rl.observed import ObservedEnv
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.rigid import Physics, assemble, find_places
-from sim.robots import load_legged, robot_names
+from sim.robots import CardError, load_legged, robot_names
 from sim.tasks import load_task
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_quadruped"
 A1_TO_URDF = {"hip": "hip", "thigh": "upper", "calf": "lower"}
 
 
@@ -83,3 +84,37 @@ def test_a_robot_of_another_card_stands_under_zero_action(robot: str) -> None:
     truth = env.env.plant.truth()
     assert float(truth["position"][:, 2].min()) > 0.7 * env.env.plant.height
     assert float(truth["linear_velocity"].abs().max()) < 0.1
+
+
+def test_the_example_of_one_s_own_urdf_stands() -> None:
+    plant = MujocoPlant(load_legged(str(EXAMPLE / "card.toml")), 2, 0.02)
+    assert plant.height == pytest.approx(2 * 0.18 * np.cos(0.8) + 0.02, abs=1e-3)
+    stand = torch.tensor([[joint.stand for joint in plant.card.joints]]).repeat(2, 1)
+    for _ in range(100):
+        plant.step({"joint_position_target": stand})
+    truth = plant.truth()
+    assert float(truth["position"][:, 2].min()) > 0.8 * plant.height
+    weight = float(plant.nominal.mass.sum()) * 9.81
+    np.testing.assert_allclose(truth["foot_force"].sum(1).numpy(), weight, rtol=0.02)
+
+
+WRONG = {
+    "no such foot": ("card.toml", '"FL_foot", "FR_foot"', '"FL_paw", "FR_foot"', r"\['FL_paw'\] of the card's feet"),
+    "no such base": ("card.toml", 'base = "body"', 'base = "torso"', r"\['torso'\] of the card's base"),
+    "a joint that the model lacks": ("quadruped.urdf", 'joint name="FL_hip_joint"', 'joint name="hip"', "card's joints"),
+    "no such file": ("card.toml", '"quadruped.urdf"', '"robot.urdf"', "a file beside the card"),
+    "a joint without a motor": ("card.toml", '"FL_calf_joint", "FR_calf_joint", "RL', '"FR_calf_joint", "RL', "joints"),
+    "a figure without its source": ("card.toml", ', source = "drawing"', "", "range.source"),
+    "not a model": ("quadruped.urdf", "<robot", "<rabbit", "MuJoCo can't read it"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_missing_in_a_robot_of_one_s_own_is_said(what: str, tmp_path: Path) -> None:
+    file, old, new, message = WRONG[what]
+    for path in EXAMPLE.iterdir():
+        text = path.read_text()
+        assert path.name != file or old in text
+        (tmp_path / path.name).write_text(text.replace(old, new) if path.name == file else text)
+    with pytest.raises(CardError, match=message):
+        assemble(load_legged(str(tmp_path / "card.toml")), Physics())
