@@ -26,7 +26,7 @@ SLOW_TIME = 5.0
 slower where its rate limit says so. A choice: a person beside the robot can follow, and stop, a move this slow."""
 CLOCK_SLACK = 100
 """A control period may be wrong by one part in this many, for clocks that differ, and one step in this many late."""
-UPRIGHT_FRAME = "body to world"
+UPRIGHT_FRAMES = ("body to world", "base to world")
 """The frame of quaternion signals whose tilt is watched."""
 
 
@@ -138,7 +138,7 @@ class GateConfig:
         if contract.safety.tilt_limit < math.pi and not any(watch.upright for watch in self.signals):
             raise ContractError(
                 f"safety: tilt_limit is {contract.safety.tilt_limit} but no sensor signal tells the tilt; expected a "
-                f"quaternion in the frame '{UPRIGHT_FRAME}', or a tilt_limit of pi, which is no limit"
+                f"quaternion in the frame '{UPRIGHT_FRAMES[0]}', or a tilt_limit of pi, which is no limit"
             )
         largest = np.maximum(np.abs(self.command_lower), np.abs(self.command_upper))
         for name in ("slow_step", "rate_step"):
@@ -209,7 +209,7 @@ def _watches(contract: Contract, timeout: int, operator_timeout: int) -> tuple[W
                 timeout=timeout if sensor else operator_timeout,
                 sensor=sensor,
                 quaternion=quaternion,
-                upright=sensor and quaternion and signal.frame == UPRIGHT_FRAME,
+                upright=sensor and quaternion and signal.frame in UPRIGHT_FRAMES,
                 noisy=sensor and signal.noise is not None and min(signal.noise) > 0,
             )
         )

@@ -24,7 +24,7 @@ from sim.env import VecEnv
 from sim.tasks import Task
 
 UNTOLD = ("time", "has_command", "has_fallback", "has_proposed")
-READY_AFTER = 10  # steps
+AGAIN = 2  # steps between requests to take over, which the gate refuses until the joints are where they should be
 LIVE = 3  # the last rung of the ladder
 
 
@@ -51,9 +51,9 @@ def record(
         commands, following = bundle.run({name: value[None] for name, (value, _) in measured.items()}, state)
         proposed = config.flat_command({name: value[0] for name, value in commands.items()})
         request = Request.NONE
-        if gate.state == State.IDLE and k >= READY_AFTER:
+        if gate.state == State.IDLE:  # at once, before the legs give way
             request = Request.ARM
-        elif gate.state == State.READY and k >= asked + READY_AFTER:
+        elif gate.state == State.READY and k >= asked + AGAIN:
             request, asked = Request.ACTIVATE, k
         given = Inputs(
             time=now, signals=values, stamps=stamps, command=proposed, command_stamp=now, operator_stamp=now,

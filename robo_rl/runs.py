@@ -17,7 +17,7 @@ import itertools
 import json
 import platform
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from robo_rl.algorithms.config import CONFIGS
 from robo_rl.contract import Provenance
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.policy import PolicyGraph
-from sim.robots import load_robot
+from sim.ranges import read_ranges, replaced
+from sim.robots import LeggedCard, load_robot
 from sim.tasks import Task, load_task
 
 
@@ -46,13 +47,17 @@ class Run:
     algorithm: str
     seed: int
     hyperparameters: dict[str, Any]
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    """Bounds, low and high, in place of some of the task's own ranges."""
 
     @classmethod
     def create(
-        cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int, hyperparameters: dict[str, Any]
-    ) -> Run:
-        """A new folder under ``root``. A user's robot card is copied into it, so that the run stays whole."""
-        load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int,
+        hyperparameters: dict[str, Any], ranges: Path | None = None,
+    ) -> Run:  # fmt: skip
+        """A new folder under ``root``. A user's card and ranges are copied into it, so that the run stays whole."""
+        task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        bounds = read_ranges(ranges, task_name, task.spec.ranges) if ranges else {}
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
         label = f"{task_name}-seed{seed}" if algorithm == "apg" else f"{task_name}-{algorithm}-seed{seed}"
@@ -65,9 +70,12 @@ class Run:
             except FileExistsError:
                 continue
         if robot is not None and robot.endswith(".toml"):
-            name = load_robot(robot).name  # a file card.toml is called after its folder, which it now leaves
-            robot = Path(shutil.copy(robot, folder / f"{name}.toml")).name
-        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters)
+            card = load_robot(robot)
+            if isinstance(card, LeggedCard):
+                shutil.copy(card.model, folder)
+            own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
+            robot = Path(shutil.copy(robot, own)).name
+        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, {k: list(v) for k, v in bounds.items()})
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
         return run
 
@@ -96,7 +104,9 @@ class Run:
         robot = self.robot
         if robot is not None and robot.endswith(".toml"):
             robot = str(self.folder / robot)
-        return load_task(self.task_name, robot)
+        task = load_task(self.task_name, robot)
+        task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
+        return task
 
     @property
     def checkpoint_file(self) -> Path:

@@ -8,9 +8,12 @@ rule, a range stands at its end from the first step.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import isfinite
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -122,3 +125,43 @@ class Levels:
         """Mean level of every range that a rule moves."""
         moved = sorted({column for columns in self._moved for column in columns})
         return {self.names[column]: float(self.level[:, column].mean()) for column in moved}
+
+
+def write_ranges(path: Path, task: str, bounds: Mapping[str, tuple[float, float]], source: str) -> None:
+    """Write bounds by name as a TOML file that ``read_ranges`` reads."""
+    lines = [f"# {source}", f'task = "{task}"', "", "[ranges]"]
+    lines += [f'"{name}" = [{low:.6g}, {high:.6g}]' for name, (low, high) in bounds.items()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict[str, tuple[float, float]]:
+    """Bounds (low, high) of some of a task's ranges, from a TOML file; ValueError where they can't be that."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file; expected ranges, as 'robo-rl sysid' writes them")
+    try:
+        data = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {error}; expected TOML") from None
+    unknown = sorted(set(data) - {"task", "ranges"})
+    if unknown:
+        raise ValueError(f"{path}: {unknown[0]} is an unknown field; expected task and [ranges]")
+    if data.get("task", task) != task:
+        raise ValueError(f"{path}: task is '{data['task']}'; expected '{task}', or none")
+    found = data.get("ranges")
+    if not isinstance(found, dict) or not found:
+        raise ValueError(f"{path}: ranges is {found}; expected a table with at least one range")
+    for name, bounds in found.items():
+        if name not in known:
+            raise ValueError(f"{path}: ranges: there is no range '{name}'; task '{task}' has {list(known)}")
+        good = isinstance(bounds, list) and len(bounds) == 2
+        good = good and all(isinstance(x, int | float) and not isinstance(x, bool) and isfinite(x) for x in bounds)
+        if not good or bounds[0] > bounds[1]:
+            raise ValueError(f"{path}: ranges: {name} is {bounds}; expected two finite numbers, the lower one first")
+    return {name: (float(low), float(high)) for name, (low, high) in found.items()}
+
+
+def replaced(ranges: Mapping[str, Range], bounds: Mapping[str, Sequence[float]]) -> dict[str, Range]:
+    """The ranges with the bounds of some of them changed, at every level."""
+    fixed = {name: Range.fixed(low, high, ranges[name].count) for name, (low, high) in bounds.items()}
+    return {**ranges, **fixed}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -21,6 +23,7 @@ def main(
     robot: str | None = None,
     seconds: float | None = None,
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
+    ranges: Path | None = None,
     sweep: bool = False,
     against: str | None = None,
     json: bool = False,
@@ -40,6 +43,7 @@ def main(
         robot: Fly this robot instead of its own.
         seconds: Length of a flight instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
+        ranges: A file with other bounds for some of the task's ranges (*.toml), as 'robo-rl sysid' writes it.
         sweep: Also vary one perturbation at a time, beyond what training saw.
         against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
         json: Print one JSON object on the last line of stdout.
@@ -47,8 +51,13 @@ def main(
     from robo_rl.evaluation import Conditions, fly, perturbations
     from robo_rl.evaluation import sweep as fly_sweep
     from robo_rl.pilots import find
+    from sim.ranges import read_ranges, replaced
 
     flier = find(target, task, robot)
+    if ranges is not None:
+        spec = flier.task.spec
+        bounds = read_ranges(ranges, spec.name, spec.ranges)
+        flier.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
     conditions = Conditions(episodes, seed, seconds, fixed)
     result: dict[str, Any] = {"target": target, "task": flier.task.spec.name, "robot": flier.task.spec.robot.name}
     result |= fly(flier.task, flier.pilot, conditions).summary()
@@ -93,8 +102,6 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
 
 def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, Any]:
     """Sequential test on the task's last measure; a failed flight counts as 1 m, or 1 m/s."""
-    import dataclasses
-
     import numpy as np
 
     from robo_rl.evaluation import compare, fly, quantity

@@ -74,3 +74,35 @@ def test_a_pattern_moves_all_ranges_that_it_matches() -> None:
     levels = Levels({"initial/a": RANGES["tilt"], "initial/b": RANGES["tilt"]}, (Rule("initial/*", "x", 1, 0, 0.5),), 2)
     levels.update(torch.tensor([1]), {"x": torch.ones(1)})
     assert levels.mean() == {"initial/a": 0.25, "initial/b": 0.25}
+
+
+def test_ranges_survive_a_file_and_replace_those_of_a_task(tmp_path):
+    from sim.ranges import read_ranges, replaced, write_ranges
+
+    known = {"mass": Range.fixed(0.9, 1.1), "bias": Range.fixed(-1.0, 1.0, count=3)}
+    file = tmp_path / "fitted.toml"
+    write_ranges(file, "walk", {"bias": (0.25, 0.5)}, "from a test")
+    found = replaced(known, read_ranges(file, "walk", known))
+    assert found == {"mass": known["mass"], "bias": Range.fixed(0.25, 0.5, count=3)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[ranges]\nweight = [0, 1]", r"there is no range 'weight'; task 'walk' has \['mass'\]"),
+        ("[ranges]\nmass = [2, 1]", r"mass is \[2, 1\]; expected two finite numbers, the lower one first"),
+        ("[ranges]\nmass = [nan, 1]", "expected two finite numbers"),
+        ("[ranges]\nmass = 3", "expected two finite numbers"),
+        ("task = 'fly'\n[ranges]\nmass = [0, 1]", "task is 'fly'; expected 'walk'"),
+        ("masses = 3\n[ranges]\nmass = [0, 1]", "masses is an unknown field"),
+        ("ranges = {}", "expected a table with at least one range"),
+        ("[ranges", "expected TOML"),
+    ],
+)
+def test_a_file_of_ranges_that_is_wrong_is_refused_with_what_was_expected(tmp_path, text, said):
+    from sim.ranges import read_ranges
+
+    file = tmp_path / "ranges.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_ranges(file, "walk", {"mass": Range.fixed(0.9, 1.1)})

@@ -1,0 +1,59 @@
+"""robo-rl record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from robo_rl.console import Progress, give, say
+
+CALM = (
+    "bias/joint_position", "bias/angular_velocity", "push/x", "push/y", "delay",
+    "initial/joint_position", "initial/linear_velocity", "initial/angular_velocity",
+)  # fmt: skip
+
+
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    out: Path = Path("session.mcap"),
+    seconds: float = 60.0,
+    seed: int = 0,
+    fixed: dict[str, float] = {},  # noqa: B006 (never changed)
+    robot: str | None = None,
+    json: bool = False,
+) -> int:
+    """Record a simulated robot under a policy, as the policy's node records a real one.
+
+    It begins standing still. All else is drawn from the task's ranges, sensor noise included, but for pushes, constant
+    errors of sensors and their latency, which are nothing. The recording tells none of it, the command does. Exits
+    with 1 if the robot fell. With --json: file, seconds, fell, drawn.
+
+    Args:
+        file: A bundle (*.onnx).
+        out: The recording to write (*.mcap); it must not exist.
+        seconds: Of simulated time.
+        seed: Of the draws.
+        fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed payload 2.5 joint_friction 1.6.
+        robot: The card of a robot that doesn't come with robo-rl.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from deploy.bundle import Bundle
+    from deploy.simulated import record
+    from deploy.verify import task_of
+
+    if not 1.0 <= seconds <= 3600:
+        raise ValueError(f"--seconds is {seconds:g}; expected 1 to 3600")
+    if out.exists():
+        raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
+    bundle = Bundle.read(file)
+    task = task_of(bundle.contract, robot)
+    calm = dict.fromkeys(CALM, 0.0)
+    held = {name: value for name, value in calm.items() if name in task.spec.ranges} | fixed
+    with Progress("recording", round(seconds / task.spec.control_period)) as progress:
+        drawn, fell = record(task, bundle, out, seconds, seed, held, progress.update)
+    told = ", ".join(f"{name} {value:.4g}" for name, value in drawn.items() if "/" not in name)
+    say(f"{out}: {out.stat().st_size:,} bytes{', ends with a fall' if fell else ''}\n  drawn: {told}", json)
+    give({"file": str(out), "seconds": seconds, "fell": fell, "drawn": drawn}, json)
+    return 1 if fell else 0
