@@ -23,7 +23,7 @@ from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.rigid import Physics
 from sim.tasks import Task, load_task
 
-ROBOTS = 1024
+ROBOTS = 512
 CHOICES = {
     "plant, all shapes touch": Physics(contacts="all"),
     "plant, elliptic cones": Physics(cone="elliptic"),
@@ -79,11 +79,11 @@ def environment_stepper(task: Task) -> tuple[int, Callable[[], None]]:
 
 
 def training_stepper(task: Task) -> tuple[int, Callable[[], None]]:
-    """Collecting and learning, as ``robo-rl train go2-flat --algorithm ppo`` does."""
-    config = PpoConfig(environments=ROBOTS, horizon=24, hidden=(128, 128), activation="elu")
+    """Collecting and learning, as ``robo-rl train go2-flat`` does."""
+    config = PpoConfig(**task.settings["ppo"])
     policy = PolicyGraph(task, config.hidden, config.activation, config.normalize)
     learner = Learner(task, policy, config, seed=0)
-    return ROBOTS * config.horizon, lambda: learner.update() and None
+    return config.environments * config.horizon, lambda: learner.update() and None
 
 
 if __name__ == "__main__":

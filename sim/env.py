@@ -103,6 +103,11 @@ def judge(
     return Outcome(Books(time, line, dict(commands)), signals, sum(weighted), failed, terms, finite)
 
 
+def see(task: Task, truth: Tensors, time: Any, course: Any, parameters: Any) -> Any:
+    """(n, p) what a critic may see."""
+    return task.privileged({**truth, **task.reference(time, course)}, parameters)
+
+
 def sensor_errors(sensors: Sensors, noise: Any, draws: Draws) -> Any:
     """(n, elements) errors of the sensors: noise, given as standard normal numbers, and bias."""
     errors = noise * sensors.noise * draws.noise[:, None]
@@ -142,6 +147,8 @@ class VecEnv:
         self._idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
         self._allocate()
         self.reset()
+        nobody = torch.arange(0, device=self.device)
+        self._nothing = self.truth(nobody), self.privileged(nobody)
 
     def _longest_delay(self, fixed: float | Tensor | None) -> float:
         """The longest latency (s) that can be drawn where it is fixed like this."""
@@ -172,6 +179,7 @@ class VecEnv:
         self.books: Books = self._outcome.books
         arguments = (self.plant.truth(), self._commands, self.books, self.draws, self._noise)
         self._judge = fused.bind(*arguments, out=self._block)
+        self._see = fuse(functools.partial(see, self.task))
         self._sums = torch.zeros_like(self._outcome.terms)
 
     def seed(self, seed: int) -> None:
@@ -221,9 +229,9 @@ class VecEnv:
         """(n, p) what a critic may see, of all environments or of ``ids``."""
         parameters = self.plant.parameters
         if ids is None:
-            reference = self.task.reference(self.books.time, self.draws.course)
-            return self.task.privileged({**self.plant.truth(), **reference}, parameters)
-        drawn = type(parameters)(*(value[ids] if value.shape[0] == self.n else value for value in parameters))
+            drawn = type(parameters)(*(value.float() for value in parameters))
+            return self._see(self.plant.truth(), self.books.time, self.draws.course, drawn)
+        drawn = type(parameters)(*(v[ids].float() if v.shape[0] == self.n else v.float() for v in parameters))
         return self.task.privileged(self.truth(ids), drawn)
 
     def signals(self) -> dict[str, Tensor]:
@@ -252,7 +260,7 @@ class VecEnv:
         ids = (failed | timeout).nonzero()[:, 0]
         good = finite[ids, None]
         final_signals = {k: torch.where(good, v[ids], before[k][ids]) for k, v in outcome.signals.items()}
-        final_truth, final_privileged = self.truth(ids), self.privileged(ids)
+        final_truth, final_privileged = (self.truth(ids), self.privileged(ids)) if len(ids) else self._nothing
         if len(ids):
             self.diverged += int((~finite).sum())
             self.finish(ids, failed[ids])

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Make the pictures in this folder, from two runs and with Chromium:
+# Make the pictures in this folder, from three runs and with Chromium:
 #
-#   robo-rl train quadrotor-hover && robo-rl train quadrotor-track
-#   sh docs/images/make.sh runs/quadrotor-hover-seed0-1 runs/quadrotor-track-seed0-1
+#   robo-rl train quadrotor-hover && robo-rl train quadrotor-track && robo-rl train go2-flat
+#   sh docs/images/make.sh runs/quadrotor-hover-seed0-1 runs/quadrotor-track-seed0-1 runs/go2-flat-ppo-seed0-1
 set -eu
 
-hover=$1 track=$2 here=$(dirname "$0")
+hover=$1 track=$2 walk=$3 here=$(dirname "$0")
 scratch=$(mktemp -d) viewer=""
 trap 'kill $viewer 2>/dev/null; rm -rf "$scratch"' EXIT
 
@@ -21,6 +21,7 @@ PYTHON
 
 robo-rl play "$hover" --video "$here/hero.gif" --seed 14 --seconds 3 --size 480 320 --fps 20 --fixed initial/tilt 1.57
 robo-rl play "$hover" --picture "$here/recovery.png" --seed 4 --fixed initial/tilt 1.57
+robo-rl play "$walk" --picture "$here/walk.png" --fixed command/x 1 command/y 0 command/yaw 0
 
 robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
 viewer=$!

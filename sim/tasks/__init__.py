@@ -113,6 +113,10 @@ class Task:
     """The one that trains it fastest."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
+    plants: tuple[str, ...] = ()
+    """Engines that can simulate its robots, where there is a choice."""
+    plant: str | None = None
+    """The one of them that ``make_plant`` takes; None for the usual one of the device."""
 
     def first_memory(self, n: int, device: str | torch.device = "cpu") -> dict[str, Tensor]:
         """The memory of n policies before their first step, tensors (n, *shape) by name."""

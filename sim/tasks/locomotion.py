@@ -48,6 +48,7 @@ class FlatWalk(Task):
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
     robot_kind = LeggedCard
+    plants = ("mujoco", "warp")
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
     perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
     course_size = 3 * SEGMENTS + 1 + 3 * PUSHES
@@ -58,6 +59,7 @@ class FlatWalk(Task):
                 "updates": 480,
                 "environments": 512,
                 "horizon": 24,
+                "epochs": 3,
                 "desired_kl": 0.015,
                 "hidden": (128, 128),
                 "activation": "elu",
@@ -104,7 +106,7 @@ class FlatWalk(Task):
             signals=signals(card),
             commands=(position_target(card),),
             memory=(
-                StateBlock("joint_history", (HISTORY, count), tuple(self.stand[0].tolist()) * HISTORY),
+                StateBlock("joint_history", (HISTORY, count), tuple(joint.stand for joint in card.joints) * HISTORY),
                 StateBlock("target_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
                 StateBlock("gait", (5,), (1.0, 0.0, 0.0, 0.0, 0.0)),
             ),
@@ -114,6 +116,10 @@ class FlatWalk(Task):
         )
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+        if self.plant == "warp" or torch.device(device).type != "cpu":
+            from sim.plants.mujoco_gpu import WarpPlant
+
+            return WarpPlant(self.card, n, PERIOD, device=device)
         from sim.plants.mujoco_cpu import MujocoPlant
 
         return MujocoPlant(self.card, n, PERIOD)
@@ -280,7 +286,7 @@ class FlatWalk(Task):
         side = self.gait.side(truth["clock"])
         cosine, sine = heading(truth["orientation"].unbind(-1))
         velocity = torch.stack(turn_back(truth["linear_velocity"].unbind(-1), cosine, sine), -1)
-        push = torch.stack(turn_back(parameters.force.float().unbind(-1), cosine, sine), -1)
+        push = torch.stack(turn_back(parameters.force.unbind(-1), cosine, sine), -1)
         joints = [truth["joint_position"] - self.stand, 0.05 * truth["joint_velocity"], 0.1 * truth["joint_torque"]]
         feet = torch.cat([10.0 * truth["foot_position"][:, 2::3], 0.02 * truth["foot_force"]], -1)
         return torch.cat(
@@ -294,8 +300,8 @@ class FlatWalk(Task):
                 self.gait.mirrored(feet, side),
                 self._wanted(truth, side),
                 side * truth["clock"],
-                parameters.ground_friction[:, None].float(),
-                50.0 * parameters.command_delay[:, :1].float(),
+                parameters.ground_friction[:, None],
+                50.0 * parameters.command_delay[:, :1],
             ],
             -1,
         )

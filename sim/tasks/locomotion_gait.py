@@ -32,6 +32,8 @@ class Trot:
 
     def __init__(self, feet: Sequence[str]) -> None:
         sides = [foot[:2] for foot in feet]
+        self._signs: dict[tuple[float, ...], torch.Tensor] = {}
+        self._signs |= {signs: torch.tensor([list(signs)]) for signs in (JOINTS, (1.0,))}
         self.diagonal = torch.tensor([[1.0 if side in ("FL", "RR") else -1.0 for side in sides]])
         """(1, 4) 1 for the feet that swing in the first half of a stride, -1 for the others."""
         self.forward = torch.tensor([[PLACE[0] if side[0] == "F" else -PLACE[0] for side in sides]])
@@ -74,7 +76,7 @@ class Trot:
         ``signs``: what the mirror makes of the numbers of one leg. ``values`` may hold several such sets in a row.
         """
         k, legs = len(signs), len(self._opposite)
-        sign = torch.tensor([list(signs)])
+        sign = self._signs[tuple(signs)]
         exchanged = []
         for leg in range(values.shape[1] // k):
             opposite = k * (leg - leg % legs + self._opposite[leg % legs])

@@ -179,14 +179,27 @@ def test_the_exported_policy_computes_what_the_trained_actor_does() -> None:
     np.testing.assert_allclose(commands["rotor_speed"], expected, rtol=1e-5)
 
 
+def test_a_robot_that_diverges_ends_its_episode_and_spoils_no_update() -> None:
+    learner = new_learner(task=load_task("go2-flat"))
+    base = learner.env.env
+    base.plant.param("mass")[3] = float("nan")
+    metrics = learner.update()
+    assert base.diverged == 1
+    assert all(np.isfinite(value) for value in metrics.values())
+    assert all(parameter.isfinite().all() for parameter in learner.ppo.critic.parameters())
+    assert all(parameter.isfinite().all() for parameter in learner.policy.parameters())
+    assert all(value.isfinite().all() for value in base.plant.truth().values())
+
+
 def test_without_normalisation_the_graph_holds_no_normalizer() -> None:
     learner = new_learner(PpoConfig(**{**vars(SMALL), "normalize": False}))
     learner.update()
     assert all(name.startswith("network.") for name in learner.policy.state_dict())
 
 
-def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit() -> None:
-    first = new_learner()
+@pytest.mark.parametrize("name", ["quadrotor-hover", "go2-flat"])
+def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(name: str) -> None:
+    first = new_learner(task=load_task(name))
     first.update()
     tensors, numbers = first.save()
     policy = {name: value.clone() for name, value in first.policy.state_dict().items()}
@@ -194,7 +207,7 @@ def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit() -> No
     random = torch.get_rng_state()
     expected = [first.update() for _ in range(2)]
 
-    second = new_learner()
+    second = new_learner(task=load_task(name))
     second.policy.load_state_dict(policy)
     second.load(tensors, numbers)
     torch.set_rng_state(random)

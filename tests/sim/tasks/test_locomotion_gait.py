@@ -129,17 +129,18 @@ def test_the_critic_sees_the_same_in_the_mirror(task: FlatWalk) -> None:
     angle = 2 * math.pi * PACE * PERIOD * torch.arange(N)
     truth |= {**signals, "clock": torch.stack([torch.cos(angle), torch.sin(angle)], -1)}
     parameters = env.plant.parameters
-    pushed = parameters._replace(force=torch.randn(N, 3, generator=torch.Generator().manual_seed(0)).double())
+    drawn = type(parameters)(*(value.float() for value in parameters))
+    pushed = drawn._replace(force=torch.randn(N, 3, generator=torch.Generator().manual_seed(0)))
+    side = -torch.ones(N, 1)
+    feet = [task.gait.mirrored(truth["foot_position"][:, i::3], side) * sign for i, sign in enumerate(POLAR)]
     shown = {
         **truth,
         **signals_in_mirror(task, signals),
         "linear_velocity": truth["linear_velocity"] * POLAR,
         "joint_torque": legs(task, truth["joint_torque"]),
-        "foot_position": task.gait.mirrored(truth["foot_position"], -torch.ones(N, 1), POLAR.tolist()),
-        "foot_force": task.gait.mirrored(truth["foot_force"], -torch.ones(N, 1)),
+        "foot_position": torch.stack(feet, -1).flatten(1),
+        "foot_force": task.gait.mirrored(truth["foot_force"], side),
         "clock": -truth["clock"],
     }
     seen = task.privileged(truth, pushed)
-    np.testing.assert_allclose(
-        seen, task.privileged(shown, pushed._replace(force=pushed.force * POLAR.double())), atol=1e-5
-    )
+    np.testing.assert_allclose(seen, task.privileged(shown, pushed._replace(force=pushed.force * POLAR)), atol=1e-5)

@@ -1,0 +1,51 @@
+"""robo-rl train: what holds when nothing is said, and what is said goes before it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from robo_rl.cli import main
+from robo_rl.commands.train import command
+from sim.tasks import load_task
+
+SMALL = ("--ppo.updates", "1", "--ppo.environments", "8", "--ppo.horizon", "4", "--episodes", "0")
+
+
+def run(folder: Path, *words: str) -> dict:
+    """run.json of a training with these words."""
+    with pytest.raises(SystemExit) as ended:
+        main(["train", *words, "--runs", str(folder)])
+    assert ended.value.code == 0
+    (made,) = folder.iterdir()
+    return json.loads((made / "run.json").read_text())
+
+
+def test_a_task_brings_its_algorithm_and_figures_and_flags_go_before_them(tmp_path: Path) -> None:
+    made = run(tmp_path, "go2-flat", *SMALL)
+    own = load_task("go2-flat").settings["ppo"]
+    assert made["algorithm"] == "ppo"
+    for name in ("hidden", "activation", "desired_kl", "epochs"):
+        assert made["hyperparameters"][name] == (list(own[name]) if name == "hidden" else own[name])
+    assert (made["hyperparameters"]["environments"], made["hyperparameters"]["horizon"]) == (8, 4)
+
+
+def test_the_task_is_found_wherever_it_stands_on_the_command_line(tmp_path: Path) -> None:
+    made = run(tmp_path, *SMALL, "--seed", "3", "go2-flat")
+    assert (made["algorithm"], made["seed"]) == ("ppo", 3)
+
+
+def test_help_for_a_task_shows_the_figures_that_hold_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "go2-flat", "--help"])
+    shown = "".join(capsys.readouterr().out.split())
+    assert "(default:ppo)" in shown
+    assert f"(default:{load_task('go2-flat').settings['ppo']['updates']})" in shown
+
+
+def test_tasks_without_figures_of_their_own_have_the_usual_ones() -> None:
+    given = command(["quadrotor-hover"]).keywords  # type: ignore[attr-defined]
+    assert given["algorithm"] == "apg"
+    assert given["ppo"].environments == 1024
