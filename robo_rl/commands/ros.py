@@ -12,8 +12,8 @@ import tyro
 from robo_rl.console import say
 
 What = Literal[
-    "policy", "twin", "panel", "configure", "activate", "engage", "stop", "reset", "arm", "disarm", "deactivate",
-    "cleanup", "promote", "demote", "select", "status", "fault",
+    "policy", "twin", "panel", "teleop", "configure", "activate", "engage", "stop", "reset", "arm", "disarm",
+    "deactivate", "cleanup", "promote", "demote", "select", "status", "fault",
 ]  # fmt: skip
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
 
@@ -28,15 +28,16 @@ def main(
     other: tuple[str, ...] = (),
     namespace: str = "",
     use_sim_time: bool = False,
+    source: Literal["keyboard", "joy", "Twist", "TwistStamped"] = "keyboard",
     address: str = "127.0.0.1",
     port: int = 8080,
     parameter: tuple[str, ...] = (),
 ) -> int:
     """Run a policy on a robot through ROS 2, start a stand-in robot, or operate a running node.
 
-    'policy FILE', 'twin' and 'panel' run until Ctrl-C. All else asks the running nodes: configure, activate (arms),
-    engage (the policy takes over), stop, reset, and so on; 'select NAME' lets another policy fly; 'fault "freeze
-    odom"' lets the stand-in robot fail.
+    'policy FILE', 'twin', 'panel' and 'teleop' run until Ctrl-C. All else asks the running nodes: configure, activate
+    (arms), engage (the policy takes over), stop, reset, and so on; 'select NAME' lets another policy fly; 'fault
+    "freeze odom"' lets the stand-in robot fail.
 
     Args:
         what: The node to run, or what to ask of the running ones.
@@ -48,15 +49,18 @@ def main(
         other: Of policy: more policies for the same robot to take turns with, each NAME=FILE (see 'select').
         namespace: Of topics and services.
         use_sim_time: Time is that of /clock; the twin publishes it, in step with the policy.
+        source: Of teleop: keys of this terminal, sensor_msgs/Joy on joy, or cmd_vel for a robot that is told places.
         address: Of the panel; on any but this computer's own it asks for a token, which it prints.
         port: Of the panel; 0 for any free one.
         parameter: More parameters of the node, each name:=value.
     """
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
-    if what not in ("policy", "twin", "panel"):
+    if what not in ("policy", "twin", "panel", "teleop"):
         return _operate(what, file, namespace)
     parameters = [f"use_sim_time:={str(use_sim_time).lower()}"]
+    if what == "teleop":
+        parameters.append(f"source:={source}")
     if what == "panel":
         parameters = [f"address:={address}", f"port:={port}"]
     if robot:
@@ -67,6 +71,8 @@ def main(
         others = [f"{name}={Path(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
         parameters += [f"others:={json.dumps(others)}"] if others else []
         from robo_rl_ros.policy_node import main as run
+    elif what == "teleop":
+        from robo_rl_ros.teleop_node import main as run
     elif what == "panel":
         from robo_rl_ros.panel_node import main as run
     else:

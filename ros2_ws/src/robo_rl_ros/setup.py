@@ -22,6 +22,7 @@ setup(
         "console_scripts": [
             "panel_node = robo_rl_ros.panel_node:main",
             "policy_node = robo_rl_ros.policy_node:main",
+            "teleop_node = robo_rl_ros.teleop_node:main",
             "twin_node = robo_rl_ros.twin_node:main",
         ]
     },

@@ -17,7 +17,8 @@ def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mappin
     kind = wires[0].kind
     if kind in _COMPOSERS:
         message = message_type(kind)()
-        set_stamp(message.header.stamp, ns)
+        if hasattr(message, "header"):
+            set_stamp(message.header.stamp, ns)
         for wire in wires:
             _COMPOSERS[kind](message, wire.field, signals[wire.name], values)
         return message
@@ -67,14 +68,21 @@ def _pose(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndar
     _fill(getattr(message.pose, field), values[signal.name])
 
 
-def _twist(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
+def _twist_stamped(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
     message.header.frame_id = "odom" if signal.frame == "world" else "base_link"
-    _fill(getattr(message.twist, field), values[signal.name])
+    _twist(message.twist, field, signal, values)
+
+
+def _twist(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
+    for element, value in zip(signal.elements, values[signal.name], strict=True):
+        part = ("linear" if element[0] == "v" else "angular") if field == "by_name" else field
+        setattr(getattr(message, part), element[-1], float(value))
 
 
 _COMPOSERS = {
     "nav_msgs/msg/Odometry": _odometry,
     "sensor_msgs/msg/Imu": _imu,
     "geometry_msgs/msg/PoseStamped": _pose,
-    "geometry_msgs/msg/TwistStamped": _twist,
+    "geometry_msgs/msg/TwistStamped": _twist_stamped,
+    "geometry_msgs/msg/Twist": _twist,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -41,13 +41,19 @@ class Control:
         clock: Callable[[], int] = monotonic_us,
         ticking: bool = True,
         constants: Mapping[str, np.ndarray] | None = None,
+        perishable: Sequence[str] = (),
+        lasting: float = 0.5,
     ) -> None:
         """``note`` sees every decision after its command was sent. ``ticking``: the clock runs by itself; else it
 
-        is moved by messages, as simulated time is. ``constants`` stand in for signals that nobody sends.
+        is moved by messages, as simulated time is. ``constants`` stand in for signals that nobody sends. The signals
+        ``perishable``, velocities that an operator wants, are zero when older than ``lasting`` s: who is silent wants
+        nothing.
         """
         self.pilot, self.inbox, self.send, self.note = pilot, inbox, send, note
         self.clock, self.ticking, self.constants = clock, ticking, dict(constants or {})
+        self._perishable = {name: np.zeros(pilot.contract.signal(name).size, np.float32) for name in perishable}
+        self._lasting = round(1e6 * lasting)
         self.pace = Pace(pilot.config.period)
         self.enabled = False
         """Whether commands may leave at all: the node is active."""
@@ -129,6 +135,9 @@ class Control:
         with self._answered:
             requests, self._requests = self._requests, Request.NONE
         samples = {**{name: (value, now) for name, value in self.constants.items()}, **self._samples}
+        for name, nothing in self._perishable.items():
+            if name in samples and now - samples[name][1] > self._lasting:
+                samples[name] = nothing, now
         decision = self.pilot.step(now, samples, requests, self._operator, self.intact)
         if decision.send is not None and self.enabled:
             self.send(decision.send)

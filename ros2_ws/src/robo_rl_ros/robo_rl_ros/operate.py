@@ -11,14 +11,17 @@ import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from robo_rl.contract import Command, Contract, Signal
 from robo_rl_ros import quality
+from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.transport import prefer_udp
+from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 
 TRANSITIONS: Mapping[str, int] = {
     "configure": Transition.TRANSITION_CONFIGURE,
@@ -118,6 +121,17 @@ class Operator:
         """Let another of the node's policies fly; returns a sentence, or raises OperatorError."""
         self._set(self.policy, "select", name)
         return f"'{name}' flies"
+
+    def wiring(self, contract: Contract) -> list[tuple[Wire, Signal | Command]]:
+        """Where the policy's node has the signals and commands of its contract, constant set-points left out."""
+        request = GetParameters.Request(names=["wires", "command_message", "cmd_vel", "setpoints"])
+        wires, message, twist, setpoints = self.call(GetParameters, f"{self.policy}/get_parameters", request).values
+        given = texts_by_name(wires.string_array_value, "wires")
+        constant = texts_by_name(setpoints.string_array_value, "setpoints")
+        found = signal_wires(contract.signals, given, twist.string_value)
+        found += command_wires(contract.commands, message.string_value)
+        channels = (*contract.signals, *contract.commands)
+        return [pair for pair in zip(found, channels, strict=True) if pair[0].name not in constant]
 
     def _set(self, node: str, parameter: str, text: str) -> None:
         value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=text)

@@ -22,7 +22,6 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.srv import GetState
-from rcl_interfaces.srv import GetParameters
 from std_msgs.msg import Empty, String
 from std_srvs.srv import Trigger
 
@@ -32,8 +31,7 @@ from robo_rl.viewer.server import Frame, Viewer
 from robo_rl_ros import quality
 from robo_rl_ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError
 from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.settings import texts_by_name
-from robo_rl_ros.wiring import Wire, command_wires, signal_wires
+from robo_rl_ros.wiring import Wire
 from robo_rl_ros.writing import message_type
 
 FRAMES_PER_SECOND = 20
@@ -205,15 +203,11 @@ class Panel:
         self._known_text, self._trouble = self._contract_text, ""
         try:
             contract = Contract.from_json(self._contract_text, f"{self.policy}/contract")
-            request = GetParameters.Request(names=["wires", "command_message"])
-            values = self.operator.call(GetParameters, f"{self.policy}/get_parameters", request).values
-            wires = signal_wires(contract.signals, texts_by_name(values[0].string_array_value, "wires"))
-            wires += command_wires(contract.commands, values[1].string_value)
+            pairs = self.operator.wiring(contract)
         except ValueError as error:
             self._trouble = str(error)
             return
-        channels = [*contract.signals, *contract.commands]
-        self._plug(list(zip(wires, channels, strict=True)))
+        self._plug(pairs)
         self.contract = contract
 
     def _plug(self, pairs: list[tuple[Wire, Any]]) -> None:

@@ -36,6 +36,7 @@ from controllers.gate_codes import Request, State
 from deploy.record import Recorder
 from robo_rl.contract import Command
 from robo_rl_ros import quality
+from robo_rl_ros.arguments import name_and_arguments
 from robo_rl_ros.control import Control
 from robo_rl_ros.diagnosis import Statistics, diagnostics
 from robo_rl_ros.inbox import Inbox
@@ -63,6 +64,8 @@ class PolicyNode(LifecycleNode):
         self.declare_parameter("mode", "live", _about(f"where to begin on the ladder: one of {MODES}"))
         self.declare_parameter("command_message", "", _about("message type of commands; '': what suits the contract"))
         self.declare_parameter("wires", [""], _about("signals from elsewhere: 'signal=topic type field'"))
+        self.declare_parameter("cmd_vel", "TwistStamped", _about("message type of cmd_vel: TwistStamped or Twist"))
+        self.declare_parameter("cmd_vel_timeout", 0.5, _about("s after which a velocity on cmd_vel counts as zero"))
         self.declare_parameter("setpoints", [""], _about("operator signals that nobody sends: 'signal=1.0 0.0 …'"))
         self.declare_parameter("record", "", _about("folder in which every session writes one .mcap file; '': none"))
         span = FloatingPointRange(from_value=0.1, to_value=600.0)
@@ -150,7 +153,8 @@ class PolicyNode(LifecycleNode):
         policies = self._load()
         contract = policies.contract
         self.pilot = Pilot(policies, self._text("mode"), self.get_parameter("blend_time").value)
-        wires = signal_wires(contract.signals, texts_by_name(self.get_parameter("wires").value, "wires"))
+        given = texts_by_name(self.get_parameter("wires").value, "wires")
+        wires = signal_wires(contract.signals, given, self._text("cmd_vel"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract)
         self.inbox = Inbox(contract, [wire for wire in wires if wire.name not in constants])
         self.statistics = Statistics(contract.control_period)
@@ -164,6 +168,8 @@ class PolicyNode(LifecycleNode):
             clock=self.listener.now,
             ticking=not simulated,
             constants=constants,
+            perishable=[wire.name for wire in wires if wire.topic == "cmd_vel" and wire.name not in constants],
+            lasting=self.get_parameter("cmd_vel_timeout").value,
         )
         self._create_commands(contract)
         self._contract_topic.publish(String(data=contract.to_json()))
@@ -371,19 +377,6 @@ def _trigger(act: Callable[[], tuple[bool, str]]) -> Callable[[Any, Any], Any]:
         return response
 
     return answer
-
-
-def name_and_arguments(arguments: list[str], usual: str) -> tuple[str, list[str]]:
-    """Take the rule ``__node:=name`` out of a command line, since it must not rename the second node too."""
-    name = usual
-    left: list[str] = []
-    for argument in arguments:
-        if argument.startswith(("__node:=", "__name:=")) and left and left[-1] in ("-r", "--remap"):
-            name = argument.split(":=", 1)[1]
-            left.pop()
-        else:
-            left.append(argument)
-    return name, left
 
 
 def main(arguments: list[str] | None = None) -> None:

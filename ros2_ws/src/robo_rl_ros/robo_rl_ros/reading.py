@@ -38,6 +38,12 @@ def _vector(v: Any) -> tuple[float, ...]:
     return (v.x, v.y, v.z)
 
 
+def _along(v: Any, channel: Channel) -> tuple[float, ...]:
+    """Of a vector, the elements that the contract names; all, where it names them otherwise."""
+    names = channel.elements
+    return tuple(getattr(v, name) for name in names) if set(names) <= {"x", "y", "z"} else _vector(v)
+
+
 def _quaternion(q: Any) -> tuple[float, ...]:
     return (q.x, q.y, q.z, q.w)
 
@@ -152,13 +158,13 @@ READERS: dict[str, dict[str, Reader]] = {
         "orientation": lambda m, c: _quaternion(m.pose.orientation),
     },
     "geometry_msgs/msg/TwistStamped": {
-        "linear": lambda m, c: _in_frame(m, _vector(m.twist.linear), c),
-        "angular": lambda m, c: _in_frame(m, _vector(m.twist.angular), c),
+        "linear": lambda m, c: _in_frame(m, _along(m.twist.linear, c), c),
+        "angular": lambda m, c: _in_frame(m, _along(m.twist.angular, c), c),
         "by_name": lambda m, c: _twist_elements(m.twist, c),
     },
     "geometry_msgs/msg/Twist": {
-        "linear": lambda m, c: _vector(m.linear),
-        "angular": lambda m, c: _vector(m.angular),
+        "linear": lambda m, c: _along(m.linear, c),
+        "angular": lambda m, c: _along(m.angular, c),
         "by_name": lambda m, c: _twist_elements(m, c),
     },
     "sensor_msgs/msg/JointState": {field: _by_name(field) for field in ("position", "velocity", "effort")},

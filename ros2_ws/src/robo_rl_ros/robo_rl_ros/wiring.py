@@ -61,23 +61,37 @@ USUAL = {
     "orientation_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped orientation",
     "linear_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped linear",
     "angular_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped angular",
+    "linear_velocity_command": "cmd_vel geometry_msgs/msg/TwistStamped linear",
+    "yaw_rate_command": "cmd_vel geometry_msgs/msg/TwistStamped angular",
     "scan": "scan sensor_msgs/msg/LaserScan ranges",
 }
 """Wires of signals by their names in contracts. Others come as an array on ``signal/<name>``."""
 
 
-def signal_wires(signals: Sequence[Signal], given: Mapping[str, str] | None = None) -> list[Wire]:
-    """A wire for each signal, in order; ``given`` are texts by signal that replace the usual ones."""
+TWISTS = ("TwistStamped", "Twist")
+"""What may come on cmd_vel; one of the two, since a topic has one type."""
+
+
+def signal_wires(
+    signals: Sequence[Signal], given: Mapping[str, str] | None = None, twist: str = "TwistStamped"
+) -> list[Wire]:
+    """A wire for each signal, in order.
+
+    ``given`` are texts by signal that replace the usual ones; ``twist`` is the type of cmd_vel, out of ``TWISTS``.
+    """
+    if twist not in TWISTS:
+        raise WiringError(f"cmd_vel is '{twist}'; expected one of {TWISTS}")
     given = dict(given or {})
     _refuse_unknown(given, [signal.name for signal in signals], "signal")
-    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s)) for s in signals]
+    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s, twist)) for s in signals]
 
 
-def _usual_signal(signal: Signal) -> str:
+def _usual_signal(signal: Signal, twist: str) -> str:
     if signal.name in USUAL:
-        return USUAL[signal.name]
+        usual = USUAL[signal.name]
+        return usual.replace("TwistStamped", twist) if usual.startswith("cmd_vel") else usual
     if set(signal.elements) <= set(TWIST_ELEMENTS):
-        return "cmd_vel geometry_msgs/msg/TwistStamped by_name"
+        return f"cmd_vel geometry_msgs/msg/{twist} by_name"
     return f"signal/{signal.name} std_msgs/msg/Float64MultiArray data"
 
 

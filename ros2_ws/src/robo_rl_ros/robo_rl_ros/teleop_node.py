@@ -1,0 +1,179 @@
+"""teleop: steer a robot by keyboard, joystick or cmd_vel, whatever set-points its policy asks for.
+
+It reads the contract from the policy's node and gives every set-point that the operator owes, 20 times a second: a
+velocity on cmd_vel to a robot on legs, a place and a velocity to a multirotor. Nothing is wished without a sign of
+the hand within half a second: a key, a joystick's message with the enabling button held, a Twist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import Twist, TwistStamped
+from sensor_msgs.msg import Joy
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from robo_rl.contract import Contract, Signal
+from robo_rl_ros import quality
+from robo_rl_ros.composing import compose
+from robo_rl_ros.keyboard import Keyboard
+from robo_rl_ros.operate import Operator
+from robo_rl_ros.reading import MessageError, read
+from robo_rl_ros.settings import texts_by_name
+from robo_rl_ros.teleoperation import AXES, DEAD_MAN, Teleoperation
+from robo_rl_ros.wiring import Wire
+from robo_rl_ros.writing import message_type
+
+PERIOD = 0.05  # s
+SOURCES = ("keyboard", "joy", "Twist", "TwistStamped")
+KEYS = {
+    "w": (1, 0, 0, 0), "up": (1, 0, 0, 0), "s": (-1, 0, 0, 0), "down": (-1, 0, 0, 0),
+    "q": (0, 1, 0, 0), "e": (0, -1, 0, 0), "r": (0, 0, 1, 0), "f": (0, 0, -1, 0),
+    "a": (0, 0, 0, 1), "left": (0, 0, 0, 1), "d": (0, 0, 0, -1), "right": (0, 0, 0, -1),
+}  # fmt: skip
+HELP = """w s or arrows: forward, back     q e: left, right     r f: up, down     a d or arrows: turn
+space: STOP (the gate latches it)     any other key: stand still     Ctrl-C ends it"""
+DEAD_ZONE = 0.05
+"""Part of a stick's way that is none."""
+
+
+class Teleop:
+    """What one hand wishes, sent as set-points."""
+
+    def __init__(self, operator: Operator) -> None:
+        """``operator`` is at work already; its node has the parameters."""
+        self.operator, node = operator, operator.node
+        get = node.declare_parameter
+        self.source = get("source", "keyboard").value
+        if self.source not in SOURCES:
+            raise ValueError(f"source is '{self.source}'; expected one of {SOURCES}")
+        self.speed, self.turn = get("speed", 0.5).value, get("turn", 1.0).value
+        usual = ["forward=1", "left=0", "up=4", "turn=3"]
+        self.sticks = {name: int(text) for name, text in texts_by_name(get("axes", usual).value, "axes").items()}
+        if unknown := set(self.sticks) - set(AXES):
+            raise ValueError(f"axes names {sorted(unknown)}; expected {AXES}")
+        self.enable_button, self.stop_button = get("enable_button", 4).value, get("stop_button", 1).value
+        self.wish, self.wished = np.zeros(4), -DEAD_MAN
+        self._contract = ""
+        self._measured: dict[str, np.ndarray] = {}
+        self._stop = node.create_client(Trigger, f"{operator.policy}/stop")
+        self._held = False
+        node.create_subscription(String, f"{operator.policy}/contract", self._on_contract, quality.LATCHED)
+        if self.source == "joy":
+            node.create_subscription(Joy, "joy", self._on_joy, quality.OPERATOR)
+
+    def connect(self) -> None:
+        """Wait for the contract, and find out what the robot must be told, and where."""
+        if not self.operator.wait(lambda: bool(self._contract), self.operator.patience):
+            raise ValueError(f"'{self.operator.policy}' gives no contract; is the node running, and configured?")
+        contract = Contract.from_json(self._contract, f"{self.operator.policy}/contract")
+        wires = [(wire, channel) for wire, channel in self.operator.wiring(contract) if isinstance(channel, Signal)]
+        given = [(wire, channel) for wire, channel in wires if channel.source == "operator"]
+        self.teleoperation = Teleoperation(contract, tuple(s.name for _, s in given), self.speed, self.turn)
+        self._signals = {s.name: s for _, s in given}
+        node = self.operator.node
+        groups: dict[tuple[str, str], list[Wire]] = {}
+        for wire, _ in given:
+            groups.setdefault((wire.topic, wire.kind), []).append(wire)
+        self._outlets = [
+            (group, node.create_publisher(message_type(kind), topic, 1)) for (topic, kind), group in groups.items()
+        ]
+        if self.source.startswith("Twist"):
+            if any(wire.topic == "cmd_vel" for wire, _ in given):
+                raise ValueError("the policy's node listens to cmd_vel itself: nothing stands between")
+            kind = {"Twist": Twist, "TwistStamped": TwistStamped}[self.source]
+            node.create_subscription(kind, "cmd_vel", self._on_twist, quality.OPERATOR)
+        for wire, channel in wires:
+            if channel.name in self.teleoperation.needs:
+                receive = self._receiver(wire, channel)
+                node.create_subscription(message_type(wire.kind), wire.topic, receive, quality.SENSOR)
+
+    def _receiver(self, wire: Wire, channel: Any) -> Callable[[Any], None]:
+        def receive(message: Any) -> None:
+            with contextlib.suppress(MessageError):  # the policy's node tells about it
+                self._measured[channel.name] = read(wire.kind, wire.field, message, channel)
+
+        return receive
+
+    def _on_contract(self, message: String) -> None:
+        self._contract = message.data
+
+    def want(self, wish: Any) -> None:
+        """A sign of the hand: (4,) m/s and rad/s."""
+        self.wish, self.wished = np.asarray(wish, float), time.monotonic()
+
+    def press(self, key: str) -> None:
+        """A key of the keyboard."""
+        if key == " ":
+            self.stop()
+        self.want(self.teleoperation.limits * KEYS.get(key, (0, 0, 0, 0)))
+
+    def stop(self) -> None:
+        """Ask the gate to stop."""
+        self.want(np.zeros(4))
+        print("STOP", flush=True)
+        self._stop.call_async(Trigger.Request())
+
+    def _on_joy(self, message: Joy) -> None:
+        def button(number: int) -> bool:
+            return 0 <= number < len(message.buttons) and bool(message.buttons[number])
+
+        if button(self.stop_button) and not self._held:
+            self.stop()
+        self._held = button(self.stop_button)
+        if not button(self.enable_button):
+            return
+        sticks = np.zeros(4)
+        for name, number in self.sticks.items():
+            if 0 <= number < len(message.axes) and abs(message.axes[number]) > DEAD_ZONE:
+                sticks[AXES.index(name)] = message.axes[number]
+        self.want(self.teleoperation.limits * sticks)
+
+    def _on_twist(self, message: Any) -> None:
+        twist = message.twist if self.source == "TwistStamped" else message
+        self.want((twist.linear.x, twist.linear.y, twist.linear.z, twist.angular.z))
+
+    def send(self, passed: float) -> None:
+        """All set-points, ``passed`` s after the last."""
+        fresh = time.monotonic() - self.wished <= DEAD_MAN
+        values = self.teleoperation.setpoints(self.wish if fresh else np.zeros(4), passed, self._measured)
+        if not values:
+            return
+        now = self.operator.node.get_clock().now().nanoseconds
+        for group, publisher in self._outlets:
+            publisher.publish(compose(group, self._signals, values, now))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Steer until SIGINT or SIGTERM."""
+    with contextlib.ExitStack() as stack:
+        given = sys.argv if arguments is None else arguments
+        operator = stack.enter_context(Operator(name="teleop", arguments=given))
+        operator.policy = operator.node.resolve_topic_name(operator.node.declare_parameter("policy", "policy").value)
+        teleop, going = Teleop(operator), threading.Event()
+        keyboard = stack.enter_context(Keyboard()) if teleop.source == "keyboard" else None
+        going.set()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: going.clear())
+        teleop.connect()
+        print(HELP if keyboard else f"steering by {teleop.source}", flush=True)
+        last = time.monotonic()
+        while going.is_set():
+            operator.executor.spin_once(timeout_sec=0.01)
+            for key in keyboard.pressed() if keyboard else ():
+                teleop.press(key)
+            if (now := time.monotonic()) - last >= PERIOD:
+                teleop.send(min(now - last, 2 * PERIOD))
+                last = now
+
+
+if __name__ == "__main__":
+    main()
