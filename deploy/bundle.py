@@ -25,6 +25,7 @@ import numpy as np
 import onnxruntime
 
 from robo_rl.contract import Contract, ContractError
+from robo_rl.zoo import located
 
 CONTRACT_KEY, GOLDEN_KEY, DIGEST_KEY = "robo_rl.contract", "robo_rl.golden", "robo_rl.digest"
 NO_DIGEST = "0" * 64
@@ -98,8 +99,8 @@ class Bundle:
 
     @staticmethod
     def read(path: str | Path, threads: int = 1) -> Bundle:
-        """Read, and refuse what is truncated, changed, or at odds with its own contract."""
-        path = Path(path)
+        """Read, and refuse what is truncated, changed, or at odds with its own contract. ``zoo:NAME`` is a path too."""
+        path = located(path)
         data = _read_bytes(path)
         digest = _check_digest(data, path)
         session = _open_session(data, threads, path)

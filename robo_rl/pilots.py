@@ -8,6 +8,7 @@ from typing import Any
 
 from robo_rl.evaluation import ControllerPilot, GraphPilot
 from robo_rl.runs import Run
+from robo_rl.zoo import located
 from sim.tasks import Task, load_task
 
 
@@ -30,7 +31,7 @@ def find(target: str, task: str | None = None, robot: str | None = None) -> Flie
             raise ValueError("the geometric controller flies any task; say which with --task")
         loaded = load_task(task, robot)
         return Flier(target, loaded, ControllerPilot(loaded))
-    path = Path(target)
+    path = located(target)
     if path.suffix == ".onnx":
         return _bundle(path, task, robot)
     if not path.is_dir():

@@ -1,0 +1,31 @@
+"""robo-rl zoo."""
+
+from __future__ import annotations
+
+import json as json_text
+
+from robo_rl.console import give, say
+
+
+def main(json: bool = False) -> int:
+    """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
+
+    With --json: policies, a list of name, file, command, digest, evaluation (what 'evaluate' gives).
+
+    Args:
+        json: Print one JSON object on the last line of stdout.
+    """
+    from robo_rl import zoo
+
+    policies = []
+    for name in zoo.names():
+        about = json_text.loads((zoo.FOLDER / f"{name}.json").read_text())
+        told = about["evaluation"]
+        errors = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in told.items() if "_mean_m" in key)
+        say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} survive; {errors}", json)
+        say(f"  {'':<22} {about['command']}", json)
+        policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
+    if policies:
+        say(f"Next:  robo-rl play {policies[0]['name']}", json)
+    give({"policies": policies}, json)
+    return 0

@@ -1,0 +1,27 @@
+"""Trained policies that come with robo-rl. ``zoo:quadrotor-hover`` stands for a bundle's path wherever one is taken.
+
+Beside each bundle is a .json with the command that trained it and what ``robo-rl evaluate`` told of it then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+PREFIX = "zoo:"
+
+
+def names() -> list[str]:
+    """All policies of the zoo."""
+    return sorted(path.stem for path in FOLDER.glob("*.onnx"))
+
+
+def located(target: str | Path) -> Path:
+    """The path of a bundle: that of the zoo's policy for ``zoo:NAME``, else the target itself."""
+    text = str(target)
+    if not text.startswith(PREFIX):
+        return Path(target)
+    name = text.removeprefix(PREFIX)
+    if name not in names():
+        raise ValueError(f"there is no policy '{name}' in the zoo; it has {names()}")
+    return FOLDER / f"{name}.onnx"

@@ -1,0 +1,22 @@
+"""The zoo: names stand for files, and every policy has what is told of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from robo_rl import zoo
+
+
+def test_a_name_of_the_zoo_stands_for_its_file_and_any_other_path_for_itself() -> None:
+    assert zoo.located("some/policy.onnx") == Path("some/policy.onnx")
+    for name in zoo.names():
+        assert zoo.located(f"zoo:{name}").is_file()
+        assert {"command", "digest", "evaluation"} <= set(json.loads((zoo.FOLDER / f"{name}.json").read_text()))
+
+
+def test_a_policy_that_the_zoo_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no policy 'dodo' in the zoo; it has"):
+        zoo.located("zoo:dodo")
