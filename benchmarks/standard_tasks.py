@@ -23,7 +23,7 @@ def main() -> None:
     figures = {}
     for name in DEFINITIONS:
         sides, peer = standard_sides(name, threads)
-        found = rates(sides, rounds=9)
+        found = rates(sides, rounds=7)
         best = max(rate for side, rate in found.items() if side != "ours")
         figures[name] = {"steps_per_second": found, "peer": peer, "ours_over_peer": found["ours"] / best}
         for side, rate in found.items():

@@ -27,6 +27,8 @@ def main(
     robot: str | None = None,
     runs: Path = Path("runs"),
     device: str = "cpu",
+    plant: Literal["mujoco", "warp"] | None = None,
+    ranges: Path | None = None,
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
     json: bool = False,
@@ -44,7 +46,9 @@ def main(
         seed: Of all random draws: the same seed gives the same policy, bit by bit, on the same machine.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
         runs: Where the run's folder is made.
-        device: cpu or cuda.
+        device: cpu or cuda: where robots and networks are.
+        plant: Engine of rigid bodies: mujoco (usual on cpu) or warp (on cuda; slow on cpu).
+        ranges: A file with other bounds for some of the task's ranges (*.toml), as 'robo-rl sysid' writes it.
         episodes: Held-out flights after training; 0 for none.
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
@@ -54,9 +58,10 @@ def main(
     from robo_rl.runs import Run
 
     require_device(device)
+    require_plant(plant, task, device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
-    run = Run.create(runs, task, robot, algorithm, seed, chosen)
-    return learn(run, device, episodes, checkpoint_seconds, json, resumed=False)
+    run = Run.create(runs, task, robot, algorithm, seed, chosen, ranges)
+    return learn(run, device, episodes, checkpoint_seconds, json, resumed=False, plant=plant)
 
 
 def command(words: Sequence[str]) -> Callable[..., int]:
@@ -81,7 +86,25 @@ def require_device(device: str) -> None:
         raise ValueError(f"device is '{device}', but torch finds none here; expected cpu")
 
 
-def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool) -> int:
+def require_plant(plant: str | None, task: str, device: str) -> None:
+    """Refuse an engine that the task's robots can't be simulated by, before a run's folder is."""
+    from sim.tasks import load_task
+
+    if plant is not None and plant not in load_task(task).plants:
+        raise ValueError(f"plant is '{plant}'; task '{task}' has no choice of engines, expected no --plant")
+    if plant == "mujoco" and device != "cpu":
+        raise ValueError(f"plant is 'mujoco', which is on the CPU, but device is '{device}'; expected warp")
+
+
+def learn(
+    run: Run,
+    device: str,
+    episodes: int,
+    checkpoint_seconds: float,
+    as_json: bool,
+    resumed: bool,
+    plant: str | None = None,
+) -> int:
     """Build the learner, train, evaluate, tell."""
     import torch
 
@@ -92,7 +115,10 @@ def learn(run: Run, device: str, episodes: int, checkpoint_seconds: float, as_js
     torch.manual_seed(run.seed)
     say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
     begun = time.perf_counter()
-    learner = new_learner(run, run.new_policy(), device)
+    with torch.device(device):  # the task's constants are where its robots are
+        policy = run.new_policy()
+    policy.task.plant = plant
+    learner = new_learner(run, policy, device)
     if resumed:
         training.resume(run, learner)
     compile_seconds = time.perf_counter() - begun

@@ -150,3 +150,13 @@ def test_the_configuration_digest_depends_on_all_choices_and_on_nothing_else(tmp
         change = {"hidden": (9,), "betas": (0.5, 0.5), "activation": "relu"}.get(name, 2 * value)
         others.append(digest(**{name: change}))
     assert len({digest(), *others}) == len(others) + 1
+
+
+def test_a_run_keeps_the_card_and_the_model_of_a_robot_of_one_s_own(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "own_quadruped"
+    mine = shutil.copytree(example, tmp_path / "mine")
+    run = Run.create(tmp_path / "runs", "go2-flat", str(mine / "card.toml"), "ppo", 0, dataclasses.asdict(PpoConfig()))
+    shutil.rmtree(mine)
+    card = Run.open(run.folder).task().spec.robot
+    assert card.name == "mine"
+    assert card.model.parent == run.folder
