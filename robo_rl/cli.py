@@ -9,6 +9,7 @@ from robo_rl import console  # noqa: F401 (notes when the process began)
 
 COMMANDS = {
     "tasks": "list tasks and robots",
+    "robots": "show robots: figures, sources, pictures",
     "train": "train a policy on a task",
     "resume": "continue a training that was interrupted",
     "evaluate": "fly a policy many times and report success and error with confidence",
