@@ -123,6 +123,7 @@ def _in_the_loop(
         if faults:
             found["wire_faults"] = _try_faults(bundle, device, json)
         if fly:
+            device.restart()
             found["loop"] = _fly(bundle, made, device, target, fly, json)
     return found
 
