@@ -138,7 +138,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
     """Bounds (low, high) of some of a task's ranges, from a TOML file; ValueError where they can't be that."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file; expected ranges, as 'robo-rl sysid' writes them")
+        raise ValueError(f"{path}: there is no such file; expected a TOML file with [ranges]")
     try:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

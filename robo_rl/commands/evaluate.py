@@ -43,7 +43,7 @@ def main(
         robot: Fly this robot instead of its own.
         seconds: Length of a flight instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
-        ranges: A file with other bounds for some of the task's ranges (*.toml), as 'robo-rl sysid' writes it.
+        ranges: A file with other bounds for some of the task's ranges (*.toml).
         sweep: Also vary one perturbation at a time, beyond what training saw.
         against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
         json: Print one JSON object on the last line of stdout.
