@@ -101,7 +101,7 @@ def test_the_example_of_one_s_own_urdf_stands() -> None:
 WRONG = {
     "no such foot": ("card.toml", '"FL_foot", "FR_foot"', '"FL_paw", "FR_foot"', r"\['FL_paw'\] of the card's feet"),
     "no such base": ("card.toml", 'base = "body"', 'base = "torso"', r"\['torso'\] of the card's base"),
-    "a joint that the model lacks": ("quadruped.urdf", 'joint name="FL_hip_joint"', 'joint name="hip"', "card's joints"),
+    "no such joint": ("quadruped.urdf", 'joint name="FL_hip_joint"', 'joint name="hip"', "card's joints"),
     "no such file": ("card.toml", '"quadruped.urdf"', '"robot.urdf"', "a file beside the card"),
     "a joint without a motor": ("card.toml", '"FL_calf_joint", "FR_calf_joint", "RL', '"FR_calf_joint", "RL', "joints"),
     "a figure without its source": ("card.toml", ', source = "drawing"', "", "range.source"),
