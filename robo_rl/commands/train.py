@@ -48,7 +48,7 @@ def main(
         runs: Where the run's folder is made.
         device: cpu or cuda: where robots and networks are.
         plant: Engine of rigid bodies: mujoco (usual on cpu) or warp (on cuda; slow on cpu).
-        ranges: A file with other bounds for some of the task's ranges (*.toml), as 'robo-rl sysid' writes it.
+        ranges: A file with other bounds for some of the task's ranges (*.toml).
         episodes: Held-out flights after training; 0 for none.
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
