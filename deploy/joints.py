@@ -103,7 +103,7 @@ def _judge_motion(names: Sequence[str], j: int, gains: np.ndarray) -> list[str]:
         wrong.append("it turns the other way than it is commanded")
     if not SCALE[0] <= abs(gains[j]) <= SCALE[1]:
         wrong.append(f"it moves {abs(gains[j]):.2f} times as far as commanded: another gear or unit, or a weak motor")
-    also = [names[i] for i in np.flatnonzero(np.abs(gains) > 0.5) if i != j]
+    also = [name for i, name in enumerate(names) if i != j and abs(gains[i]) > 0.5]
     if also:
         wrong.append(f"{also} move with it")
     return wrong

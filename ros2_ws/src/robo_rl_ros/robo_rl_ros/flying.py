@@ -63,7 +63,7 @@ class FlyingTwin(Twin):
         return wanted
 
     def _move(self, commands: Mapping[str, Tensor]) -> None:
-        self.plant.step(commands)
+        self.plant.step(dict(commands))
 
     def _be_handled(self) -> None:
         position, orientation, velocity, rates = hand(self.time)

@@ -130,7 +130,7 @@ class Operator:
         constant = texts_by_name(setpoints.string_array_value, "setpoints")
         found = signal_wires(contract.signals, given, twist.string_value)
         found += command_wires(contract.commands, message.string_value)
-        channels = (*contract.signals, *contract.commands)
+        channels: tuple[Signal | Command, ...] = (*contract.signals, *contract.commands)
         return [pair for pair in zip(found, channels, strict=True) if pair[0].name not in constant]
 
     def _set(self, node: str, parameter: str, text: str) -> None:

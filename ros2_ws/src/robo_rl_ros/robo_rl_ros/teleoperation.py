@@ -72,8 +72,8 @@ class Teleoperation:
             self.place = here + ahead * min(1.0, LEASH / max(1e-9, float(np.linalg.norm(ahead)))) if moved else place
         if "orientation" in self.needs:
             x, y, z, w = measured["orientation"]
-            here = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-            self.yaw = (here if self.yaw is None else self.yaw) + float(wish[3]) * passed
+            heading = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+            self.yaw = (heading if self.yaw is None else self.yaw) + float(wish[3]) * passed
 
     def _value(self, signal: Signal, wish: np.ndarray) -> np.ndarray:
         if _needs(signal) == "position":
