@@ -112,6 +112,8 @@ class TwinNode(Node):
         self._commands: dict[str, np.ndarray] = {}
         self._received = threading.Condition()
         self._command_time, self._command_stamp, self._last_wanted, self.refused = 0.0, -1, 0, 0
+        self._set_back = False
+        """Whether the newest command is older than the one before: its sender's clock was set back."""
         self._listen(command_wires(spec.commands, get("command_message")))
         self._clock_topic = self.create_publisher(Clock, "/clock", quality.SENSOR) if self.lockstep else None
         self._truth_topic = self.create_publisher(Odometry, "~/truth", quality.SENSOR)
@@ -154,9 +156,11 @@ class TwinNode(Node):
             if not np.isfinite(value).all():
                 self.refused += 1
                 return
+            stamp = stamp_ns(message) or 0
             with self._received:
                 self._commands[wire.name] = value
-                self._command_time, self._command_stamp = time.monotonic(), stamp_ns(message) or 0
+                self._set_back = stamp < self._command_stamp
+                self._command_time, self._command_stamp = time.monotonic(), stamp
                 self._received.notify()
 
         return receive
@@ -221,7 +225,7 @@ class TwinNode(Node):
 
     def _wait_for(self, wanted: int, patience: float) -> bool:
         with self._received:
-            return self._received.wait_for(lambda: self._command_stamp >= wanted, timeout=patience)
+            return self._received.wait_for(lambda: self._command_stamp >= wanted or self._set_back, timeout=patience)
 
     def _is_commanded(self) -> bool:
         return all(subscription.get_publisher_count() for subscription in self._inlets)
