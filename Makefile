@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 CPU_TORCH := https://download.pytorch.org/whl/cpu
 
-.PHONY: help setup demo test check bench ros
+.PHONY: help setup demo test realtime check bench ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -31,7 +31,11 @@ demo: setup ## train a quadrotor, export it, prove the file, and make a report w
 	@BIN=$(BIN) sh examples/demo.sh
 
 test: setup ## run all tests, with coverage
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=term-missing:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime" -n auto --maxprocesses 4 --dist loadfile --cov \
+		--cov-report=term-missing:skip-covered
+
+realtime: setup ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m realtime
 
 check: setup ## look for mistakes without running anything: linter, formatter, types
 	$(BIN)/ruff check .

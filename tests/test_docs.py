@@ -43,7 +43,7 @@ def with_python(pages: list[Path]) -> list:
 
 def table_rows(page: Path, heading: str) -> list[list[str]]:
     """The cells of all tables under a heading, header lines left out."""
-    (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page.read_text(), re.S | re.M)
+    (section,) = re.findall(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##+ |\Z)", page.read_text(), re.S | re.M)
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
     ]

@@ -53,6 +53,7 @@ def test_ending_the_process_sends_the_safe_command(pair):
     assert (pair.applied[-1][1] == 0).all()
 
 
+@pytest.mark.realtime
 def test_in_real_time_the_policy_hovers_at_the_contracts_rate(flight, make_variant, realtime):
     if not realtime:
         pytest.skip("this computer grants no real-time priority: run as root, or grant rtprio in limits.conf")

@@ -200,6 +200,7 @@ def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
     assert page.complaints == []
 
 
+@pytest.mark.realtime
 def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
     flight, url = panel
     flight.operator.do("configure")

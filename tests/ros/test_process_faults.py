@@ -19,7 +19,7 @@ from controllers.gate_codes import Reason, State
 from deploy.logfile import read_log
 from deploy.replay import replay
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.realtime]
 TIMEOUT = 0.1
 """s: the contract's signal_timeout here, the default of contracts."""
 SLACK = 0.05
