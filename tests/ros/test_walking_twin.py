@@ -96,6 +96,7 @@ def trotting_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("fault", ["", "reorder joint_states"])
 def test_the_go2_walks_through_both_nodes_whatever_the_order_of_its_joints(
     flight, trotting_file: Path, tmp_path: Path, vary, fault: str
