@@ -6,16 +6,11 @@
 #include <string.h>
 
 #include "device.h"
+#include "input.h"
 
 #define LATEST (INT64_C(1) << 60)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
-
-static void check(bool fact) {
-    if (!fact) {
-        abort();
-    }
-}
 
 /* The device, and what its host remembers. */
 typedef struct {
@@ -26,22 +21,6 @@ typedef struct {
     link_decoder ears;
     uint8_t heard[LINK_BUFFER_SIZE(DEVICE_LONGEST)];
 } world;
-
-/* The rest of the input; zeros when it has ended. */
-typedef struct {
-    const uint8_t *data;
-    size_t left;
-} source;
-
-static void draw(source *from, void *to, size_t size) {
-    size_t given = size < from->left ? size : from->left;
-    memset(to, 0, size);
-    if (given > 0) {
-        memcpy(to, from->data, given);
-    }
-    from->data += given;
-    from->left -= given;
-}
 
 /* What holds at all times: the actuators get commands within their limits, and what is said is well formed. */
 static void check_promises(world *w) {

@@ -7,30 +7,9 @@
 #include <string.h>
 
 #include "gate_config.h"
+#include "input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
-
-static void check(bool fact) {
-    if (!fact) {
-        abort();
-    }
-}
-
-/* The rest of the input; zeros when it has ended. */
-typedef struct {
-    const uint8_t *data;
-    size_t left;
-} source;
-
-static void draw(source *from, void *to, size_t size) {
-    size_t given = size < from->left ? size : from->left;
-    memset(to, 0, size);
-    if (given > 0) {
-        memcpy(to, from->data, given);
-    }
-    from->data += given;
-    from->left -= given;
-}
 
 static uint8_t draw_byte(source *from) {
     uint8_t byte = 0;

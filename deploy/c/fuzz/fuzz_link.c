@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input.h"
 #include "link_message.h"
 
 #define SIGNALS 3
@@ -16,12 +17,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
 static const uint8_t DIGEST[LINK_DIGEST_SIZE] = {1, 2, 3};
-
-static void check(bool fact) {
-    if (!fact) {
-        abort();
-    }
-}
 
 /* Read a message, write it again: the same bytes, as long as every bit of it means something. */
 static void read_again(const link_session *session, const link_frame *frame) {

@@ -8,18 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input.h"
 #include "policy.h"
 
 #define SIGNALS (sizeof(policy_signals) / sizeof(float))
 #define COMMANDS (sizeof(policy_commands) / sizeof(float))
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
-
-static void check(bool fact) {
-    if (!fact) {
-        abort();
-    }
-}
 
 static void *room(size_t size) {
     void *block = malloc(size); /* of that very size, for the address sanitizer */

@@ -192,7 +192,7 @@ FUZZED = {
 @pytest.mark.firmware
 @pytest.mark.parametrize("what", FUZZED)
 def test_fuzzing_finds_nothing(bundle: Bundle, made: Generated, what: str, tmp_path: Path) -> None:
-    """A quarter of a minute each. docs/firmware.md has what an hour found."""
+    """A quarter of a minute each. docs/firmware.md has what longer runs found."""
     if shutil.which("clang") is None:
         pytest.skip("there is no clang with libFuzzer; install it with: apt-get install clang")
     write_device(made)
