@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +38,7 @@ class Knob:
     trained: tuple[float, float]
 
 
-class Live:
+class Live(ABC):
     """Robots of a flier at its task. Thread-safe: ``run`` in one thread, the rest from any other.
 
     What is shown of a kind of robot, and what can be done to it, is told by ``Flying`` and ``Walking``.
@@ -76,40 +77,40 @@ class Live:
         }  # fmt: skip
         self.reset()
 
+    @abstractmethod
     def own_pilots(self, flier: Flier) -> tuple[str, dict[str, Any]]:
         """Who moves the robots at first, and who can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make_knobs(self, fixed: Mapping[str, float]) -> list[Knob]:
         """What can be turned, from where ``fixed`` puts it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def conditions(self, fixed: Mapping[str, float]) -> dict[str, float]:
         """Ranges of the task that are held."""
-        raise NotImplementedError
 
+    @abstractmethod
     def turn(self) -> None:
         """Write what the knobs say into the simulation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def push(self, value: Any) -> None:
         """Change the speed of all robots by ``value``: [x, y, z] in m/s, world."""
-        raise NotImplementedError
 
     def perceived(self, signals: dict[str, Tensor]) -> dict[str, Tensor]:
         """The signals as the person changes them."""
         return signals
 
-    def begun(self, ids: Tensor) -> None:
+    def begun(self, ids: Tensor) -> None:  # noqa: B027 (robots that need nothing then leave it out)
         """Episodes of the robots ``ids`` have begun."""
 
+    @abstractmethod
     def scene(self) -> dict[str, Any]:
         """What does not change, for the page."""
-        raise NotImplementedError
 
+    @abstractmethod
     def content(self) -> dict[str, Any]:
         """What this kind of robot adds to a frame."""
-        raise NotImplementedError
 
     def reset(self) -> None:
         """Begin all episodes anew, with new draws."""
