@@ -35,6 +35,7 @@ from sim.plants.rigid import (
     find_places,
     nominal_parameters,
     shapes,
+    standing,
     standing_height,
     substeps,
 )
@@ -62,10 +63,7 @@ class BulletPlant:
         self._shares = [np.arange(n)[k::count] for k in range(count)]
         self._hosts: list[_Worlds | _Elsewhere]
         self._hosts = [_Worlds(card, n)] if count == 1 else [_Elsewhere(card, len(share)) for share in self._shares]
-        stand = torch.tensor([[joint.stand for joint in card.joints]]).expand(n, -1)
-        upright, still = torch.tensor([[0.0, 0.0, 0.0, 1.0]]).expand(n, -1), torch.zeros(n, 3)
-        place = torch.tensor([[0.0, 0.0, self.height]]).expand(n, -1)
-        self.place(torch.arange(n), place, upright, still, still, stand, torch.zeros_like(stand))
+        self.place(torch.arange(n), *standing(card, self.height, n))
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter; all but pushes hold from the next ``place`` on."""

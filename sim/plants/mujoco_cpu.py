@@ -23,6 +23,7 @@ from sim.plants.rigid import (
     find_places,
     nominal_parameters,
     shapes,
+    standing,
     standing_height,
     substeps,
     view,
@@ -59,10 +60,7 @@ class MujocoPlant:
         applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.places.base]
         self.parameters = self.nominal._replace(force=applied[:, :3], torque=applied[:, 3:])
         self.param("command_delay")[:] = 0.0
-        stand = torch.tensor([[joint.stand for joint in card.joints]]).expand(n, -1)
-        upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]]).expand(n, -1)
-        place, still = torch.tensor([[0.0, 0.0, self.height]]).expand(n, -1), torch.zeros(n, 3)
-        self.place(torch.arange(n), place, upright, still, still, stand, torch.zeros_like(stand))
+        self.place(torch.arange(n), *standing(card, self.height, n))
 
     def _state_columns(self) -> np.ndarray:
         """Columns of the state rows, in the order of the first six fields of ``RigidTruth``."""

@@ -32,6 +32,7 @@ from sim.plants.rigid import (
     find_places,
     nominal_parameters,
     shapes,
+    standing,
     standing_height,
     substeps,
     view,
@@ -75,11 +76,8 @@ class WarpPlant:
 
     def _stand_all(self) -> None:
         self.param("command_delay").zero_()
-        stand = torch.tensor([[joint.stand for joint in self.card.joints]], device=self.device).expand(self.n, -1)
-        upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]], device=self.device).expand(self.n, -1)
-        place = torch.tensor([[0.0, 0.0, self.height]], device=self.device).expand(self.n, -1)
-        still, everyone = torch.zeros_like(place), torch.arange(self.n, device=self.device)
-        self.place(everyone, place, upright, still, still, stand, torch.zeros_like(stand))
+        everyone = torch.arange(self.n, device=self.device)
+        self.place(everyone, *standing(self.card, self.height, self.n, self.device))
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter. After writing, ``place`` the robot, or call ``refresh``."""

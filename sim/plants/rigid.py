@@ -240,6 +240,14 @@ def standing_height(model: mujoco.MjModel, card: LeggedCard) -> float:
     return float(data.xpos[places.base, 2] - lowest)
 
 
+def standing(card: LeggedCard, height: float, n: int, device: str | torch.device = "cpu") -> tuple[Tensor, ...]:
+    """What ``place`` wants for n robots that stand still with their base at ``height`` (m)."""
+    joints = torch.tensor([[joint.stand for joint in card.joints]], device=device).expand(n, -1)
+    upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]], device=device).expand(n, -1)
+    place, still = torch.tensor([[0.0, 0.0, height]], device=device).expand(n, -1), torch.zeros(n, 3, device=device)
+    return place, upright, still, still, joints, torch.zeros_like(joints)
+
+
 def view(name: str, field: Any, places: Places) -> Tensor:
     """What ``RigidParameters`` shows of the field ``FIELDS[name]`` of MuJoCo's model, (n, …) with memory shared."""
     value = torch.as_tensor(field)
