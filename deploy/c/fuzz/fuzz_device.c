@@ -1,6 +1,6 @@
 /* libFuzzer target for a whole device: frames of a host and any bytes between them, at any time.
  *
- * device.h is that of any bundle (deploy.c.device). Built like fuzz_link.c, with all sources of the device, and -lm.
+ * device.h is that of any bundle (deploy.c.device).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* libFuzzer target for the gate: any inputs, healthy ones among them, so that every state is reached.
  *
- * gate_config.h is that of any contract (deploy.c.gate_header). Built like fuzz_link.c, with ../gate.c.
+ * gate_config.h is that of any contract (deploy.c.gate_header).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -78,7 +78,9 @@ static void disturb(moment *m, source *from, uint8_t count) {
             m->stamps[index % GATE_SIGNAL_COUNT] = stamp;
             break;
         case 4:
-            m->stamps[index % GATE_SIGNAL_COUNT] -= (int64_t)draw_byte(from) * 1000;
+            /* unsigned, because stamps may stand at their end */
+            stamp = (int64_t)((uint64_t)m->stamps[index % GATE_SIGNAL_COUNT] - draw_byte(from) * UINT64_C(1000));
+            m->stamps[index % GATE_SIGNAL_COUNT] = stamp;
             break;
         case 5:
             draw(from, &stamp, sizeof stamp);

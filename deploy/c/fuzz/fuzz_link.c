@@ -1,8 +1,4 @@
-/* libFuzzer target for the link: any bytes, in any pieces, at any buffer size.
- *
- *   clang -g -O1 -std=c99 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I.. \
- *       fuzz_link.c ../link.c ../link_message.c -o fuzz_link && ./fuzz_link -max_total_time=60
- */
+/* libFuzzer target for the link: any bytes, in any pieces, at any buffer size. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* libFuzzer target for a generated policy: any floats as signals, NaN and infinity among them, for many steps.
  *
- * policy.h is that of any bundle (deploy.c.generate). Built like fuzz_link.c, with the generated policy.c, and with
- * -lm. Commands are within their limits whatever comes in, or NaN; and finite as long as every signal was valid.
+ * policy.h is that of any bundle (deploy.c.generate). Commands are within their limits whatever comes in,
+ * or NaN; and finite as long as every signal was valid.
  */
 #include <math.h>
 #include <stdbool.h>

@@ -15,7 +15,7 @@ from controllers.gate_codes import Event, Reason, Request, State
 from deploy.bundle import Bundle
 from deploy.c.device import HostDevice, write_device
 from deploy.c.device import Request as Parcel
-from deploy.c.gate_header import gate_header
+from deploy.c.fuzzing import SOURCES, build, run
 from deploy.c.generate import Generated, generate
 from deploy.c.host import STRICT
 from deploy.firmware.faults import FAULTS, hello, try_faults
@@ -178,31 +178,11 @@ def test_cppcheck_finds_only_the_deviations_that_the_document_lists(made: Genera
     assert found <= (listed if "--addon=misra" in options else set())
 
 
-FUZZED = {
-    "link": (["link.c", "link_message.c"], []),
-    "gate": (["gate.c"], []),
-    "policy": (["policy.c", "policy_self_test.c"], ["-lm"]),
-    "device": (
-        ["policy.c", "policy_self_test.c", "device.c", "gate.c", "link.c", "link_message.c"], ["-lm"],
-    ),
-}  # fmt: skip
-
-
 @pytest.mark.slow
 @pytest.mark.firmware
-@pytest.mark.parametrize("what", FUZZED)
-def test_fuzzing_finds_nothing(bundle: Bundle, made: Generated, what: str, tmp_path: Path) -> None:
-    """A quarter of a minute each. docs/firmware.md has what longer runs found."""
+@pytest.mark.parametrize("what", SOURCES)
+def test_fuzzing_finds_nothing(bundle: Bundle, what: str, tmp_path: Path) -> None:
+    """A quarter of a minute each; benchmarks/fuzz.py is for longer runs."""
     if shutil.which("clang") is None:
         pytest.skip("there is no clang with libFuzzer; install it with: apt-get install clang")
-    write_device(made)
-    (made.folder / "gate_config.h").write_text(gate_header(bundle.contract))
-    sources, libraries = FUZZED[what]
-    target, source = tmp_path / f"fuzz_{what}", ROOT / "deploy" / "c" / "fuzz" / f"fuzz_{what}.c"
-    sanitizers = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    build = ["clang", "-g", "-O1", "-std=c99", *sanitizers, f"-I{made.folder}", str(source)]
-    subprocess.run([*build, *(str(made.folder / name) for name in sources), *libraries, "-o", target], check=True)
-    options = ["-max_total_time=15", "-print_final_stats=1", f"-artifact_prefix={tmp_path}/"]
-    done = subprocess.run([target, *options], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "number_of_executed_units" in done.stderr
+    assert run(build(what, bundle, tmp_path), seconds=15).inputs > 0
