@@ -17,10 +17,6 @@ from robo_rl.contract import Command, Contract, Signal
 
 AMPLITUDE = 0.08
 """rad, of the motion: a few degrees, which a person sees and no linkage minds."""
-PERIOD = 1.0
-"""s that the motion of one joint takes: slow beside a position control, whose lag then hardly counts."""
-SETTLE = 0.5
-"""s before the first motion, in which the pose that was measured is held."""
 DEAD = 0.3
 """Part of the commanded motion below which a joint does not move."""
 SCALE = (0.6, 1.4)
@@ -37,16 +33,16 @@ class WiggleError(ValueError):
 
 @dataclass(frozen=True)
 class Motion:
-    """What was commanded and what was reported, rad, in the command's order."""
+    """What was commanded and what was reported when the joints had come to rest, rad, in the command's order."""
 
     rest: np.ndarray
     """(J,) before any command."""
     held: np.ndarray
     """(J,) while ``rest`` was commanded."""
     commanded: np.ndarray
-    """(J, n): while joint j moved, its command at each of n moments, less where it began."""
+    """(J, 2): the two places at which joint j was held, less where it began."""
     reported: np.ndarray
-    """(J, n, J): all joints at those moments."""
+    """(J, 2, J): all joints then."""
 
 
 def find_joints(contract: Contract) -> tuple[Command, Signal]:
@@ -60,14 +56,12 @@ def find_joints(contract: Contract) -> tuple[Command, Signal]:
     )
 
 
-def plan(command: Command, rest: np.ndarray, joint: int, period: float) -> np.ndarray:
-    """(n,) rad, the motion of a joint, less where it began: one sine, turned around where its stops are too near."""
-    wave = AMPLITUDE * np.sin(2 * np.pi * np.arange(round(PERIOD / period)) * period / PERIOD)
+def places(command: Command, rest: np.ndarray, joint: int) -> tuple[float, float]:
+    """Two places to hold a joint at, rad from where it began: to both sides, or away from a stop that is too near."""
     room = command.upper[joint] - rest[joint], rest[joint] - command.lower[joint]
-    if min(room) < AMPLITUDE:  # away from the stop, and back
-        away = AMPLITUDE * np.sin(np.pi * np.arange(len(wave)) / len(wave)) ** 2
-        return away if room[0] > room[1] else -away
-    return wave
+    if min(room) < AMPLITUDE:
+        return (AMPLITUDE if room[0] > room[1] else -AMPLITUDE), 0.0
+    return AMPLITUDE, -AMPLITUDE
 
 
 def examine_joints(command: Command, motion: Motion) -> list[Finding]:
@@ -86,9 +80,8 @@ def examine_joints(command: Command, motion: Motion) -> list[Finding]:
 
 
 def _gains(commanded: np.ndarray, reported: np.ndarray) -> np.ndarray:
-    """(J,) how far each joint moved along with the command (n,), 1 if as far; least squares with a constant."""
-    wave = commanded - commanded.mean()
-    return wave @ (reported - reported.mean(0)) / (wave @ wave)
+    """(J,) how far each joint came between two places, in parts of what was commanded between them."""
+    return (reported[0] - reported[1]) / (commanded[0] - commanded[1])
 
 
 def _judge_motion(names: Sequence[str], j: int, gains: np.ndarray) -> list[str]:

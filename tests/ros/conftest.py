@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,8 @@ if str(PACKAGE) not in sys.path:
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 os.environ["RCUTILS_LOGGING_BUFFERED_STREAM"] = "0"
 PATIENCE = 90.0  # s
+MORTAL = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+"""Put before a command, it dies with its parent."""
 DOMAINS = range(1, 102)
 """Those whose ports are free for use on Linux, without the one that everybody is in."""
 
@@ -58,6 +62,18 @@ class Domain:
         self._file.close()
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that was started as the first of a group, and then what is left of the group."""
+    process.terminate()
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=60)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 class Flight:
     """Two processes, ``policy`` and ``twin``; one may be missing."""
 
@@ -69,11 +85,23 @@ class Flight:
         os.environ["ROS_DOMAIN_ID"] = self.domain = self._domain.name
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def start(self, what: str, *arguments: str, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> int:
-        """Start ``robo-rl ros what``; returns the process's id. Its output is kept in a file."""
+    def start(
+        self,
+        what: str,
+        *arguments: str,
+        before: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        stdin: int | None = None,
+    ) -> int:
+        """Start ``robo-rl ros what``; returns the process's id. Its output is kept in a file.
+
+        A node of that name that still runs is ended first. It ends with this process, whatever ends that.
+        """
+        if what in self.processes:
+            self.stop(what)
         log = (self.folder / f"{what}.log").open("ab")
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
-        command = [*before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
+        command = [*MORTAL, *before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
         environment = {
             **os.environ,
             "PYTHONPATH": path,
@@ -81,7 +109,9 @@ class Flight:
             "ROS_DOMAIN_ID": self.domain,
             **(env or {}),
         }
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
         log.close()
         self.processes[what] = process
         return process.pid
@@ -92,9 +122,7 @@ class Flight:
 
     def stop(self, what: str) -> None:
         """End one process."""
-        process = self.processes.pop(what)
-        process.terminate()
-        process.wait(timeout=60)
+        end(self.processes.pop(what))
         self.forget()
 
     def forget(self) -> None:
@@ -133,11 +161,7 @@ class Flight:
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(timeout=20)
+            end(process)
 
     def __enter__(self) -> Flight:
         from nav_msgs.msg import Odometry

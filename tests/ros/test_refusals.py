@@ -34,7 +34,6 @@ def test_damaged_and_foreign_bundles_are_refused_at_configure(flight, bundle_fil
         sentence = refused(flight, "configure")
         assert str(path) in sentence
         fault_table.add(f"bundle: {name}", None, "not started", "refused", sentence.replace(str(tmp_path) + "/", ""))
-        flight.stop("policy")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,6 @@ def test_a_quaternion_in_another_order_is_refused_before_arming(robot, bundle_fi
         if "never arrived" not in sentence and "too old" not in sentence:
             break
     assert "x, y, z, w" in sentence
-    robot.stop("policy")
     fault_table.add("quaternion odom, before arming", None, "not armed", "refused", sentence)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,15 +118,8 @@ class Hand:
 
     def __init__(self, flight: Any, *arguments: str) -> None:
         self._keys, theirs = pty.openpty()
-        log = (flight.folder / "teleop.log").open("ab")
-        path = os.pathsep.join([str(flight.package), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-m", "robo_rl", "ros", "teleop", *arguments]
-        environment = {**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": flight.domain}
-        flight.processes["teleop"] = subprocess.Popen(
-            command, stdin=theirs, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
+        flight.start("teleop", *arguments, stdin=theirs)
         os.close(theirs)
-        log.close()
 
     def press(self, key: str) -> None:
         os.write(self._keys, key.encode())

@@ -18,8 +18,10 @@ from robo_rl_ros.inbox import Inbox
 from robo_rl_ros.pace import Pace
 from robo_rl_ros.pilot import Decision, Pilot
 
-ANSWER_TIME = 1.0
-"""s that a request waits for the step that decides on it."""
+ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
+"""s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
+DANGEROUS = Request.ARM | Request.ACTIVATE | Request.RESET
+"""Requests that must not be carried out any more when the one who asked was told that they were not."""
 GRACE = 0.05
 """s of real time that a step of simulated time waits for the signals that belong to it."""
 
@@ -66,6 +68,9 @@ class Control:
         """µs, the time of the last step."""
         self._requests = Request.NONE
         self._answer: Decision | None = None
+        self._answer_time = ANSWER_TIME if ticking else ANSWER_TIME_SIMULATED
+        self._heard = Request.NONE
+        """What the step of ``_answer`` was asked."""
         self._answered = threading.Condition()
         self._running = True
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
@@ -89,12 +94,17 @@ class Control:
             self._requests |= Request.STOP
 
     def request(self, request: Request) -> Decision | None:
-        """Ask the gate; the decision of the step that heard it, or None if none came in time."""
+        """Ask the gate; the decision of the step that heard it, or None if none came in time.
+
+        What nobody heard in time is taken back, unless it makes the robot safer.
+        """
         with self._answered:
-            self._answer = None
+            self._heard = Request.NONE
             self._requests |= request
-            self._answered.wait_for(lambda: self._answer is not None, timeout=ANSWER_TIME)
-            return self._answer
+            if self._answered.wait_for(lambda: request in self._heard, timeout=self._answer_time):
+                return self._answer
+            self._requests &= ~(request & DANGEROUS)
+            return None
 
     def _run(self) -> None:
         try:
@@ -148,7 +158,7 @@ class Control:
             self.cause = self.cause or decision.doubt
         if requests:
             with self._answered:
-                self._answer = decision
+                self._answer, self._heard = decision, requests
                 self._answered.notify_all()
         self.note(decision)
 
@@ -159,7 +169,9 @@ class Control:
     def verdict(self, decision: Decision | None, wanted: State) -> tuple[bool, str]:
         """Whether a request led to the state ``wanted``, and a sentence."""
         if decision is None:
-            return False, f"the control loop did not answer within {ANSWER_TIME} s"
+            return False, f"the control loop did not answer within {self._answer_time:g} s" + (
+                "" if self.ticking else " of real time; does /clock come?"
+            )
         output = decision.output
         if output.events & Event.REFUSED or output.state != wanted:
             why = decision.doubt or self.explain(decision)

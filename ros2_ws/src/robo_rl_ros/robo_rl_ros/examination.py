@@ -18,6 +18,13 @@ from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.wiring import Wire, signal_wires
 from robo_rl_ros.writing import message_type
 
+ANNOUNCED = 3.5
+"""s: Fast DDS announces every process every 3 s, so in this time everybody was heard of at least once."""
+RESTLESS = 60.0
+"""s that publishers may come and go."""
+BACKLOG = 1000
+"""Messages that are taken in at once, at most."""
+
 
 class Examination:
     """Subscriptions to all sensor signals of a contract. Use it in a ``with`` statement."""
@@ -27,9 +34,13 @@ class Examination:
         sensed = {signal.name for signal in contract.signals if signal.source == "sensor"}
         self.wires = [wire for wire in signal_wires(contract.signals, wires) if wire.name in sensed]
         self.series: dict[str, Series] = {}
+        self._heard = 0
+        self._publishers: dict[str, int] = {}
+        """By topic."""
 
     def __enter__(self) -> Examination:
         prefer_udp()
+        self._changed = time.monotonic()
         self.context = rclpy.Context()
         self.context.init()
         self.node = Node("doctor", context=self.context, namespace=self.namespace, start_parameter_services=False)
@@ -48,6 +59,7 @@ class Examination:
         signal = self.contract.signal(wire.name)
 
         def receive(message: Any) -> None:
+            self._heard += 1
             series = self.series.setdefault(wire.name, Series())
             stamp = stamp_ns(message)
             age = 0.0 if stamp is None else (time.time_ns() - stamp) * 1e-9
@@ -62,15 +74,45 @@ class Examination:
         """Wait until something arrives at all, or ``patience`` (s) is over."""
         end = time.monotonic() + patience
         while not self.series and time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.05)
+            self.hear(0.05)
+
+    def settle(self) -> bool:
+        """Wait until nobody new has appeared in the ROS graph for ``ANNOUNCED`` s; False if that never ends.
+
+        Only then is it known who else is there: nodes find each other one by one.
+        """
+        end = time.monotonic() + RESTLESS
+        while time.monotonic() < self._changed + ANNOUNCED:
+            if time.monotonic() > end:
+                return False
+            self.hear(0.1)
+        return True
 
     def listen(self, seconds: float) -> dict[str, Series]:
         """What arrives of each signal within ``seconds``."""
         self.series = {}
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.05)
+        while (left := end - time.monotonic()) > 0:
+            self.hear(min(0.1, left))
         for wire in self.wires:
             if wire.name in self.series:
                 self.series[wire.name].publishers = self.node.count_publishers(wire.topic)
         return self.series
+
+    def hear(self, seconds: float) -> None:
+        """Take in what arrives within ``seconds``, and after that whatever has come meanwhile: nothing old is left."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.executor.spin_once(timeout_sec=left)
+        for _ in range(BACKLOG):
+            heard = self._heard
+            self.executor.spin_once(timeout_sec=0.0)
+            if self._heard == heard:
+                break
+        self._look_around()
+
+    def _look_around(self) -> None:
+        topics = (topic for topic, _ in self.node.get_topic_names_and_types())
+        found = {topic: self.node.count_publishers(topic) for topic in topics}
+        if found != self._publishers:
+            self._publishers, self._changed = found, time.monotonic()

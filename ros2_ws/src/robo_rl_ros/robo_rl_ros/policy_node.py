@@ -115,13 +115,12 @@ class PolicyNode(LifecycleNode):
         if self.quality_complaints:
             self._refuse("activate", "; ".join(self.quality_complaints.values()))
             return FAILURE
-        assert self.control is not None
-        self.control.enabled = True
         armed, sentence = self._gate_request(Request.ARM, State.READY)
         if not armed:
-            self.control.enabled = False
             self._refuse("activate", sentence)
             return FAILURE
+        assert self.control is not None
+        self.control.enabled = True  # not before: a refusal sends nothing
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

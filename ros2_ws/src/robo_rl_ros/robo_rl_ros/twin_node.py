@@ -44,8 +44,9 @@ from robo_rl_ros.twin import make_twin
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, set_stamp
 
-PATIENCE = 20.0
-"""s of real time that lockstep waits for a command of a node that is there, before it goes on without one."""
+PATIENCE, PATIENCE_AT_REST = 20.0, 5.0
+"""s of real time that lockstep waits for a command of a node that is there, before it goes on without one: in motion,
+and after the safe command, which may have been the last."""
 LOOK = 0.2
 """s between two looks whether the node still is there."""
 UNANSWERED = 3.0
@@ -219,7 +220,7 @@ class TwinNode(Node):
         if not answered:
             self._wait_for(wanted, UNANSWERED * self.twin.period)
             return
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + (PATIENCE if self._moving else PATIENCE_AT_REST)
         while not self._wait_for(wanted, LOOK) and self._is_commanded() and time.monotonic() < end:
             pass
 

@@ -1,4 +1,9 @@
-"""Move each joint of a robot a little, for the doctor, over DDS."""
+"""Move each joint of a robot a little, for the doctor, over DDS.
+
+Nothing here counts on being in time. A joint is held at a place until what is reported has come to rest there, and
+only reports that were measured after the command count; so a slow robot, a slow network or a busy computer make the
+examination longer and not its findings wrong.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,26 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from rclpy.publisher import Publisher
 
-from deploy.joints import PERIOD, SETTLE, Motion, WiggleError, find_joints, plan
+from deploy.doctor import Series
+from deploy.joints import Motion, WiggleError, find_joints, places
 from robo_rl_ros import quality
 from robo_rl_ros.examination import Examination
 from robo_rl_ros.wiring import command_wires
 from robo_rl_ros.writing import message_type, write
 
-RETURN_SPEED = 0.3
-"""rad/s, on the way to the safe command at the end."""
+SPEED = 0.3
+"""rad/s, from one place to the next."""
+LOOK = 0.2
+"""s over which reports are averaged."""
+STILL = 0.02
+"""rad by which two averages, one after the other, may differ at rest: several times the noise of joint encoders."""
+LOOKS = 15
+"""So often at most: a joint that is not at rest then never will be, and is judged by where it is."""
 AWAY = 1.0
 """rad: a joint that is reported this far from where it began ends the examination."""
-SILENCE = 0.5
+SILENCE = 2.0
 """s without a report that end it."""
 
 
@@ -29,87 +42,123 @@ def wiggle(examination: Examination, message: str, progress: Callable[[str], Non
     """
     hand = _Hand(examination, message)
     try:
-        rest = hand.measure(SETTLE)
+        rest = hand.watch()
         if not ((rest >= hand.lower - AWAY) & (rest <= hand.upper + AWAY)).all():
             raise WiggleError(f"joints are reported at {np.round(rest, 2).tolist()}, far beyond their stops")
         aim = np.clip(rest, hand.lower, hand.upper)
-        held = np.mean([hand.command(aim, rest) for _ in range(hand.steps(SETTLE))][hand.steps(SETTLE) // 2 :], axis=0)
+        hand.begin(aim)
+        held = hand.hold_at(aim)
         commanded, reported = [], []
         for j, name in enumerate(hand.channel.elements):
             progress(name)
-            wave = plan(hand.channel, aim, j, hand.period)
             one = np.zeros(len(aim))
             one[j] = 1.0
-            reported.append([hand.command(aim + x * one, rest) for x in wave])
-            commanded.append(wave)
-            for _ in range(hand.steps(0.2 * PERIOD)):
-                hand.command(aim, rest)
+            commanded.append(places(hand.channel, aim, j))
+            reported.append([hand.hold_at(aim + place * one) for place in commanded[-1]])
+            hand.move_to(aim)
     finally:
         hand.let_go()
     return Motion(rest, held, np.array(commanded), np.array(reported))
 
 
 class _Hand:
-    """Commands at the contract's rate, and what is reported after each."""
+    """Commands at the contract's rate, and what is reported after them."""
 
     def __init__(self, examination: Examination, message: str) -> None:
-        contract, self.examination, node = examination.contract, examination, examination.node
+        contract, self.examination = examination.contract, examination
         self.channel, self.signal = find_joints(contract)
-        self.period = contract.control_period
+        self.period, self.timeout = contract.control_period, contract.safety.signal_timeout
         self.lower, self.upper = np.array(self.channel.lower), np.array(self.channel.upper)
         (self.wire,) = command_wires([self.channel], message)
-        if others := node.count_publishers(self.wire.topic):
+        self.publisher: Publisher | None = None
+        if not examination.settle():
+            raise WiggleError("publishers come and go, so nobody knows who else is there; let all nodes start first")
+        self._refuse_others()
+
+    def _refuse_others(self) -> None:
+        own = 0 if self.publisher is None else 1
+        if others := self.examination.node.count_publishers(self.wire.topic) - own:
             raise WiggleError(f"{others} node(s) send on '{self.wire.topic}' already; end them, policy_node included")
-        timeout = contract.safety.signal_timeout
-        profile = quality.command(deadline=max(timeout, 2 * self.period), lifespan=max(timeout, 2 * self.period))
-        self.publisher = node.create_publisher(message_type(self.wire.kind), self.wire.topic, profile)
-        self.last: np.ndarray | None = None
-        self.due = time.monotonic()
 
-    def steps(self, seconds: float) -> int:
-        return max(2, round(seconds / self.period))
+    def watch(self) -> np.ndarray:
+        """What is reported while nobody commands, (J,)."""
+        return self._average(self.examination.hear)
 
-    def _newest(self) -> np.ndarray:
-        series = self.examination.series.get(self.signal.name)
-        if series is None or not series.values:
-            raise WiggleError(
-                f"'{self.signal.name}' is not reported: {series.problem if series else 'nothing arrives'}"
-            )
-        if time.monotonic() - series.times[-1] > SILENCE:
-            raise WiggleError(f"'{self.signal.name}' has not been reported for {SILENCE:g} s")
-        return series.values[-1]
+    def begin(self, place: np.ndarray) -> None:
+        """From now on there are commands; the first is ``place``, (J,)."""
+        validity = max(self.timeout, 2 * self.period)
+        profile = quality.command(deadline=validity, lifespan=validity)
+        self.publisher = self.examination.node.create_publisher(message_type(self.wire.kind), self.wire.topic, profile)
+        self.began = self.place = place
 
-    def measure(self, seconds: float) -> np.ndarray:
-        """The mean of what is reported."""
-        values = self.examination.listen(seconds).get(self.signal.name)
-        self._newest()
-        assert values is not None
-        if not np.isfinite(values.values).all():
-            raise WiggleError(f"'{self.signal.name}' is not always a finite number")
-        self.due = time.monotonic()
-        return np.mean(values.values, axis=0)
+    def move_to(self, place: np.ndarray) -> None:
+        """Command the way to ``place``, (J,), at ``SPEED``."""
+        begin = self.place
+        count = max(1, round(float(np.abs(place - begin).max()) / (SPEED * self.period)))
+        for k in range(1, count + 1):
+            self._command(begin + (place - begin) * k / count)
+            self.examination.hear(self.period)
+            self._check()
 
-    def command(self, target: np.ndarray, began: np.ndarray) -> np.ndarray:
-        """Send one command, wait a period, and return what is reported then."""
-        self.last = np.clip(target, self.lower, self.upper)
-        self.publisher.publish(write(self.wire, self.channel, self.last, time.time_ns()))
-        self.due = max(self.due + self.period, time.monotonic())
-        while (left := self.due - time.monotonic()) > 0:
-            self.examination.executor.spin_once(timeout_sec=left)
-        found = self._newest()
-        if not np.abs(found - began).max() < AWAY:
-            j = int(np.argmax(np.abs(found - began)))
-            raise WiggleError(f"'{self.channel.elements[j]}' went astray: from {began[j]:.2f} to {found[j]:.2f} rad")
-        return found
+    def hold_at(self, place: np.ndarray) -> np.ndarray:
+        """What is reported, (J,), when the joints have come to rest under the command ``place``, (J,)."""
+        self.move_to(place)
+        before = self._average(self._hold)
+        for _ in range(LOOKS):
+            after = self._average(self._hold)
+            if np.abs(after - before).max() < STILL:
+                break
+            before = after
+        return after
 
     def let_go(self) -> None:
         """Slowly to the safe command, which is the last."""
-        safe = np.array(self.channel.safe)
-        if self.last is not None:
-            begin = self.last
-            count = self.steps(float(np.abs(safe - begin).max()) / RETURN_SPEED)
-            for k in range(1, count + 1):
-                message = write(self.wire, self.channel, begin + (safe - begin) * k / count, time.time_ns())
-                self.publisher.publish(message)
-                time.sleep(self.period)
+        if self.publisher is None:
+            return
+        begin, safe = self.place, np.array(self.channel.safe)
+        count = max(1, round(float(np.abs(safe - begin).max()) / (SPEED * self.period)))
+        for k in range(1, count + 1):
+            self._command(begin + (safe - begin) * k / count)
+            time.sleep(self.period)
         self.examination.node.destroy_publisher(self.publisher)
+
+    def _command(self, place: np.ndarray) -> None:
+        self.place = np.clip(place, self.lower, self.upper)
+        assert self.publisher is not None
+        self.publisher.publish(write(self.wire, self.channel, self.place, time.time_ns()))
+
+    def _hold(self, seconds: float) -> None:
+        self._command(self.place)
+        self.examination.hear(seconds)
+        self._check()
+
+    def _average(self, go_on: Callable[[float], None]) -> np.ndarray:
+        """The mean, (J,), of the reports of ``LOOK`` s from now, by this clock and by their number."""
+        begun, enough = time.monotonic(), max(2, round(LOOK / self.period))
+        while True:
+            go_on(self.period)
+            series = self._reports()
+            fresh = series.measured >= begun
+            if fresh.sum() >= enough and time.monotonic() >= begun + LOOK:
+                found = np.array(series.values)[fresh]
+                if not np.isfinite(found).all():
+                    raise WiggleError(f"'{self.signal.name}' is not always a finite number")
+                return found.mean(axis=0)
+
+    def _reports(self) -> Series:
+        series = self.examination.series.get(self.signal.name)
+        if series is None or not series.values:
+            reason = series.problem if series else "nothing arrives"
+            raise WiggleError(f"'{self.signal.name}' is not reported: {reason}")
+        if time.monotonic() - series.times[-1] > SILENCE:
+            raise WiggleError(f"'{self.signal.name}' has not been reported for {SILENCE:g} s")
+        return series
+
+    def _check(self) -> None:
+        """Nobody else commands, and no joint goes astray."""
+        self._refuse_others()
+        found = self._reports().values[-1]
+        if not np.abs(found - self.began).max() < AWAY:
+            j = int(np.argmax(np.abs(found - self.began)))
+            begin = self.began[j]
+            raise WiggleError(f"'{self.channel.elements[j]}' went astray: from {begin:.2f} to {found[j]:.2f} rad")

@@ -1,0 +1,55 @@
+"""The control loop between services and gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+from robo_rl_ros.control import Control
+from robo_rl_ros.inbox import Inbox
+from robo_rl_ros.pilot import Pilot
+from robo_rl_ros.wiring import signal_wires
+
+from controllers.gate_codes import Reason, Request, State
+from deploy.runtime import Policy
+
+
+@pytest.fixture
+def stalled(bundle_file: Path) -> tuple[Control, Callable[[int], None]]:
+    """A control loop that does not run, and one step of it, at a time in ms, for a robot at rest on the ground."""
+    pilot = Pilot(Policy.load(bundle_file, 100))
+    contract = pilot.contract
+    control = Control(pilot, Inbox(contract, signal_wires(contract.signals)), lambda _: None, lambda _: None)
+    noise = np.random.default_rng(0)
+
+    def step(time: int) -> None:
+        control._samples, control._operator = {}, 1000 * time
+        for signal in contract.signals:
+            at_rest = np.array([0, 0, 0, 1] if signal.kind == "quaternion" else [0] * signal.size)
+            value = (at_rest + 1e-3 * noise.normal(size=signal.size)).astype(np.float32)
+            control._samples[signal.name] = value, 1000 * time
+        control._step(1000 * time)
+
+    return control, step
+
+
+def test_a_request_to_arm_that_was_not_heard_in_time_is_not_carried_out_later(stalled):
+    control, step = stalled
+    step(1000)
+    assert control.request(Request.ARM) is None
+    step(1010)
+    assert control.pilot.gate.state == State.IDLE
+
+
+def test_a_request_to_stop_that_was_not_heard_in_time_still_stops(stalled):
+    control, step = stalled
+    step(1000)
+    assert control.request(Request.STOP) is None
+    step(1010)
+    assert control.pilot.gate.state == State.FAULT
+    assert control.pilot.gate.problem.reason == Reason.OPERATOR_STOP
