@@ -29,6 +29,7 @@ from sim.plants.rigid import (
     view,
 )
 from sim.robots import LeggedCard
+from sim.terrain import Ground
 
 DERIVED_FROM = {"body_mass", "body_ipos", "actuator_armature"}
 """Fields that others are computed from, by ``set_const``."""
@@ -38,11 +39,12 @@ class MujocoPlant:
     """n robots with state and parameters, stepped in place at one control rate."""
 
     def __init__(
-        self, card: LeggedCard, n: int, period: float, physics: Physics | None = None, threads: int | None = None
-    ) -> None:
-        """``period`` is the control period in s; ``threads`` are torch's by default."""
+        self, card: LeggedCard, n: int, period: float, physics: Physics | None = None, threads: int | None = None,
+        ground: Ground | None = None,
+    ) -> None:  # fmt: skip
+        """``period`` is the control period in s; ``threads`` are torch's by default, ``ground`` is a plane."""
         self.card, self.n, self.period, self.physics = card, n, period, physics or Physics()
-        self.model = assemble(card, self.physics)
+        self.model = assemble(card, self.physics, ground)
         self.places = find_places(self.model, card)
         self.height = standing_height(self.model, card)
         self.substeps = substeps(period, self.physics)
@@ -111,7 +113,8 @@ class MujocoPlant:
         if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
             self.batch.set_const(chosen)
         self.batch.forward(chosen)
-        self._read()
+        parts = (self._state[ids[:, None], self._columns], self._torque[ids], self._sensed[ids[:, None], self._sensors])
+        self._block[:, ids] = torch.cat(parts, 1).mT.float()
 
     def _read(self) -> None:
         rows = len(self._columns)

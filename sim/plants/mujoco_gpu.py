@@ -38,6 +38,7 @@ from sim.plants.rigid import (
     view,
 )
 from sim.robots import LeggedCard
+from sim.terrain import Ground
 
 DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")
 """Fields of the model that follow from the parameters, by ``set_const``."""
@@ -53,14 +54,15 @@ class WarpPlant:
     """n robots with state and parameters, stepped in place at one control rate."""
 
     def __init__(
-        self, card: LeggedCard, n: int, period: float, physics: Physics | None = None, device: Any = "cuda"
-    ) -> None:
-        """``period`` is the control period in s."""
+        self, card: LeggedCard, n: int, period: float, physics: Physics | None = None, device: Any = "cuda",
+        ground: Ground | None = None,
+    ) -> None:  # fmt: skip
+        """``period`` is the control period in s; without a ``ground`` it is a plane."""
         self.card, self.n, self.period, self.physics = card, n, period, physics or Physics()
         self.device = torch.empty(0, device=device).device  # with its number
         warp.config.log_level = warp.LOG_WARNING  # it would list its devices and kernels
         warp.init()
-        self.model = assemble(card, self.physics)
+        self.model = assemble(card, self.physics, ground)
         self.places, self.height = find_places(self.model, card), standing_height(self.model, card)
         self.substeps = substeps(period, self.physics)
         nominal = nominal_parameters(self.model, self.places)

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from sim.robots import CardError, LeggedCard
+from sim.terrain import Ground, add_ground
 
 LONGEST_DELAY = 0.06
 """s, of a target on its way to the motors: room for it is kept in every environment's state."""
@@ -118,15 +119,15 @@ def shapes(card: LeggedCard) -> list[tuple[int, ...]]:
     return [(3,), (4,), (3,), (3,), (joints,), (joints,), (joints,), (3 * feet,), (3 * feet,), (feet,)]
 
 
-def assemble(card: LeggedCard, physics: Physics) -> mujoco.MjModel:
-    """The robot of ``card`` on flat ground. Raises CardError where model file and card don't fit."""
+def assemble(card: LeggedCard, physics: Physics, ground: Ground | None = None) -> mujoco.MjModel:
+    """The robot of ``card`` on a ground, or on a plane. Raises CardError where model file and card don't fit."""
     spec = _read(card)
     _set_options(spec, physics)
     for shape in spec.geoms:
         shape.contype, shape.conaffinity = 0, 1 if physics.contacts == "all" or shape.name in card.feet else 0
-    ground = spec.worldbody.add_geom(name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
-    ground.contype, ground.conaffinity, ground.condim = 1, 0, 3
-    ground.priority = 1  # its friction holds in every contact
+    below = add_ground(spec, ground)
+    below.contype, below.conaffinity, below.condim = 1, 0, 3
+    below.priority = 1  # its friction holds in every contact
     for joint, motor in zip(card.joints, card.motors, strict=True):
         _drive(spec, joint, motor, physics)
     for foot in card.feet:

@@ -1,0 +1,169 @@
+"""Rough ground as data: a grid of heights, made of patches in rows of difficulty and columns of kinds.
+
+Every patch has a level platform in the middle, where robots begin, and level ground of height 0 along its edges, so
+that neighbours fit together. Walking outwards is climbing, or descending, whatever the direction. Heights at the
+nodes of the grid are joined by triangles, as MuJoCo's height fields have them: a riser takes one cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+CELL = 0.05  # m between nodes: a riser of 10 cm stands at 63 degrees, too steep for a foot to stand on
+PATCH = 160  # cells along a side of a patch: 8 m
+PLATFORM = 12  # cells from a patch's middle to the edge of its platform: 0.6 m
+TREAD = 6  # cells: 0.3 m, of usual stairs
+STEPS = 10  # treads, from platform to edge
+BORDER = 160  # cells of level ground around all patches
+ROWS = 6  # of difficulty
+RISER = 0.12  # m, of the hardest stairs and blocks
+SLOPE = math.radians(24.0)  # of the hardest slope
+GAP = 4  # cells, of the hardest gap
+DEPTH = 0.2  # m, of gaps
+TILE = 12  # cells along a side of a block
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Heights of the ground at the nodes of a grid around the origin; level beyond it."""
+
+    heights: np.ndarray
+    """(rows, columns) m, float32; rows go along y, columns along x."""
+    cell: float = CELL
+    """m between nodes."""
+    starts: np.ndarray = field(default_factory=lambda: np.zeros((1, 1, 2)))
+    """(rows of difficulty, kinds, 2) m, x and y of the patches' middles."""
+    kinds: tuple[str, ...] = ("flat",)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """m from the middle to the edges along x and y."""
+        rows, columns = self.heights.shape
+        return 0.5 * self.cell * (columns - 1), 0.5 * self.cell * (rows - 1)
+
+    @cached_property
+    def _on(self) -> dict[torch.device, Tensor]:
+        return {}
+
+    def _nodes(self, device: torch.device) -> Tensor:
+        if device not in self._on:
+            self._on[device] = torch.from_numpy(self.heights).to(device).flatten()
+        return self._on[device]
+
+    def height(self, x: Tensor, y: Tensor) -> Tensor:
+        """Height (m) of the ground at places of the world (m), tensors of one shape; of the middle for no place."""
+        rows, columns = self.heights.shape
+        nodes, (reach_x, reach_y) = self._nodes(x.device), self.reach
+        u = ((x.nan_to_num() + reach_x) / self.cell).clamp(0.0, columns - 1.001)
+        v = ((y.nan_to_num() + reach_y) / self.cell).clamp(0.0, rows - 1.001)
+        column, row = u.long(), v.long()
+        u, v, first = u - column, v - row, row * columns + column
+        low, right, ahead, far = (nodes[first + k] for k in (0, 1, columns, columns + 1))
+        right_half = low + u * (right - low) + v * (far - right)
+        left_half = low + v * (ahead - low) + u * (far - ahead)
+        return torch.where(u > v, right_half, left_half)
+
+    def start(self, difficulty: Tensor, kind: Tensor) -> Tensor:
+        """(m, 3) m, the middles of the patches for draws (m,) between 0 and 1 of difficulty and kind."""
+        rows, kinds, _ = self.starts.shape
+        row = (difficulty * rows).long().clamp(0, rows - 1)
+        column = (kind * kinds).long().clamp(0, kinds - 1)
+        place = torch.from_numpy(self.starts).to(difficulty)[row, column]
+        return torch.cat([place, self.height(place[:, :1], place[:, 1:])], 1)
+
+
+def _outwards() -> np.ndarray:
+    """(nodes, nodes) cells from a patch's middle, along x or y, whichever is more."""
+    away = np.abs(np.arange(PATCH + 1) - PATCH // 2)
+    return np.maximum(away[:, None], away[None, :])
+
+
+def _flat(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    return np.zeros((PATCH + 1, PATCH + 1))
+
+
+def _slope_down(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    left = TREAD * STEPS - (_outwards() - PLATFORM).clip(0, TREAD * STEPS)
+    return CELL * math.tan(SLOPE * difficulty) * left
+
+
+def _stairs_down(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    stair = ((_outwards() - PLATFORM - 1) // TREAD + 1).clip(0, STEPS)
+    return RISER * difficulty * (STEPS - stair)
+
+
+def _slope_up(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    return -_slope_down(difficulty, random)
+
+
+def _stairs_up(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    return -_stairs_down(difficulty, random)
+
+
+def _blocks(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    """Square blocks side by side, each at a height of its own."""
+    tiles = random.choice([0.0, 0.5, 1.0], (PATCH // TILE + 1,) * 2) * RISER * difficulty
+    heights = tiles.repeat(TILE, 0).repeat(TILE, 1)[: PATCH + 1, : PATCH + 1]
+    away = _outwards()
+    return np.where((away > PLATFORM) & (away <= PLATFORM + TREAD * STEPS), heights, 0.0)
+
+
+def _gaps(difficulty: float, random: np.random.Generator) -> np.ndarray:
+    """Trenches around the platform, three treads apart."""
+    beyond = _outwards() - PLATFORM - TREAD
+    trench = (beyond % (3 * TREAD) < round(GAP * difficulty)) & (beyond >= 0) & (beyond < TREAD * (STEPS - 1))
+    return np.where(trench, -DEPTH, 0.0)
+
+
+KINDS: Mapping[str, Callable[[float, np.random.Generator], np.ndarray]] = {
+    "flat": _flat,
+    "slope up": _slope_up,
+    "slope down": _slope_down,
+    "stairs up": _stairs_up,
+    "stairs down": _stairs_down,
+    "blocks": _blocks,
+    "gaps": _gaps,
+}
+"""From a difficulty up to 1 to the heights (m) of a patch's nodes, what lies outwards of its middle."""
+
+
+def rough_ground(rows: int = ROWS, seed: int = 0) -> Ground:
+    """Patches of all kinds; those of row k have difficulty (k + 1) / rows."""
+    random = np.random.default_rng(seed)
+    heights = np.zeros((rows * PATCH + 2 * BORDER + 1, len(KINDS) * PATCH + 2 * BORDER + 1), np.float32)
+    starts = np.zeros((rows, len(KINDS), 2))
+    middle = CELL * (np.array(heights.shape[::-1]) - 1) / 2
+    for row in range(rows):
+        for column, make in enumerate(KINDS.values()):
+            top, left = BORDER + row * PATCH, BORDER + column * PATCH
+            heights[top : top + PATCH + 1, left : left + PATCH + 1] = make((row + 1) / rows, random)
+            starts[row, column] = CELL * (np.array([left, top]) + PATCH // 2) - middle
+    return Ground(heights, CELL, starts, tuple(KINDS))
+
+
+def add_ground(spec: Any, ground: Ground | None) -> Any:
+    """The ground as a shape in MuJoCo's ``spec`` (an MjSpec): a plane where there is no ``ground``."""
+    import mujoco
+
+    if ground is None:
+        return spec.worldbody.add_geom(name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+    rows, columns = ground.heights.shape
+    low, high = float(ground.heights.min()), float(ground.heights.max())
+    spec.add_hfield(
+        name="ground",
+        nrow=rows,
+        ncol=columns,
+        size=[*ground.reach, max(high - low, 1e-3), 0.5],
+        userdata=((ground.heights - low) / max(high - low, 1e-3)).ravel(),
+    )
+    return spec.worldbody.add_geom(
+        name="ground", type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="ground", pos=[0, 0, low]
+    )
