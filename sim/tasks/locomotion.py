@@ -12,7 +12,7 @@ All Common Bipedal Gaits via Periodic Reward Composition). Rewards for tracking 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +23,7 @@ from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
 from sim.robots import LeggedCard, load_legged
 from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.locomotion_gait import JOINTS, LIFT, PACE, STILL, Trot, axial, polar
+from sim.tasks.locomotion_gait import FOLD, JOINTS, LIFT, PACE, STILL, Trot, axial, polar
 from sim.tasks.locomotion_ranges import (
     PUSH_TIME,
     PUSHES,
@@ -67,6 +67,10 @@ class FlatWalk(Task):
         }
     )
 
+    lift = LIFT
+    fold = FOLD
+    lowest = 0.15  # m, of the base above the ground: below it has fallen
+
     weights = {
         "linear_velocity": 2.0,
         "yaw_rate": 1.0,
@@ -93,7 +97,7 @@ class FlatWalk(Task):
             raise ValueError(f"task '{self.name}' needs the joints {legs}; robot '{card.name}' has {card.joint_names}")
         self.card, self.action_size = card, count
         self.observation_size = 17 + 2 * count + 2 * HISTORY * count
-        self.gait = Trot(card.feet)
+        self.gait = Trot(card.feet, self.fold)
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
         self.upper = torch.tensor([[joint.upper for joint in card.joints]])
@@ -119,10 +123,14 @@ class FlatWalk(Task):
         if self.plant == "warp" or torch.device(device).type != "cpu":
             from sim.plants.mujoco_gpu import WarpPlant
 
-            return WarpPlant(self.card, n, PERIOD, device=device)
+            return self.simulate(WarpPlant, n, device=device)
         from sim.plants.mujoco_cpu import MujocoPlant
 
-        return MujocoPlant(self.card, n, PERIOD)
+        return self.simulate(MujocoPlant, n)
+
+    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+        """n robots on the task's ground in an engine, a class of ``sim.plants``."""
+        return engine(self.card, n, PERIOD, **settings)
 
     def reference(self, time: Any, course: Any) -> dict[str, Any]:
         *commands, offset = course[:, : 3 * SEGMENTS + 1].unbind(-1)
@@ -167,17 +175,21 @@ class FlatWalk(Task):
 
     def _place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         yaw = 0.5 * drawn["initial/yaw"]
-        zero = torch.zeros_like(yaw)
+        zero, start = torch.zeros_like(yaw), self.start(drawn)
         joints = torch.clamp(self.stand + drawn["initial/joint_position"], self.lower, self.upper)
         plant.place(
             ids,
-            position=torch.stack([zero, zero, plant.height + 0.02 + zero], -1),
+            position=torch.cat([start[:, :2], start[:, 2:] + plant.height + 0.02], -1),
             orientation=torch.stack([zero, zero, torch.sin(yaw), torch.cos(yaw)], -1),
             linear_velocity=drawn["initial/linear_velocity"],
             angular_velocity=drawn["initial/angular_velocity"],
             joint_position=joints,
             joint_velocity=torch.zeros_like(joints),
         )
+
+    def start(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 3) m, the places on the ground where robots begin."""
+        return torch.zeros(len(drawn["noise"]), 3, device=drawn["noise"].device)
 
     def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
         """(m, course_size): commanded velocities of each segment, s into the first; of pushes s, N, N."""
@@ -260,7 +272,6 @@ class FlatWalk(Task):
         change = commands["joint_position_target"] - previous["joint_position_target"]
         moving = self._moving(truth)
         swing = self.gait.swing(truth["clock"][:, 1:]) * moving[:, None]
-        heights = truth["foot_position"][:, 2::3]
         slip = truth["foot_velocity"][:, 0::3].square() + truth["foot_velocity"][:, 1::3].square()
         pose = truth["joint_position"] - self.stand
         return {
@@ -272,15 +283,27 @@ class FlatWalk(Task):
             "tilt": up[0].square() + up[1].square(),
             "torque": truth["joint_torque"].square().sum(-1),
             "target_change": change.square().sum(-1),
-            "foot_lift": (heights - FOOT_RADIUS - LIFT * swing).square().sum(-1),
+            "foot_lift": self.lift_error(truth, swing).square().sum(-1),
             "foot_slip": torch.where(truth["foot_force"] > 1.0, slip, 0.0).sum(-1),
             "hips": pose[:, 0::3].square().sum(-1),
             "stillness": (1.0 - moving) * pose.square().sum(-1),
         }
 
+    def lift_error(self, truth: Tensors, swing: Any) -> Any:
+        """(n, 4) m, how far each foot is from where ``swing`` (n, 4), 0 to 1, wants it above the ground."""
+        return self.foot_height(truth) - FOOT_RADIUS - self.lift * swing
+
+    def foot_height(self, truth: Tensors) -> Any:
+        """(n, 4) m, of the feet's centres above the ground."""
+        return truth["foot_position"][:, 2::3]
+
+    def base_height(self, truth: Tensors) -> Any:
+        """(n, 1) m, of the base above the ground."""
+        return truth["position"][:, 2:]
+
     def failed(self, truth: Tensors) -> Any:
         up = body_z(truth["orientation"].unbind(-1))
-        return (up[2] < 0.5) | (truth["position"][:, 2] < 0.15)
+        return (up[2] < 0.5) | (self.base_height(truth)[:, 0] < self.lowest)
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         side = self.gait.side(truth["clock"])
@@ -288,14 +311,14 @@ class FlatWalk(Task):
         velocity = torch.stack(turn_back(truth["linear_velocity"].unbind(-1), cosine, sine), -1)
         push = torch.stack(turn_back(parameters.force.unbind(-1), cosine, sine), -1)
         joints = [truth["joint_position"] - self.stand, 0.05 * truth["joint_velocity"], 0.1 * truth["joint_torque"]]
-        feet = torch.cat([10.0 * truth["foot_position"][:, 2::3], 0.02 * truth["foot_force"]], -1)
+        feet = torch.cat([10.0 * self.foot_height(truth), 0.02 * truth["foot_force"]], -1)
         return torch.cat(
             [
                 polar(velocity, side),
                 polar(self._down(truth["orientation"]), side),
                 polar(0.01 * push, side),
                 axial(0.25 * truth["angular_velocity"], side),
-                truth["position"][:, 2:],
+                self.base_height(truth),
                 self.gait.mirrored(torch.cat(joints, -1), side, JOINTS),
                 self.gait.mirrored(feet, side),
                 self._wanted(truth, side),

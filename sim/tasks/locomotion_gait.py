@@ -30,8 +30,10 @@ EARLY = math.pi / 20  # rad, by which the mirror is taken up before the clock's 
 class Trot:
     """A trot with the feet of the given names, each beginning with FL, FR, RL or RR."""
 
-    def __init__(self, feet: Sequence[str]) -> None:
+    def __init__(self, feet: Sequence[str], fold: float = FOLD) -> None:
+        """``fold`` (rad) is how far thighs turn in mid-swing; calves turn twice as far."""
         sides = [foot[:2] for foot in feet]
+        self.fold = fold
         self._signs: dict[tuple[float, ...], torch.Tensor] = {}
         self._signs |= {signs: torch.tensor([list(signs)]) for signs in (JOINTS, (1.0,))}
         self.diagonal = torch.tensor([[1.0 if side in ("FL", "RR") else -1.0 for side in sides]])
@@ -51,8 +53,8 @@ class Trot:
         lift = self.swing(sine) * walking
         sweep = self.diagonal * cosine * (SWEEP * walking / (4 * PACE * LEG))  # rad per m/s
         hip = -sweep * (y + yaw * self.forward)
-        thigh = sweep * (x - yaw * self.left) + FOLD * lift
-        return torch.stack([hip, thigh, -2 * FOLD * lift], -1).flatten(1)
+        thigh = sweep * (x - yaw * self.left) + self.fold * lift
+        return torch.stack([hip, thigh, -2 * self.fold * lift], -1).flatten(1)
 
     def swing(self, sine: Any) -> Any:
         """(n, 4) how far up each foot should be, 0 to 1, at a clock's sine (n, 1)."""
