@@ -40,6 +40,7 @@ class ObservedEnv:
         self.env, self.task, self.n = env, env.task, env.n
         self.memory = self.task.first_memory(self.n, env.device)
         self.signals = env.signals()
+        self.privileged()  # from now on the environment tells what a critic saw at the end of episodes
         self._observe = fuse(self.task.observe)
         self._remember = fuse(self._act)
 
@@ -66,7 +67,7 @@ class ObservedEnv:
         commands, self.memory = self._remember(self.memory, self.signals, action)
         step = self.env.step(commands)
         self.signals, ids = step.signals, step.ids
-        final = self.task.observe(step.final_signals, {name: value[ids] for name, value in self.memory.items()})
+        final = self._observe(step.final_signals, {name: value[ids] for name, value in self.memory.items()})
         for name, value in self.task.first_memory(len(ids), self.env.device).items():
             self.memory[name][ids] = value
         return Transition(

@@ -79,7 +79,7 @@ class Step(NamedTuple):
     final_truth: dict[str, Tensor]
     """(m, k) each: the true quantities then."""
     final_privileged: Tensor
-    """(m, p): what a critic saw then."""
+    """(m, p): what a critic saw then; (m, 0) if nobody ever asked for ``privileged``."""
 
 
 def judge(
@@ -148,7 +148,7 @@ class VecEnv:
         self._allocate()
         self.reset()
         nobody = torch.arange(0, device=self.device)
-        self._nothing = self.truth(nobody), self.privileged(nobody)
+        self._nothing = self.truth(nobody)
 
     def _longest_delay(self, fixed: float | Tensor | None) -> float:
         """The longest latency (s) that can be drawn where it is fixed like this."""
@@ -179,7 +179,8 @@ class VecEnv:
         self.books: Books = self._outcome.books
         arguments = (self.plant.truth(), self._commands, self.books, self.draws, self._noise)
         self._judge = fused.bind(*arguments, out=self._block)
-        self._see = fuse(functools.partial(see, self.task))
+        self._see: Callable[[], None] | None = None
+        self._seen = torch.zeros(n, 0, device=self.device)
         self._sums = torch.zeros_like(self._outcome.terms)
 
     def seed(self, seed: int) -> None:
@@ -225,14 +226,23 @@ class VecEnv:
         states = {name: value[ids] for name, value in self.plant.truth().items()}
         return {**states, **self.task.reference(self.books.time[ids], self.draws.course[ids])}
 
-    def privileged(self, ids: Tensor | None = None) -> Tensor:
-        """(n, p) what a critic may see, of all environments or of ``ids``."""
-        parameters = self.plant.parameters
-        if ids is None:
-            drawn = type(parameters)(*(value.float() for value in parameters))
-            return self._see(self.plant.truth(), self.books.time, self.draws.course, drawn)
-        drawn = type(parameters)(*(v[ids].float() if v.shape[0] == self.n else v.float() for v in parameters))
-        return self.task.privileged(self.truth(ids), drawn)
+    def privileged(self) -> Tensor:
+        """(n, p) what a critic may see."""
+        see = self._see or self._bind_see()
+        for copy, value in zip(self._parameters, self.plant.parameters, strict=True):
+            copy.copy_(value)
+        see()
+        return self._seen.clone()
+
+    def _bind_see(self) -> Callable[[], None]:
+        """Room for a copy of all parameters in float32, and for what ``see`` makes of it."""
+        _, parts = empty_block(self.n, [value.shape[1:] for value in self.plant.parameters], self.device)
+        self._parameters = type(self.plant.parameters)(*parts)
+        arguments = (self.plant.truth(), self.books.time, self.draws.course, self._parameters)
+        fused = fuse(functools.partial(see, self.task))
+        (block,), (self._seen,) = fused.results(*arguments)
+        self._see = fused.bind(*arguments, out=block)
+        return self._see
 
     def signals(self) -> dict[str, Tensor]:
         """Copies of the newest signals."""
@@ -260,8 +270,10 @@ class VecEnv:
         ids = (failed | timeout).nonzero()[:, 0]
         good = finite[ids, None]
         final_signals = {k: torch.where(good, v[ids], before[k][ids]) for k, v in outcome.signals.items()}
-        final_truth, final_privileged = (self.truth(ids), self.privileged(ids)) if len(ids) else self._nothing
+        final_truth, final_privileged = self._nothing, self._seen[ids]
         if len(ids):
+            final_truth = self.truth(ids)
+            final_privileged = self.privileged()[ids] if self._see else final_privileged
             self.diverged += int((~finite).sum())
             self.finish(ids, failed[ids])
         return Step(self.signals(), reward, failed, timeout, ids, final_signals, final_truth, final_privileged)
