@@ -2,11 +2,12 @@
 
 The policy sees what the robot measures: attitude (gravity's direction in the base frame), body rates, joint angles
 and speeds; no velocity of the base. Memory holds the last joint angles and targets, from which that velocity can be
-inferred, and a gait: a clock and the commanded velocity. They make a rough trot (``locomotion_gait``); the network adds
-to its joint targets what balance and exact tracking need (after Iscen et al. 2018, Policies Modulating Trajectory
-Generators). The reward wants the feet as high as the clock says (after Siekmann et al. 2021, Sim-to-Real Learning of
-All Common Bipedal Gaits via Periodic Reward Composition). Rewards for tracking and for calm are those of Rudin et al.
-2022, Learning to Walk in Minutes. Signals and ranges are in ``locomotion_ranges``.
+inferred, and a gait: a clock and the commanded velocity, which it takes up without a jump. They make a rough trot
+(``locomotion_gait``); the network adds to its joint targets what balance and exact tracking need (after Iscen et al.
+2018, Policies Modulating Trajectory Generators). The reward wants the feet as high as the clock says (after Siekmann
+et al. 2021, Sim-to-Real Learning of All Common Bipedal Gaits via Periodic Reward Composition). Rewards for tracking
+and for calm are those of Rudin et al. 2022, Learning to Walk in Minutes. Signals and ranges are in
+``locomotion_ranges``.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
 FOOT_RADIUS = 0.022  # m
+HASTE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
 
 class FlatWalk(Task):
@@ -98,6 +100,7 @@ class FlatWalk(Task):
         self.card, self.action_size = card, count
         self.observation_size = 17 + 2 * count + 2 * HISTORY * count
         self.gait = Trot(card.feet, self.fold)
+        self.haste = PERIOD * torch.tensor([HASTE])
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
         self.upper = torch.tensor([[joint.upper for joint in card.joints]])
@@ -201,7 +204,7 @@ class FlatWalk(Task):
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         clock = memory["gait"][:, :2]
         side = self.gait.side(clock)
-        wanted = self._wanted(signals, side)
+        wanted = self._wanted(self._taken_up(signals, memory["gait"]), side)
         changes = memory["joint_history"] - signals["joint_position"][:, None]
         joints = [signals["joint_position"] - self.stand, 0.05 * signals["joint_velocity"], 4.0 * changes.flatten(1)]
         legs = self.gait.mirrored(torch.cat([*joints, memory["target_history"].flatten(1)], -1), side, JOINTS)
@@ -230,14 +233,22 @@ class FlatWalk(Task):
         return {
             "joint_history": torch.cat([signals["joint_position"][:, None], memory["joint_history"][:, :-1]], 1),
             "target_history": torch.cat([newest[:, None], memory["target_history"][:, :-1]], 1),
-            "gait": torch.cat([clock, signals["linear_velocity_command"], signals["yaw_rate_command"]], -1),
+            "gait": torch.cat([clock, self._taken_up(signals, memory["gait"])], -1),
         }
 
+    def _taken_up(self, signals: Tensors, gait: Any) -> Any:
+        """(n, 3) m/s, m/s, rad/s: the velocity to be walked now, on its way from the last one to the commanded one.
+
+        Most falls came within a second after the command had jumped.
+        """
+        commanded = torch.cat([signals["linear_velocity_command"], signals["yaw_rate_command"]], -1)
+        return gait[:, 2:] + torch.clamp(commanded - gait[:, 2:], -self.haste, self.haste)
+
     @staticmethod
-    def _wanted(given: Tensors, side: Any) -> Any:
-        """(n, 3) the commanded velocities as the mirror shows them, twice those in m/s."""
-        x, y = given["linear_velocity_command"][:, :1], given["linear_velocity_command"][:, 1:]
-        return torch.cat([2.0 * x, 2.0 * side * y, side * given["yaw_rate_command"]], -1)
+    def _wanted(velocity: Any, side: Any) -> Any:
+        """(n, 3) commanded velocities (m/s, m/s, rad/s) as the mirror shows them, twice those in m/s."""
+        x, y, yaw = velocity[:, :1], velocity[:, 1:2], velocity[:, 2:]
+        return torch.cat([2.0 * x, 2.0 * side * y, side * yaw], -1)
 
     @staticmethod
     def _down(orientation: Any) -> Any:
@@ -321,7 +332,7 @@ class FlatWalk(Task):
                 self.base_height(truth),
                 self.gait.mirrored(torch.cat(joints, -1), side, JOINTS),
                 self.gait.mirrored(feet, side),
-                self._wanted(truth, side),
+                self._wanted(torch.cat([truth["linear_velocity_command"], truth["yaw_rate_command"]], -1), side),
                 side * truth["clock"],
                 parameters.ground_friction[:, None],
                 50.0 * parameters.command_delay[:, :1],
