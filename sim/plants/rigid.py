@@ -163,6 +163,9 @@ def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
     option.tolerance = physics.tolerance
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a state that diverged must be seen
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND  # one robot is one island; looking for more takes time
+    if physics.solver == "newton":  # it is as soon there without, and need not find out which start is the better one
+        option.disableflags |= mujoco.mjtDisableBit.mjDSBL_WARMSTART
+    spec.compiler.discardvisual = True  # no step moves shapes that touch nothing
 
 
 def _drive(spec: mujoco.MjSpec, joint: Any, motor: Any, physics: Physics) -> None:
