@@ -35,8 +35,9 @@ class ExportError(ValueError):
 def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bundle:
     """Write the bundle of ``policy`` to ``out``, atomically, and read it back through all checks."""
     out = Path(out)
+    contract = policy.task.spec.contract(provenance)
     seen = fly_signals(policy.task, GraphPilot(policy), Conditions(episodes=256, seed=7))
-    contract = _with_envelope(policy.task.spec.contract(provenance), seen)
+    contract = _with_envelope(contract, seen)
     golden = record_golden(policy, contract, seen)
     model = _onnx_graph(policy, contract)
     _name_parameters(model, policy)

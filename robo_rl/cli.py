@@ -18,6 +18,7 @@ COMMANDS = {
     "export": "write a trained policy as one self-describing .onnx file",
     "inspect": "show what a policy file reads, commands and promises",
     "verify": "prove that a policy file does what was trained",
+    "distill": "teach a policy that a robot can run what a teacher in simulation does",
     "compress": "distil a policy into a smaller one that fits a microcontroller's flash",
     "firmware": "compile a policy file to C for a microcontroller",
     "ros": "run a policy on a robot through ROS 2, or a stand-in robot",

@@ -1,8 +1,8 @@
-"""A smaller policy that does what a larger one does, for a microcontroller with little flash.
+"""A policy that does what another one does: a smaller one for little flash, or one that sees less, for a robot.
 
 The student flies, the teacher says at every moment what it would have commanded, and the student learns to command
 the same (DAgger: Ross et al. 2011). So it learns where its own mistakes take it, which imitating the teacher's flights
-does not teach.
+does not teach. Teacher and student have the same commands; the student's signals are among the teacher's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
 
-ENVIRONMENTS = 512
 TEACHER_STEPS = 50  # that the teacher flies at first
-KEPT, MIXED = 300, 4  # past moments that are kept, and how many of them join every update
-LEARNING_RATE = 3e-3
+KEPT = 300  # past moments that are kept
 WIDTHS = (64, 48, 40, 32, 24, 20, 16, 12, 8)
 CODE_BYTES = 3072  # of a quadrotor's policy without constants: measured for Cortex-M4F with -Os
 
@@ -34,14 +32,27 @@ class CompressError(ValueError):
 
 
 @dataclass(frozen=True)
-class Distilled:
-    """A trained student."""
+class Lessons:
+    """How a student learns."""
 
-    policy: PolicyGraph
-    hidden: tuple[int, ...]
+    updates: int
+    """Steps of learning, and of all robots."""
+    environments: int = 512
+    """Robots simulated at once."""
+    mixed: int = 4
+    """Past moments that join every update."""
+    learning_rate: float = 3e-3
+    """Adam's step size at the start; it falls to zero along half a cosine."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """What came of a student's lessons."""
+
     environment_steps: int
-    loss: float
-    """Mean square of the difference in commands at the end, in units of their range."""
+    losses: list[float]
+    """Mean square of the difference in commands, in units of their range, at every update."""
 
 
 def largest_width(task: Task, layers: int, flash: int) -> int:
@@ -54,44 +65,57 @@ def largest_width(task: Task, layers: int, flash: int) -> int:
     raise CompressError(f"flash is {flash} bytes; even hidden layers of {WIDTHS[-1]} need more")
 
 
-def distill(teacher: PolicyGraph, hidden: Sequence[int], activation: str, updates: int, seed: int) -> Distilled:
-    """Train a student with these hidden layers."""
-    torch.manual_seed(seed)
-    task = teacher.task
-    student = PolicyGraph(task, tuple(hidden), activation)
-    optimizer = torch.optim.Adam(student.parameters(), LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
-    env = VecEnv(task, ENVIRONMENTS, seed=seed, evaluation=True)
-    signals, state = env.signals(), teacher.initial_state(env.n)
-    lessons: deque[_Lesson] = deque(maxlen=KEPT)
-    loss = torch.zeros(())
-    with Progress("distilling", updates) as progress:
-        for k in range(updates):
-            lessons.append(_lesson(teacher, signals, state))
-            loss = _update(student, lessons, optimizer)
+def distill(teacher: PolicyGraph, student: PolicyGraph, lessons: Lessons) -> Distilled:
+    """Teach ``student``, which is trained in place, what ``teacher`` commands at its own task."""
+    optimizer = torch.optim.Adam(student.parameters(), lessons.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, lessons.updates)
+    env = VecEnv(teacher.task, lessons.environments, seed=lessons.seed, evaluation=True)
+    signals, states = env.signals(), [policy.initial_state(env.n) for policy in (teacher, student)]
+    past: deque[_Lesson] = deque(maxlen=KEPT)
+    losses = []
+    with Progress("distilling", lessons.updates) as progress:
+        for k in range(lessons.updates):
+            past.append(_lesson(teacher, student, signals, states))
+            losses.append(_update(student, past, lessons.mixed, optimizer))
             schedule.step()
             with torch.no_grad():
-                commands, state = (teacher if k < TEACHER_STEPS else student)(signals, state)
+                flier, state = (teacher, states[0]) if k < TEACHER_STEPS else (student, states[1])
+                commands, _ = flier(signals, state)
+                states = [
+                    _remembered(policy, signals, commands, state)
+                    for policy, state in zip((teacher, student), states, strict=True)
+                ]
             step = env.step(commands)
-            signals, state = step.signals, state.clone()
-            state[step.ids] = teacher.initial_state(len(step.ids))
-            progress.update(k + 1, f"error {float(loss) ** 0.5:.4f}")
-    policy = student.requires_grad_(False).eval()
-    return Distilled(policy, tuple(hidden), updates * ENVIRONMENTS, float(loss))
+            signals = step.signals
+            for policy, state in zip((teacher, student), states, strict=True):
+                state[step.ids] = policy.initial_state(len(step.ids))
+            progress.update(k + 1, f"error {losses[-1] ** 0.5:.4f}")
+    student.requires_grad_(False).eval()
+    return Distilled(lessons.updates * lessons.environments, losses)
+
+
+def _remembered(policy: PolicyGraph, signals: dict[str, Tensor], commands: dict[str, Tensor], state: Tensor) -> Tensor:
+    """The state of a policy after these commands were given, by whomever."""
+    return policy.pack(policy.task.remember(policy.unpack(state), signals, commands))
 
 
 class _Lesson(NamedTuple):
-    """Some moments (n, …): what was observed and remembered, and what the teacher would command, in units of range."""
+    """Some moments (n, …): what the student saw and remembered, and the teacher's commands, in units of range."""
 
     observed: Tensor
     state: Tensor
     expected: Tensor
 
 
-def _lesson(teacher: PolicyGraph, signals: dict[str, Tensor], state: Tensor) -> _Lesson:
+def _lesson(
+    teacher: PolicyGraph, student: PolicyGraph, signals: dict[str, Tensor], states: Sequence[Tensor]
+) -> _Lesson:
     with torch.no_grad():
-        observed = teacher.task.observe(signals, teacher.unpack(state)).clone()
-        return _Lesson(observed, state.clone(), _scaled_commands(teacher, observed, state))
+        theirs, own = (
+            policy.task.observe(signals, policy.unpack(state)).clone()
+            for policy, state in zip((teacher, student), states, strict=True)
+        )
+        return _Lesson(own, states[1].clone(), _scaled_commands(teacher, theirs, states[0]))
 
 
 def _scaled_commands(policy: PolicyGraph, observed: Tensor, state: Tensor) -> Tensor:
@@ -103,12 +127,12 @@ def _scaled_commands(policy: PolicyGraph, observed: Tensor, state: Tensor) -> Te
     return torch.cat(parts, -1)
 
 
-def _update(student: PolicyGraph, lessons: deque[_Lesson], optimizer: torch.optim.Optimizer) -> Tensor:
-    """One step towards the teacher's commands, now and at a few moments of the past."""
-    past = torch.randint(len(lessons), (MIXED,)).tolist()
-    mixed = _Lesson(*(torch.cat(parts) for parts in zip(*(lessons[i] for i in [*past, -1]), strict=True)))
-    loss = (_scaled_commands(student, mixed.observed, mixed.state) - mixed.expected).square().mean()
+def _update(student: PolicyGraph, past: deque[_Lesson], mixed: int, optimizer: torch.optim.Optimizer) -> float:
+    """One step towards the teacher's commands, now and at a few moments of the past; returns the error squared."""
+    chosen = [*torch.randint(len(past), (mixed,)).tolist(), -1]
+    batch = _Lesson(*(torch.cat(parts) for parts in zip(*(past[i] for i in chosen), strict=True)))
+    loss = (_scaled_commands(student, batch.observed, batch.state) - batch.expected).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return loss.detach()
+    return float(loss.detach())

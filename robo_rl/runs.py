@@ -49,11 +49,13 @@ class Run:
     hyperparameters: dict[str, Any]
     ranges: dict[str, list[float]] = field(default_factory=dict)
     """Bounds, low and high, in place of some of the task's own ranges."""
+    begun_from: str | None = None
+    """Digest of the policy that this one began with (``robo_rl.warm_start``)."""
 
     @classmethod
     def create(
         cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int,
-        hyperparameters: dict[str, Any], ranges: Path | None = None,
+        hyperparameters: dict[str, Any], ranges: Path | None = None, origin: Run | None = None,
     ) -> Run:  # fmt: skip
         """A new folder under ``root``. A user's card and ranges are copied into it, so that the run stays whole."""
         task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
@@ -75,7 +77,9 @@ class Run:
                 shutil.copy(card.model, folder)
             own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
             robot = Path(shutil.copy(robot, own)).name
-        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, {k: list(v) for k, v in bounds.items()})
+        moved = {name: list(pair) for name, pair in bounds.items()}
+        begun_from = hashlib.sha256(origin.checkpoint_file.read_bytes()).hexdigest() if origin else None
+        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from)
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
         return run
 

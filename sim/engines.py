@@ -37,10 +37,10 @@ def engines(task: Task) -> list[Engine]:
 
 def _legged(task: Task) -> list[Engine]:
     from sim.plants.mujoco_cpu import MujocoPlant
+    from sim.tasks.locomotion import FlatWalk
 
-    card, period = task.spec.robot, task.spec.control_period
-    assert isinstance(card, LeggedCard)
-    home: Physics = task.make_plant(1, "cpu").physics  # type: ignore[attr-defined]
+    assert isinstance(task, FlatWalk)
+    home: Physics = task.make_plant(1, "cpu").physics
     cone = "elliptic" if home.cone == "pyramidal" else "pyramidal"
     fine = Physics(timestep=0.001, solver="newton", cone="elliptic", contacts="all")
     variants: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,7 +52,7 @@ def _legged(task: Task) -> list[Engine]:
     }
 
     def of(physics: Physics) -> Callable[[int], Any]:
-        return lambda n: MujocoPlant(card, n, period, physics)
+        return lambda n: task.simulate(MujocoPlant, n, physics=physics)
 
     found = [
         Engine(name, summary, of(dataclasses.replace(home, **changes)), 0.5 if name == "fine" else 1.0)
@@ -61,7 +61,7 @@ def _legged(task: Task) -> list[Engine]:
     if importlib.util.find_spec("pybullet") is not None:
         from sim.plants.bullet import BulletPlant
 
-        found.append(Engine("bullet", "PyBullet at 1 ms", lambda n: BulletPlant(card, n, period), 0.25))
+        found.append(Engine("bullet", "PyBullet at 1 ms", lambda n: task.simulate(BulletPlant, n), 0.25))
     return found
 
 

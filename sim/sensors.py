@@ -17,7 +17,7 @@ from robo_rl.contract import Signal
 
 
 class Sensors:
-    """Measures the sensor signals of a task; operator signals pass through.
+    """Measures the sensor signals of a task; those of the operator and of the simulation pass through.
 
     The past needed for latency is a tensor ``line`` (n, steps, elements) that the caller keeps.
     """
@@ -61,6 +61,6 @@ class Sensors:
             if signal.kind == "quaternion":
                 value = signals[signal.name]
                 signals[signal.name] = value / torch.linalg.vector_norm(value, dim=-1, keepdim=True)
-            if signal.source == "operator":
+            if signal.source != "sensor":
                 signals[signal.name] = truth[signal.name]
         return {signal.name: signals[signal.name] for signal in self.signals}, line

@@ -27,7 +27,7 @@ ROWS = 6  # of difficulty
 RISER = 0.12  # m, of the hardest stairs and blocks
 SLOPE = math.radians(24.0)  # of the hardest slope
 GAP = 4  # cells, of the hardest gap
-DEPTH = 0.2  # m, of gaps
+DEPTH = 0.2  # m, of the hardest gap
 TILE = 12  # cells along a side of a block
 
 
@@ -119,8 +119,8 @@ def _blocks(difficulty: float, random: np.random.Generator) -> np.ndarray:
 def _gaps(difficulty: float, random: np.random.Generator) -> np.ndarray:
     """Trenches around the platform, three treads apart."""
     beyond = _outwards() - PLATFORM - TREAD
-    trench = (beyond % (3 * TREAD) < round(GAP * difficulty)) & (beyond >= 0) & (beyond < TREAD * (STEPS - 1))
-    return np.where(trench, -DEPTH, 0.0)
+    trench = (beyond % (3 * TREAD) < math.ceil(GAP * difficulty)) & (beyond >= 0) & (beyond < TREAD * (STEPS - 1))
+    return np.where(trench, -DEPTH * difficulty, 0.0)
 
 
 KINDS: Mapping[str, Callable[[float, np.random.Generator], np.ndarray]] = {
@@ -133,6 +133,14 @@ KINDS: Mapping[str, Callable[[float, np.random.Generator], np.ndarray]] = {
     "gaps": _gaps,
 }
 """From a difficulty up to 1 to the heights (m) of a patch's nodes, what lies outwards of its middle."""
+
+
+def described(kind: str, difficulty: float) -> str:
+    """How hard a patch is, for people: "10 cm" (of stairs, blocks; the width of gaps), "20°" (of slopes), or ""."""
+    if kind.startswith("slope"):
+        return f"{math.degrees(SLOPE * difficulty):.0f}°"
+    metres = {"flat": 0.0, "gaps": CELL * math.ceil(GAP * difficulty)}.get(kind, RISER * difficulty)
+    return f"{100 * metres:.0f} cm" if metres else ""
 
 
 def rough_ground(rows: int = ROWS, seed: int = 0) -> Ground:

@@ -38,24 +38,29 @@ def main(
     """
     import dataclasses
 
+    import torch
+
     from deploy.bundle import Bundle
     from deploy.export import export
     from deploy.verify import BundlePilot, task_of, torch_policy
-    from robo_rl.distill import CODE_BYTES, distill, largest_width
+    from robo_rl.distill import CODE_BYTES, Lessons, distill, largest_width
     from robo_rl.evaluation import Conditions, fly
+    from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)
     task, made = task_of(teacher.contract), teacher.contract.provenance
     hidden = (largest_width(task, layers, budget),) * layers
     say(f"{' × '.join(map(str, made.hidden))} becomes {' × '.join(map(str, hidden))}", json)
-    student = distill(torch_policy(teacher, task), hidden, made.activation, updates, seed)
-    steps = made.environment_steps + student.environment_steps
+    torch.manual_seed(seed)
+    student = PolicyGraph(task, hidden, made.activation)
+    distilled = distill(torch_policy(teacher, task), student, Lessons(updates, seed=seed))
+    steps = made.environment_steps + distilled.environment_steps
     provenance = dataclasses.replace(
         made, algorithm="distilled", hidden=hidden, normalize=False, environment_steps=steps
     )
-    bundle = export(student.policy, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
+    bundle = export(student, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
     flights = fly(task, BundlePilot(bundle), Conditions(episodes=episodes)).summary()
-    weights = sum(parameter.numel() for parameter in student.policy.network.parameters())
+    weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
         f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out flights survive\n"
         f"Next:  robo-rl firmware {bundle.path} --small --run",
@@ -66,7 +71,7 @@ def main(
             "file": str(bundle.path),
             "hidden": list(hidden),
             "flash_estimate_bytes": 4 * weights + CODE_BYTES,
-            "environment_steps": student.environment_steps,
+            "environment_steps": distilled.environment_steps,
             **flights,
         },
         json,

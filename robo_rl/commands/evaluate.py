@@ -25,6 +25,7 @@ def main(
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
     ranges: Path | None = None,
     sweep: bool = False,
+    ground: bool = False,
     against: str | None = None,
     json: bool = False,
 ) -> int:
@@ -33,7 +34,8 @@ def main(
     With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and of those
     that survive: flying, position_error_mean_m and position_error_p95_m (distance from the set-point over the last
     2 s) and tracking_error_rms_m (from 1 s on); walking, linear_velocity_error_mean_m_s and
-    yaw_rate_error_mean_rad_s (from 1 s on), and the same with p95. With --sweep also sweep, with --against comparison.
+    yaw_rate_error_mean_rad_s (from 1 s on), and the same with p95. With --sweep also sweep, with --ground crossings,
+    with --against comparison.
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
@@ -45,6 +47,7 @@ def main(
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         sweep: Also vary one perturbation at a time, beyond what training saw.
+        ground: Also cross every kind of rough ground at every height (of tasks on rough ground).
         against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
         json: Print one JSON object on the last line of stdout.
     """
@@ -73,6 +76,8 @@ def main(
         few = Conditions(max(200, episodes // 4), seed, seconds, fixed)
         result["sweep"] = fly_sweep(flier.task, flier.pilot, perturbations(flier.task), few)
         _say_sweep(flier.task.measures, result["sweep"], json)
+    if ground:
+        result["crossings"] = _cross(flier, seed, json)
     if against is not None:
         other = find(against, flier.task.spec.name, robot or flier.task.spec.robot.name)
         result["comparison"] = _compare(flier, other, conditions, json)
@@ -98,6 +103,26 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
         say(f"  {name}", json)
         for row in rows:
             say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
+
+
+def _cross(flier: Any, seed: int, json: bool) -> list[dict[str, Any]]:
+    from robo_rl.crossing import SPEED, crossings
+    from sim.tasks.rough import RoughWalk
+
+    if not isinstance(flier.task, RoughWalk):
+        raise ValueError(
+            f"--ground is for tasks on rough ground; '{flier.task.spec.name}' is none, try --task go2-rough"
+        )
+    table = crossings(flier.task, flier.pilot, seed=seed)
+    say(f"  crosses, at {SPEED:g} m/s", json)
+    for row in table:
+        interval = f"{row['crossed_low']:.1%} to {row['crossed_high']:.1%}"
+        say(
+            f"    {row['kind']:<12} {row['height']:>6}   {row['crossed']:7.1%}   95 % interval {interval}, "
+            f"{row['walks']} walks; {row['fell']:.1%} fell",
+            json,
+        )
+    return table
 
 
 def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, Any]:

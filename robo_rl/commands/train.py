@@ -29,6 +29,7 @@ def main(
     device: str = "cpu",
     plant: Literal["mujoco", "warp"] | None = None,
     ranges: Path | None = None,
+    begin_from: Path | None = None,
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
     json: bool = False,
@@ -49,6 +50,8 @@ def main(
         device: cpu or cuda: where robots and networks are.
         plant: Engine of rigid bodies: mujoco (usual on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
+        begin_from: A trained run's folder, whose networks this one begins with: of the same task, or of one whose
+            observation this task's goes on from (go2-flat for go2-rough). ppo only.
         episodes: Held-out flights after training; 0 for none.
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
@@ -60,8 +63,9 @@ def main(
     require_device(device)
     require_plant(plant, task, device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
-    run = Run.create(runs, task, robot, algorithm, seed, chosen, ranges)
-    return learn(run, device, episodes, checkpoint_seconds, json, resumed=False, plant=plant)
+    origin = Run.open(begin_from) if begin_from else None
+    run = Run.create(runs, task, robot, algorithm, seed, chosen, ranges, origin)
+    return learn(run, device, episodes, checkpoint_seconds, json, resumed=False, plant=plant, origin=origin)
 
 
 def command(words: Sequence[str]) -> Callable[..., int]:
@@ -104,6 +108,7 @@ def learn(
     as_json: bool,
     resumed: bool,
     plant: str | None = None,
+    origin: Run | None = None,
 ) -> int:
     """Build the learner, train, evaluate, tell."""
     import torch
@@ -111,6 +116,7 @@ def learn(
     from robo_rl import training
     from robo_rl.algorithms import new_learner
     from robo_rl.evaluation import Conditions, GraphPilot, fly, shown
+    from robo_rl.warm_start import begin_from
 
     torch.manual_seed(run.seed)
     say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
@@ -119,6 +125,8 @@ def learn(
         policy = run.new_policy()
     policy.task.plant = plant
     learner = new_learner(run, policy, device)
+    if origin:
+        begin_from(learner, origin)
     if resumed:
         training.resume(run, learner)
     compile_seconds = time.perf_counter() - begun

@@ -133,6 +133,9 @@ class Contract:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         require(len(self.signals) > 0, "signals", self.signals, "at least one signal")
         require(len(self.commands) > 0, "commands", self.commands, "at least one command")
+        robots = "'sensor' or 'operator': no robot measures it, and 'robo-rl distill' teaches a policy to do without"
+        for signal in self.signals:
+            require(signal.source != "simulation", f"signal '{signal.name}': source", signal.source, robots)
         names = [channel.name for channel in (*self.signals, *self.commands)]
         require_unique(names, "signals and commands")
         require_unique([block.name for block in self.state], "state")

@@ -56,14 +56,15 @@ class Signal(_Channel):
     """One measured or given quantity.
 
     ``kind`` "quaternion" means unit norm and element order x, y, z, w; there is no other order.
-    ``source`` tells who provides it: a "sensor" (or estimator), or the "operator" (set-points).
+    ``source`` tells who provides it: a "sensor" (or estimator), the "operator" (set-points), or a "simulation" alone,
+    which no robot has: a contract, which is for robots, takes none of these.
     ``noise`` is the standard deviation per element, in the signal's unit, and ``delay`` the least and the
     greatest latency, in seconds, that the policy was trained with. ``seen_low`` and ``seen_high`` bound what
     the policy met in simulation. None means not known.
     """
 
     kind: Literal["vector", "quaternion"] = "vector"
-    source: Literal["sensor", "operator"] = "sensor"
+    source: Literal["sensor", "operator", "simulation"] = "sensor"
     noise: Numbers | None = None
     delay: tuple[float, float] = (0.0, 0.0)
     seen_low: Numbers | None = None
@@ -73,7 +74,8 @@ class Signal(_Channel):
         super().__post_init__()
         where = f"signal '{self.name}'"
         require(self.kind in ("vector", "quaternion"), f"{where}: kind", self.kind, "'vector' or 'quaternion'")
-        require(self.source in ("sensor", "operator"), f"{where}: source", self.source, "'sensor' or 'operator'")
+        sources = ("sensor", "operator", "simulation")
+        require(self.source in sources, f"{where}: source", self.source, f"one of {sources}")
         self._check_numbers("noise", "seen_low", "seen_high")
         good = self.noise is None or min(self.noise) >= 0
         require(good, f"{where}: noise", self.noise, "standard deviations of 0 or more")

@@ -113,6 +113,8 @@ class Task:
     """The one that trains it fastest."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
+    student: str | None = None
+    """For a task whose policy sees what no robot measures: the task that ``robo-rl distill`` teaches it to."""
     plants: tuple[str, ...] = ()
     """Engines that can simulate its robots, where there is a choice."""
     plant: str | None = None
@@ -194,5 +196,7 @@ def load_task(name: str, robot: str | None = None) -> Task:
 def _tasks() -> dict[str, type[Task]]:
     from sim.tasks.locomotion import FlatWalk
     from sim.tasks.quadrotor import QuadrotorHover, QuadrotorTrack
+    from sim.tasks.rough import RoughTeacher, RoughWalk
 
-    return {"go2-flat": FlatWalk, "quadrotor-hover": QuadrotorHover, "quadrotor-track": QuadrotorTrack}
+    classes: tuple[type[Task], ...] = (FlatWalk, RoughWalk, RoughTeacher, QuadrotorHover, QuadrotorTrack)
+    return {task.name: task for task in classes}

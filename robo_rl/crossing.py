@@ -1,0 +1,77 @@
+"""How surely a policy crosses rough ground, by kind and height: does it get from the middle of a patch to its edge?
+
+Each walk begins on the platform of a patch, in any direction, with one command: straight on. It has crossed when it
+has passed everything that the patch holds, on its way out, without a fall and in time. Everything else is drawn from
+the task's full ranges, pushes included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from scipy.stats import binomtest
+
+from robo_rl.console import Progress
+from robo_rl.evaluation import HELD_OUT
+from sim.env import VecEnv
+from sim.tasks.rough import RoughWalk
+from sim.terrain import CELL, PLATFORM, STEPS, TREAD, described
+
+SPEED = 0.5  # m/s
+SECONDS = 15.0
+WAY = CELL * (PLATFORM + TREAD * STEPS)  # m, along x or y
+COMMAND = {"command/x": SPEED, "command/y": 0.0, "command/yaw": 0.0, "command/stand": 1.0}
+
+
+def crossings(
+    task: RoughWalk, pilot: Any, each: int = 50, seed: int = 0, make_plant: Callable[[int], Any] | None = None
+) -> list[dict[str, Any]]:
+    """Walks across every patch, ``each`` times: kind, height ("10 cm", "20°"), walks, crossed with its interval (95 %,
+    Wilson), fell."""
+    rows, kinds, _ = task.ground.starts.shape
+    row, kind = (
+        part.flatten().repeat_interleave(each)
+        for part in torch.meshgrid(torch.arange(rows), torch.arange(kinds), indexing="ij")
+    )
+    fixed = {**COMMAND, "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
+    n = len(row)
+    env = VecEnv(
+        task, n, HELD_OUT + 1000 * seed, fixed=fixed, evaluation=True, episode_length=2 * SECONDS, make_plant=make_plant
+    )
+    middle = torch.from_numpy(task.ground.starts)[row, kind].float()
+    signals, state = env.signals(), pilot.initial_state(n)
+    under_way, crossed = torch.ones(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
+    steps = round(SECONDS / task.spec.control_period)
+    with Progress("crossing", steps) as progress:
+        for k in range(steps):
+            commands, state = pilot(signals, state)
+            step = env.step(commands)
+            signals = step.signals
+            under_way &= ~step.failed
+            away = (env.plant.truth()["position"][:, :2] - middle).abs().amax(1)
+            crossed |= under_way & (away > WAY)
+            under_way &= ~crossed
+            progress.update(k + 1, f"{int(crossed.sum())} of {n} have crossed")
+            if not under_way.any():
+                break
+    fell = ~crossed & ~under_way
+    table = []
+    for j, name in enumerate(task.ground.kinds):
+        for i in range(rows):
+            here = (row == i) & (kind == j)
+            count = int(crossed[here].sum())
+            interval = binomtest(count, each).proportion_ci(method="wilson")
+            table.append(
+                {
+                    "kind": name,
+                    "height": described(name, (i + 1) / rows),
+                    "walks": each,
+                    "crossed": count / each,
+                    "crossed_low": float(interval.low),
+                    "crossed_high": float(interval.high),
+                    "fell": float(fell[here].float().mean()),
+                }
+            )
+    return table

@@ -1,0 +1,52 @@
+"""Begin with what another policy has learnt, at a task whose observation goes on where the other one's ends.
+
+The further inputs of a first layer have no weight yet, so at first the networks do what they did there. A student,
+whose observation ends earlier than its teacher's, begins with the teacher's weights of what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from robo_rl import checkpoint
+from robo_rl.runs import Run
+
+
+def begin_from(learner: Any, run: Run) -> None:
+    """Let a learner of PPO begin with the networks and normalisers of a trained run of PPO."""
+    if run.algorithm != "ppo" or not hasattr(learner, "ppo"):
+        raise ValueError(f"{run.folder} was trained by {run.algorithm}; a training can begin from one by ppo alone")
+    tensors, _ = checkpoint.load(run.checkpoint_file)
+    for name, model in (("actor", learner.ppo.actor), ("critic", learner.ppo.critic)):
+        prefix = f"{name}/"
+        known = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        widen(model, known, f"{run.folder}: {name}")
+
+
+def widen(model: nn.Module, known: Mapping[str, Tensor], where: str) -> None:
+    """Put the tensors ``known`` of a model with fewer inputs into the leading inputs of ``model``."""
+    own = model.state_dict()
+    for name, value in own.items():
+        if name not in known:
+            raise ValueError(f"{where} has no '{name}'; expected a network of the same layers")
+        found = known[name]
+        if found.shape[:-1] != value.shape[:-1] or found.shape[-1:] > value.shape[-1:]:
+            raise ValueError(
+                f"{where} has '{name}' of shape {tuple(found.shape)}; expected {tuple(value.shape)}, or fewer inputs"
+            )
+        with torch.no_grad():
+            if name.endswith("weight"):
+                value.zero_()
+            value[..., : found.shape[-1]].copy_(found) if found.ndim else value.copy_(found)
+
+
+def narrow(student: nn.Module, teacher: nn.Module) -> None:
+    """Give ``student`` the tensors of ``teacher``, as far as its own inputs go."""
+    theirs = teacher.state_dict()
+    with torch.no_grad():
+        for name, value in student.state_dict().items():
+            value.copy_(theirs[name][..., : value.shape[-1]])
