@@ -9,6 +9,7 @@ it moves.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ TIMESTEP = 0.001
 
 
 class BulletPlant:
-    """n robots at one control rate, shared by processes; the same names and frames as ``MujocoPlant``."""
+    """n robots at one control rate, more than one in processes of their own; the same names and frames as ``MujocoPlant``."""
 
     def __init__(self, card: LeggedCard, n: int, period: float, processes: int | None = None) -> None:
         """``period`` is the control period in s; ``processes`` are as many as torch's threads by default."""
@@ -62,7 +63,7 @@ class BulletPlant:
         count = min(n, torch.get_num_threads() if processes is None else processes)
         self._shares = [np.arange(n)[k::count] for k in range(count)]
         self._hosts: list[_Worlds | _Elsewhere]
-        self._hosts = [_Worlds(card, n)] if count == 1 else [_Elsewhere(card, len(share)) for share in self._shares]
+        self._hosts = [_Worlds(card, n)] if n == 1 else [_Elsewhere(card, len(share)) for share in self._shares]
         self.place(torch.arange(n), *standing(card, self.height, n))
 
     def param(self, name: str) -> Tensor:
@@ -169,7 +170,8 @@ class _Elsewhere:
 
 
 def _serve(pipe: Connection, card: LeggedCard, n: int) -> None:
-    """Answer until the other end closes."""
+    """Answer until the other end closes. Bullet's greeting at every connection is of no interest there."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     worlds = _Worlds(card, n)
     while True:
         try:

@@ -26,6 +26,7 @@ def write_urdf(model: mujoco.MjModel, card: LeggedCard, parameters: RigidParamet
                 _collision(link, model, shape)
         if joint.name in card.joint_names:
             _joint(robot, model, i, joint)
+    Xml.indent(robot)  # Bullet breaks lines after 8,191 characters, in the middle of a number if it has to
     return Xml.tostring(robot, encoding="unicode")
 
 

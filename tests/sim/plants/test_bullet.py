@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from sim.plants.rigid import Physics, RigidTruth
+from sim.plants.rigid import Physics, RigidParameters, RigidTruth
+from sim.plants.urdf import write_urdf
 from sim.robots import load_legged
 
 pybullet = pytest.importorskip("pybullet")
+from pybullet_utils.bullet_client import BulletClient  # noqa: E402
+
 from sim.plants.bullet import BulletPlant  # noqa: E402
 from sim.plants.mujoco_cpu import MujocoPlant  # noqa: E402
 
@@ -73,6 +79,27 @@ def test_parameters_of_a_robot_reach_its_world() -> None:
         plant.step({"joint_position_target": STAND})
     weight = float(plant.param("mass").sum()) * 9.81
     assert float(plant.truth()["foot_force"].sum()) == pytest.approx(weight, rel=0.02)
+
+
+def test_every_drawn_number_reaches_bullet_as_it_is(tmp_path: Path) -> None:
+    """Bullet reads a file in pieces of 8,191 characters: whatever they cut in two would be another number."""
+    plant, draw = MujocoPlant(CARD, 1, 0.02, Physics(contacts="all")), np.random.default_rng(0)
+    client = BulletClient(pybullet.DIRECT)
+    for k in range(40):
+        card = dataclasses.replace(CARD, name="a" * (1 + 10 * k))  # so the cut is elsewhere
+        mass = plant.nominal.mass[0].numpy() * draw.uniform(0.9, 1.1, plant.nominal.mass.shape[1])
+        center = plant.nominal.center_of_mass[0].numpy() + draw.uniform(-0.03, 0.03, (len(mass), 3))
+        own = [value[0].double().numpy() for value in plant.nominal]
+        parameters = RigidParameters(*own)._replace(mass=mass, center_of_mass=center)
+        path = tmp_path / f"{k}.urdf"
+        path.write_text(write_urdf(plant.model, card, parameters))
+        robot = client.loadURDF(str(path), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+        found = {client.getBodyInfo(robot)[0].decode(): -1}
+        found |= {client.getJointInfo(robot, i)[12].decode(): i for i in range(client.getNumJoints(robot))}
+        for i in range(1, plant.model.nbody):
+            figures = client.getDynamicsInfo(robot, found[plant.model.body(i).name])
+            assert figures[0] == pytest.approx(mass[i - 1], rel=1e-12)
+            np.testing.assert_allclose(figures[3], center[i - 1], rtol=0, atol=1e-12)
 
 
 def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
