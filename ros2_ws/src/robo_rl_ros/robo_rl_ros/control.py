@@ -22,8 +22,9 @@ ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
 DANGEROUS = Request.ARM | Request.ACTIVATE | Request.RESET
 """Requests that must not be carried out any more when the one who asked was told that they were not."""
-GRACE = 0.05
-"""s of real time that a step of simulated time waits for the signals that belong to it."""
+GRACE, GRACE_AGAIN = 0.5, 0.05
+"""s of real time that a step of simulated time waits for the signals that belong to it; where the last step waited in
+vain, the shorter one."""
 
 
 def monotonic_us() -> int:
@@ -66,6 +67,7 @@ class Control:
         """Why this program itself asked for a stop; "" if it did not."""
         self._last = -1
         """µs, the time of the last step."""
+        self._in_step = True
         self._requests = Request.NONE
         self._answer: Decision | None = None
         self._answer_time = ANSWER_TIME if ticking else ANSWER_TIME_SIMULATED
@@ -129,7 +131,8 @@ class Control:
                 self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
                 return None
             if not self.ticking:  # simulated time stands still while the signals of its tick are on their way
-                self.inbox.changed.wait_for(self._is_in_step, timeout=GRACE)
+                grace = GRACE if self._in_step else GRACE_AGAIN
+                self._in_step = self.inbox.changed.wait_for(self._is_in_step, timeout=grace)
                 now = self.clock()
             self._samples, self._operator = self.inbox.take()
             return now

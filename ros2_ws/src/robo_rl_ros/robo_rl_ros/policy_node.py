@@ -28,6 +28,7 @@ from rclpy._rclpy_pybind11 import RCLError
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.qos import qos_policy_name_from_kind
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -209,7 +210,8 @@ class PolicyNode(LifecycleNode):
 
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
         def complain(event: Any) -> None:
-            sentence = f"{topic}: another node offers or requests an incompatible quality of service ({event})"
+            policy = qos_policy_name_from_kind(event.last_policy_kind)
+            sentence = f"{topic}: another node offers or requests an incompatible quality of service: {policy}"
             self.quality_complaints[topic] = sentence
             self.get_logger().error(sentence)
 
