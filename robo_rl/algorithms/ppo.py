@@ -15,11 +15,11 @@ import rsl_rl.env
 import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.models import MLPModel
-from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import Tensor
 
 from robo_rl.algorithms.config import PpoConfig
+from robo_rl.algorithms.lean import Gaussian, Storage
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.networks import Normalizer
 from robo_rl.observed import ObservedEnv
@@ -61,12 +61,12 @@ class Learner:
         self.config, self.policy, self.device = config, policy.to(device), device
         self.env = ObservedEnv(VecEnv(task, config.environments, seed, device))
         groups = self._groups(self.env.observation(), self.env.privileged())
-        deviation = {"class_name": "GaussianDistribution", "init_std": config.initial_deviation}
+        deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
         actor = MLPModel(groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation)
         actor.mlp = policy.network  # rsl_rl trains the graph's own network
         critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
-        storage = RolloutStorage("rl", config.environments, config.horizon, groups, [task.action_size], device)
+        storage = Storage("rl", config.environments, config.horizon, groups, [task.action_size], device)
         self.ppo = PPO(
             actor,
             critic,
@@ -92,29 +92,32 @@ class Learner:
 
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
-        rewards = ended = failed = 0.0
-        with torch.inference_mode():
-            groups = self._groups(self.env.observation(), self.env.privileged())
-            for _ in range(self.config.horizon):
-                step = self.env.step(self.ppo.act(groups))
-                groups = self._groups(step.observation, step.privileged)
-                self.ppo.process_env_step(groups, self._bootstrapped(step), step.failed | step.timeout, {})
-                rewards += float(step.reward.mean())
-                ended += len(step.ids)
-                failed += float(step.failed.sum())
-            self.ppo.compute_returns(groups)
+        collected = self.collect()
         losses = self.ppo.update()
         self._copy_normalizer()
         self.done += 1
-        levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
         return {
-            "reward": rewards / self.config.horizon,
-            "alive": 1 - failed / max(ended, 1.0),
+            **collected,
             "deviation": float(self.ppo.actor.output_std.detach().mean()),
             "learning_rate": self.ppo.learning_rate,
             **{f"loss/{name}": value for name, value in losses.items()},
-            **levels,
+            **{f"level/{name}": level for name, level in self.env.env.levels.mean().items()},
         }
+
+    @torch.inference_mode()
+    def collect(self) -> dict[str, float]:
+        """Act for a horizon and store what came of it; returns the mean reward and the share of episodes survived."""
+        rewards = ended = failed = 0.0
+        groups = self._groups(self.env.observation(), self.env.privileged())
+        for _ in range(self.config.horizon):
+            step = self.env.step(self.ppo.act(groups))
+            groups = self._groups(step.observation, step.privileged)
+            self.ppo.process_env_step(groups, self._bootstrapped(step), step.failed | step.timeout, {})
+            rewards += float(step.reward.mean())
+            ended += len(step.ids)
+            failed += float(step.failed.sum())
+        self.ppo.compute_returns(groups)
+        return {"reward": rewards / self.config.horizon, "alive": 1 - failed / max(ended, 1.0)}
 
     def _bootstrapped(self, step: Any) -> Tensor:
         """Rewards, with what a timed-out episode would still have earned by the value of its final state."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rsl_rl.modules.distribution import GaussianDistribution
 from rsl_rl.runners import OnPolicyRunner
+from rsl_rl.storage import RolloutStorage
 
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import GROUPS, Learner, RslRlEnv
@@ -158,6 +161,22 @@ def test_rsl_rl_s_environment_tells_time_outs_from_failures() -> None:
     assert done.tolist() == [False, True, True, False]
     assert extras["time_outs"].tolist() == [False, True, False, False]
     assert env.episode_length_buf.tolist() == [1, 0, 0, 1]
+
+
+def test_an_update_is_rsl_rl_s_own() -> None:
+    learner = new_learner(PpoConfig(**{**vars(SMALL), "entropy": 0.01}))
+    learner.collect()
+    peer = copy.deepcopy(learner.ppo)
+    peer.storage.__class__, peer.actor.distribution.__class__ = RolloutStorage, GaussianDistribution
+    losses = []
+    for ppo in (learner.ppo, peer):
+        torch.manual_seed(1)
+        losses.append(ppo.update())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert learner.ppo.learning_rate == peer.learning_rate != SMALL.learning_rate
+    for model, other in ((learner.ppo.actor, peer.actor), (learner.ppo.critic, peer.critic)):
+        for name, value in other.state_dict().items():
+            np.testing.assert_allclose(model.state_dict()[name], value, rtol=1e-4, atol=2e-6, err_msg=name)
 
 
 def test_the_exported_policy_computes_what_the_trained_actor_does() -> None:
