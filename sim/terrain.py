@@ -39,6 +39,8 @@ class Ground:
     """(rows, columns) m, float32; rows go along y, columns along x."""
     cell: float = CELL
     """m between nodes."""
+    middle: tuple[float, float] = (0.0, 0.0)
+    """m, x and y of the grid's middle in the world."""
     starts: np.ndarray = field(default_factory=lambda: np.zeros((1, 1, 2)))
     """(rows of difficulty, kinds, 2) m, x and y of the patches' middles."""
     kinds: tuple[str, ...] = ("flat",)
@@ -62,14 +64,24 @@ class Ground:
         """Height (m) of the ground at places of the world (m), tensors of one shape; of the middle for no place."""
         rows, columns = self.heights.shape
         nodes, (reach_x, reach_y) = self._nodes(x.device), self.reach
-        u = ((x.nan_to_num() + reach_x) / self.cell).clamp(0.0, columns - 1.001)
-        v = ((y.nan_to_num() + reach_y) / self.cell).clamp(0.0, rows - 1.001)
+        u = ((x.nan_to_num() - self.middle[0] + reach_x) / self.cell).clamp(0.0, columns - 1.001)
+        v = ((y.nan_to_num() - self.middle[1] + reach_y) / self.cell).clamp(0.0, rows - 1.001)
         column, row = u.long(), v.long()
         u, v, first = u - column, v - row, row * columns + column
         low, right, ahead, far = (nodes[first + k] for k in (0, 1, columns, columns + 1))
         right_half = low + u * (right - low) + v * (far - right)
         left_half = low + v * (ahead - low) + u * (far - ahead)
         return torch.where(u > v, right_half, left_half)
+
+    def around(self, place: np.ndarray, reach: float) -> Ground:
+        """The part of the ground around a place (2,) m, about ``reach`` (m) to each side; less at the edges."""
+        rows, columns = self.heights.shape
+        half = round(reach / self.cell)
+        column, row = np.rint((place - self.middle + self.reach) / self.cell).astype(int)
+        left, right = max(0, column - half), min(columns, column + half + 1)
+        low, high = max(0, row - half), min(rows, row + half + 1)
+        x, y = (0.5 * self.cell * (a + b - n) for a, b, n in ((left, right, columns), (low, high, rows)))
+        return Ground(self.heights[low:high, left:right], self.cell, (self.middle[0] + x, self.middle[1] + y))
 
     def start(self, difficulty: Tensor, kind: Tensor) -> Tensor:
         """(m, 3) m, the middles of the patches for draws (m,) between 0 and 1 of difficulty and kind."""
@@ -154,7 +166,7 @@ def rough_ground(rows: int = ROWS, seed: int = 0) -> Ground:
             top, left = BORDER + row * PATCH, BORDER + column * PATCH
             heights[top : top + PATCH + 1, left : left + PATCH + 1] = make((row + 1) / rows, random)
             starts[row, column] = CELL * (np.array([left, top]) + PATCH // 2) - middle
-    return Ground(heights, CELL, starts, tuple(KINDS))
+    return Ground(heights, CELL, starts=starts, kinds=tuple(KINDS))
 
 
 def add_ground(spec: Any, ground: Ground | None) -> Any:
@@ -173,5 +185,5 @@ def add_ground(spec: Any, ground: Ground | None) -> Any:
         userdata=((ground.heights - low) / max(high - low, 1e-3)).ravel(),
     )
     return spec.worldbody.add_geom(
-        name="ground", type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="ground", pos=[0, 0, low]
+        name="ground", type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="ground", pos=[*ground.middle, low]
     )

@@ -42,16 +42,25 @@ from sim.plants.rigid import (
 )
 from sim.plants.urdf import write_urdf
 from sim.robots import LeggedCard
+from sim.terrain import Ground
 
 TIMESTEP = 0.001
 """s: the rate of the control in the motors of usual legged robots."""
 
+NEAR = 10.0
+"""m, that a robot can walk in its longest episode on rough ground."""
+
 
 class BulletPlant:
-    """n robots at one control rate, more than one in processes of their own; the same names and frames as ``MujocoPlant``."""
+    """n robots at one control rate, several in processes of their own; names and frames as of ``MujocoPlant``."""
 
-    def __init__(self, card: LeggedCard, n: int, period: float, processes: int | None = None) -> None:
-        """``period`` is the control period in s; ``processes`` are as many as torch's threads by default."""
+    def __init__(
+        self, card: LeggedCard, n: int, period: float, processes: int | None = None, ground: Ground | None = None
+    ) -> None:
+        """``period`` is the control period in s; ``processes`` are as many as torch's threads by default.
+
+        Without a ``ground`` it is a plane; with one, robots have what is within ``NEAR`` of where they begin.
+        """
         self.card, self.n, self.period = card, n, period
         self.model = assemble(card, Physics(contacts="all"))
         self.places, self.height = find_places(self.model, card), standing_height(self.model, card)
@@ -63,7 +72,10 @@ class BulletPlant:
         count = min(n, torch.get_num_threads() if processes is None else processes)
         self._shares = [np.arange(n)[k::count] for k in range(count)]
         self._hosts: list[_Worlds | _Elsewhere]
-        self._hosts = [_Worlds(card, n)] if n == 1 else [_Elsewhere(card, len(share)) for share in self._shares]
+        if n == 1:
+            self._hosts = [_Worlds(card, n, ground)]
+        else:
+            self._hosts = [_Elsewhere(card, len(share), ground) for share in self._shares]
         self.place(torch.arange(n), *standing(card, self.height, n))
 
     def param(self, name: str) -> Tensor:
@@ -116,7 +128,8 @@ class BulletPlant:
 class _Worlds:
     """Some robots, stepped one after the other."""
 
-    def __init__(self, card: LeggedCard, n: int) -> None:
+    def __init__(self, card: LeggedCard, n: int, ground: Ground | None) -> None:
+        self.ground = ground
         self.card, self.model = card, assemble(card, Physics(contacts="all"))
         self.worlds: list[_World | None] = [None] * n
         self._answer = np.empty((0, 0))
@@ -134,7 +147,8 @@ class _Worlds:
             if old is not None:
                 old.close()
             own: list[Any] = [value[row] for value in parameters]
-            world = self.worlds[i] = _World(self.card, self.model, RigidParameters(*own))
+            below = self.ground and self.ground.around(states[0][row, :2], NEAR)
+            world = self.worlds[i] = _World(self.card, self.model, RigidParameters(*own), below)
             world.place(*(state[row] for state in states))
         return self._truth([self.worlds[i] for i in ids])
 
@@ -152,10 +166,10 @@ class _Worlds:
 class _Elsewhere:
     """``_Worlds`` in a process of its own, which ends with this object."""
 
-    def __init__(self, card: LeggedCard, n: int) -> None:
+    def __init__(self, card: LeggedCard, n: int, ground: Ground | None) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        context.Process(target=_serve, args=(theirs, card, n), daemon=True).start()
+        context.Process(target=_serve, args=(theirs, card, n, ground), daemon=True).start()
         theirs.close()
         weakref.finalize(self, self._pipe.close)
 
@@ -169,10 +183,10 @@ class _Elsewhere:
         return found
 
 
-def _serve(pipe: Connection, card: LeggedCard, n: int) -> None:
+def _serve(pipe: Connection, card: LeggedCard, n: int, ground: Ground | None) -> None:
     """Answer until the other end closes. Bullet's greeting at every connection is of no interest there."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    worlds = _Worlds(card, n)
+    worlds = _Worlds(card, n, ground)
     while True:
         try:
             asked = pipe.recv()
@@ -188,16 +202,18 @@ def _serve(pipe: Connection, card: LeggedCard, n: int) -> None:
 class _World:
     """One robot on its ground."""
 
-    def __init__(self, card: LeggedCard, model: mujoco.MjModel, parameters: RigidParameters) -> None:
+    def __init__(
+        self, card: LeggedCard, model: mujoco.MjModel, parameters: RigidParameters, ground: Ground | None
+    ) -> None:
         self.card, self.model, self.parameters = card, model, parameters
         self.bullet = bullet = BulletClient(pybullet.DIRECT)
         bullet.setGravity(*model.opt.gravity)
         bullet.setTimeStep(TIMESTEP)
         with TemporaryDirectory() as folder:
-            robot, ground = Path(folder, "robot.urdf"), Path(folder, "ground.urdf")
+            robot, plane = Path(folder, "robot.urdf"), Path(folder, "plane.urdf")
             robot.write_text(write_urdf(model, card, parameters))
-            ground.write_text(GROUND)
-            self.ground = bullet.loadURDF(str(ground), useFixedBase=True)
+            plane.write_text(PLANE)
+            self.ground = self._lay(ground) if ground else bullet.loadURDF(str(plane), useFixedBase=True)
             self.robot = bullet.loadURDF(str(robot), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
         links = range(bullet.getNumJoints(self.robot))
         names = {bullet.getJointInfo(self.robot, link)[1].decode(): link for link in links}
@@ -216,6 +232,16 @@ class _World:
         self.inertial = self._inertial()
         self.torque = np.zeros(len(card.joints))
         self.late = round(float(parameters.command_delay.max()) / TIMESTEP)
+
+    def _lay(self, ground: Ground) -> int:
+        """The ground as a height field; Bullet puts its middle, and the middle of its heights, at its place."""
+        rows, columns = ground.heights.shape
+        shape = self.bullet.createCollisionShape(
+            pybullet.GEOM_HEIGHTFIELD, meshScale=[ground.cell, ground.cell, 1.0],
+            heightfieldData=ground.heights.ravel().tolist(), numHeightfieldRows=columns, numHeightfieldColumns=rows,
+        )  # fmt: skip
+        middle = 0.5 * float(ground.heights.min() + ground.heights.max())
+        return self.bullet.createMultiBody(0.0, shape, basePosition=[*ground.middle, middle])
 
     def _set_surfaces(self, links: range) -> None:
         """Bullet multiplies the friction of two bodies; damping in the air, which it has by itself, is taken out."""
@@ -318,6 +344,6 @@ class _World:
         return foot, linear + np.cross(spin, foot - center), sum(contact[9] for contact in contacts)
 
 
-GROUND = """<robot name="ground"><link name="ground"><inertial><mass value="0"/>
+PLANE = """<robot name="ground"><link name="ground"><inertial><mass value="0"/>
 <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>
 <collision><geometry><plane normal="0 0 1"/></geometry></collision></link></robot>"""

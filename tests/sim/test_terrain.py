@@ -91,3 +91,23 @@ def test_a_robot_stands_on_stairs_as_high_as_on_the_plane(ground: Ground) -> Non
         float(flat.truth()["position"][0, 2]), abs=0.01
     )  # several soft contacts sag less than one
     assert float(rough.truth()["foot_force"].sum()) == pytest.approx(9.81 * float(flat.nominal.mass.sum()), rel=0.02)
+
+
+def test_bullets_ground_is_as_high_as_ours(ground: Ground) -> None:
+    bullet = pytest.importorskip("sim.plants.bullet")
+    place = ground.starts[4, list(KINDS).index("stairs up")]
+    part = ground.around(place, 3.0)
+    card = load_legged("go2")
+    plant = bullet.BulletPlant(card, 1, 0.02, processes=1, ground=ground)
+    joints, still = plant.truth()["joint_position"].clone(), torch.zeros(1, 3)
+    at = torch.tensor([[*place, 5.0]]).float()
+    plant.place(torch.tensor([0]), at, torch.tensor([[0.0, 0.0, 0.0, 1.0]]), still, still, joints, 0 * joints)
+    world = plant._hosts[0].worlds[0]
+    places = place + np.random.default_rng(1).uniform(-2.9, 2.9, (200, 2))
+    places = places[np.abs(places - place).max(1) > 0.5]  # not under the robot
+    rays = world.bullet.rayTestBatch([[*p, 3.0] for p in places], [[*p, -3.0] for p in places])
+    found = [ray[3][2] for ray in rays]
+    mine = part.height(*torch.from_numpy(places).unbind(1))
+    np.testing.assert_allclose(mine, ground.height(*torch.from_numpy(places).unbind(1)), atol=1e-6)
+    # Bullet may halve a cell along its other diagonal, which shows in the corners of stairs
+    assert np.mean(np.abs(mine.numpy() - found) < 1e-4) > 0.97
