@@ -123,6 +123,7 @@ def _film(
     """Fly, then draw every frame."""
     from sim.pictures import film, walking
     from sim.robots import LeggedCard
+    from sim.tasks.locomotion import FlatWalk
 
     card, period = flier.task.spec.robot, flier.task.spec.control_period
     legs = isinstance(card, LeggedCard)
@@ -133,7 +134,8 @@ def _film(
     with Progress("drawing", int(seconds * fps)) as progress:
         task = flier.task.spec.name
         caption = flier.name if task in flier.name else f"{task}, {flier.name}"
-        count = draw(video, card, recording, period, caption, size, fps, progress.update)
+        stood_on: Any = {"ground": flier.task.ground} if isinstance(flier.task, FlatWalk) else {}
+        count = draw(video, card, recording, period, caption, size, fps, progress.update, **stood_on)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}
 
@@ -144,10 +146,12 @@ def _strobe(
     from sim.pictures.film import strobe
     from sim.pictures.walking import strip
     from sim.robots import LeggedCard
+    from sim.tasks.locomotion import FlatWalk
 
     card, period = flier.task.spec.robot, flier.task.spec.control_period
     if isinstance(card, LeggedCard):
-        strip(picture, card, _record(flier, 1, seed, STRIP_SECONDS, fixed), period)
+        assert isinstance(flier.task, FlatWalk)
+        strip(picture, card, _record(flier, 1, seed, STRIP_SECONDS, fixed), period, ground=flier.task.ground)
     else:
         strobe(picture, card, _record(flier, flights, seed, STROBE_SECONDS, fixed), period)
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)

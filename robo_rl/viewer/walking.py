@@ -60,8 +60,9 @@ class Walking(Live):
         ]  # fmt: skip
 
     def conditions(self, fixed: Mapping[str, float]) -> dict[str, float]:
-        """Robots begin in one direction, and nobody pushes them but the person."""
-        return {"initial/yaw": 0.0, "base_mass": 1.0, "payload": 0.0, "push/x": 0.0, "push/y": 0.0, **fixed}
+        """Robots begin in one direction, on level ground, and nobody pushes them but the person."""
+        level = {"ground/kind": 0.0, "initial/place": 0.0} if self.task.ground else {}  # type: ignore[attr-defined]
+        return {"initial/yaw": 0.0, "base_mass": 1.0, "payload": 0.0, "push/x": 0.0, "push/y": 0.0, **level, **fixed}
 
     def begun(self, ids: Tensor) -> None:
         """Put robots that begin where the others are: ``home`` is where on the floor they think the origin is."""

@@ -14,18 +14,21 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+import torch
 from PIL import Image
 
 from sim.pictures.film import captioned, require_film, write_film
 from sim.pictures.scene import FRONT, TARGET, TRAIL, Canvas
 from sim.pictures.walk import Poser
 from sim.robots import LeggedCard
+from sim.terrain import Ground, add_ground
 
 Recording = Mapping[str, np.ndarray]
 
 AZIMUTH, ELEVATION, DISTANCE = 130.0, -18.0, 1.55  # degrees, degrees, m
 CATCHING_UP = 0.15  # of the way to the robot that the camera goes in each frame
 JUMP = 0.5  # m between two frames: the robot fell and began again
+IN_SIGHT = 5.0  # m of rough ground around the robots
 ARROW = 0.5  # m of an arrow per m/s
 TINTS = {"trunk": (0.2, 0.23, 0.28), "head": (0.15, 0.17, 0.2), "calf": (0.3, 0.33, 0.38), "foot": FRONT}
 SURROUNDINGS = """
@@ -42,7 +45,6 @@ SURROUNDINGS = """
     <texture name="checker" type="2d" builtin="checker" rgb1=".84 .86 .88" rgb2=".74 .77 .80" width="256" height="256"/>
     <material name="floor" texture="checker" texrepeat="2 2" texuniform="true" specular="0" reflectance="0"/>
   </asset>
-  <worldbody><geom name="floor" type="plane" size="0 0 .1" material="floor"/></worldbody>
 </mujoco>
 """
 
@@ -50,22 +52,23 @@ SURROUNDINGS = """
 def film(
     file: Path, card: LeggedCard, recording: Recording, period: float, caption: str = "",
     size: tuple[int, int] = (640, 480), fps: int = 30, progress: Callable[[int], None] = lambda done: None,
+    ground: Ground | None = None,
 ) -> int:  # fmt: skip
     """Write an .mp4 or .gif of a recording in real time; returns the number of frames. As ``film.film``."""
     require_film(file, size, fps)
     count = int(len(recording["position"]) * period * fps)
-    write_film(file, _frames(card, recording, period, caption, size, fps, count, progress), size, fps)
+    write_film(file, _frames(card, recording, period, caption, size, fps, count, progress, ground), size, fps)
     return count
 
 
 def strip(
     file: Path, card: LeggedCard, recording: Recording, period: float, instants: int = 6, seconds: float = 1.0,
-    size: tuple[int, int] = (300, 300),
+    size: tuple[int, int] = (300, 300), ground: Ground | None = None,
 ) -> None:  # fmt: skip
     """Write a .png of the first robot at ``instants`` moments within ``seconds``, side by side; ``size`` of each."""
     begin = len(recording["position"]) // 2  # on its way, not just dropped
     steps = begin + np.linspace(0, min(round(seconds / period), len(recording["position"]) - 1 - begin), instants)
-    with Stage(card, size) as stage:
+    with Stage(card, size, recording["position"][0, :1], ground) as stage:
         pictures = []
         for k in steps.round().astype(int):
             stage.place(recording, k, 0)
@@ -74,10 +77,16 @@ def strip(
 
 
 class Stage(Canvas):
-    """One robot on a floor."""
+    """One robot on a floor, or on the part of a ``ground`` that is around the ``places`` (n, 3) m."""
 
-    def __init__(self, card: LeggedCard, size: tuple[int, int]) -> None:
+    def __init__(
+        self, card: LeggedCard, size: tuple[int, int], places: np.ndarray | None = None, ground: Ground | None = None
+    ) -> None:
         surroundings = mujoco.MjSpec.from_string(SURROUNDINGS.format(width=size[0], height=size[1]))
+        if ground is not None and places is not None:
+            ground = ground.around(places[:, :2].mean(0), IN_SIGHT + float(np.ptp(places[:, :2], axis=0).max()))
+        self.ground = ground
+        add_ground(surroundings, ground).material = "floor"
         surroundings.worldbody.add_frame().attach_body(_painted(card), "robot ", "")
         super().__init__(surroundings.compile(), size)
         self.poser, self.middle = Poser(card), np.zeros(3)
@@ -91,11 +100,15 @@ class Stage(Canvas):
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_comPos(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
-        self.middle = np.array([place[0], place[1], 0.22])
+        self.middle = np.array([place[0], place[1], 0.22 + self._below(place)])
         x, y, z, w = turn
         yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
         cosine, sine = math.cos(yaw), math.sin(yaw)
         self._wanted = np.array([cosine * wanted[0] - sine * wanted[1], sine * wanted[0] + cosine * wanted[1], 0.0])
+
+    def _below(self, place: np.ndarray) -> float:
+        """Height (m) of the ground at a place (3,) m."""
+        return float(self.ground.height(*torch.from_numpy(place[:2]).unbind())) if self.ground else 0.0
 
     def picture(self, at: np.ndarray) -> np.ndarray:
         """Pixels (height, width, 3), uint8, seen by a camera that looks ``at`` (3,) m."""
@@ -127,15 +140,15 @@ def _painted(card: LeggedCard) -> mujoco.MjsBody:
 
 def _frames(
     card: LeggedCard, recording: Recording, period: float, caption: str, size: tuple[int, int], fps: int, count: int,
-    progress: Callable[[int], None],
+    progress: Callable[[int], None], ground: Ground | None,
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """Pixels (height, width, 3) of every frame: the robots' pictures, tiled."""
     robots = recording["position"].shape[1]
     columns = math.ceil(math.sqrt(robots))
     rows = math.ceil(robots / columns)
     tile = (size[0] // columns, size[1] // rows)
-    cameras = recording["position"][0, :, :].astype(float) * [1, 1, 0] + [0, 0, 0.22]
-    with Stage(card, tile) as stage:
+    cameras = recording["position"][0, :, :].astype(float) - [0, 0, 0.1]
+    with Stage(card, tile, recording["position"].reshape(-1, 3), ground) as stage:
         for k in range(count):
             now = min(round(k / (fps * period)), len(recording["position"]) - 1)
             whole = np.full((size[1], size[0], 3), 255, np.uint8)

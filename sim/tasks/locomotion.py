@@ -36,6 +36,7 @@ from sim.tasks.locomotion_ranges import (
     position_target,
     signals,
 )
+from sim.terrain import Ground
 
 PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
@@ -71,6 +72,7 @@ class FlatWalk(Task):
 
     lift = LIFT
     fold = FOLD
+    ground: Ground | None = None  # a plane
     lowest = 0.15  # m, of the base above the ground: below it has fallen
 
     weights = {

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +41,7 @@ class RoughWalk(FlatWalk):
 
     name = "go2-rough"
     summary = "walk on slopes, stairs, blocks and gaps by what the robot measures"
+    ground: Ground
     fold = 0.28
     lift = 0.12
     lowest = 0.1
@@ -56,6 +57,7 @@ class RoughWalk(FlatWalk):
     def __init__(self, card: LeggedCard | None = None) -> None:
         super().__init__(card)
         count = self.action_size
+        self.ground = _ground()
         self.observation_size += 4 * count
         spec, tracking = self.spec, PERIOD * self.weights["linear_velocity"]
         self.spec = dataclasses.replace(
@@ -75,11 +77,6 @@ class RoughWalk(FlatWalk):
                 Rule("ground/difficulty", "survived", up=2.0, down=0.5, step=0.15),  # falls lead down
             ),
         )
-
-    @cached_property
-    def ground(self) -> Ground:
-        """What all robots walk on."""
-        return rough_ground()
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         points = [(ahead, aside) for ahead in AHEAD for aside in ASIDE]
@@ -148,6 +145,12 @@ class RoughTeacher(RoughWalk):
             ],
             -1,
         )
+
+
+@cache
+def _ground() -> Ground:
+    """What all robots walk on."""
+    return rough_ground()
 
 
 def _seen(scan: Any, side: Any) -> Any:
