@@ -1,0 +1,51 @@
+"""Getting up: how robots begin, and when they have failed."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import torch
+
+from robo_rl.observed import ObservedEnv
+from sim.env import VecEnv
+from sim.plants.rigid import standing
+from sim.tasks import load_task
+from sim.tasks.recover import TIME, any_attitude
+
+
+def test_attitudes_are_uniform_over_all_rotations() -> None:
+    """Of a rotation drawn uniformly, every element of the matrix has mean 0 and variance 1/3."""
+    quaternions = any_attitude(torch.rand(20000, 3, generator=torch.Generator().manual_seed(0))).double()
+    np.testing.assert_allclose(quaternions.norm(dim=1), 1.0, atol=1e-6)
+    matrices = np.zeros((len(quaternions), 9))
+    for row, (x, y, z, w) in zip(matrices, quaternions.tolist(), strict=True):
+        mujoco.mju_quat2Mat(row, np.array([w, x, y, z]))
+    np.testing.assert_allclose(matrices.mean(0), 0.0, atol=0.02)
+    np.testing.assert_allclose(matrices.var(0), 1 / 3, atol=0.01)
+
+
+def test_robots_are_dropped_from_where_nothing_touches_the_ground() -> None:
+    env = VecEnv(load_task("go2-recover"), 200, seed=1, evaluation=True)
+    plant, data = env.plant, mujoco.MjData(env.plant.model)
+    truth = plant.truth()
+    tilts = env.task.errors(env.truth(torch.arange(200)))["tilt_error"]
+    assert tilts.max() > 2.8
+    for robot in range(200):
+        x, y, z, w = truth["orientation"][robot].tolist()
+        data.qpos[plant.places.free_position :][:7] = [*truth["position"][robot].tolist(), w, x, y, z]
+        data.qpos[plant.places.position] = truth["joint_position"][robot]
+        mujoco.mj_forward(plant.model, data)
+        assert data.ncon == 0
+        assert (data.geom_xpos[:, 2] >= 0.0).all()
+
+
+def test_who_stands_does_not_fail_and_who_lies_does_when_the_time_is_over() -> None:
+    env = ObservedEnv(VecEnv(load_task("go2-recover"), 4, seed=0, fixed={"initial/easy": 0.0}))
+    plant = env.env.plant
+    position, upright, still, _, joints, at_rest = standing(plant.card, 0.2, 2)
+    upside_down = upright.roll(1, 1)  # x, y, z, w = 1, 0, 0, 0: half a turn about x
+    plant.place(torch.tensor([2, 3]), position, upside_down, still, still, joints, at_rest)
+    failures = torch.stack([env.step(torch.zeros(4, 12)).failed for _ in range(round(TIME / 0.02) + 2)])
+    assert failures[:, :2].sum() == 0
+    assert failures[:-3, 2:].sum() == 0
+    assert failures[-3:, 2:].sum(0).tolist() == [1, 1]
