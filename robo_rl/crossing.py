@@ -26,7 +26,12 @@ COMMAND = {"command/x": SPEED, "command/y": 0.0, "command/yaw": 0.0, "command/st
 
 
 def crossings(
-    task: RoughWalk, pilot: Any, each: int = 50, seed: int = 0, make_plant: Callable[[int], Any] | None = None
+    task: RoughWalk,
+    pilot: Any,
+    each: int = 50,
+    seed: int = 0,
+    seconds: float = SECONDS,
+    make_plant: Callable[[int], Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Walks across every patch, ``each`` times: kind, height ("10 cm", "20°"), walks, crossed with its interval (95 %,
     Wilson), fell."""
@@ -38,12 +43,12 @@ def crossings(
     fixed = {**COMMAND, "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
     n = len(row)
     env = VecEnv(
-        task, n, HELD_OUT + 1000 * seed, fixed=fixed, evaluation=True, episode_length=2 * SECONDS, make_plant=make_plant
+        task, n, HELD_OUT + 1000 * seed, fixed=fixed, evaluation=True, episode_length=2 * seconds, make_plant=make_plant
     )
     middle = torch.from_numpy(task.ground.starts)[row, kind].float()
     signals, state = env.signals(), pilot.initial_state(n)
     under_way, crossed = torch.ones(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
-    steps = round(SECONDS / task.spec.control_period)
+    steps = round(seconds / task.spec.control_period)
     with Progress("crossing", steps) as progress:
         for k in range(steps):
             commands, state = pilot(signals, state)

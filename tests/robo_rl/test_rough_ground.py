@@ -1,0 +1,103 @@
+"""From a teacher on rough ground to a policy for robots: warm start, distillation, crossings, refusals."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from robo_rl.algorithms.config import PpoConfig
+from robo_rl.crossing import crossings
+from robo_rl.distill import Lessons, distill
+from robo_rl.evaluation import GraphPilot
+from robo_rl.policy import PolicyGraph
+from robo_rl.runs import Run
+from robo_rl.warm_start import begin_from, narrow, widen
+from sim.tasks import load_task
+
+
+@pytest.fixture(scope="module")
+def teacher() -> PolicyGraph:
+    torch.manual_seed(0)
+    policy = PolicyGraph(load_task("go2-rough-teacher"), (16,), "elu", normalize=True)
+    with torch.no_grad():
+        policy.network[-1].weight.mul_(30.0)  # so that there is something to learn,
+        policy.network[0].weight[:, load_task("go2-rough").observation_size :] = 0.0  # and it can be learnt
+    return policy.requires_grad_(False).eval()
+
+
+def test_a_widened_policy_commands_what_the_narrow_one_did() -> None:
+    torch.manual_seed(1)
+    flat, rough = (PolicyGraph(load_task(name), (16,), "elu", normalize=True) for name in ("go2-flat", "go2-rough"))
+    with torch.no_grad():
+        flat.normalizer.mean.uniform_(-1, 1)
+    widen(rough, flat.state_dict(), "here")
+    seen = torch.randn(5, rough.task.observation_size)
+    known = seen[:, : flat.task.observation_size]
+    ours, theirs = rough.network(rough.normalizer(seen)), flat.network(flat.normalizer(known))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_rough_ground_is_seen_after_all_that_is_seen_on_flat_ground() -> None:
+    flat, rough, teacher = (load_task(name) for name in ("go2-flat", "go2-rough", "go2-rough-teacher"))
+    everything = {s.name: torch.randn(3, s.size) for s in teacher.spec.signals}
+    everything["orientation"] /= everything["orientation"].norm(dim=1, keepdim=True)
+    memory = {name: value + 0.1 * torch.randn_like(value) for name, value in teacher.first_memory(3).items()}
+    on_flat, on_rough, by_teacher = (task.observe(everything, memory) for task in (flat, rough, teacher))
+    torch.testing.assert_close(on_rough[:, : on_flat.shape[1]], on_flat)
+    torch.testing.assert_close(by_teacher[:, : on_rough.shape[1]], on_rough)
+
+
+def test_networks_of_other_layers_are_refused() -> None:
+    flat = PolicyGraph(load_task("go2-flat"), (8,), "elu")
+    with pytest.raises(ValueError, match=r"run 1 has 'network.0.weight' of shape \(8, 113\); expected \(16, 161\)"):
+        widen(PolicyGraph(load_task("go2-rough"), (16,), "elu"), flat.state_dict(), "run 1")
+
+
+def test_a_run_of_another_algorithm_is_no_beginning(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"hidden": [8], "activation": "tanh"})
+    with pytest.raises(ValueError, match="was trained by apg; a training can begin from one by ppo alone"):
+        begin_from(SimpleNamespace(ppo=None), run)
+
+
+def test_a_run_remembers_with_which_policy_it_began(tmp_path: Path) -> None:
+    chosen = dataclasses.asdict(PpoConfig())
+    first = Run.create(tmp_path, "go2-flat", None, "ppo", 0, chosen)
+    first.checkpoint_file.write_bytes(b"learnt")
+    second = Run.create(tmp_path, "go2-rough", None, "ppo", 0, chosen, origin=first)
+    assert second.begun_from == hashlib.sha256(b"learnt").hexdigest()
+    assert Run.open(second.folder).begun_from == second.begun_from
+    assert first.begun_from is None
+
+
+def test_a_taught_student_is_nearer_to_its_teacher_than_an_untaught_one(teacher: PolicyGraph) -> None:
+    torch.manual_seed(2)
+    student = PolicyGraph(load_task("go2-rough"), (16,), "elu", normalize=True)
+    lessons = Lessons(60, environments=32, mixed=4, learning_rate=0.01)
+    untaught = distill(teacher, copy.deepcopy(student), dataclasses.replace(lessons, learning_rate=0.0))
+    taught = distill(teacher, student, lessons)
+    assert sum(taught.losses[-10:]) < 0.5 * sum(untaught.losses[-10:])
+    assert taught.environment_steps == 60 * 32
+
+
+def test_a_student_begins_with_its_teachers_weights_of_what_it_sees(teacher: PolicyGraph) -> None:
+    student = PolicyGraph(load_task("go2-rough"), (16,), "elu", normalize=True)
+    narrow(student, teacher)
+    seen = torch.randn(5, student.task.observation_size)
+    unseen = teacher.normalizer.mean[student.task.observation_size :].expand(5, -1)  # tells nothing
+    expected = teacher.network(teacher.normalizer(torch.cat([seen, unseen], 1)))
+    torch.testing.assert_close(student.network(student.normalizer(seen)), expected)
+
+
+def test_crossings_tell_of_every_kind_and_height_with_an_interval() -> None:
+    task = load_task("go2-rough")
+    student = PolicyGraph(task, (8,), "elu")
+    table = crossings(task, GraphPilot(student), each=1, seconds=1.0)
+    assert len(table) == 7 * 6
+    assert {(row["kind"], row["height"]) for row in table} >= {("stairs up", "10 cm"), ("slope down", "20°")}
+    assert all(0.0 <= row["crossed_low"] <= row["crossed"] <= row["crossed_high"] <= 1.0 for row in table)
