@@ -26,6 +26,7 @@ from robo_rl.policy import PolicyGraph
 
 OPSET = 18
 GOLDEN_STEPS = 64
+PARTS = ("normalizer.", "recurrence.", "network.")  # of a policy graph that hold its parameters
 
 
 class ExportError(ValueError):
@@ -35,7 +36,7 @@ class ExportError(ValueError):
 def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bundle:
     """Write the bundle of ``policy`` to ``out``, atomically, and read it back through all checks."""
     out = Path(out)
-    contract = policy.task.spec.contract(provenance)
+    contract = policy.contract(provenance)
     seen = fly_signals(policy.task, GraphPilot(policy), Conditions(episodes=256, seed=7))
     contract = _with_envelope(contract, seen)
     golden = record_golden(policy, contract, seen)
@@ -154,4 +155,4 @@ def read_parameters(path: str | Path) -> dict[str, Tensor]:
     """The network's parameters out of a bundle, by their names in the policy graph."""
     model = onnx.load(str(path))
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    return {n: torch.from_numpy(a.copy()) for n, a in arrays.items() if n.startswith(("network.", "normalizer."))}
+    return {n: torch.from_numpy(a.copy()) for n, a in arrays.items() if n.startswith(PARTS)}

@@ -7,6 +7,7 @@ and the same state.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Contract
 from robo_rl.evaluation import Conditions, fly
-from robo_rl.policy import PolicyGraph
+from robo_rl.policy import RECURRENT, PolicyGraph, recurrent_width
 from sim.tasks import Measure, Task, load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
@@ -81,6 +82,7 @@ def task_of(contract: Contract, robot: str | None = None) -> Task:
     """
     task = load_task(contract.task, robot or contract.robot_name)
     now = task.spec.contract(contract.provenance)
+    now = dataclasses.replace(now, state=(*now.state, *(b for b in contract.state if b.name == RECURRENT)))
     for name in ("control_period", "commands", "state", "robot"):
         if getattr(now, name) != getattr(contract, name):
             raise BundleError(
@@ -97,7 +99,8 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
     shape = bundle.contract.provenance
     try:
-        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize)
+        recurrent = recurrent_width(bundle.contract.state)
+        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, recurrent)
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"

@@ -67,6 +67,8 @@ def largest_width(task: Task, layers: int, flash: int) -> int:
 
 def distill(teacher: PolicyGraph, student: PolicyGraph, lessons: Lessons) -> Distilled:
     """Teach ``student``, which is trained in place, what ``teacher`` commands at its own task."""
+    if teacher.recurrence is not None or student.recurrence is not None:
+        raise ValueError("teacher or student has a recurrent network; distillation is for policies without one")
     optimizer = torch.optim.Adam(student.parameters(), lessons.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, lessons.updates)
     env = VecEnv(teacher.task, lessons.environments, seed=lessons.seed, evaluation=True)

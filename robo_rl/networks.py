@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 ACTIVATIONS = {"tanh": nn.Tanh, "elu": nn.ELU, "relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -24,6 +25,26 @@ class MLP(nn.Sequential):
             last.weight.mul_(0.01)
             last.bias.zero_()
         super().__init__(*layers, last)
+
+
+class GRU(nn.GRU):
+    """torch's gated recurrent unit, and one step of it in plain arithmetic, which every exporter knows."""
+
+    weight_ih_l0: Tensor
+    weight_hh_l0: Tensor
+    bias_ih_l0: Tensor
+    bias_hh_l0: Tensor
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__(inputs, width)
+
+    def step(self, x: Tensor, hidden: Tensor) -> Tensor:
+        """The next hidden state (n, width) after inputs (n, inputs); it is the output too."""
+        given = functional.linear(x, self.weight_ih_l0, self.bias_ih_l0).chunk(3, -1)
+        kept = functional.linear(hidden, self.weight_hh_l0, self.bias_hh_l0).chunk(3, -1)
+        reset, stay = torch.sigmoid(given[0] + kept[0]), torch.sigmoid(given[1] + kept[1])
+        candidate = torch.tanh(given[2] + reset * kept[2])
+        return candidate + stay * (hidden - candidate)
 
 
 class Normalizer(nn.Module):

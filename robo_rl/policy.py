@@ -7,53 +7,82 @@ verified; there is no second implementation of any part of it.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from robo_rl.networks import MLP, Normalizer
+from robo_rl.contract import Contract, Provenance, StateBlock
+from robo_rl.networks import GRU, MLP, Normalizer
 from sim.tasks import Task
+
+RECURRENT = "recurrent"
+"""The block of memory in which a recurrent network keeps its hidden state."""
+
+
+def recurrent_width(memory: Sequence[StateBlock]) -> int:
+    """The width of the recurrent network that keeps its hidden state in a policy's memory; 0 if there is none."""
+    return sum(block.size for block in memory if block.name == RECURRENT)
 
 
 class PolicyGraph(nn.Module):
     """``(signals, state) -> (commands, state)`` for a batch of robots.
 
-    Memory is one explicit tensor ``state`` (n, state_size): the task's blocks in order, each flattened.
+    Memory is one explicit tensor ``state`` (n, state_size): the task's blocks in order, each flattened, and last the
+    hidden state of a recurrent network, if there is one between normaliser and hidden layers.
     """
 
     def __init__(
-        self, task: Task, hidden: tuple[int, ...] = (64, 64), activation: str = "tanh", normalize: bool = False
+        self,
+        task: Task,
+        hidden: tuple[int, ...] = (64, 64),
+        activation: str = "tanh",
+        normalize: bool = False,
+        recurrent: int = 0,
     ) -> None:
         super().__init__()
-        self.task = task
+        self.task, self.memory = task, task.spec.memory
         self.normalizer = Normalizer(task.observation_size) if normalize else nn.Identity()
-        self.network = MLP(task.observation_size, hidden, task.action_size, activation)
+        self.recurrence: GRU | None = None
+        if recurrent:
+            self.memory = (*self.memory, StateBlock(RECURRENT, (recurrent,), (0.0,) * recurrent))
+            self.recurrence = GRU(task.observation_size, recurrent)
+        self.network = MLP(recurrent or task.observation_size, hidden, task.action_size, activation)
         for command in task.spec.commands:
             limits = torch.tensor([command.lower, command.upper])
             self.register_buffer(f"{command.name}_limits", limits, persistent=False)
 
+    def contract(self, provenance: Provenance) -> Contract:
+        """What a runtime must know: the task's contract with all of the policy's memory."""
+        return dataclasses.replace(self.task.spec.contract(provenance), state=self.memory)
+
     def initial_state(self, n: int) -> Tensor:
         """The state of n policies before their first step."""
-        return self.pack(self.task.first_memory(n))
+        memory = self.task.first_memory(n)
+        if self.recurrence is not None:
+            memory[RECURRENT] = torch.zeros(n, self.recurrence.hidden_size)
+        return self.pack(memory)
 
     def unpack(self, state: Tensor) -> dict[str, Tensor]:
         """The memory's blocks, (n, *shape) each, from the state (n, state_size)."""
-        blocks = self.task.spec.memory
-        parts = torch.split(state, [math.prod(block.shape) for block in blocks], 1)
-        return {block.name: part.unflatten(1, block.shape) for block, part in zip(blocks, parts, strict=True)}
+        parts = torch.split(state, [math.prod(block.shape) for block in self.memory], 1)
+        return {block.name: part.unflatten(1, block.shape) for block, part in zip(self.memory, parts, strict=True)}
 
     def pack(self, memory: Mapping[str, Tensor]) -> Tensor:
         """The state (n, state_size) of a memory."""
-        return torch.cat([memory[block.name].flatten(1) for block in self.task.spec.memory], 1)
+        return torch.cat([memory[block.name].flatten(1) for block in self.memory], 1)
 
     def forward(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """Commands within their limits, (n, k) by name, and the next state."""
         memory = self.unpack(state)
-        action = self.network(self.normalizer(self.task.observe(signals, memory)))
+        seen, kept = self.normalizer(self.task.observe(signals, memory)), {}
+        if self.recurrence is not None:
+            seen = kept[RECURRENT] = self.recurrence.step(seen, memory[RECURRENT])
+        action = self.network(seen)
         commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
-        return commands, self.pack(self.task.remember(memory, signals, commands))
+        return commands, self.pack({**self.task.remember(memory, signals, commands), **kept})
 
     def _limit(self, name: str, value: Tensor) -> Tensor:
         lower, upper = self.get_buffer(f"{name}_limits").unbind(0)

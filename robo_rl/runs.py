@@ -119,9 +119,8 @@ class Run:
     def new_policy(self) -> PolicyGraph:
         """An untrained policy graph of this run's shape."""
         chosen = self.hyperparameters
-        return PolicyGraph(
-            self.task(), tuple(chosen["hidden"]), chosen["activation"], normalize=chosen.get("normalize", False)
-        )
+        normalize, recurrent = chosen.get("normalize", False), chosen.get("recurrent", 0)
+        return PolicyGraph(self.task(), tuple(chosen["hidden"]), chosen["activation"], normalize, recurrent)
 
     def policy(self) -> tuple[PolicyGraph, Provenance]:
         """The trained policy graph of the newest checkpoint, on the CPU, and where it is from."""

@@ -58,6 +58,8 @@ class PpoConfig:
     """Widths of the policy's hidden layers."""
     critic_hidden: tuple[int, ...] = (128, 128)
     activation: Literal["tanh", "elu", "relu", "silu"] = "tanh"
+    recurrent: int = 0
+    """Width of a recurrent network (GRU) in front of the policy's hidden layers; 0 for none."""
     normalize: bool = True
     """Normalise observations by their running mean and deviation."""
 

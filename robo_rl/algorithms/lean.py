@@ -20,7 +20,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 class Storage(RolloutStorage):
     """Gives the very mini-batches that rsl_rl's storage does, which in all epochs are the same."""
 
-    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[RolloutStorage.Batch]:  # type: ignore[override]
+    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[RolloutStorage.Batch]:
         size = self.num_envs * self.num_transitions_per_env // num_mini_batches
         order = torch.randperm(num_mini_batches * size, device=self.device)
         assert self.distribution_params is not None

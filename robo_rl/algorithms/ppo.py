@@ -14,7 +14,7 @@ from typing import Any
 import rsl_rl.env
 import torch
 from rsl_rl.algorithms import PPO
-from rsl_rl.models import MLPModel
+from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import Tensor
 
@@ -63,8 +63,11 @@ class Learner:
         groups = self._groups(self.env.observation(), self.env.privileged())
         deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
-        actor = MLPModel(groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation)
+        shape = (groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation)
+        actor = RNNModel(*shape, "gru", config.recurrent) if config.recurrent else MLPModel(*shape)
         actor.mlp = policy.network  # rsl_rl trains the graph's own network
+        if policy.recurrence is not None:
+            actor.rnn.rnn = policy.recurrence
         critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
         storage = Storage("rl", config.environments, config.horizon, groups, [task.action_size], device)
         self.ppo = PPO(
@@ -143,6 +146,9 @@ class Learner:
         for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
             tensors |= {f"{name}/{key}": value for key, value in model.state_dict().items()}
         tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        hidden = self.ppo.actor.get_hidden_state()
+        if hidden is not None:
+            tensors["hidden"] = hidden
         return tensors, {"done": self.done, "learning_rate": self.ppo.learning_rate}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -156,3 +162,4 @@ class Learner:
         for group in self.ppo.optimizer.param_groups:
             group["lr"] = self.ppo.learning_rate
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
+        self.ppo.actor.reset(hidden_state=tensors["hidden"].clone() if "hidden" in tensors else None)

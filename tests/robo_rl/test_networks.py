@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.networks import ACTIVATIONS, MLP, Normalizer
+from robo_rl.networks import ACTIVATIONS, GRU, MLP, Normalizer
 
 FORMULAS = {
     "tanh": np.tanh,
@@ -41,6 +41,15 @@ def test_mlp_without_hidden_layers_is_affine() -> None:
     np.testing.assert_allclose(
         (network(a + b) + network(torch.zeros(1, 4))).detach(), (network(a) + network(b)).detach(), atol=1e-6
     )
+
+
+def test_one_step_of_a_gru_is_torch_s_over_a_sequence() -> None:
+    torch.manual_seed(0)
+    gru, x, hidden = GRU(5, 7), torch.randn(20, 3, 5), torch.randn(3, 7)
+    expected, _ = gru(x, hidden[None])
+    for now, then in zip(x, expected, strict=True):
+        hidden = gru.step(now, hidden)
+        torch.testing.assert_close(hidden, then, atol=1e-6, rtol=1e-5)
 
 
 def test_normalizer_subtracts_the_mean_and_divides_by_the_deviation() -> None:

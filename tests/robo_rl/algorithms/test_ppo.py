@@ -28,7 +28,8 @@ SMALL = PpoConfig(updates=4, environments=16, horizon=8, hidden=(16,), critic_hi
 def new_learner(config: PpoConfig = SMALL, task: Task | None = None) -> Learner:
     torch.manual_seed(0)
     task = task or load_task("quadrotor-hover")
-    return Learner(task, PolicyGraph(task, config.hidden, config.activation, config.normalize), config, seed=0)
+    policy = PolicyGraph(task, config.hidden, config.activation, config.normalize, config.recurrent)
+    return Learner(task, policy, config, seed=0)
 
 
 def gentle_task() -> Task:
@@ -45,10 +46,11 @@ def gentle_task() -> Task:
 
 
 @pytest.mark.slow
-def test_ppo_learns_to_stay_in_the_air_longer() -> None:
+@pytest.mark.parametrize("recurrent", [0, 32])
+def test_ppo_learns_to_stay_in_the_air_longer(recurrent: int) -> None:
     config = PpoConfig(
         updates=36, environments=512, horizon=16, learning_rate=1e-3, desired_kl=0.02, epochs=4, mini_batches=4,
-        gamma=0.98, lam=0.95, entropy=0.0, initial_deviation=0.3,
+        gamma=0.98, lam=0.95, entropy=0.0, initial_deviation=0.3, recurrent=recurrent,
     )  # fmt: skip
     learner = new_learner(config, gentle_task())
     task, policy = learner.policy.task, learner.policy
@@ -198,6 +200,26 @@ def test_the_exported_policy_computes_what_the_trained_actor_does() -> None:
     np.testing.assert_allclose(commands["rotor_speed"], expected, rtol=1e-5)
 
 
+def test_a_recurrent_actor_and_its_policy_remember_the_same() -> None:
+    learner = new_learner(PpoConfig(**{**vars(SMALL), "recurrent": 12}))
+    metrics = [learner.update() for _ in range(3)]
+    assert all(np.isfinite(value) for row in metrics for value in row.values())
+    policy, env, actor = learner.policy, learner.env, learner.ppo.actor
+    state = policy.pack({**env.memory, "recurrent": actor.get_hidden_state()[0]})
+    env.env.books.time[3] = env.env.episode_length - 0.05  # one of the episodes ends on the way
+    with torch.inference_mode():
+        for _ in range(10):
+            groups = learner._groups(env.observation(), env.privileged())
+            commands, state = policy(env.signals, state)
+            action = actor(groups)
+            expected = env.task.command(action, env.memory)["rotor_speed"]
+            np.testing.assert_allclose(commands["rotor_speed"], expected, rtol=1e-5)
+            step = env.step(action)
+            actor.reset(step.failed | step.timeout)
+            state[step.ids] = policy.initial_state(len(step.ids))
+    assert env.env.books.time[3] < 0.1
+
+
 def test_a_robot_that_diverges_ends_its_episode_and_spoils_no_update() -> None:
     learner = new_learner(task=load_task("go2-flat"))
     base = learner.env.env
@@ -216,9 +238,10 @@ def test_without_normalisation_the_graph_holds_no_normalizer() -> None:
     assert all(name.startswith("network.") for name in learner.policy.state_dict())
 
 
-@pytest.mark.parametrize("name", ["quadrotor-hover", "go2-flat"])
-def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(name: str) -> None:
-    first = new_learner(task=load_task(name))
+@pytest.mark.parametrize(("name", "recurrent"), [("quadrotor-hover", 0), ("quadrotor-hover", 6), ("go2-flat", 0)])
+def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(name: str, recurrent: int) -> None:
+    config = PpoConfig(**{**vars(SMALL), "recurrent": recurrent})
+    first = new_learner(config, load_task(name))
     first.update()
     tensors, numbers = first.save()
     policy = {name: value.clone() for name, value in first.policy.state_dict().items()}
@@ -226,7 +249,7 @@ def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(name: s
     random = torch.get_rng_state()
     expected = [first.update() for _ in range(2)]
 
-    second = new_learner(task=load_task(name))
+    second = new_learner(config, load_task(name))
     second.policy.load_state_dict(policy)
     second.load(tensors, numbers)
     torch.set_rng_state(random)
