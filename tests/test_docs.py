@@ -115,7 +115,7 @@ def test_commands_give_the_documented_keys(bundle_file, trained_run, tmp_path, c
         "verify": run("verify", capsys, file=bundle_file, **few),
     }
     with_flights = {"train", "evaluate", "verify"}
-    optional = {"evaluate": {"sweep", "comparison"}}
+    optional = {"evaluate": {"sweep", "comparison", "crossings"}}
     for command, result in given.items():
         flights = FLIGHTS if command in with_flights else set()
         assert set(result) == documented(command) - optional.get(command, set()) | flights, command
