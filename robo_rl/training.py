@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from robo_rl import checkpoint
+from robo_rl import checkpoint, processes
 from robo_rl.console import Progress
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
@@ -57,7 +57,7 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
     every = max(1, learner.total // REPORTS)
     with _Interruption() as interruption, Progress("training", learner.total) as progress, _Log(run, learner) as log:
         start = saved = time.perf_counter()
-        while learner.done < learner.total and not interruption.asked:
+        while learner.done < learner.total and not processes.any_of(interruption.asked):
             metrics = learner.update()
             progress.update(learner.done, f"reward {metrics['reward']:.3f}")
             if learner.done % every == 0 or learner.done == learner.total:
@@ -68,6 +68,13 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
         save(run, learner)
         seconds = time.perf_counter() - start
     return Trained(interrupted=learner.done < learner.total, seconds=seconds)
+
+
+def assist(learner: Learner) -> None:
+    """The same updates in a process beside the first, which writes nothing."""
+    with _Interruption() as interruption:
+        while learner.done < learner.total and not processes.any_of(interruption.asked):
+            learner.update()
 
 
 def save(run: Run, learner: Learner) -> None:

@@ -18,6 +18,7 @@ from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import Tensor
 
+from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.lean import Gaussian, Storage
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
@@ -55,11 +56,12 @@ class RslRlEnv(rsl_rl.env.VecEnv):
 
 
 class Learner:
-    """Trains a policy, one update at a time."""
+    """Trains a policy, one update at a time, alone or together with its likes in other processes."""
 
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
-        self.env = ObservedEnv(VecEnv(task, config.environments, seed, device))
+        robots = processes.share(config.environments)
+        self.env = ObservedEnv(VecEnv(task, robots, processes.own_seed(seed), device))
         groups = self._groups(self.env.observation(), self.env.privileged())
         deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
@@ -69,7 +71,7 @@ class Learner:
         if policy.recurrence is not None:
             actor.rnn.rnn = policy.recurrence
         critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
-        storage = Storage("rl", config.environments, config.horizon, groups, [task.action_size], device)
+        storage = Storage("rl", robots, config.horizon, groups, [task.action_size], device)
         self.ppo = PPO(
             actor,
             critic,
@@ -84,13 +86,14 @@ class Learner:
             max_grad_norm=config.gradient_norm,
             desired_kl=config.desired_kl,
             device=device,
+            multi_gpu_cfg=processes.settings(),
         )
         self.ppo.train_mode()
         self.total, self.done = round(config.updates * task.effort), 0
 
     @property
     def environment_steps(self) -> int:
-        """Control steps simulated so far, over all environments."""
+        """Control steps simulated so far, over all environments of all processes."""
         return self.done * self.config.horizon * self.config.environments
 
     def update(self) -> dict[str, float]:
@@ -152,7 +155,10 @@ class Learner:
         return tensors, {"done": self.done, "learning_rate": self.ppo.learning_rate}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Go on from ``save``: on a CPU, bit by bit as if there had been no break."""
+        """Go on from ``save``: on a CPU, bit by bit as if there had been no break.
+
+        Robots of other processes than the first, whose state is not saved, begin new episodes.
+        """
         self.done = numbers["done"]
         for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
             prefix = f"{name}/"
@@ -161,5 +167,7 @@ class Learner:
         self.ppo.learning_rate = numbers["learning_rate"]
         for group in self.ppo.optimizer.param_groups:
             group["lr"] = self.ppo.learning_rate
+        if processes.rank() > 0:
+            return
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
         self.ppo.actor.reset(hidden_state=tensors["hidden"].clone() if "hidden" in tensors else None)

@@ -28,6 +28,7 @@ def main(
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
+    from robo_rl import processes
     from robo_rl.checkpoint import load
     from robo_rl.commands.train import learn, require_device
     from robo_rl.runs import Run
@@ -37,4 +38,4 @@ def main(
     _, numbers = load(opened.checkpoint_file)
     if numbers["finished"]:
         say(f"{run} is finished; there is nothing to resume", json)
-    return learn(opened, device, episodes, checkpoint_seconds, json, resumed=True)
+    return learn(opened, processes.join(device), episodes, checkpoint_seconds, json, resumed=True)

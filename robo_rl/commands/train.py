@@ -58,14 +58,21 @@ def main(
         apg: Hyperparameters of apg.
         ppo: Hyperparameters of ppo.
     """
+    from robo_rl import processes
     from robo_rl.runs import Run
 
     require_device(device)
     require_plant(plant, task, device)
+    if processes.count() > 1 and algorithm != "ppo":
+        raise ValueError(f"algorithm is {algorithm}, in {processes.count()} processes; expected ppo")
+    device = processes.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
-    run = Run.create(runs, task, robot, algorithm, seed, chosen, ranges, origin)
-    return learn(run, device, episodes, checkpoint_seconds, json, resumed=False, plant=plant, origin=origin)
+    run = Run.create(runs, task, robot, algorithm, seed, chosen, ranges, origin) if processes.rank() == 0 else None
+    folder = processes.from_first(run and run.folder)
+    return learn(
+        run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, plant=plant, origin=origin
+    )
 
 
 def command(words: Sequence[str]) -> Callable[..., int]:
@@ -113,13 +120,14 @@ def learn(
     """Build the learner, train, evaluate, tell."""
     import torch
 
-    from robo_rl import training
+    from robo_rl import processes, training
     from robo_rl.algorithms import new_learner
     from robo_rl.evaluation import Conditions, GraphPilot, fly, shown
     from robo_rl.warm_start import begin_from
 
     torch.manual_seed(run.seed)
-    say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
+    if processes.rank() == 0:
+        say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
     begun = time.perf_counter()
     with torch.device(device):  # the task's constants are where its robots are
         policy = run.new_policy()
@@ -130,7 +138,13 @@ def learn(
     if resumed:
         training.resume(run, learner)
     compile_seconds = time.perf_counter() - begun
+    if processes.rank() > 0:
+        torch.manual_seed(processes.own_seed(run.seed))
+        training.assist(learner)
+        processes.leave()
+        return 0
     trained = training.train(run, learner, checkpoint_seconds)
+    processes.leave()
     result = {
         "run": str(run.folder),
         "task": run.task_name,

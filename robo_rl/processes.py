@@ -1,0 +1,81 @@
+"""Several processes that train one policy: each simulates its share of the robots, and gradients are averaged.
+
+    torchrun --nproc-per-node 2 -m robo_rl train go2-flat
+
+``torchrun`` starts them and tells each its place in RANK, WORLD_SIZE and LOCAL_RANK. The first one writes the run's
+folder and talks; the others only compute. A process that was started by itself is the first of one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import distributed
+
+
+def rank() -> int:
+    """The place of this process, from 0."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def count() -> int:
+    """How many there are."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def join(device: str) -> str:
+    """Meet the others, if there are any; returns the device of this process, of which "cuda" gives one to each."""
+    if count() == 1:
+        return device
+    if device == "cuda":
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    if not distributed.is_initialized():
+        distributed.init_process_group("gloo" if device == "cpu" else "nccl")
+    return device
+
+
+def leave() -> None:
+    """Part from the others, when there is nothing left to do together."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def settings() -> dict[str, int] | None:
+    """What rsl_rl wants to know about the processes; None if there is only one."""
+    return {"global_rank": rank(), "local_rank": rank(), "world_size": count()} if count() > 1 else None
+
+
+def own_seed(seed: int) -> int:
+    """A seed of its own for every process, that no other training has; the first one's is ``seed``.
+
+    torch takes 32 bits of a seed; those of trainings and evaluations are smaller than 2²⁴.
+    """
+    return seed + (rank() << 24)
+
+
+def share(robots: int) -> int:
+    """How many of so many robots this process simulates."""
+    if robots % count():
+        raise ValueError(f"environments is {robots}; expected a multiple of the {count()} processes")
+    return robots // count()
+
+
+def from_first(value: Any) -> Any:
+    """The first process's ``value``, in all of them."""
+    if count() == 1:
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values)
+    return values[0]
+
+
+def any_of(flag: bool) -> bool:
+    """Whether ``flag`` is true in any process."""
+    if count() == 1:
+        return flag
+    flags = torch.tensor(int(flag), device="cuda" if distributed.get_backend() == "nccl" else "cpu")
+    distributed.all_reduce(flags)
+    return bool(flags)

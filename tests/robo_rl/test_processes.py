@@ -1,0 +1,63 @@
+"""Two processes that train one policy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from robo_rl import checkpoint, processes
+
+JOINED = Path(__file__).with_name("joined.py")
+
+
+def torchrun(*words: str) -> str:
+    """Two processes on this computer; returns what they print."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_would_from_the_samples_of_both(tmp_path: Path) -> None:
+    torchrun(str(JOINED), str(tmp_path))
+    first, second, alone = (torch.load(tmp_path / f"{name}.pt") for name in ("together0", "together1", "alone0"))
+    assert not torch.equal(first.pop("rewards"), second.pop("rewards"))
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+        torch.testing.assert_close(value, alone[name], rtol=1e-4, atol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+def test_torchrun_trains_into_one_folder_and_tells_once(tmp_path: Path) -> None:
+    shape = ("--ppo.updates", "3", "--ppo.environments", "8", "--ppo.horizon", "4", "--ppo.mini-batches", "2")
+    words = ("-m", "robo_rl", "train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path / "runs"))
+    result = json.loads(torchrun(*words, *shape, "--episodes", "0", "--json"))
+    (run,) = (tmp_path / "runs").iterdir()
+    assert result["run"] == str(run)
+    _, numbers = checkpoint.load(run / "checkpoint.safetensors")
+    assert numbers["finished"]
+    assert result["environment_steps"] == numbers["environment_steps"] == numbers["done"] * 4 * 8
+
+
+def test_robots_that_can_not_be_shared_out_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with pytest.raises(ValueError, match="environments is 512; expected a multiple of the 3 processes"):
+        processes.share(512)
+
+
+def test_every_process_draws_from_seeds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = set()
+    for rank in ("0", "1", "2"):
+        monkeypatch.setenv("RANK", rank)
+        for seed in range(5):
+            generator = torch.Generator().manual_seed(processes.own_seed(seed))
+            drawn.add(float(torch.rand(1, generator=generator, dtype=torch.float64)))
+    assert len(drawn) == 15
