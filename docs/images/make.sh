@@ -23,6 +23,8 @@ robo-rl play "$hover" --video "$here/hero.gif" --seed 14 --seconds 3 --size 480 
 robo-rl play "$hover" --picture "$here/recovery.png" --seed 4 --fixed initial/tilt 1.57
 robo-rl play "$walk" --picture "$here/walk.png" --fixed command/x 1 command/y 0 command/yaw 0
 
+python "$here/rough.py"
+
 robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
 viewer=$!
 until grep -q url "$scratch/viewer"; do sleep 0.2; done
