@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue, SetParametersResult
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -30,7 +30,12 @@ TRANSITIONS: Mapping[str, int] = {
     "cleanup": Transition.TRANSITION_CLEANUP,
 }
 FROM = {"configure": "unconfigured", "activate": "inactive", "deactivate": "active", "cleanup": "inactive"}
+TO = {"configure": "inactive", "activate": "active", "deactivate": "inactive", "cleanup": "unconfigured"}
 REQUESTS = ("arm", "engage", "disarm", "stop", "reset", "promote", "demote")
+LEADS_TO = {"arm": "READY", "engage": "ACTIVE", "disarm": "IDLE", "stop": "FAULT", "reset": "IDLE"}
+"""The gate's state after a request that was granted."""
+AGAIN = 3.0
+"""s after which one looks whether an answer was lost: DDS loses it where the node has not yet found who asked."""
 ACTIONS = (*TRANSITIONS, *REQUESTS, "status")
 
 
@@ -55,6 +60,7 @@ class Operator:
         """
         self.policy, self.twin, self.patience = policy, twin, patience
         self.name, self.arguments = name, arguments
+        self._clients: dict[str, Any] = {}
         self.gate: dict[str, Any] = {}
         """The newest decision that the gate published."""
         self.refusal = ""
@@ -88,30 +94,46 @@ class Operator:
             return self._change(action)
         if action == "status":
             return self.status()
-        answer = self.call(Trigger, f"{self.policy}/{action}", Trigger.Request())
+
+        def seen() -> Trigger.Response | None:
+            state = LEADS_TO.get(action)
+            reached = state is not None and self.gate.get("state") == state
+            return Trigger.Response(success=True, message=f"the gate is {state}") if reached else None
+
+        answer = self.call(Trigger, f"{self.policy}/{action}", Trigger.Request(), action == "stop", seen)
         if not answer.success:
             raise OperatorError(f"{action}: {answer.message}")
         return answer.message
 
     def status(self) -> str:
         """What the gate said last."""
-        state = self.call(GetState, f"{self.policy}/get_state", GetState.Request()).current_state.label
+        state = self._state()
         self.wait(lambda: bool(self.gate), 2.0)
         told = ", ".join(f"{key} {value}" for key, value in self.gate.items() if value not in ("", "NONE"))
         return f"{self.policy} is {state}; {told or 'the gate has said nothing'}"
 
     def _change(self, action: str) -> str:
         """A transition. One that the state does not have is not even asked for."""
-        state = self.call(GetState, f"{self.policy}/get_state", GetState.Request()).current_state.label
+        state = self._state()
         if state != FROM[action]:
             raise OperatorError(f"{action}: {self.policy} is {state}; expected {FROM[action]}")
         self.refusal = ""
+
+        def seen() -> ChangeState.Response | None:
+            done = self._state() == TO[action]
+            return ChangeState.Response(success=done) if done or self.refusal else None
+
         request = ChangeState.Request()
         request.transition.id = TRANSITIONS[action]
-        if not self.call(ChangeState, f"{self.policy}/change_state", request).success:
+        if not self.call(ChangeState, f"{self.policy}/change_state", request, otherwise=seen).success:
             self.wait(lambda: bool(self.refusal), self.patience)
             raise OperatorError(f"{action}: {self.refusal or 'refused'}")
         return f"{self.policy}: {action} done"
+
+    def _state(self) -> str:
+        """The state of the policy's node in its life cycle."""
+        answer = self.call(GetState, f"{self.policy}/get_state", GetState.Request(), repeat=True)
+        return answer.current_state.label
 
     def fault(self, text: str) -> None:
         """Let the stand-in robot fail; "" ends it."""
@@ -125,7 +147,8 @@ class Operator:
     def wiring(self, contract: Contract) -> list[tuple[Wire, Signal | Command]]:
         """Where the policy's node has the signals and commands of its contract, constant set-points left out."""
         request = GetParameters.Request(names=["wires", "command_message", "cmd_vel", "setpoints"])
-        wires, message, twist, setpoints = self.call(GetParameters, f"{self.policy}/get_parameters", request).values
+        answer = self.call(GetParameters, f"{self.policy}/get_parameters", request, repeat=True)
+        wires, message, twist, setpoints = answer.values
         given = texts_by_name(wires.string_array_value, "wires")
         constant = texts_by_name(setpoints.string_array_value, "setpoints")
         found = signal_wires(contract.signals, given, twist.string_value)
@@ -136,26 +159,52 @@ class Operator:
     def _set(self, node: str, parameter: str, text: str) -> None:
         value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=text)
         request = SetParameters.Request(parameters=[Parameter(name=parameter, value=value)])
-        result = self.call(SetParameters, f"{node}/set_parameters", request).results[0]
+
+        def seen() -> SetParameters.Response | None:
+            asked = GetParameters.Request(names=[parameter])
+            (now,) = self.call(GetParameters, f"{node}/get_parameters", asked, repeat=True).values
+            done = now.string_value == text
+            return SetParameters.Response(results=[SetParametersResult(successful=True)]) if done else None
+
+        result = self.call(SetParameters, f"{node}/set_parameters", request, otherwise=seen).results[0]
         if not result.successful:
             raise OperatorError(result.reason)
 
     def restart_twin(self) -> None:
         """Put the stand-in robot back on the ground."""
-        self.call(Trigger, f"{self.twin}/reset", Trigger.Request())
+        self.call(Trigger, f"{self.twin}/reset", Trigger.Request(), repeat=True)
 
-    def call(self, kind: Any, service: str, request: Any) -> Any:
-        """The answer of a service."""
-        client = self.node.create_client(kind, service)
-        try:
-            if not self.wait(client.service_is_ready, self.patience):
-                raise OperatorError(f"there is no service '{service}'; is the node running, in this ROS domain?")
-            future = client.call_async(request)
-            if not self.wait(future.done, self.patience):
+    def call(
+        self,
+        kind: Any,
+        service: str,
+        request: Any,
+        repeat: bool = False,
+        otherwise: Callable[[], Any] = lambda: None,
+    ) -> Any:
+        """The answer of a service, or what stands for it where that was lost.
+
+        ``repeat``: the request may be sent again. Of others ``otherwise()`` tells whether they were carried out: it
+        gives an answer, or None as long as nobody can know.
+        """
+        client = self._client(kind, service)
+        if not self.wait(client.service_is_ready, self.patience):
+            raise OperatorError(f"there is no service '{service}'; is the node running, in this ROS domain?")
+        end = time.monotonic() + self.patience
+        asked = [client.call_async(request)]
+        while not self.wait(lambda: any(future.done() for future in asked), min(AGAIN, self.patience)):
+            if (answer := otherwise()) is not None:
+                return answer
+            if time.monotonic() > end:
                 raise OperatorError(f"'{service}' did not answer within {self.patience:g} s")
-            return future.result()
-        finally:
-            self.node.destroy_client(client)
+            if repeat:
+                asked.append(client.call_async(request))
+        return next(future.result() for future in asked if future.done())
+
+    def _client(self, kind: Any, service: str) -> Any:
+        if service not in self._clients:
+            self._clients[service] = self.node.create_client(kind, service)
+        return self._clients[service]
 
     def wait(self, condition: Any, patience: float) -> bool:
         """Whether ``condition()`` comes true within ``patience`` s."""
