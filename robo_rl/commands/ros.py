@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from robo_rl.console import say
+from robo_rl.zoo import located
 
 What = Literal[
     "policy", "twin", "panel", "teleop", "configure", "activate", "engage", "stop", "reset", "arm", "disarm",
@@ -41,7 +42,7 @@ def main(
 
     Args:
         what: The node to run, or what to ask of the running ones.
-        file: For policy, a bundle (*.onnx); for fault, the fault; for select, the policy's name.
+        file: For policy, a bundle (*.onnx, or zoo:NAME); for fault, the fault; for select, the policy's name.
         mode: Where to begin on the ladder to live.
         record: Folder in which the session is recorded.
         task: Of the twin.
@@ -66,9 +67,9 @@ def main(
     if robot:
         parameters.append(f"robot:={robot}")
     if what == "policy":
-        parameters += [f"bundle:={Path(file).absolute() if file else ''}", f"mode:={mode}"]
+        parameters += [f"bundle:={located(file).absolute() if file else ''}", f"mode:={mode}"]
         parameters += [f"record:={record.absolute()}"] if record else []
-        others = [f"{name}={Path(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
+        others = [f"{name}={located(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
         parameters += [f"others:={json.dumps(others)}"] if others else []
         from robo_rl_ros.policy_node import main as run
     elif what == "teleop":

@@ -9,9 +9,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.robots import MultirotorCard, load_robot, robot_names
+from sim.robots import LeggedCard, MultirotorCard, load_robot, robot_names
 
 PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_description"
+LEGGED = [name for name in robot_names() if isinstance(load_robot(name), LeggedCard)]
 MULTIROTORS = [name for name in robot_names() if isinstance(load_robot(name), MultirotorCard)]
 
 
@@ -24,7 +25,7 @@ def writer():
     return module
 
 
-@pytest.mark.parametrize("name", MULTIROTORS)
+@pytest.mark.parametrize("name", robot_names())
 def test_the_urdf_in_the_package_is_the_one_of_the_card(name: str):
     assert (PACKAGE / f"urdf/{name}.urdf").read_text() == writer().urdf(load_robot(name))
 
@@ -43,3 +44,33 @@ def test_mujoco_finds_mass_inertia_and_rotors_of_the_card_in_the_urdf(name: str)
     assert names == list(card.rotor_names)
     for rotor in card.rotors:
         np.testing.assert_allclose(spec.body(f"{rotor.name}_link").pos, rotor.position)
+
+
+@pytest.mark.parametrize("name", LEGGED)
+def test_mujoco_finds_bodies_joints_and_feet_of_the_model_in_the_urdf(name: str):
+    """The base of a URDF is fixed to the world, so feet are compared relative to the base, in the stand pose."""
+    card = load_robot(name)
+    assert isinstance(card, LeggedCard)
+    own = mujoco.MjModel.from_xml_path(str(card.model))
+    spec = mujoco.MjSpec.from_string((PACKAGE / f"urdf/{name}.urdf").read_text())
+    spec.compiler.fusestatic = False
+    spec.compiler.discardvisual = False
+    read = spec.compile()
+    for body in map(own.body, range(1, own.nbody)):
+        other = read.body(body.name)
+        np.testing.assert_allclose(other.mass, body.mass, rtol=1e-6)
+        np.testing.assert_allclose(other.ipos, body.ipos, atol=1e-7)
+        np.testing.assert_allclose(other.inertia, body.inertia, rtol=1e-4)
+    for joint in card.joints:
+        np.testing.assert_allclose(read.joint(joint.name).range, (joint.lower, joint.upper), rtol=1e-6)
+        np.testing.assert_allclose(read.joint(joint.name).axis, own.joint(joint.name).axis, atol=1e-9)
+    places = []
+    for model in (own, read):
+        data = mujoco.MjData(model)
+        for joint in card.joints:
+            data.qpos[model.joint(joint.name).qposadr] = joint.stand
+        mujoco.mj_forward(model, data)
+        base = data.body(card.base).xpos
+        feet = [data.geom(foot).xpos if model is own else data.body(foot).xpos for foot in card.feet]
+        places.append(np.array(feet) - base)
+    np.testing.assert_allclose(places[0], places[1], atol=1e-6)

@@ -5,7 +5,9 @@ The plant and the sensors are those of training. What differs between kinds of r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +17,11 @@ from sim.sensors import Sensors
 from sim.tasks import Task, load_task
 
 
-class Twin:
+class Twin(ABC):
     """One robot at a task, stepped once per control period."""
+
+    plant: Any
+    """The task's plant with one robot; made before this class's own beginning."""
 
     def __init__(
         self,
@@ -58,24 +63,24 @@ class Twin:
         """s since the beginning."""
         return self.steps * self.period
 
+    @abstractmethod
     def setpoints(self) -> dict[str, Tensor]:
         """What the operator wants now, (1, k) by signal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _place(self) -> None:
         """Put the robot on the ground."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _move(self, commands: Mapping[str, Tensor]) -> None:
         """One period under commands (1, k) within their limits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _be_handled(self) -> None:
         """Put the robot where somebody's hands have it now."""
-        raise NotImplementedError
 
     def _truth(self) -> dict[str, Tensor]:
-        return {**self.plant.truth(), **self.setpoints()}  # type: ignore[attr-defined]
+        return {**self.plant.truth(), **self.setpoints()}
 
     def truth(self) -> dict[str, np.ndarray]:
         """True quantities and set-points (k,) by name."""
