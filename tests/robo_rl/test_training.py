@@ -28,13 +28,17 @@ from robo_rl.runs import Run
 LONG = {
     "apg": ["--apg.updates", "400", "--apg.environments", "24", "--apg.horizon", "16", "--apg.hidden", "16", "16"],
     "ppo": ["--ppo.updates", "30", "--ppo.environments", "24", "--ppo.horizon", "16", "--ppo.hidden", "16"],
+    "walk": ["--ppo.updates", "30", "--ppo.environments", "16", "--ppo.horizon", "12", "--ppo.hidden", "16"],
 }
 """Trainings of about two seconds."""
+TASKS = {"apg": ("quadrotor-hover", "apg"), "ppo": ("quadrotor-hover", "ppo"), "walk": ("go2-flat", "ppo")}
+"""The task and the algorithm of each."""
 
 
-def arguments(algorithm: str, runs: Path) -> list[str]:
-    common = ["train", "quadrotor-hover", "--algorithm", algorithm, "--runs", str(runs), "--episodes", "0", "--json"]
-    return [*common, "--checkpoint-seconds", "0.2", *LONG[algorithm]]
+def arguments(label: str, runs: Path) -> list[str]:
+    task, algorithm = TASKS[label]
+    common = ["train", task, "--algorithm", algorithm, "--runs", str(runs), "--episodes", "0", "--json"]
+    return [*common, "--checkpoint-seconds", "0.2", *LONG[label]]
 
 
 def command(*words: str) -> int:
@@ -71,12 +75,12 @@ def only_run(runs: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One run of each algorithm that was left in peace."""
+    """One run of each training that was left in peace."""
     found = {}
-    for algorithm in LONG:
-        runs = tmp_path_factory.mktemp(algorithm)
-        assert command(*arguments(algorithm, runs)) == 0
-        found[algorithm] = only_run(runs)
+    for label in LONG:
+        runs = tmp_path_factory.mktemp(label)
+        assert command(*arguments(label, runs)) == 0
+        found[label] = only_run(runs)
     return found
 
 
@@ -91,11 +95,11 @@ def assert_same_training(run: Path, expected: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", LONG)
+@pytest.mark.parametrize("label", LONG)
 def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
-    algorithm: str, uninterrupted: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    label: str, uninterrupted: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process = start_and_wait_for_a_checkpoint(arguments(algorithm, tmp_path), tmp_path)
+    process = start_and_wait_for_a_checkpoint(arguments(label, tmp_path), tmp_path)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
@@ -108,7 +112,7 @@ def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["run"] == str(run)
     assert not result["interrupted"]
-    assert_same_training(run, uninterrupted[algorithm])
+    assert_same_training(run, uninterrupted[label])
 
 
 @pytest.mark.slow
