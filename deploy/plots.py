@@ -74,21 +74,21 @@ def training(metrics: Sequence[Mapping[str, float]]) -> list[str]:
         if not present:
             continue
         with matplotlib.rc_context(STYLE):
-            figure, axes = _axes(SMALL, "control steps, millions", label)
+            figure, axes = small_axes(SMALL, "control steps, millions", label)
             for colour, (key, name) in zip(itertools.cycle(ROTORS), present.items()):
                 axes.plot(steps, [row[name] for row in metrics], color=colour, label=key)
             if any(present):
                 axes.legend()
             if name != "reward":
                 axes.set_ylim(-0.03, 1.03)
-            drawn.append(_svg(figure))
+            drawn.append(svg(figure))
     return drawn
 
 
 def errors(flights: Mapping[str, Any], period: float) -> str:
     """Distance from the set-point over time, several flights of policy and controller."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes(SMALL, "time, s", "distance from the set-point, cm")
+        figure, axes = small_axes(SMALL, "time, s", "distance from the set-point, cm")
         for name, colour, style in (("controller", CONTROLLER, "--"), ("policy", POLICY, "-")):
             for i, (course, steps) in enumerate(_courses(flights[name], period)):
                 away = np.linalg.norm(course["position"] - course["position_setpoint"], axis=-1)
@@ -100,38 +100,38 @@ def errors(flights: Mapping[str, Any], period: float) -> str:
                     axes.plot(time[-1], 100 * away[-1], "x", color=colour)
         axes.set_ylim(bottom=0)
         axes.legend()
-        return _svg(figure)
+        return svg(figure)
 
 
 def tilts(flights: Any, period: float) -> str:
     """Angle between body z and world z in the first 1.5 s."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes(SMALL, "time, s", "tilt, degrees")
+        figure, axes = small_axes(SMALL, "time, s", "tilt, degrees")
         for course, steps in _courses(flights, period):
             tilt = np.degrees(np.arccos(Rotation.from_quat(course["orientation"]).as_matrix()[:, 2, 2].clip(-1, 1)))
             count = min(steps, round(1.5 / period))
             axes.plot(np.arange(count) * period, tilt[:count], color=POLICY, lw=1, alpha=0.8)
         axes.set_ylim(bottom=0)
         axes.set_yticks(range(0, 181, 30) if axes.get_ylim()[1] > 100 else range(0, 91, 15))
-        return _svg(figure)
+        return svg(figure)
 
 
 def heights(flights: Any, period: float) -> str:
     """Height above the set-point in the first 2.5 s."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes(SMALL, "time, s", "height above the set-point, m")
+        figure, axes = small_axes(SMALL, "time, s", "height above the set-point, m")
         for course, steps in _courses(flights, period):
             count = min(steps, round(2.5 / period))
             height = (course["position"] - course["position_setpoint"])[:count, 2]
             axes.plot(np.arange(count) * period, height, color=POLICY, lw=1, alpha=0.8)
         axes.axhline(0, color=TARGET, lw=1)
-        return _svg(figure)
+        return svg(figure)
 
 
 def distribution(errors: Mapping[str, np.ndarray]) -> str:
     """Part of all flights that stay within a distance; failed flights (NaN) never do."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes(SMALL, "position error, cm (at most)", "part of all flights, %")
+        figure, axes = small_axes(SMALL, "position error, cm (at most)", "part of all flights, %")
         for name, colour, style in (("controller", CONTROLLER, "--"), ("policy", POLICY, "-")):
             error = np.sort(errors[name][~np.isnan(errors[name])])
             part = 100 * np.arange(1, len(error) + 1) / len(errors[name])
@@ -140,13 +140,13 @@ def distribution(errors: Mapping[str, np.ndarray]) -> str:
         axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
         axes.set_ylim(-2, 102)
         axes.legend(loc="lower right")
-        return _svg(figure)
+        return svg(figure)
 
 
 def top_view(flights: Any, period: float) -> str:
     """Ways over ground, from above."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes(SMALL, "x, m", "y, m")
+        figure, axes = small_axes(SMALL, "x, m", "y, m")
         for i, (course, _) in enumerate(_courses(flights, period)):
             x, y, _ = course["position"].T
             u, v, _ = course["position_setpoint"].T
@@ -158,13 +158,13 @@ def top_view(flights: Any, period: float) -> str:
                 axes.plot(u[0], v[0], "+", color=TARGET, ms=11, mew=2, label="set-point" if not i else None)
         axes.set_aspect("equal", "datalim")
         axes.legend(loc="upper right")
-        return _svg(figure)
+        return svg(figure)
 
 
 def rotor_speeds(flights: Any, period: float, names: Sequence[str], top: float) -> str:
     """Speed (lines) and command (dots) of every rotor, first 1.5 s of the first flight."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes(SMALL, "time, s", "rotor speed, rad/s")
+        figure, axes = small_axes(SMALL, "time, s", "rotor speed, rad/s")
         course, steps = next(iter(_courses(flights, period)))
         count = min(steps, round(1.5 / period))
         time = np.arange(count) * period
@@ -175,13 +175,13 @@ def rotor_speeds(flights: Any, period: float, names: Sequence[str], top: float) 
         axes.axhline(top, color=INK, lw=0.8, ls=":")
         axes.set_ylim(0, 1.08 * top)
         axes.legend(ncols=4, loc="lower right")
-        return _svg(figure)
+        return svg(figure)
 
 
 def figure_eight(flights: Mapping[str, Any], period: float, skipped: float) -> str:
     """Ways of policy and controller around the figure-eight, from ``skipped`` s on, seen from above."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _axes((8.2, 4.0), "x, m", "y, m")
+        figure, axes = small_axes((8.2, 4.0), "x, m", "y, m")
         start = round(skipped / period)
         for name, colour, style in (("controller", CONTROLLER, "--"), ("policy", POLICY, "-")):
             for i, (course, _) in enumerate(_courses(flights[name], period)):
@@ -191,7 +191,7 @@ def figure_eight(flights: Mapping[str, Any], period: float, skipped: float) -> s
         axes.plot(u[::2], v[::2], color=TARGET, lw=2.5, alpha=0.9, label="set-point", zorder=1)
         axes.set_aspect("equal", "datalim")
         axes.legend(loc="upper right")
-        return _svg(figure)
+        return svg(figure)
 
 
 def perturbation(name: str, policy: Sequence[Mapping[str, float]], controller: Any, trained: Sequence[float]) -> str:
@@ -219,7 +219,7 @@ def perturbation(name: str, policy: Sequence[Mapping[str, float]], controller: A
         upper.legend()
         lower.set(ylabel="error, cm", xlabel=PERTURBATIONS[name])
         lower.set_ylim(bottom=0)
-        return _svg(figure)
+        return svg(figure)
 
 
 def draw_transfer(found: Transfer, ranges: Mapping[str, Any]) -> Figure:
@@ -246,7 +246,7 @@ def draw_transfer(found: Transfer, ranges: Mapping[str, Any]) -> Figure:
 def transfer(found: Transfer, ranges: Mapping[str, Any]) -> str:
     """``draw_transfer`` as SVG."""
     with matplotlib.rc_context(STYLE):
-        return _svg(draw_transfer(found, ranges))
+        return svg(draw_transfer(found, ranges))
 
 
 def _engines(axes: Axes, found: Transfer) -> None:
@@ -290,7 +290,8 @@ def _courses(flights: Any, period: float) -> list[tuple[dict[str, np.ndarray], i
     return found
 
 
-def _axes(size: tuple[float, float], x: str, y: str) -> tuple[Figure, Axes]:
+def small_axes(size: tuple[float, float], x: str, y: str) -> tuple[Figure, Axes]:
+    """One plot of a size (inches) with labels, transparent as the page wants it."""
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     axes.set(xlabel=x, ylabel=y)
@@ -298,7 +299,7 @@ def _axes(size: tuple[float, float], x: str, y: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     """The figure as an <svg> element that scales, and whose ids no other one has."""
     figure.patch.set_alpha(0)
     stream = io.StringIO()

@@ -1,0 +1,142 @@
+"""The plots of a report on a robot on legs, in the style of ``deploy.plots``; and of what was identified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from deploy.plots import (
+    CONTROLLER,
+    INK,
+    MILLISECONDS,
+    PERTURBATIONS,
+    POLICY,
+    SMALL,
+    STYLE,
+    TARGET,
+    WIDE,
+    small_axes,
+    svg,
+)
+
+if TYPE_CHECKING:
+    from robo_rl.identification.fit import Identified
+
+STANCE = 1.0
+"""N, above which a foot counts as on the ground."""
+
+
+def velocities(recording: Mapping[str, np.ndarray], period: float) -> str:
+    """Commanded and true velocities of the first walk, in the heading frame."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.2, 4.2), layout="constrained")
+        rows = figure.subplots(3, 1, sharex=True)
+        time = np.arange(len(recording["position"])) * period
+        x, y, z, w = recording["orientation"][:, 0].T
+        yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+        u, v, _ = recording["linear_velocity"][:, 0].T
+        true = (np.cos(yaw) * u + np.sin(yaw) * v, np.cos(yaw) * v - np.sin(yaw) * u)
+        wanted = (*recording["linear_velocity_command"][:, 0].T, recording["yaw_rate_command"][:, 0, 0])
+        labels = ("forward, m/s", "to the left, m/s", "turn left, rad/s")
+        for axes, label, want, have in zip(
+            rows, labels, wanted, (*true, recording["angular_velocity"][:, 0, 2]), strict=True
+        ):
+            axes.plot(time, have, color=POLICY, lw=0.9, label="true")
+            axes.plot(time, want, "--", color=TARGET, lw=1.6, label="commanded")
+            axes.set_ylabel(label)
+            axes.patch.set_alpha(0)
+        rows[0].legend(ncols=2, loc="lower right", bbox_to_anchor=(1, 0.98))
+        rows[-1].set_xlabel("time, s")
+        return svg(figure)
+
+
+def gait(force: np.ndarray, feet: Sequence[str], period: float, seconds: float = 3.0) -> str:
+    """Which feet of the first walk are on the ground, of their forces (steps, F) N, in its middle."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = small_axes((WIDE[0], 1.9), "time, s", "")
+        begin = max(0, (len(force) - round(seconds / period)) // 2)
+        down = force[begin : begin + round(seconds / period)] > STANCE
+        for row in range(len(feet)):
+            changes = np.flatnonzero(np.diff(np.concatenate([[False], down[:, row], [False]])))
+            starts, ends = (begin + changes[0::2]) * period, (begin + changes[1::2]) * period
+            axes.broken_barh(list(zip(starts, ends - starts, strict=True)), (-row - 0.35, 0.7), color=POLICY)
+        axes.set_yticks([-row for row in range(len(feet))], [foot.removesuffix("_foot") for foot in feet])
+        return svg(figure)
+
+
+def falls(survived: np.ndarray, duration: np.ndarray, length: float) -> str:
+    """Part of all walks that have not fallen yet, over time."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = small_axes(SMALL, "time, s", "still walking, %")
+        ends = np.sort(duration[~survived])
+        part = 100 * (1 - np.arange(len(ends) + 1) / len(survived))
+        axes.step([0.0, *ends, length], [*part, part[-1]], where="post", color=POLICY)
+        axes.set(ylim=(min(95.0, part[-1] - 1), 100.2), xlim=(0, length))
+        return svg(figure)
+
+
+def walking_errors(error: np.ndarray, name: str, unit: str) -> str:
+    """Part of the walks without a fall that stay within an error."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = small_axes(SMALL, f"{name.replace('_', ' ')}, {unit} (at most)", "part of the walks, %")
+        known = np.sort(error[~np.isnan(error)])
+        axes.step(known, 100 * np.arange(1, len(known) + 1) / max(len(known), 1), where="post", color=POLICY)
+        axes.set(ylim=(-2, 102), xlim=(0, None))
+        return svg(figure)
+
+
+def walking_perturbation(name: str, rows: Sequence[Mapping[str, float]], measure: Any, trained: Sequence[float]) -> str:
+    """Success with its 95 % interval above, error below, over the values of one perturbation."""
+    factor = 1000.0 if name in MILLISECONDS else 1.0
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4.0, 3.5), layout="constrained")
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        x = [factor * row["value"] for row in rows]
+        low, middle, high = ([100 * row[key] for row in rows] for key in ("success_low", "success", "success_high"))
+        upper.fill_between(x, low, high, color=POLICY, alpha=0.15, lw=0)
+        upper.plot(x, middle, "o-", color=POLICY, ms=3.5)
+        lower.plot(x, [row[measure.key] for row in rows], "o-", color=POLICY, ms=3.5)
+        for axes in (upper, lower):
+            axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.08, lw=0)
+            axes.patch.set_alpha(0)
+        upper.set(ylim=(-3, 103), ylabel="no fall, %")
+        lower.set(ylabel=f"error, {measure.unit}", xlabel=PERTURBATIONS.get(name, name), ylim=(0, None))
+        return svg(figure)
+
+
+def draw_identified(found: Identified, joints: Sequence[str], period: float) -> Figure:
+    """Predicted and recorded angles of three joints in held-out windows; parameters with two standard errors."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.2, 6.0), layout="constrained")
+        above, below = figure.subfigures(2, 1, height_ratios=[3, 2], squeeze=False)[:, 0]
+        rows = above.subplots(3, 1, sharex=True)
+        recorded = found.predictions["recorded"]
+        length = recorded.shape[1]
+        shown = range(min(8, len(recorded)))
+        for axes, joint in zip(rows, (0, 1, 2), strict=True):
+            for i in shown:
+                time = (i * (length + 2) + np.arange(length)) * period
+                for name, colour in (("nominal", CONTROLLER), ("fitted", POLICY)):
+                    axes.plot(
+                        time, found.predictions[name][i, :, joint], color=colour, lw=1.2, label=None if i else name
+                    )
+                axes.plot(time, recorded[i, :, joint], ".", color=INK, ms=2.5, label=None if i else "recorded")
+            axes.set_ylabel(f"{joints[joint].removesuffix('_joint')}, rad")
+            axes.patch.set_alpha(0)
+        rows[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 0.98))
+        rows[-1].set_xlabel("windows that were left out, one after the other, s")
+        axes = below.subplots()
+        for i, estimate in enumerate(found.estimates):
+            unknown = estimate.unknown
+            middle = (unknown.inner(estimate.value) - unknown.inner(unknown.nominal)) / unknown.spread
+            colour = POLICY if estimate.determined else "#8A8F98"
+            axes.errorbar(middle, -i, xerr=2 * estimate.error / unknown.spread, fmt="o", color=colour, ms=4, capsize=2)
+        axes.axvline(0, color=INK, lw=0.8, ls=":")
+        axes.set_yticks([-i for i in range(len(found.estimates))], [e.unknown.name for e in found.estimates])
+        axes.set_xlabel("away from nominal, in units of how far it may well be (grey: not determined)")
+        axes.patch.set_alpha(0)
+        return figure

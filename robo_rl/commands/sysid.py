@@ -1,0 +1,114 @@
+"""robo-rl sysid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from robo_rl.console import Progress, give, say
+
+if TYPE_CHECKING:
+    from robo_rl.identification.fit import Estimate, Identified
+
+ITERATIONS = 9
+
+
+def main(
+    log: Annotated[Path, tyro.conf.Positional],
+    robot: str | None = None,
+    task: str | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Find a robot's friction, inertia, gains, latency and load from a recorded walk; exit with 1 if nothing is found.
+
+    What the recording doesn't determine is said so, and is not written. With --json: file, error_nominal_rad and
+    error_fitted_rad (of joint angles predicted 0.2 s ahead in parts of the recording that were left out), pieces,
+    alike, and parameters: a list of name, unit, value, standard_error, determined, low, high.
+
+    Args:
+        log: A recording (*.mcap) of the policy's node, or of 'robo-rl record'.
+        robot: The robot's name or card; by default what the recording says.
+        task: The task whose ranges are written; by default the recording's.
+        out: Where the ranges are written (*.toml), for 'robo-rl train --ranges'; by default beside the recording.
+        plot: Draw predicted and recorded joint angles, and the parameters, into this picture (.png or .svg).
+        json: Print one JSON object on the last line of stdout.
+    """
+    from deploy.logfile import read_log
+    from robo_rl.identification import identify, walk
+    from sim.plants.rigid import Physics
+    from sim.ranges import write_ranges
+    from sim.robots import LeggedCard
+    from sim.tasks import load_task
+    from sim.tasks.locomotion import FlatWalk
+
+    if plot is not None and plot.suffix not in (".png", ".svg"):
+        raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
+    recorded = read_log(log)
+    contract = recorded.contract
+    loaded = load_task(task or contract.task, robot or contract.robot_name)
+    card = loaded.spec.robot
+    if not isinstance(card, LeggedCard) or not isinstance(loaded, FlatWalk):
+        raise ValueError(f"{log} is of a {card.facts().kind}; expected a robot on legs")
+    if loaded.ground is not None:
+        raise ValueError(f"{log} is of {loaded.spec.name}, on rough ground; expected a walk on flat ground")
+    record = walk(recorded)
+    say(f"{log}: {len(record)} control steps, {len(record) * record.period:.1f} s, {card.title}", json)
+    with Progress("fitting", ITERATIONS) as progress:
+        found = identify(card, record, Physics(), iterations=ITERATIONS, progress=progress.update)
+    for estimate in found.estimates:
+        say(f"  {_line(estimate)}", json)
+    for one, two, correlation in found.alike:
+        say(f"  {one} and {two} can hardly be told apart here (correlation {correlation:+.2f})", json)
+    ratio = found.error_nominal / found.error_fitted
+    say(
+        f"predicted joint angles are off by {1000 * found.error_fitted:.1f} mrad; with the card's figures by "
+        f"{1000 * found.error_nominal:.1f} mrad, {ratio:.1f} times as much",
+        json,
+    )
+    known = {e.unknown.name: e.range for e in found.estimates if e.determined and e.unknown.name in loaded.spec.ranges}
+    out = out or log.with_suffix(".toml")
+    write_ranges(out, loaded.spec.name, known, f"from {log.name} by robo-rl sysid; two standard errors to both sides")
+    say(f"{out}: {', '.join(known) or 'nothing that the recording determines'}", json)
+    say(f"Next:  robo-rl train {loaded.spec.name} --ranges {out}      robo-rl evaluate POLICY --ranges {out}", json)
+    if plot is not None:
+        from deploy.walking_plots import draw_identified
+
+        draw_identified(found, card.joint_names, record.period).savefig(plot, dpi=120)
+        say(f"{plot}", json)
+    give(_result(out, found), json)
+    return 0 if known else 1
+
+
+def _line(estimate: Estimate) -> str:
+    unknown = estimate.unknown
+    low, high = estimate.range
+    figures = f"{estimate.value:9.4g} {unknown.unit:<10} {low:.4g} to {high:.4g}"
+    doubt = "" if estimate.determined else "   not determined by this recording"
+    return f"{unknown.name:<18} {figures}{doubt}"
+
+
+def _result(out: Path, found: Identified) -> dict[str, Any]:
+    parameters = [
+        {
+            "name": estimate.unknown.name,
+            "unit": estimate.unknown.unit,
+            "value": estimate.value,
+            "standard_error": estimate.error * (estimate.value if estimate.unknown.factor else 1.0),
+            "determined": estimate.determined,
+            "low": estimate.range[0],
+            "high": estimate.range[1],
+        }
+        for estimate in found.estimates
+    ]
+    return {
+        "file": str(out),
+        "error_nominal_rad": found.error_nominal,
+        "error_fitted_rad": found.error_fitted,
+        "pieces": found.pieces,
+        "alike": [list(pair) for pair in found.alike],
+        "parameters": parameters,
+    }

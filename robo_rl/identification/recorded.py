@@ -1,0 +1,92 @@
+"""What system identification needs of a recorded session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from deploy.logfile import Log
+
+SIGNALS = ("orientation", "angular_velocity", "joint_position", "joint_velocity")
+OPERATOR = "linear_velocity_command"
+TARGET = "joint_position_target"
+JITTER = 0.2
+"""Of a control period, by which steps may be early or late."""
+FLOORS = (0.02, 0.02, 0.001, 0.1)
+"""Noise of sensors whose contract tells none, as ``Record.noise``: estimates."""
+
+
+class IdentificationError(ValueError):
+    """The record can't be used. The message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was measured and sent, one row per control step, steps one period apart. Units and frames as signals."""
+
+    name: str
+    """For messages: the file."""
+    period: float
+    """s."""
+    orientation: np.ndarray
+    """(T, 4) quaternion x, y, z, w."""
+    angular_velocity: np.ndarray
+    """(T, 3)."""
+    joint_position: np.ndarray
+    """(T, J)."""
+    joint_velocity: np.ndarray
+    """(T, J)."""
+    target: np.ndarray
+    """(T, J) rad, sent right after the measurement of the same row."""
+    velocity: np.ndarray
+    """(T, 2) m/s, commanded, in the heading frame: a first guess of the true one."""
+    age: float = 0.0
+    """s, mean age of the measurements when the target was sent."""
+    noise: tuple[float, float, float, float] = FLOORS
+    """Standard deviations of attitude (rad), body rates (rad/s), joint angles (rad) and speeds (rad/s)."""
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+def walk(log: Log) -> Record:
+    """The longest part of a session in which no step is missing; IdentificationError if it has not what is needed."""
+    contract = log.contract
+    have = {channel.name for channel in (*contract.signals, *contract.commands)}
+    missing = [name for name in (*SIGNALS, TARGET) if name not in have]
+    if missing:
+        raise IdentificationError(f"{log.path}: it has no {missing}; expected a walk under joint position targets")
+    times = np.array([step.time for step in log.steps]) * 1e-6
+    begin, end = _longest(times, contract.control_period)
+    steps = log.steps[begin:end]
+    if not steps:
+        raise IdentificationError(f"{log.path}: it has no control steps; expected a walk of at least 10 s")
+    flat = np.stack([step.signals for step in steps]).astype(float)
+    cuts = np.cumsum([signal.size for signal in contract.signals])[:-1]
+    signals = dict(zip([signal.name for signal in contract.signals], np.split(flat, cuts, 1), strict=True))
+    stamps = np.array([[step.stamps[i] for i, s in enumerate(contract.signals) if s.name in SIGNALS] for step in steps])
+    noise = {s.name: s.noise[0] if s.noise else 0.0 for s in contract.signals}
+    told = (2 * noise["orientation"], *(noise[name] for name in SIGNALS[1:]))  # an angle is twice its quaternion's part
+    return Record(
+        name=str(log.path),
+        period=contract.control_period,
+        orientation=signals["orientation"],
+        angular_velocity=signals["angular_velocity"],
+        joint_position=signals["joint_position"],
+        joint_velocity=signals["joint_velocity"],
+        target=np.stack([step.sent for step in steps]).astype(float),
+        velocity=signals.get(OPERATOR, np.zeros((len(steps), 2))),
+        age=float(np.mean(times[begin:end, None] - stamps * 1e-6)),
+        noise=tuple(one or floor for one, floor in zip(told, FLOORS, strict=True)),  # type: ignore[arg-type]
+    )
+
+
+def _longest(times: np.ndarray, period: float) -> tuple[int, int]:
+    """First and last step (exclusive) of the longest part whose steps are one period apart."""
+    gaps = np.flatnonzero(np.abs(np.diff(times) / period - 1) > JITTER)
+    edges = np.concatenate([[0], gaps + 1, [len(times)]])
+    longest = int(np.argmax(np.diff(edges)))
+    return int(edges[longest]), int(edges[longest + 1])

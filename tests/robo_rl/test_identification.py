@@ -1,0 +1,135 @@
+"""What is hidden in a simulated robot is found from what its sensors tell; what is not told is said to be so."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from deploy.logfile import Log, LogWriter, StepRecord, read_log
+from robo_rl.commands.record import CALM
+from robo_rl.contract import Provenance
+from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identify, walk
+from robo_rl.identification.observer import Observer, Unknown
+from sim.env import VecEnv
+from sim.plants.rigid import Physics
+from sim.robots import LeggedCard
+from sim.tasks import load_task
+
+HIDDEN = {"joint_friction": 1.8, "armature": 1.5, "payload": 1.5, "command_delay": 0.02}
+SOME = tuple(unknown for unknown in UNKNOWNS if unknown.name in HIDDEN)
+NOMINAL = {
+    "base_mass": 1.0,
+    "strength": 1.0,
+    "stiffness": 1.0,
+    "damping": 1.0,
+    "ground_friction": 0.8,
+    "center_of_mass": 0.0,
+}
+
+
+@functools.cache
+def bows(seconds: float, noise: float = 0.3) -> Record:
+    """A robot with hidden figures that bends its knees and sways, seen through its sensors."""
+    task = load_task("go2-flat")
+    fixed = {**dict.fromkeys(CALM, 0.0), **NOMINAL, "noise": noise, **HIDDEN}
+    env = VecEnv(task, 1, 0, fixed=fixed, evaluation=True, episode_length=seconds + 1)
+    stand, rows = np.array([joint.stand for joint in card().joints]), []
+    for k in range(round(seconds * 50)):
+        time = 2 * np.pi * 0.02 * k
+        sway, knee = 0.06 * np.sin(0.9 * time) + 0.05 * np.sin(3.7 * time), 0.12 * np.sin(1.3 * time + 0.3)
+        leg = [sway, 0.1 * np.sin(1.3 * time), 0.1 - knee]
+        target = stand + np.tile(leg, 4)
+        signals = {name: value[0].double().numpy() for name, value in env.signals().items()}
+        rows.append({**signals, "target": target})
+        assert not env.step({"joint_position_target": torch.from_numpy(target)[None]}).failed.any()
+    seen = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    return Record(
+        "bows", 0.02, seen["orientation"], seen["angular_velocity"], seen["joint_position"], seen["joint_velocity"],
+        seen["target"], np.zeros((len(rows), 2)), noise=(0.02, 0.1, 0.006, 0.5),
+    )  # fmt: skip
+
+
+def card() -> LeggedCard:
+    robot = load_task("go2-flat").spec.robot
+    assert isinstance(robot, LeggedCard)
+    return robot
+
+
+def log(path: Path, task: str, steps: int) -> Log:
+    """A session without movement."""
+    contract = load_task(task).spec.contract(Provenance("ppo", 0, 1, "0" * 64, (8,), "elu", False))
+    writer = LogWriter(path, contract, {"wall": "0"})
+    command = np.zeros(sum(c.size for c in contract.commands))
+    for k in range(steps):
+        time = round(1e6 * contract.control_period) * (k + (1 if k > 30 else 0))  # one step is missing
+        stamps = (time - 5000,) * len(contract.signals)
+        signals = np.zeros(sum(s.size for s in contract.signals))
+        row = StepRecord(time, 1000 * time, signals, stamps, np.zeros(1), command, command, None, command, {})
+        writer.write(row)
+    writer.close()
+    return read_log(path)
+
+
+@pytest.mark.slow
+def test_hidden_friction_armature_payload_and_delay_are_found_and_predict_better() -> None:
+    found = identify(card(), bows(13.0), Physics(), SOME, iterations=7)
+    for estimate in found.estimates:
+        true = HIDDEN[estimate.unknown.name]
+        assert estimate.determined
+        assert estimate.value == pytest.approx(true, rel=0.1)
+        low, high = estimate.range
+        assert low < estimate.value < high
+    assert found.error_nominal > 3 * found.error_fitted
+
+
+def test_the_observer_stays_with_a_record_under_its_own_parameters_only() -> None:
+    record = bows(13.0)
+    observer = Observer(card(), record, Physics(), SOME)
+    both = [
+        [u.inner(value) for u, value in zip(SOME, values, strict=True)]
+        for values in (HIDDEN.values(), [u.nominal for u in SOME])
+    ]
+    errors, _ = observer.follow(np.array(both), np.array([100]), 300)
+    true, wrong = np.sqrt(np.mean(np.square(errors[:, 0, 100:, 6:18]), (1, 2)))
+    assert true < 0.005  # rad; the sensors' noise is 0.002
+    assert wrong > 5 * true
+
+
+def test_a_delay_of_half_a_physics_step_is_between_none_and_a_whole_one() -> None:
+    record = bows(13.0)
+    delay = (next(u for u in UNKNOWNS if u.name == "command_delay"),)
+    observer = Observer(card(), record, Physics(), delay)
+    errors, _ = observer.follow(np.array([[0.0], [0.005], [0.01]]), np.array([50]), 2)
+    none, half, whole = errors[:, 0, 1, 6:18]
+    assert np.abs(whole - none).max() > 1e-4
+    np.testing.assert_allclose(half, (none + whole) / 2, atol=0.2 * np.abs(whole - none).max())
+
+
+def test_a_factor_is_found_as_its_logarithm() -> None:
+    friction: Unknown = SOME[0]
+    assert friction.outer(friction.inner(1.7)) == pytest.approx(1.7)
+    assert friction.inner(friction.nominal) == 0.0
+
+
+def test_a_record_that_is_too_short_is_refused() -> None:
+    record = bows(13.0)
+    short = Record("short.mcap", 0.02, *(getattr(record, name)[:400] for name in (
+        "orientation", "angular_velocity", "joint_position", "joint_velocity", "target", "velocity")))  # fmt: skip
+    with pytest.raises(IdentificationError, match=r"short\.mcap: 400 control steps; expected at least 606"):
+        identify(card(), short, Physics(), SOME)
+
+
+def test_a_log_of_a_robot_without_legs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IdentificationError, match=r"it has no \['joint_position', .*expected a walk"):
+        walk(log(tmp_path / "flight.mcap", "quadrotor-hover", 5))
+
+
+def test_the_longest_part_without_a_gap_is_read_with_the_age_of_its_measurements(tmp_path: Path) -> None:
+    record = walk(log(tmp_path / "still.mcap", "go2-flat", 100))
+    assert len(record) == 69  # of 100 after the gap at 31
+    assert record.age == pytest.approx(0.005)
+    assert record.noise == (0.02, 0.1, 0.006, 0.5)
