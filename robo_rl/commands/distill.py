@@ -42,16 +42,16 @@ def main(
     from robo_rl.policy import PolicyGraph
     from robo_rl.runs import Run
     from robo_rl.warm_start import narrow
-    from sim.tasks import load_task
 
+    if updates < 1:
+        raise ValueError(f"updates is {updates}; expected at least one")
     opened = Run.open(run)
+    taught = opened.task().student
+    if taught is None:
+        raise ValueError(f"{run} is of task '{opened.task_name}', which has no student: its policy needs no teacher")
     teacher, made = opened.policy()
-    if teacher.task.student is None:
-        raise ValueError(
-            f"{run} is of task '{teacher.task.spec.name}', which has no student: its policy needs no teacher"
-        )
-    task = load_task(teacher.task.student, teacher.task.spec.robot.name)
-    say(f"{teacher.task.spec.name} teaches {task.spec.name}", json)
+    task = dataclasses.replace(opened, task_name=taught).task()  # for the same robot
+    say(f"{opened.task_name} teaches {taught}", json)
     torch.manual_seed(seed)
     student = PolicyGraph(task, made.hidden, made.activation, made.normalize)
     narrow(student, teacher)

@@ -47,7 +47,8 @@ def main(
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         sweep: Also vary one perturbation at a time, beyond what training saw.
-        ground: Also cross every kind of rough ground at every height (of tasks on rough ground).
+        ground: Also cross every kind of rough ground at every height, a twentieth of the episodes each (of tasks on
+            rough ground).
         against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
         json: Print one JSON object on the last line of stdout.
     """
@@ -77,7 +78,7 @@ def main(
         result["sweep"] = fly_sweep(flier.task, flier.pilot, perturbations(flier.task), few)
         _say_sweep(flier.task.measures, result["sweep"], json)
     if ground:
-        result["crossings"] = _cross(flier, seed, json)
+        result["crossings"] = _cross(flier, max(1, episodes // 20), seed, json)
     if against is not None:
         other = find(against, flier.task.spec.name, robot or flier.task.spec.robot.name)
         result["comparison"] = _compare(flier, other, conditions, json)
@@ -105,7 +106,7 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
             say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
 
 
-def _cross(flier: Any, seed: int, json: bool) -> list[dict[str, Any]]:
+def _cross(flier: Any, each: int, seed: int, json: bool) -> list[dict[str, Any]]:
     from robo_rl.crossing import SPEED, crossings
     from sim.tasks.rough import RoughWalk
 
@@ -113,7 +114,7 @@ def _cross(flier: Any, seed: int, json: bool) -> list[dict[str, Any]]:
         raise ValueError(
             f"--ground is for tasks on rough ground; '{flier.task.spec.name}' is none, try --task go2-rough"
         )
-    table = crossings(flier.task, flier.pilot, seed=seed)
+    table = crossings(flier.task, flier.pilot, each, seed)
     say(f"  crosses, at {SPEED:g} m/s", json)
     for row in table:
         interval = f"{row['crossed_low']:.1%} to {row['crossed_high']:.1%}"

@@ -47,7 +47,7 @@ BEGINNERS = 256
 """Robots that can begin at once; more do so one batch after the other."""
 
 POINTS = {mujoco.mjtGeom.mjGEOM_SPHERE: 1, mujoco.mjtGeom.mjGEOM_CAPSULE: 2}
-"""Greatest number of contacts between a shape and the ground; 4 for others."""
+"""Greatest number of contacts between a shape and a plane; 4 for others, and on rough ground."""
 
 
 class WarpPlant:
@@ -247,6 +247,6 @@ def _pass_on(
 def _room(model: mujoco.MjModel) -> tuple[int, int]:
     """Greatest numbers of contacts and of rows of constraints in one world."""
     touching = [mujoco.mjtGeom(kind) for kind in model.geom_type[model.geom_conaffinity > 0]]
-    contacts = sum(POINTS.get(kind, 4) for kind in touching)
+    contacts = sum(POINTS.get(kind, 4) if model.nhfield == 0 else 4 for kind in touching)
     rows = int((model.dof_frictionloss > 0).sum()) + int(model.jnt_limited.sum()) + 4 * contacts
     return contacts, rows

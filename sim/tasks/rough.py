@@ -42,6 +42,7 @@ class RoughWalk(FlatWalk):
     name = "go2-rough"
     summary = "walk on slopes, stairs, blocks and gaps by what the robot measures"
     ground: Ground
+    settings = MappingProxyType({"ppo": {**FlatWalk.settings["ppo"], "updates": 800}})
     fold = 0.28
     lift = 0.12
     lowest = 0.1
@@ -123,7 +124,6 @@ class RoughTeacher(RoughWalk):
     name = "go2-rough-teacher"
     summary = "teacher of go2-rough: also sees the ground, its velocity and the load of its feet"
     student = RoughWalk.name
-    settings = MappingProxyType({"ppo": {**FlatWalk.settings["ppo"], "updates": 800}})
 
     def __init__(self, card: LeggedCard | None = None) -> None:
         super().__init__(card)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from robo_rl.algorithms.config import PpoConfig
+from robo_rl.commands.distill import main
 from robo_rl.crossing import crossings
 from robo_rl.distill import Lessons, distill
 from robo_rl.evaluation import GraphPilot
@@ -73,6 +74,12 @@ def test_a_run_remembers_with_which_policy_it_began(tmp_path: Path) -> None:
     assert second.begun_from == hashlib.sha256(b"learnt").hexdigest()
     assert Run.open(second.folder).begun_from == second.begun_from
     assert first.begun_from is None
+
+
+def test_a_run_whose_task_has_no_student_is_no_teacher(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, "go2-flat", None, "ppo", 0, dataclasses.asdict(PpoConfig()))
+    with pytest.raises(ValueError, match="is of task 'go2-flat', which has no student: its policy needs no teacher"):
+        main(run.folder)
 
 
 def test_a_taught_student_is_nearer_to_its_teacher_than_an_untaught_one(teacher: PolicyGraph) -> None:
