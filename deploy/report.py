@@ -27,6 +27,7 @@ from robo_rl.contract import Contract, Provenance
 from robo_rl.evaluation import BATCH, HELD_OUT, Conditions, ControllerPilot, Flights, compare, fly, perturbations, sweep
 from robo_rl.pilots import Flier, find
 from robo_rl.runs import Run
+from robo_rl.zoo import located
 from sim.env import VecEnv
 from sim.pictures.film import film, moves, strobe
 from sim.pictures.scene import RenderingError
@@ -112,7 +113,7 @@ def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: s
             raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
     geometric = Flier("geometric", task, ControllerPilot(task))  # refuses robots that it can't fly
-    subjects = [_subject(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)]
+    subjects = [subject_of(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)]
     controller = Subject("geometric", geometric, fly(task, geometric.pilot, conditions, "geometric controller"))
     pilots = {"policy": fliers[0].pilot, "controller": geometric.pilot}
     few = Conditions(episodes=max(20, episodes // 10), seed=seed)
@@ -132,10 +133,10 @@ def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: s
     )
 
 
-def _subject(target: str, flier: Flier, conditions: Conditions) -> Subject:
+def subject_of(target: str, flier: Flier, conditions: Conditions) -> Subject:
     """Fly it, and read where it comes from."""
     flights = fly(flier.task, flier.pilot, conditions, flier.name)
-    path = Path(target)
+    path = located(target)
     if path.suffix == ".onnx":
         bundle = Bundle.read(path)
         return Subject(target, flier, flights, bundle.contract.provenance, bundle.digest)
@@ -204,7 +205,7 @@ def write(findings: Findings, out: Path) -> int:
     }  # fmt: skip
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"percent": _percent, "cm": _centimetres}
-    environment.globals["span"] = _span
+    environment.globals["span"] = span
     page = environment.from_string(TEMPLATE.read_text()).render(
         findings=findings,
         first=first,
@@ -277,7 +278,7 @@ def _centimetres(value: float) -> str:
     return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
 
 
-def _span(low: Sequence[float], high: Sequence[float]) -> str:
+def span(low: Sequence[float], high: Sequence[float]) -> str:
     """Limits of a signal's or command's elements, as one range where they agree."""
     if len(set(low)) == 1 and len(set(high)) == 1:
         return f"{low[0]:g} to {high[0]:g}"

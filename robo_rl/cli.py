@@ -24,6 +24,7 @@ COMMANDS = {
     "ros": "run a policy on a robot through ROS 2, or a stand-in robot",
     "doctor": "hold what a robot sends against a policy file, before a motor has torque",
     "record": "record a simulated robot under a policy, as a real one is recorded",
+    "sysid": "find a robot's friction, gains, latency and load from a recorded walk",
     "zoo": "list the trained policies that come with robo-rl",
     "replay": "fly a recorded session again and find where it comes out otherwise",
     "report": "make a page with the plots, tables and video of a run",

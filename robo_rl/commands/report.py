@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.zoo import PREFIX
 
 
 def main(
@@ -16,6 +17,7 @@ def main(
     episodes: int = 1000,
     seed: int = 0,
     robot: str | None = None,
+    transfer: Path | None = None,
     json: bool = False,
 ) -> int:
     """Make one page about a policy: plots, tables, a film, and the commands that repeat every number.
@@ -23,7 +25,8 @@ def main(
     The page is a single HTML file that needs nothing else. With --json: file, bytes, and for the first target what
     'evaluate' gives and decision (AdaStop against the geometric controller: larger means nearer to the set-point);
     targets (the same for each), geometric, and figure_eight_policy_rms_m and figure_eight_geometric_rms_m where
-    the task has a figure-eight.
+    the task has a figure-eight. Of a robot on legs: what 'evaluate' gives and targets; with --transfer also engines
+    and least_kept, as 'transfer' gives them.
 
     Args:
         targets: Folders of runs or .onnx files, of one task; plots show the first one.
@@ -31,16 +34,30 @@ def main(
         episodes: Number of flights.
         seed: Of the flights.
         robot: The card of a robot that doesn't come with robo-rl.
+        transfer: Of a robot on legs: a file with what 'robo-rl transfer --json' printed; the page shows it.
         json: Print one JSON object on the last line of stdout.
     """
     if not targets:
         raise ValueError("report needs the folder of a run or an .onnx file")
-    from deploy.report import gather, write
+    from robo_rl.pilots import find
+    from sim.robots import LeggedCard
 
     first = Path(targets[0])
-    out = out or (first if first.is_dir() else first.parent) / "report.html"
-    findings = gather(targets, episodes, seed, robot)
-    size = write(findings, out)
+    out = (
+        out or (first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent) / "report.html"
+    )
+    if isinstance(find(targets[0], None, robot).task.spec.robot, LeggedCard):
+        from deploy import walking_report
+
+        walked = walking_report.gather(targets, episodes, seed, robot, transfer)
+        size, figures = walking_report.write(walked, out), walked.figures()
+    elif transfer is not None:
+        raise ValueError("--transfer is for robots on legs; 'robo-rl transfer' reports on multirotors by itself")
+    else:
+        from deploy import report
+
+        findings = report.gather(targets, episodes, seed, robot)
+        size, figures = report.write(findings, out), findings.figures()
     say(f"{out}: {size:,} bytes. Open it in a browser", json)
-    give({"file": str(out), "bytes": size, **findings.figures()}, json)
+    give({"file": str(out), "bytes": size, **figures}, json)
     return 0

@@ -42,7 +42,7 @@ class Unknown:
     step: float
     """By which it is varied to see what it does."""
     bias: float
-    """By which the method was off on recordings of robots with known parameters (docs/sysid.md)."""
+    """An estimate of what contacts and noise bias the method by; part of the uncertainty (docs/sysid.md)."""
     enough: float
     """The uncertainty below which it counts as determined."""
     factor: bool = True

@@ -1,0 +1,162 @@
+"""The report of a robot on legs: what a policy is and does, on one page. See ``deploy.report`` for multirotors."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from deploy import plots, walking_plots
+from deploy.report import TEMPLATE as FLYING
+from deploy.report import Subject, span, subject_of
+from robo_rl.console import Progress, finite, say
+from robo_rl.evaluation import BATCH, Conditions, perturbations, quantity, sweep
+from robo_rl.pilots import find
+from robo_rl.transfer import Transfer
+from sim.pictures.scene import RenderingError
+from sim.pictures.walking import film, strip
+from sim.robots import LeggedCard
+from sim.tasks import Task
+from sim.tasks.locomotion import FlatWalk
+
+TEMPLATE = Path(__file__).with_name("walking_report.html")
+RECORDED = 4  # walks in plots and film
+FILM_SECONDS, FILM_FPS, FILM_SIZE = 8.0, 20, (480, 360)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the page tells. The first subject gets the plots."""
+
+    task: Task
+    conditions: Conditions
+    subjects: list[Subject]
+    sweeps: Mapping[str, list[dict[str, float]]]
+    sweep_walks: int
+    elsewhere: Transfer | None
+
+    def figures(self) -> dict[str, Any]:
+        """The figures that ``robo-rl report --json`` prints and the page shows."""
+        rows = [{"target": one.target, "name": one.flier.name, **one.figures} for one in self.subjects]
+        found: dict[str, Any] = {**rows[0], "targets": rows}
+        if self.elsewhere is not None:
+            found |= {"engines": self.elsewhere.engines, "least_kept": self.elsewhere.least_kept}
+        return found
+
+
+def gather(
+    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, elsewhere: Path | None = None
+) -> Findings:
+    """Walk all that the page tells about; ``elsewhere``: what 'robo-rl transfer --json' printed about the first."""
+    if not 20 <= episodes <= BATCH:
+        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
+    fliers = [find(target, None, robot) for target in targets]
+    task = fliers[0].task
+    for target, flier in zip(targets, fliers, strict=True):
+        names, expected = ((t.spec.name, t.spec.robot.name) for t in (flier.task, task))
+        if names != expected:
+            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
+    there = read_transfer(elsewhere, task) if elsewhere else None
+    conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
+    few = Conditions(episodes=max(20, episodes // 10), seed=seed)
+    return Findings(
+        task=task,
+        conditions=conditions,
+        subjects=[subject_of(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)],
+        sweeps=sweep(task, fliers[0].pilot, perturbations(task), few),
+        sweep_walks=few.episodes,
+        elsewhere=there,
+    )
+
+
+def read_transfer(path: Path, task: Task) -> Transfer:
+    """What 'robo-rl transfer --json' printed: the last line of a file."""
+    expected = f"expected what 'robo-rl transfer --json' prints about a policy of {task.spec.name}"
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file; {expected}")
+    try:
+        found = json.loads(path.read_text().splitlines()[-1])
+        parts = found["home"], found["engines"], found["perturbations"]
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}; {expected}") from None
+    if (found.get("task"), found.get("robot")) != (task.spec.name, task.spec.robot.name):
+        raise ValueError(f"{path}: it is of {found.get('task')} and {found.get('robot')}; {expected}")
+    return Transfer(task.measures, *parts)
+
+
+def write(findings: Findings, out: Path) -> int:
+    """Write the page; returns its size in bytes."""
+    first, spec = findings.subjects[0], findings.task.spec
+    card, recording = spec.robot, first.flights.recording
+    assert isinstance(card, LeggedCard)
+    figures, period = findings.figures(), spec.control_period
+    with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
+        pictures = _pictures(findings, progress)
+    measure = findings.task.measures[-1]
+    drawn = {
+        "training": plots.training(first.metrics) if first.metrics else [],
+        "velocities": walking_plots.velocities(recording, period),
+        "gait": walking_plots.gait(recording["foot_force"][:, 0], card.feet, period),
+        "falls": walking_plots.falls(first.flights.survived, first.flights.duration, spec.episode_length),
+        "errors": [
+            walking_plots.walking_errors(first.flights.errors[m.error], m.error, m.unit) for m in findings.task.measures
+        ],
+        "sweeps": {
+            name: walking_plots.walking_perturbation(name, rows, measure, spec.ranges[name].end)
+            for name, rows in findings.sweeps.items()
+        },
+        "elsewhere": plots.transfer(findings.elsewhere, spec.ranges) if findings.elsewhere else "",
+    }
+    assert first.provenance is not None
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"percent": lambda value: f"{100 * value:.1f} %", "quantity": quantity}
+    environment.globals["span"] = span
+    page = environment.from_string(TEMPLATE.read_text()).render(
+        style=FLYING.read_text().split("<style>")[1].split("</style>")[0],
+        findings=findings,
+        first=first,
+        figures=figures,
+        figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
+        contract=spec.contract(first.provenance),
+        plots=drawn,
+        commands=_commands(findings),
+        **pictures,
+    )
+    out.write_text(page)
+    return out.stat().st_size
+
+
+def _commands(findings: Findings) -> list[str]:
+    """What to type to repeat the numbers."""
+    target = findings.subjects[0].target
+    walks = f"--episodes {findings.conditions.episodes} --seed {findings.conditions.seed}"
+    commands = [f"robo-rl report {' '.join(subject.target for subject in findings.subjects)} {walks}"]
+    commands += [f"robo-rl evaluate {subject.target} {walks}" for subject in findings.subjects]
+    return [*commands, f"robo-rl evaluate {target} --sweep", f"robo-rl transfer {target}", f"robo-rl play {target}"]
+
+
+def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
+    """Strip and film of the first walks, in base 64; or why there are none."""
+    card, period = findings.task.spec.robot, findings.task.spec.control_period
+    assert isinstance(card, LeggedCard)
+    ground = findings.task.ground if isinstance(findings.task, FlatWalk) else None
+    recording = findings.subjects[0].flights.recording
+    some = {name: value[: round(FILM_SECONDS / period)] for name, value in recording.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        still, moving = Path(folder) / "still.png", Path(folder) / "moving.mp4"
+        try:
+            strip(still, card, recording, period, size=(220, 220), ground=ground)
+            film(moving, card, some, period, "", FILM_SIZE, FILM_FPS, progress.update, ground)
+        except RenderingError as error:
+            say(f"no pictures: {error}", as_json=True)
+            return {"no_pictures": str(error)}
+        return {
+            "picture": base64.b64encode(still.read_bytes()).decode(),
+            "video": base64.b64encode(moving.read_bytes()).decode(),
+        }
