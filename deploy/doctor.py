@@ -24,6 +24,8 @@ ENOUGH_MOVE = 0.03
 """m: the same of a displacement."""
 WINDOW = 0.1
 """s over which rotations and displacements are compared."""
+ENOUGH_WINDOWS = 10
+"""Windows without a gap that are needed to judge by."""
 AXIS_TOLERANCE = 0.3
 """How far a fitted axis matrix may be from the identity, in its largest element."""
 STILL_NOISE = 5.0
@@ -171,9 +173,12 @@ def _examine_rotation(contract: Contract, moved: Mapping[str, Series]) -> list[F
     if len(a.times) < 20 or len(b.times) < 20:
         return [Finding(False, rate.name, "too few messages came while the robot was turned")]
     times = _common_times(a, b)
+    covered = _covered(a, times) & _covered(b, times)
     q = _unit(_at(a, times))
-    turned = _rotation_vectors(q[:-1], q[1:])
-    integrated = _integrals(b, times)
+    turned = _rotation_vectors(q[:-1], q[1:])[covered]
+    integrated = _integrals(b, times)[covered]
+    if len(turned) < ENOUGH_WINDOWS:
+        return [Finding(False, rate.name, "too few messages came while the robot was turned")]
     if min(turned.std(0).min(), integrated.std(0).min()) < ENOUGH_TURN * WINDOW:
         return [Finding(False, rate.name, "turn the robot more, about all three axes: there is too little to judge by")]
     return [
@@ -190,7 +195,10 @@ def _examine_translation(contract: Contract, moved: Mapping[str, Series]) -> lis
     if len(a.times) < 20 or len(b.times) < 20:
         return [Finding(False, "linear_velocity", "too few messages came while the robot was moved")]
     times = _common_times(a, b)
-    went, integrated = np.diff(_at(a, times), axis=0), _integrals(b, times)
+    covered = _covered(a, times) & _covered(b, times)
+    went, integrated = np.diff(_at(a, times), axis=0)[covered], _integrals(b, times)[covered]
+    if len(went) < ENOUGH_WINDOWS:
+        return [Finding(False, "linear_velocity", "too few messages came while the robot was moved")]
     if went.std(0).min() < ENOUGH_MOVE * WINDOW:
         return [Finding(False, "linear_velocity", "move the robot more, along all three axes: too little to judge by")]
     return [_judge_axes(named["linear_velocity"], integrated, went, "'position' moves", {})]
@@ -238,6 +246,16 @@ def _common_times(a: Series, b: Series) -> np.ndarray:
     """s, ``WINDOW`` apart, when both were measured."""
     begin, end = max(a.measured[0], b.measured[0]), min(a.measured[-1], b.measured[-1])
     return np.arange(begin, end, WINDOW)
+
+
+def _covered(series: Series, times: np.ndarray) -> np.ndarray:
+    """Between which successive ``times`` messages came without a gap that hides what happened."""
+    t = series.measured
+    gaps = np.diff(t)
+    wide = np.flatnonzero(gaps > max(WINDOW / 2, 3 * float(np.median(gaps))))
+    begins, ends = t[wide], t[wide + 1]
+    overlapping = (begins[:, None] < times[None, 1:]) & (ends[:, None] > times[None, :-1])
+    return ~overlapping.any(0)
 
 
 def _at(series: Series, times: np.ndarray) -> np.ndarray:

@@ -110,3 +110,15 @@ def test_a_robot_that_was_hardly_moved_is_not_judged():
     found = examine(contract(), series(signals(False)), series(signals(False)))
     assert any("turn the robot more" in f.sentence for f in found)
     assert not healthy(found)
+
+
+def test_gaps_in_what_arrives_while_it_is_turned_are_left_out():
+    """As when the computer is busy; across a gap nobody knows how the robot moved."""
+    moved = series(signals(True))
+    gappy = {name: Series() for name in moved}
+    for name, one in moved.items():
+        for time, age, value in zip(one.times, one.ages, one.values, strict=True):
+            if time % 1.1 > 0.7:
+                gappy[name].add(time, age, value)
+    found = examine(contract(), series(signals(False)), gappy)
+    assert healthy(found), [f for f in found if not f.good]

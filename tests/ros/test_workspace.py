@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -85,3 +86,13 @@ def test_a_launch_file_starts_entry_points_and_describes_every_argument(file: Pa
     assert constants(tree, "LaunchConfiguration") <= set(told) | constants(tree, "DeclareLaunchArgument")
     assert all(text for _, text in told.values())
     assert "generate_launch_description" in [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("file", sorted((SOURCES / "robo_rl_bringup/launch").glob("*.launch.py")), ids=lambda f: f.name)
+def test_the_launch_system_reads_a_launch_file(file: Path):
+    pytest.importorskip("launch_ros", reason="ROS's launch system is missing: it comes with a ROS distribution")
+    from launch.actions import DeclareLaunchArgument
+
+    read = runpy.run_path(str(file))
+    entities = read["generate_launch_description"]().entities
+    assert {one.name for one in entities if isinstance(one, DeclareLaunchArgument)} >= set(read["ARGUMENTS"])

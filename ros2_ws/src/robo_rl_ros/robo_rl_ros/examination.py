@@ -61,10 +61,10 @@ class Examination:
         def receive(message: Any) -> None:
             self._heard += 1
             series = self.series.setdefault(wire.name, Series())
-            stamp = stamp_ns(message)
-            age = 0.0 if stamp is None else (time.time_ns() - stamp) * 1e-9
+            now, wall, stamp = time.monotonic(), time.time_ns(), stamp_ns(message)
+            age = 0.0 if stamp is None else (wall - stamp) * 1e-9
             try:
-                series.add(time.monotonic(), age, read(wire.kind, wire.field, message, signal))
+                series.add(now, age, read(wire.kind, wire.field, message, signal))
             except (MessageError, TypeError, ValueError) as error:
                 series.problem = str(error)[:300]
 

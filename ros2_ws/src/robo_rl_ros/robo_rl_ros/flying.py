@@ -66,7 +66,7 @@ class FlyingTwin(Twin):
         self.plant.step(dict(commands))
 
     def _be_handled(self) -> None:
-        position, orientation, velocity, rates = hand(self.time)
+        position, orientation, velocity, rates = hand(self.hands())
         state = self.plant.state
         state.position[0], state.orientation[0] = torch.from_numpy(position), torch.from_numpy(orientation)
         state.linear_velocity[0], state.angular_velocity[0] = torch.from_numpy(velocity), torch.from_numpy(rates)

@@ -49,6 +49,8 @@ class Twin(ABC):
         self.safe = {c.name: torch.tensor([c.safe]) for c in self.spec.commands}
         self.limits = {c.name: (torch.tensor([c.lower]), torch.tensor([c.upper])) for c in self.spec.commands}
         self.steps = 0
+        self.hands = lambda: self.time
+        """s, the clock by which a person's hands move the robot: in real time, that of the person."""
         self.commanded_since = self.handled_until = -1.0
         self.restart()
 
@@ -96,14 +98,14 @@ class Twin(ABC):
             }
         self._move(given)
         self.steps += 1
-        if self.time < self.handled_until:
+        if self.hands() < self.handled_until:
             self._be_handled()
         if self.commanded_since < 0 and any(bool((given[n] != self.safe[n]).any()) for n in given):
             self.commanded_since = self.time
 
     def take_in_hand(self, seconds: float) -> None:
         """For some time, be turned and moved by hand, about and along all axes."""
-        self.handled_until = self.time + seconds
+        self.handled_until = self.hands() + seconds
 
     def measure(self) -> dict[str, np.ndarray]:
         """The signals now, (k,) float32 by name; call it once per step."""

@@ -100,6 +100,8 @@ class TwinNode(Node):
         about = (get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired"))
         self.twin = make_twin(get("task"), get("robot") or None, *about)
         self.lockstep, self.duration = get("lockstep"), get("duration")
+        if not self.lockstep:
+            self.twin.hands = time.monotonic
         spec = self.twin.spec
         self.timeout = get("timeout") or spec.safety.signal_timeout
         self.signals = {signal.name: signal for signal in spec.signals}

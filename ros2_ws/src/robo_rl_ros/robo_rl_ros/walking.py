@@ -68,4 +68,4 @@ class WalkingTwin(Twin):
 
     def _be_handled(self) -> None:
         truth = self.plant.truth()
-        self._put(*hand(self.time), truth["joint_position"], truth["joint_velocity"])
+        self._put(*hand(self.hands()), truth["joint_position"], truth["joint_velocity"])
