@@ -255,7 +255,7 @@ def _covered(series: Series, times: np.ndarray) -> np.ndarray:
     wide = np.flatnonzero(gaps > max(WINDOW / 2, 3 * float(np.median(gaps))))
     begins, ends = t[wide], t[wide + 1]
     overlapping = (begins[:, None] < times[None, 1:]) & (ends[:, None] > times[None, :-1])
-    return ~overlapping.any(0)
+    return np.logical_not(np.any(overlapping, axis=0))
 
 
 def _at(series: Series, times: np.ndarray) -> np.ndarray:
