@@ -25,6 +25,10 @@ robo-rl play "$walk" --picture "$here/walk.png" --fixed command/x 1 command/y 0 
 
 python "$here/rough.py"
 
+robo-rl record zoo:go2-flat --out "$scratch/walk.mcap" \
+    --fixed payload 2.5 joint_friction 1.8 armature 1.4 command_delay 0.015
+robo-rl sysid "$scratch/walk.mcap" --plot "$here/sysid.png" --out "$scratch/walk.toml"
+
 robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
 viewer=$!
 until grep -q url "$scratch/viewer"; do sleep 0.2; done
