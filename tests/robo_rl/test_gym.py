@@ -79,7 +79,7 @@ def test_a_batch_of_one_does_what_gymnasiums_own_vector_environment_does_with_a_
             np.testing.assert_array_equal(a, b)
         assert data_equivalence(expected_info, info, exact=True)
         ends += int((expected[2] | expected[3]).sum())
-    assert ends > 5
+    assert ends > 1
 
 
 def test_only_environments_that_ended_have_final_observations():

@@ -49,7 +49,7 @@ def gentle_task() -> Task:
 @pytest.mark.parametrize("recurrent", [0, 32])
 def test_ppo_learns_to_stay_in_the_air_longer(recurrent: int) -> None:
     config = PpoConfig(
-        updates=36, environments=512, horizon=16, learning_rate=1e-3, desired_kl=0.02, epochs=4, mini_batches=4,
+        updates=72, environments=512, horizon=16, learning_rate=1e-3, desired_kl=0.02, epochs=4, mini_batches=4,
         gamma=0.98, lam=0.95, entropy=0.0, initial_deviation=0.3, recurrent=recurrent,
     )  # fmt: skip
     learner = new_learner(config, gentle_task())
