@@ -19,6 +19,7 @@ from scipy.spatial.transform import Rotation
 
 if TYPE_CHECKING:
     from robo_rl.transfer import Transfer
+    from sim.tasks import Measure
 
 matplotlib.use("agg")
 
@@ -194,31 +195,32 @@ def figure_eight(flights: Mapping[str, Any], period: float, skipped: float) -> s
         return svg(figure)
 
 
-def perturbation(name: str, policy: Sequence[Mapping[str, float]], controller: Any, trained: Sequence[float]) -> str:
-    """Success with its 95 % interval above, position error below, over the values of one perturbation."""
+def perturbation(
+    name: str, pilots: Mapping[str, Sequence[Mapping[str, float]]], measure: Measure, trained: Sequence[float]
+) -> str:
+    """Success with its 95 % interval above, an error below, over the values of one perturbation."""
     factor = 1000.0 if name in MILLISECONDS else 1.0
+    scale, unit = (100.0, "cm") if measure.unit == "m" else (1.0, measure.unit)
+    lines = {"policy": (POLICY, "o-"), "controller": (CONTROLLER, "s--")}
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.0, 3.5), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True)
-        rows = (("controller", controller, CONTROLLER, "s--"), ("policy", policy, POLICY, "o-"))
-        for label, table, colour, style in rows:
-            x = [factor * row["value"] for row in table]
-            upper.fill_between(
-                x, [100 * row["success_low"] for row in table], [100 * row["success_high"] for row in table],
-                color=colour, alpha=0.15, lw=0,
-            )  # fmt: skip
-            upper.plot(x, [100 * row["success"] for row in table], style, color=colour, ms=3.5, label=label)
-            lower.plot(x, [100 * row["position_error_mean_m"] for row in table], style, color=colour, ms=3.5)
-        values = [factor * row["value"] for row in policy]
-        margin = 0.04 * (max(values) - min(values))
+        for pilot, rows in pilots.items():
+            colour, style = lines[pilot]
+            x = [factor * row["value"] for row in rows]
+            low, middle, high = ([100 * row[key] for row in rows] for key in ("success_low", "success", "success_high"))
+            upper.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+            upper.plot(x, middle, style, color=colour, ms=3.5, label=pilot)
+            lower.plot(x, [scale * row[measure.key] for row in rows], style, color=colour, ms=3.5)
+        margin = 0.04 * (max(x) - min(x))
         for axes in (upper, lower):
-            axes.set_xlim(min(values) - margin, max(values) + margin)
+            axes.set_xlim(min(x) - margin, max(x) + margin)
             axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.08, lw=0)
             axes.patch.set_alpha(0)
-        upper.set(ylim=(-3, 103), ylabel="survive, %")
-        upper.legend()
-        lower.set(ylabel="error, cm", xlabel=PERTURBATIONS[name])
-        lower.set_ylim(bottom=0)
+        upper.set(ylim=(-3, 103), ylabel="success, %")
+        if len(pilots) > 1:
+            upper.legend()
+        lower.set(ylabel=f"error, {unit}", xlabel=PERTURBATIONS.get(name, name), ylim=(0, None))
         return svg(figure)
 
 

@@ -1,40 +1,29 @@
 """The report: one page about what a policy is and does, with plots, tables and a film, in one file.
 
-``gather`` flies and collects; ``write`` makes the page. The page needs nothing from anywhere: plots are SVG in the
-page, picture and film are data in it, and it has no script.
+``gather`` flies and collects; ``write`` makes the page.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import math
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import torch
 
 from controllers.rotation import body_z
 from deploy import plots
-from deploy.bundle import Bundle
-from robo_rl.console import Progress, finite, say
-from robo_rl.contract import Contract, Provenance
-from robo_rl.evaluation import BATCH, HELD_OUT, Conditions, ControllerPilot, Flights, compare, fly, perturbations, sweep
-from robo_rl.pilots import Flier, find
-from robo_rl.runs import Run
-from robo_rl.zoo import located
+from deploy.page import Subject, fliers_of, pictured, subject_of, write_page
+from robo_rl.console import Progress
+from robo_rl.evaluation import HELD_OUT, Conditions, ControllerPilot, Flights, compare, fly, perturbations, sweep
+from robo_rl.pilots import Flier
 from sim.env import VecEnv
 from sim.pictures.film import film, moves, strobe
-from sim.pictures.scene import RenderingError
 from sim.tasks import Task
 from sim.tasks.quadrotor import FIGURE_EIGHT
 
-TEMPLATE = Path(__file__).with_name("report.html")
 RECORDED = 8  # flights in plots
 FILMED, FILM_SECONDS, FILM_FPS, FILM_SIZE = 4, 4.0, 20, (480, 360)
 FIGURE_EIGHT_SECONDS = 6.5  # one round of 5.5 s after 1 s to settle in
@@ -50,25 +39,6 @@ SENTENCES = {
 }
 """What to look at in the plot of each perturbation."""
 BLOCKS, INTERIMS = 5, 2  # of the sequential test; together ten blocks of flights
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One thing that the report is about, and its flights."""
-
-    target: str
-    flier: Flier
-    flights: Flights
-    provenance: Provenance | None = None
-    """None for the geometric controller."""
-    digest: str | None = None
-    """Of the file, if it is one."""
-    metrics: list[dict[str, float]] = field(default_factory=list)
-    """Of its training, if it is a run."""
-
-    @property
-    def figures(self) -> dict[str, float | int]:
-        return self.flights.summary()
 
 
 @dataclass(frozen=True)
@@ -103,14 +73,8 @@ class Findings:
 
 def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None) -> Findings:
     """Fly everything that the page tells about. All ``targets`` (runs or bundles) must be of one task and robot."""
-    if not 20 <= episodes <= BATCH:
-        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
-    fliers = [find(target, None, robot) for target in targets]
+    fliers = fliers_of(targets, episodes, robot)
     task = fliers[0].task
-    for target, flier in zip(targets, fliers, strict=True):
-        names, expected = ((t.spec.name, t.spec.robot.name) for t in (flier.task, task))
-        if names != expected:
-            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
     geometric = Flier("geometric", task, ControllerPilot(task))  # refuses robots that it can't fly
     subjects = [subject_of(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)]
@@ -131,18 +95,6 @@ def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: s
         sweep_flights=few.episodes,
         eights={name: fly(task, p, around, "figure-eight") for name, p in pilots.items()} if flies_eights else {},
     )
-
-
-def subject_of(target: str, flier: Flier, conditions: Conditions) -> Subject:
-    """Fly it, and read where it comes from."""
-    flights = fly(flier.task, flier.pilot, conditions, flier.name)
-    path = located(target)
-    if path.suffix == ".onnx":
-        bundle = Bundle.read(path)
-        return Subject(target, flier, flights, bundle.contract.provenance, bundle.digest)
-    run = Run.open(path)
-    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
-    return Subject(target, flier, flights, run.policy()[1], metrics=[json.loads(line) for line in lines])
 
 
 def _compare(subject: Subject, controller: Subject) -> dict[str, Any]:
@@ -183,7 +135,6 @@ def write(findings: Findings, out: Path) -> int:
     """Write the page; returns its size in bytes."""
     first, task = findings.subjects[0], findings.task
     period, card = task.spec.control_period, task.spec.multirotor
-    figures = findings.figures()
     with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
         pictures = _pictures(findings, progress)
     drawn = {
@@ -198,20 +149,21 @@ def write(findings: Findings, out: Path) -> int:
         "rotor_speeds": plots.rotor_speeds(first.flights, period, card.rotor_names, card.rotor_speed_max),
         "figure_eight": plots.figure_eight(findings.eights, period, 1.0) if findings.eights else "",
         "sweeps": {
-            name: plots.perturbation(name, findings.sweeps["policy"][name], findings.sweeps["controller"][name],
-                                     task.spec.ranges[name].end)
+            name: plots.perturbation(
+                name,
+                {pilot: findings.sweeps[pilot][name] for pilot in ("controller", "policy")},
+                task.measures[0],
+                task.spec.ranges[name].end,
+            )
             for name in findings.sweeps["policy"]
         },
-    }  # fmt: skip
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {"percent": _percent, "cm": _centimetres}
-    environment.globals["span"] = span
-    page = environment.from_string(TEMPLATE.read_text()).render(
+    }
+    return write_page(
+        "report.html",
+        out,
+        first,
+        findings.figures(),
         findings=findings,
-        first=first,
-        figures=figures,
-        figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
-        contract=_contract(first),
         failures=failures(findings),
         lost=int((~first.flights.survived).sum()),
         plots=drawn,
@@ -220,8 +172,6 @@ def write(findings: Findings, out: Path) -> int:
         commands=_commands(findings),
         **pictures,
     )
-    out.write_text(page)
-    return out.stat().st_size
 
 
 def _commands(findings: Findings) -> list[str]:
@@ -244,42 +194,15 @@ def _commands(findings: Findings) -> list[str]:
     return commands
 
 
-def _contract(subject: Subject) -> Contract:
-    assert subject.provenance is not None
-    return subject.flier.task.spec.contract(subject.provenance)
-
-
 def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
     """Strobe picture and film of the first flights, in base 64; or why there are none."""
     card, period = findings.task.spec.multirotor, findings.task.spec.control_period
     recording = findings.subjects[0].flights.recording
     filmed = 1 if moves(recording["position_setpoint"]) else FILMED
     many = {name: value[: round(FILM_SECONDS / period), :filmed] for name, value in recording.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        still, moving = Path(folder) / "still.png", Path(folder) / "moving.mp4"
-        try:
-            strobe(still, card, {name: value[:, :2] for name, value in recording.items()}, period, size=(1000, 500))
-            film(moving, card, many, period, "", FILM_SIZE, FILM_FPS, progress.update)
-        except RenderingError as error:
-            say(f"no pictures: {error}", as_json=True)
-            return {"no_pictures": str(error)}
-        return {
-            "picture": base64.b64encode(still.read_bytes()).decode(),
-            "video": base64.b64encode(moving.read_bytes()).decode(),
-            "filmed": filmed,
-        }
 
+    def draw(still: Path, moving: Path) -> None:
+        strobe(still, card, {name: value[:, :2] for name, value in recording.items()}, period, size=(1000, 500))
+        film(moving, card, many, period, "", FILM_SIZE, FILM_FPS, progress.update)
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _centimetres(value: float) -> str:
-    return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
-
-
-def span(low: Sequence[float], high: Sequence[float]) -> str:
-    """Limits of a signal's or command's elements, as one range where they agree."""
-    if len(set(low)) == 1 and len(set(high)) == 1:
-        return f"{low[0]:g} to {high[0]:g}"
-    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
+    return {**pictured(draw), "filmed": filmed}

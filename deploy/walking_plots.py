@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 from deploy.plots import (
     CONTROLLER,
     INK,
-    MILLISECONDS,
-    PERTURBATIONS,
     POLICY,
     SMALL,
     STYLE,
@@ -86,25 +84,6 @@ def walking_errors(error: np.ndarray, name: str, unit: str) -> str:
         known = np.sort(error[~np.isnan(error)])
         axes.step(known, 100 * np.arange(1, len(known) + 1) / max(len(known), 1), where="post", color=POLICY)
         axes.set(ylim=(-2, 102), xlim=(0, None))
-        return svg(figure)
-
-
-def walking_perturbation(name: str, rows: Sequence[Mapping[str, float]], measure: Any, trained: Sequence[float]) -> str:
-    """Success with its 95 % interval above, error below, over the values of one perturbation."""
-    factor = 1000.0 if name in MILLISECONDS else 1.0
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.0, 3.5), layout="constrained")
-        upper, lower = figure.subplots(2, 1, sharex=True)
-        x = [factor * row["value"] for row in rows]
-        low, middle, high = ([100 * row[key] for row in rows] for key in ("success_low", "success", "success_high"))
-        upper.fill_between(x, low, high, color=POLICY, alpha=0.15, lw=0)
-        upper.plot(x, middle, "o-", color=POLICY, ms=3.5)
-        lower.plot(x, [row[measure.key] for row in rows], "o-", color=POLICY, ms=3.5)
-        for axes in (upper, lower):
-            axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.08, lw=0)
-            axes.patch.set_alpha(0)
-        upper.set(ylim=(-3, 103), ylabel="no fall, %")
-        lower.set(ylabel=f"error, {measure.unit}", xlabel=PERTURBATIONS.get(name, name), ylim=(0, None))
         return svg(figure)
 
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from deploy import plots, walking_plots
-from deploy.report import TEMPLATE as FLYING
-from deploy.report import Subject, span, subject_of
-from robo_rl.console import Progress, finite, say
-from robo_rl.evaluation import BATCH, Conditions, perturbations, quantity, sweep
-from robo_rl.pilots import find
+from deploy.page import Subject, fliers_of, pictured, subject_of, write_page
+from robo_rl.console import Progress
+from robo_rl.evaluation import Conditions, perturbations, sweep
 from robo_rl.transfer import Transfer
-from sim.pictures.scene import RenderingError
 from sim.pictures.walking import film, strip
 from sim.robots import LeggedCard
 from sim.tasks import Task
 from sim.tasks.locomotion import FlatWalk
 
-TEMPLATE = Path(__file__).with_name("walking_report.html")
 RECORDED = 4  # walks in plots and film
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 8.0, 20, (480, 360)
 
@@ -54,14 +46,8 @@ def gather(
     targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, elsewhere: Path | None = None
 ) -> Findings:
     """Walk all that the page tells about; ``elsewhere``: what 'robo-rl transfer --json' printed about the first."""
-    if not 20 <= episodes <= BATCH:
-        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
-    fliers = [find(target, None, robot) for target in targets]
+    fliers = fliers_of(targets, episodes, robot)
     task = fliers[0].task
-    for target, flier in zip(targets, fliers, strict=True):
-        names, expected = ((t.spec.name, t.spec.robot.name) for t in (flier.task, task))
-        if names != expected:
-            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
     there = read_transfer(elsewhere, task) if elsewhere else None
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
     few = Conditions(episodes=max(20, episodes // 10), seed=seed)
@@ -95,7 +81,7 @@ def write(findings: Findings, out: Path) -> int:
     first, spec = findings.subjects[0], findings.task.spec
     card, recording = spec.robot, first.flights.recording
     assert isinstance(card, LeggedCard)
-    figures, period = findings.figures(), spec.control_period
+    period = spec.control_period
     with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
         pictures = _pictures(findings, progress)
     measure = findings.task.measures[-1]
@@ -108,28 +94,21 @@ def write(findings: Findings, out: Path) -> int:
             walking_plots.walking_errors(first.flights.errors[m.error], m.error, m.unit) for m in findings.task.measures
         ],
         "sweeps": {
-            name: walking_plots.walking_perturbation(name, rows, measure, spec.ranges[name].end)
+            name: plots.perturbation(name, {"policy": rows}, measure, spec.ranges[name].end)
             for name, rows in findings.sweeps.items()
         },
         "elsewhere": plots.transfer(findings.elsewhere, spec.ranges) if findings.elsewhere else "",
     }
-    assert first.provenance is not None
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {"percent": lambda value: f"{100 * value:.1f} %", "quantity": quantity}
-    environment.globals["span"] = span
-    page = environment.from_string(TEMPLATE.read_text()).render(
-        style=FLYING.read_text().split("<style>")[1].split("</style>")[0],
+    return write_page(
+        "walking_report.html",
+        out,
+        first,
+        findings.figures(),
         findings=findings,
-        first=first,
-        figures=figures,
-        figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
-        contract=spec.contract(first.provenance),
         plots=drawn,
         commands=_commands(findings),
         **pictures,
     )
-    out.write_text(page)
-    return out.stat().st_size
 
 
 def _commands(findings: Findings) -> list[str]:
@@ -148,15 +127,9 @@ def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
     ground = findings.task.ground if isinstance(findings.task, FlatWalk) else None
     recording = findings.subjects[0].flights.recording
     some = {name: value[: round(FILM_SECONDS / period)] for name, value in recording.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        still, moving = Path(folder) / "still.png", Path(folder) / "moving.mp4"
-        try:
-            strip(still, card, recording, period, size=(220, 220), ground=ground)
-            film(moving, card, some, period, "", FILM_SIZE, FILM_FPS, progress.update, ground)
-        except RenderingError as error:
-            say(f"no pictures: {error}", as_json=True)
-            return {"no_pictures": str(error)}
-        return {
-            "picture": base64.b64encode(still.read_bytes()).decode(),
-            "video": base64.b64encode(moving.read_bytes()).decode(),
-        }
+
+    def draw(still: Path, moving: Path) -> None:
+        strip(still, card, recording, period, size=(220, 220), ground=ground)
+        film(moving, card, some, period, "", FILM_SIZE, FILM_FPS, progress.update, ground)
+
+    return pictured(draw)

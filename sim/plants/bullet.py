@@ -119,10 +119,10 @@ class BulletPlant:
         self._collect(self._shares)
 
     def save(self) -> dict[str, Tensor]:
-        raise NotImplementedError("Bullet's worlds can't be saved; train with MuJoCo")
+        raise ValueError("Bullet's worlds can't be saved; train with MuJoCo")
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        raise NotImplementedError("Bullet's worlds can't be saved; train with MuJoCo")
+        raise ValueError("Bullet's worlds can't be saved; train with MuJoCo")
 
 
 class _Worlds:

@@ -8,6 +8,7 @@ implementation of them exists anywhere.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -92,7 +93,7 @@ class Measure:
         return f"{self.error}_p95_{self.unit.replace('/', '_')}"
 
 
-class Task:
+class Task(ABC):
     """The methods of a task. ``truth`` holds every true quantity by name, set-points included."""
 
     name: str
@@ -128,49 +129,49 @@ class Task:
             part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
         return {block.name: part for block, part in zip(blocks, parts, strict=True)}
 
+    @abstractmethod
     def make_plant(self, n: int, device: str | torch.device) -> Plant:
         """The simulated robot, n times."""
-        raise NotImplementedError
 
+    @abstractmethod
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, observation_size): what the network sees of measured signals and its memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         """Commands, in SI units and within their limits, for a network's output (n, action_size) and the memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         """The memory for the next step, after these commands were given on these signals."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reference(self, time: Any, course: Any) -> dict[str, Any]:
         """Set-points at ``time`` (n,) s of an episode whose ``course`` (n, k) was drawn at its start."""
-        raise NotImplementedError
 
     def disturb(self, time: Any, course: Any) -> dict[str, Any]:
         """Parameters of the plant, (n, …) by name, that change within an episode: what they are from ``time`` on."""
         return {}
 
+    @abstractmethod
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         """(n, k) what only a critic may see: the true state and the drawn parameters. Never exported."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         """Unweighted terms, each (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the robot is from what it should do, (n,) by the names of ``measures``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def failed(self, truth: Tensors) -> Any:
         """(n,) whether the episode is over."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
         """Randomize and place the robots ``ids`` (m,), given a draw from every range; returns their course (m, k)."""
-        raise NotImplementedError
 
 
 def task_names() -> list[str]:

@@ -15,7 +15,8 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from deploy.report import Findings, Subject, failures, gather
+from deploy.page import Subject
+from deploy.report import Findings, failures, gather
 from robo_rl.algorithms.config import ApgConfig
 from robo_rl.commands import evaluate, report, train
 from robo_rl.evaluation import Conditions, fly

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.report import Subject
+from deploy.page import Subject
 from deploy.walking_plots import falls, gait
 from deploy.walking_report import Findings, read_transfer, write
 from robo_rl.contract import Provenance

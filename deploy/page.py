@@ -1,0 +1,122 @@
+"""What all reports share: whom they are about, and how the page is made.
+
+A page needs nothing from anywhere: plots are SVG in the page, picture and film are data in it, and it has no script.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from deploy.bundle import Bundle
+from robo_rl.console import finite, say
+from robo_rl.contract import Provenance
+from robo_rl.evaluation import BATCH, Conditions, Flights, fly, quantity
+from robo_rl.pilots import Flier, find
+from robo_rl.runs import Run
+from robo_rl.zoo import located
+from sim.pictures.scene import RenderingError
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing that the report is about, and its flights."""
+
+    target: str
+    flier: Flier
+    flights: Flights
+    provenance: Provenance | None = None
+    """None for the geometric controller."""
+    digest: str | None = None
+    """Of the file, if it is one."""
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    """Of its training, if it is a run."""
+
+    @property
+    def figures(self) -> dict[str, float | int]:
+        return self.flights.summary()
+
+
+def fliers_of(targets: Sequence[str], episodes: int, robot: str | None) -> list[Flier]:
+    """What flies or walks ``targets`` (runs or bundles), all of one task and robot."""
+    if not 20 <= episodes <= BATCH:
+        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
+    fliers = [find(target, None, robot) for target in targets]
+    expected = fliers[0].task.spec.name, fliers[0].task.spec.robot.name
+    for target, flier in zip(targets, fliers, strict=True):
+        names = flier.task.spec.name, flier.task.spec.robot.name
+        if names != expected:
+            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
+    return fliers
+
+
+def subject_of(target: str, flier: Flier, conditions: Conditions) -> Subject:
+    """Fly it, and read where it comes from."""
+    flights = fly(flier.task, flier.pilot, conditions, flier.name)
+    path = located(target)
+    if path.suffix == ".onnx":
+        bundle = Bundle.read(path)
+        return Subject(target, flier, flights, bundle.contract.provenance, bundle.digest)
+    run = Run.open(path)
+    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
+    return Subject(target, flier, flights, run.policy()[1], metrics=[json.loads(line) for line in lines])
+
+
+def pictured(draw: Callable[[Path, Path], None]) -> dict[str, str]:
+    """What ``draw`` writes to a picture's and a film's path, in base 64; or why there are none."""
+    with tempfile.TemporaryDirectory() as folder:
+        still, moving = Path(folder) / "still.png", Path(folder) / "moving.mp4"
+        try:
+            draw(still, moving)
+        except RenderingError as error:
+            say(f"no pictures: {error}", as_json=True)
+            return {"no_pictures": str(error)}
+        return {
+            name: base64.b64encode(path.read_bytes()).decode()
+            for name, path in zip(("picture", "video"), (still, moving), strict=True)
+        }
+
+
+def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any], **parts: Any) -> int:
+    """Fill in a template of this folder and write the page; returns its size in bytes."""
+    assert first.provenance is not None
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "cm": _centimetres, "quantity": quantity}
+    environment.globals["span"] = span
+    page = environment.get_template(template).render(
+        first=first,
+        figures=figures,
+        figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
+        contract=first.flier.task.spec.contract(first.provenance),
+        **parts,
+    )
+    out.write_text(page)
+    return out.stat().st_size
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _centimetres(value: float) -> str:
+    return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
+
+
+def span(low: Sequence[float], high: Sequence[float]) -> str:
+    """Limits of a signal's or command's elements, as one range where they agree."""
+    if len(set(low)) == 1 and len(set(high)) == 1:
+        return f"{low[0]:g} to {high[0]:g}"
+    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
