@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +40,7 @@ class Span:
     unit: str
     offset: int
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of elements."""
         return len(self.elements)
@@ -148,16 +149,18 @@ class GateConfig:
                     f"{largest}; expected a wider range, a higher rate or a longer control period"
                 )
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(watch.name for watch in self.signals)
+
     def flat_signals(self, signals: Mapping[str, tuple[ArrayLike, int]]) -> tuple[np.ndarray, tuple[int, ...]]:
         """Values (N,) and stamps of signals given by name as (value, stamp in µs); one that is absent is missing.
 
         A value of the wrong size or an unknown name raises ContractError.
         """
-        unknown = signals.keys() - {watch.name for watch in self.signals}
-        if unknown:
-            raise ContractError(
-                f"signals {sorted(unknown)} are not in the contract; expected {[w.name for w in self.signals]}"
-            )
+        if not self._names >= signals.keys():
+            unknown = sorted(signals.keys() - self._names)
+            raise ContractError(f"signals {unknown} are not in the contract; expected {[w.name for w in self.signals]}")
         values, stamps = np.zeros(len(self.signal_lower), np.float32), []
         for watch in self.signals:
             value, stamp = signals.get(watch.name, (None, NEVER))

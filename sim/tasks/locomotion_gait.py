@@ -77,13 +77,10 @@ class Trot:
 
         ``signs``: what the mirror makes of the numbers of one leg. ``values`` may hold several such sets in a row.
         """
-        k, legs = len(signs), len(self._opposite)
-        sign = self._signs[tuple(signs)]
-        exchanged = []
-        for leg in range(values.shape[1] // k):
-            opposite = k * (leg - leg % legs + self._opposite[leg % legs])
-            exchanged.append(values[:, opposite : opposite + k] * sign)
-        return torch.where(side < 0.0, torch.cat(exchanged, -1), values)
+        legs, k = len(self._opposite), len(signs)
+        sets = values.reshape(-1, values.shape[1] // (legs * k), legs, k)
+        exchanged = torch.cat([sets[:, :, leg : leg + 1] for leg in self._opposite], 2) * self._signs[tuple(signs)]
+        return torch.where(side < 0.0, exchanged.flatten(1), values)
 
 
 JOINTS = (-1.0, 1.0, 1.0)

@@ -189,24 +189,15 @@ class QuadrotorHover(Task):
         return course
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        q = signals["orientation"].unbind(-1)
+        q = signals["orientation"].split(1, -1)
         cosine, sine = heading(q)
-
-        def in_heading_frame(v: Any) -> list[Any]:
-            return list(turn_back(v.unbind(-1), cosine, sine))
-
         error = torch.clamp(signals["position"] - signals["position_setpoint"], -1.0, 1.0)
         velocity = torch.clamp(signals["linear_velocity"] - signals["linear_velocity_setpoint"], -3.0, 3.0)
-        columns = [
-            *in_heading_frame(2.0 * error),
-            *in_heading_frame(0.5 * velocity),
-            *in_heading_frame(memory["position_error_integral"]),
-            *turn_back(body_z(q), cosine, sine),
-            cosine,
-            sine,
-        ]
+        world = torch.cat([2.0 * error, 0.5 * velocity, memory["position_error_integral"], *body_z(q)], -1)
+        x, y, z = world.reshape(-1, 4, 3).split(1, -1)
+        turned = torch.cat(turn_back((x, y, z), cosine[:, None], sine[:, None]), -1).flatten(1)
         history = memory["command_history"].flatten(1)
-        return torch.cat([torch.stack(columns, -1), 0.1 * signals["angular_velocity"], history], -1)
+        return torch.cat([turned, cosine, sine, 0.1 * signals["angular_velocity"], history], -1)
 
     def command(self, action: Any, memory: Tensors | None = None) -> dict[str, Any]:
         speed = (0.5 * self.top) * (1 + torch.tanh(action + self.offset))
@@ -296,11 +287,11 @@ class QuadrotorTrack(QuadrotorHover):
         return (*super().memory_blocks(rotors), StateBlock("last_velocity_setpoint", (3,), (0.0,) * 3))
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        cosine, sine = heading(signals["orientation"].unbind(-1))
+        cosine, sine = heading(signals["orientation"].split(1, -1))
         change = signals["linear_velocity_setpoint"] - memory["last_velocity_setpoint"]
         acceleration = torch.clamp(change / PERIOD, -10.0, 10.0)  # m/s²
-        ahead = turn_back((0.2 * acceleration).unbind(-1), cosine, sine)
-        return torch.cat([super().observe(signals, memory), torch.stack(ahead, -1)], -1)
+        ahead = turn_back((0.2 * acceleration).split(1, -1), cosine, sine)
+        return torch.cat([super().observe(signals, memory), *ahead], -1)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         kept = {"last_velocity_setpoint": signals["linear_velocity_setpoint"] * 1.0}

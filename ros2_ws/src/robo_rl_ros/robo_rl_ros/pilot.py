@@ -229,7 +229,8 @@ class Pilot:
         """
         if self._given is not None:
             self.policies.policy.rehearse()
-            gate_step(self.config, self.gate, dataclasses.replace(self._given, time=self.gate.time + self.config.period))
+            later = dataclasses.replace(self._given, time=self.gate.time + self.config.period)
+            gate_step(self.config, self.gate, later)
 
     def settle(self) -> None:
         """What need not be done before a step's command leaves: call it after that, else the next step does."""
