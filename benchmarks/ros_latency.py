@@ -11,6 +11,7 @@ policy's node adds is the difference of the two distributions.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -144,36 +145,53 @@ class Robot:
         return policy, echo
 
 
-def operate(robot: Robot, going: threading.Event) -> None:
-    """Configure, arm and engage the node while the robot sends."""
-    from robo_rl_ros.operate import Operator
+class Pilot(threading.Thread):
+    """Keeps the policy flying while the robot sends: engages it, and again after a fault."""
 
-    with Operator(patience=60.0) as operator:
-        for action in ("configure", "activate", "engage"):
-            operator.do(action)
-    going.set()
+    def __init__(self) -> None:
+        super().__init__()
+        self.flying, self.over, self.faults = threading.Event(), threading.Event(), 0
+
+    def run(self) -> None:
+        from robo_rl_ros.operate import Operator, OperatorError
+
+        with Operator(patience=60.0) as operator:
+            for action in ("configure", "activate", "engage"):
+                operator.do(action)
+            while not self.over.is_set():
+                operator.executor.spin_once(timeout_sec=0.1)
+                if operator.gate["state"] == "ACTIVE":
+                    self.flying.set()
+                    continue
+                self.flying.clear()
+                self.faults += 1
+                with contextlib.suppress(OperatorError):  # refused: it is asked again
+                    for action in ("reset", "arm", "engage"):
+                        operator.do(action)
 
 
-def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int]:
-    """(n, 2) µs of policy and echo, of the periods in which both answered, and how many periods there were."""
-    robot, engaged = Robot(bundle), threading.Event()
-    operating = threading.Thread(target=operate, args=(robot, engaged))
-    operating.start()
+def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int, int]:
+    """(n, 2) µs of policy and echo, of the periods in which both answered; how many periods there were; faults.
+
+    Periods count while the policy flies, ``WARM_UP`` after it began to.
+    """
+    robot, pilot = Robot(bundle), Pilot()
+    pilot.start()
     gc.collect()
     gc.freeze()
     rows: list[tuple[float | None, float | None]] = []
-    period, due, begun = robot.contract.control_period, time.monotonic(), 0.0
-    while not begun or due < begun + WARM_UP + seconds:
+    period, due, begun = robot.contract.control_period, time.monotonic(), float("inf")
+    while len(rows) * period < seconds:
         due = max(due + period, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
         row = robot.period()
-        if not begun and engaged.is_set():
-            begun = due
-        if begun and due > begun + WARM_UP:
+        begun = min(begun, due) if pilot.flying.is_set() else float("inf")
+        if due > begun + WARM_UP:
             rows.append(row)
-    operating.join()
+    pilot.over.set()
+    pilot.join()
     both = np.array([row for row in rows if None not in row], float)
-    return both, len(rows)
+    return both, len(rows), pilot.faults
 
 
 def quantiles(values: np.ndarray) -> dict[str, float]:
@@ -197,7 +215,7 @@ def main() -> None:
         try:
             if chrt:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-            times, periods = measure(bundle, seconds)
+            times, periods, faults = measure(bundle, seconds)
         finally:
             for node in nodes:
                 node.terminate()
@@ -208,7 +226,7 @@ def main() -> None:
             sys.stderr.write("".join(line + "\n" for line in said.splitlines() if "ERROR" in line))
     policy, echo = quantiles(times[:, 0]), quantiles(times[:, 1])
     added = {key: round(policy[key] - echo[key], 1) for key in policy}
-    print(f"{periods} periods, {periods - len(times)} without both answers in time")
+    print(f"{periods} periods, {periods - len(times)} without both answers in time; the gate latched {faults} faults")
     for name, row in (("policy_node", policy), ("echo", echo), ("added", added)):
         print(f"{name:<12}" + "   ".join(f"{key.removesuffix('_us')} {value:7.0f} µs" for key, value in row.items()))
     write(
@@ -217,6 +235,7 @@ def main() -> None:
             "bundle": Path(bundle).name,
             "periods": periods,
             "unanswered": periods - len(times),
+            "faults": faults,
             "real_time_priority": bool(chrt),
             "policy_node": policy,
             "echo": echo,

@@ -84,10 +84,13 @@ class Ground:
         return Ground(self.heights[low:high, left:right], self.cell, (self.middle[0] + x, self.middle[1] + y))
 
     def start(self, difficulty: Tensor, kind: Tensor) -> Tensor:
-        """(m, 3) m, the middles of the patches for draws (m,) between 0 and 1 of difficulty and kind."""
+        """(m, 3) m, the middles of the patches for draws (m,) between 0 and 1 of difficulty and kind.
+
+        From 1 on the kinds begin anew.
+        """
         rows, kinds, _ = self.starts.shape
         row = (difficulty * rows).long().clamp(0, rows - 1)
-        column = (kind * kinds).long().clamp(0, kinds - 1)
+        column = (kind * kinds).long() % kinds
         place = torch.from_numpy(self.starts).to(difficulty)[row, column]
         return torch.cat([place, self.height(place[:, :1], place[:, 1:])], 1)
 
@@ -136,10 +139,10 @@ def _gaps(difficulty: float, random: np.random.Generator) -> np.ndarray:
 
 
 KINDS: Mapping[str, Callable[[float, np.random.Generator], np.ndarray]] = {
+    "stairs up": _stairs_up,
     "flat": _flat,
     "slope up": _slope_up,
     "slope down": _slope_down,
-    "stairs up": _stairs_up,
     "stairs down": _stairs_down,
     "blocks": _blocks,
     "gaps": _gaps,

@@ -1,22 +1,26 @@
 #!/bin/sh
-# Make the pictures in this folder, from three runs and with Chromium:
+# Make the pictures in this folder, from three runs, with Chromium and with ROS 2 (pip install 'robo-rl[ros]'):
 #
 #   robo-rl train quadrotor-hover && robo-rl train quadrotor-track && robo-rl train go2-flat
 #   sh docs/images/make.sh runs/quadrotor-hover-seed0-1 runs/quadrotor-track-seed0-1 runs/go2-flat-ppo-seed0-1
 set -eu
 
 hover=$1 track=$2 walk=$3 here=$(dirname "$0")
-scratch=$(mktemp -d) viewer=""
-trap 'kill $viewer 2>/dev/null; rm -rf "$scratch"' EXIT
+scratch=$(mktemp -d) running=""
+trap 'kill $running 2>/dev/null; rm -rf "$scratch"' EXIT
 
-shoot() { # width,height file url [option]
-    chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$scratch/profile" \
-        --window-size="$1" --screenshot="$2" ${4:-} "$3" 2>/dev/null
-    python - "$2" <<'PYTHON'
+shrink() { # file
+    python - "$1" <<'PYTHON'
 import sys
 from PIL import Image
 Image.open(sys.argv[1]).convert("RGB").quantize(256).save(sys.argv[1], optimize=True)
 PYTHON
+}
+
+shoot() { # width,height file url [option]
+    chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$scratch/profile" \
+        --window-size="$1" --screenshot="$2" ${4:-} "$3" 2>/dev/null
+    shrink "$2"
 }
 
 robo-rl play "$hover" --video "$here/hero.gif" --seed 14 --seconds 3 --size 480 320 --fps 20 --fixed initial/tilt 1.57
@@ -28,13 +32,14 @@ python "$here/rough.py"
 robo-rl record zoo:go2-flat --out "$scratch/walk.mcap" \
     --fixed payload 2.5 joint_friction 1.8 armature 1.4 command_delay 0.015
 robo-rl sysid "$scratch/walk.mcap" --plot "$here/sysid.png" --out "$scratch/walk.toml"
+shrink "$here/sysid.png"
 
 robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
-viewer=$!
+running=$!
 until grep -q url "$scratch/viewer"; do sleep 0.2; done
 shoot 1180,760 "$here/viewer.png" "$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$scratch/viewer")?frames=185" \
     --virtual-time-budget=5000
-kill $viewer
+kill $running
 
 robo-rl report "$track" --out "$scratch/report.html"
 shoot 1120,1500 "$here/report.png" "file://$scratch/report.html"
@@ -45,3 +50,13 @@ plot = re.search(r'id="figure-eight".*?(<svg.*?</svg>)', page, re.DOTALL)[1]
 pathlib.Path(sys.argv[1], "plot.html").write_text(f'<body style="font-family: sans-serif; background: white">{plot}')
 PYTHON
 shoot 900,460 "$here/figure-eight.png" "file://$scratch/plot.html"
+
+for node in "twin --task quadrotor-hover" "policy zoo:quadrotor-hover" panel; do
+    robo-rl ros $node >"$scratch/nodes" 2>&1 &
+    running="$running $!"
+done
+for action in configure activate engage; do
+    robo-rl ros $action
+done
+sleep 20 # of signals, for the plots
+shoot 1180,900 "$here/panel.png" http://127.0.0.1:8080/ --timeout=8000
