@@ -87,7 +87,7 @@ def write(findings: Findings, out: Path) -> int:
     measure = findings.task.measures[-1]
     drawn = {
         "training": plots.training(first.metrics) if first.metrics else [],
-        "velocities": walking_plots.velocities(recording, period),
+        "velocities": walking_plots.velocities(recording, period) if "linear_velocity_command" in recording else "",
         "gait": walking_plots.gait(recording["foot_force"][:, 0], card.feet, period),
         "falls": walking_plots.falls(first.flights.survived, first.flights.duration, spec.episode_length),
         "errors": [

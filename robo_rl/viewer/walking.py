@@ -19,6 +19,8 @@ GREATEST_PUSH = 2.0  # m/s
 APART = 0.9  # m between robots that walk side by side
 LOADED = 5.0  # N on a foot that counts as standing on the ground
 COMMANDS = ("command/x", "command/y", "command/yaw")
+VELOCITIES = {"linear_velocity_command": 2, "yaw_rate_command": 1}
+"""Set-points and their sizes; tasks without any are at rest."""
 
 
 class Stand:
@@ -46,7 +48,8 @@ class Walking(Live):
         ranges = self.task.spec.ranges
         table = [
             *((name, label, unit, *ranges[name].end, 0.0) for name, label, unit in zip(
-                COMMANDS, ("forward", "to the left", "turn left"), ("m/s", "m/s", "rad/s"), strict=True)),
+                COMMANDS, ("forward", "to the left", "turn left"), ("m/s", "m/s", "rad/s"), strict=True)
+              if name in ranges),
             ("payload", "payload", "kg", 0.0, 8.0, 0.0),
             ("ground_friction", "friction of the ground", "", 0.1, 1.5, 0.8),
             ("strength", "motor strength", "× nominal", 0.3, 1.0, 1.0),
@@ -61,8 +64,10 @@ class Walking(Live):
 
     def conditions(self, fixed: Mapping[str, float]) -> dict[str, float]:
         """Robots begin in one direction, on level ground, and nobody pushes them but the person."""
-        level = {"ground/kind": 0.0, "initial/place": 0.0} if self.task.ground else {}  # type: ignore[attr-defined]
-        return {"initial/yaw": 0.0, "base_mass": 1.0, "payload": 0.0, "push/x": 0.0, "push/y": 0.0, **level, **fixed}
+        usual = {"initial/yaw": 0.0, "base_mass": 1.0, "payload": 0.0, "push/x": 0.0, "push/y": 0.0}
+        if ground := self.task.ground:  # type: ignore[attr-defined]
+            usual |= {"ground/kind": (ground.kinds.index("flat") + 0.5) / len(ground.kinds), "initial/place": 0.0}
+        return {**{name: value for name, value in usual.items() if name in self.task.spec.ranges}, **fixed}
 
     def begun(self, ids: Tensor) -> None:
         """Put robots that begin where the others are: ``home`` is where on the floor they think the origin is."""
@@ -81,13 +86,14 @@ class Walking(Live):
         """A push is a force for a tenth of a second, in the course of the episode."""
         speed = triple("push", value, GREATEST_PUSH, "m/s")
         force = speed[:2] * self.env.plant.param("mass").sum(1).float()[:, None] / PUSH_TIME
-        start = 3 * SEGMENTS + 1
+        start = self.task.pushed  # type: ignore[attr-defined]
         self.env.draws.course[:, start] = self.env.books.time - 0.5 * self.task.spec.control_period  # whole steps
         self.env.draws.course[:, start + 1 : start + 3] = force
 
     def turn(self) -> None:
         env, value = self.env, {name: knob.value for name, knob in self.knobs.items()}
-        env.draws.course[:, : 3 * SEGMENTS] = torch.tensor([value[name] for name in COMMANDS] * SEGMENTS)
+        velocities = [value[name] for name in COMMANDS if name in value]
+        env.draws.course[:, : len(velocities) * SEGMENTS] = torch.tensor(velocities * SEGMENTS)
         env.draws.noise[:] = value["noise"]
         plant, nominal = env.plant, env.plant.nominal
         base = plant.places.base - 1
@@ -106,13 +112,14 @@ class Walking(Live):
             plant.refresh(torch.arange(env.n))
 
     def scene(self) -> dict[str, Any]:
-        spec = self.task.spec
+        spec, measure = self.task.spec, self.task.measures[-1]
         return {
             "kind": "legged",
             "title": self.title,
             "task": spec.name,
             "summary": spec.summary,
             "robot": spec.robot.title,
+            "error": f"{measure.error.replace('_', ' ')}, {measure.unit}",
             "hertz": 1 / spec.control_period,
             "offsets": self.home.tolist(),
             "pilots": list(self.pilots),
@@ -128,7 +135,7 @@ class Walking(Live):
         poses = self.poser.poses(*(x.numpy() for x in (position, truth["orientation"], truth["joint_position"])))
         errors = self.task.errors(truth)
         x, y, yaw = self.task._velocities(truth)  # type: ignore[attr-defined]
-        wanted = torch.cat([truth["linear_velocity_command"], truth["yaw_rate_command"]], -1)
+        wanted = torch.cat([truth.get(name, torch.zeros(self.env.n, k)) for name, k in VELOCITIES.items()], -1)
         return {
             "position": rounded(position, 4),
             "orientation": rounded(truth["orientation"], 4),
@@ -136,7 +143,7 @@ class Walking(Live):
             "velocity": rounded(torch.stack([x, y, yaw], -1), 3),
             "wanted": rounded(wanted, 3),
             "walking": bool(wanted[0].norm() > STILL),
-            "error": rounded(errors["linear_velocity_error"], 3),
+            "error": rounded(errors[self.task.measures[-1].error], 3),
             "contact": (truth["foot_force"] > LOADED).tolist(),
             "tilt": rounded(tilt(truth["orientation"]), 1),
         }

@@ -2,8 +2,8 @@
 
 A recording is what ``robo_rl.evaluation.fly`` keeps: ``position`` (steps, n, 3) m, ``orientation`` (steps, n, 4)
 quaternion x, y, z, w, ``joint_position`` (steps, n, J) rad, ``linear_velocity`` (steps, n, 3) m/s in the world, and
-``linear_velocity_command`` (steps, n, 2) m/s in the heading frame, one row per control period. Every robot has a
-picture of its own, whose camera follows it. Arrows: green for the commanded velocity, blue for the true one.
+where there is one ``linear_velocity_command`` (steps, n, 2) m/s in the heading frame, one row per control period. Every
+robot has a picture of its own, whose camera follows it. Arrows: green the commanded velocity, blue the true one.
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ class Stage(Canvas):
 
     def place(self, recording: Recording, step: int, robot: int) -> None:
         """Put the robot where it was at a step of a recording."""
-        names = ("position", "orientation", "joint_position", "linear_velocity", "linear_velocity_command")
-        place, turn, joints, self._velocity, wanted = (recording[name][step, robot] for name in names)
+        names = ("position", "orientation", "joint_position", "linear_velocity")
+        place, turn, joints, self._velocity = (recording[name][step, robot] for name in names)
+        wanted = recording["linear_velocity_command"][step, robot] if "linear_velocity_command" in recording else (0, 0)
         self.poser.put(place, turn, joints)
         self.data.qpos[:] = self.poser.data.qpos
         mujoco.mj_kinematics(self.model, self.data)

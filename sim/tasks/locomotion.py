@@ -55,6 +55,8 @@ class FlatWalk(Task):
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
     perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
     course_size = 3 * SEGMENTS + 1 + 3 * PUSHES
+    pushed = 3 * SEGMENTS + 1
+    """Where a course begins to tell of pushes."""
     algorithm = "ppo"
     settings = MappingProxyType(
         {
@@ -152,7 +154,7 @@ class FlatWalk(Task):
         }
 
     def disturb(self, time: Any, course: Any) -> dict[str, Any]:
-        start = 3 * SEGMENTS + 1
+        start = self.pushed
         force = torch.zeros(len(course), 3, device=course.device)
         for k in range(PUSHES):
             begun, x, y = course[:, start + 3 * k : start + 3 * k + 3].unbind(-1)

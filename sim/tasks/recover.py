@@ -25,7 +25,7 @@ from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Measure, Tensors
 from sim.tasks.locomotion import HISTORY, PERIOD, FlatWalk
-from sim.tasks.locomotion_ranges import initial_ranges, physical_ranges
+from sim.tasks.locomotion_ranges import PUSHES, initial_ranges, physical_ranges
 
 TIME = 5.0  # s, to get up
 REACH = 0.8  # rad, of the network's output: legs must come far around
@@ -41,7 +41,8 @@ class Recover(FlatWalk):
     name = "go2-recover"
     summary = "stand up from any pose"
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))
-    course_size = 1
+    course_size = 3 * PUSHES
+    pushed = 0
     settings = MappingProxyType({"ppo": {**FlatWalk.settings["ppo"], "updates": 1500, "initial_deviation": 0.6}})
 
     weights = {
@@ -83,11 +84,9 @@ class Recover(FlatWalk):
     def reference(self, time: Any, course: Any) -> dict[str, Any]:
         return {"elapsed": time[:, None]}
 
-    def disturb(self, time: Any, course: Any) -> dict[str, Any]:
-        return {}
-
     def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        return torch.zeros(len(drawn["noise"]), 1, device=drawn["noise"].device)
+        """(m, course_size): nobody pushes, but for a person who looks on."""
+        return torch.zeros(len(drawn["noise"]), self.course_size, device=drawn["noise"].device)
 
     def _place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         easy = drawn["initial/easy"][:, None] < EASY

@@ -48,6 +48,18 @@ def test_the_feet_of_the_page_are_those_of_the_plant():
             np.testing.assert_allclose(np.array([x, y, z]) + turned, foot, atol=2e-3)
 
 
+def test_robots_that_get_up_are_shown_without_commands_and_can_be_pushed():
+    task = load_task("go2-recover")
+    live = Walking(Flier("standing", task, Stand(task)), 2, fixed={"initial/easy": 0.0})
+    live.act({"pause": True})
+    assert not any(name.startswith("command/") for name in (knob["name"] for knob in live.scene()["knobs"]))
+    assert content(live)["wanted"] == [[0.0] * 3] * 2
+    live.push([0.0, 1.5, 0.0])
+    for _ in range(5):
+        live.step()
+    assert (live.env.plant.truth()["linear_velocity"][:, 1] > 0.3).all()
+
+
 def test_sliders_command_the_velocities_that_signals_and_errors_tell():
     live = standing()
     for name, value in (("command/x", 0.8), ("command/y", -0.3), ("command/yaw", 0.5)):
