@@ -48,6 +48,7 @@ SIGNALS = [
     ("norm odom", "SIGNAL_RANGE", "orientation"),
     ("quaternion odom", "OPERATOR_STOP", "order x, y, z, w"),
     ("freeze odom:pose.pose.orientation", "SIGNAL_FROZEN", "orientation"),
+    ("freeze odom:twist.twist.linear", "SIGNAL_STALE", "'linear_velocity' repeats bit for bit"),
     ("nan odom:pose.pose.orientation", "SIGNAL_NOT_FINITE", "orientation"),
     ("nan odom:twist.twist.linear", "SIGNAL_NOT_FINITE", "linear_velocity"),
     ("range odom:pose.pose.orientation", "SIGNAL_RANGE", "orientation"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract
-from robo_rl_ros.reading import MessageError, read, stamp_ns
+from robo_rl_ros.reading import MEASURED, MessageError, read, stamp_ns
 from robo_rl_ros.wiring import Wire
 
 SKEW = 1000
@@ -58,6 +58,8 @@ class Inbox:
         for wire in wires:
             self.wires.setdefault((wire.topic, wire.kind), []).append(wire)
         self.arrivals = {key: Arrivals() for key in self.wires}
+        self._noisy = frozenset(s.name for s in contract.signals if s.source == "sensor" and s.noise)
+        self._measured: dict[str, tuple[float, ...]] = {}
 
     @property
     def fresh(self) -> bool:
@@ -75,7 +77,10 @@ class Inbox:
         except (MessageError, TypeError, ValueError, OverflowError) as error:
             arrivals.complaint = str(error)[:300]
             return
-        arrivals.complaint = ""
+        repeated = {wire.name for wire in self.wires[key] if self._repeats(wire, message)}
+        arrivals.complaint = "".join(f"'{name}' repeats bit for bit in the robot's frame" for name in sorted(repeated))
+        for name in repeated:
+            del values[name]  # so it grows old
         with self.changed:
             for name, value in values.items():
                 self.samples[name] = (value, stamp)
@@ -83,6 +88,14 @@ class Inbox:
                 self.operator_stamp = now
             self._missing.difference_update(values)
             self.changed.notify()
+
+    def _repeats(self, wire: Wire, message: Any) -> bool:
+        """Whether a sensor with noise gave the very numbers of the last message, which the gate can't see any more."""
+        measured = MEASURED.get((wire.kind, wire.field))
+        if measured is None or wire.name not in self._noisy:
+            return False
+        before, self._measured[wire.name] = self._measured.get(wire.name), measured(message)
+        return before == self._measured[wire.name]
 
     def alive(self, now: int) -> None:
         """The operator gave a sign of life."""

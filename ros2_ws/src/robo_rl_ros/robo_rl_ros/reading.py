@@ -175,6 +175,13 @@ READERS: dict[str, dict[str, Reader]] = {
 }
 """How each field of each message type is read."""
 
+MEASURED: dict[tuple[str, str], Callable[[Any], tuple[float, ...]]] = {
+    ("nav_msgs/msg/Odometry", "linear_velocity"): lambda m: _vector(m.twist.twist.linear),
+    ("nav_msgs/msg/Odometry", "angular_velocity"): lambda m: _vector(m.twist.twist.angular),
+}
+"""What the robot measured, where ``READERS`` may turn it into another frame: turned anew it never repeats, even if the
+sensor does."""
+
 
 def read(kind: str, field: str, message: Any, channel: Channel) -> np.ndarray:
     """The elements of ``channel``, (k,) float32, out of a message; MessageError if they can't be."""
