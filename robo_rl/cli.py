@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
@@ -71,6 +72,9 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         print(f"robo-rl {name}: stopped", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # who read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush is quiet too
+        sys.exit(141)
     except (ValueError, OSError) as error:  # all our refusals are ValueErrors
         print(f"robo-rl {name}: {error}", file=sys.stderr)
         sys.exit(1)
