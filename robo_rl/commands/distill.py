@@ -12,7 +12,7 @@ from robo_rl.console import give, say
 
 def main(
     run: Annotated[Path, tyro.conf.Positional],
-    updates: int = 3000,
+    updates: int = 4000,
     seed: int = 0,
     out: Path | None = None,
     episodes: int = 500,
