@@ -38,6 +38,8 @@ WARM_UP = 5.0
 SENSORS = {"odom", "imu"}
 APART = 1e-3
 """s between the first sensor message and the one that completes the set: they are not from one device."""
+NEXT = {"FAULT": "reset", "IDLE": "arm", "READY": "engage"}
+"""What is to be asked of a gate in a state that does not fly."""
 PRIORITY = ("chrt", "-f", "20")
 
 
@@ -156,18 +158,19 @@ class Pilot(threading.Thread):
         from robo_rl_ros.operate import Operator, OperatorError
 
         with Operator(patience=60.0) as operator:
-            for action in ("configure", "activate", "engage"):
-                operator.do(action)
+            operator.do("configure")
+            active = False
             while not self.over.is_set():
                 operator.executor.spin_once(timeout_sec=0.1)
-                if operator.gate["state"] == "ACTIVE":
+                state = operator.gate.get("state", "")
+                if state == "ACTIVE":
                     self.flying.set()
                     continue
+                self.faults += self.flying.is_set()
                 self.flying.clear()
-                self.faults += 1
-                with contextlib.suppress(OperatorError):  # refused: it is asked again
-                    for action in ("reset", "arm", "engage"):
-                        operator.do(action)
+                with contextlib.suppress(OperatorError):  # refused, as before the first signals: it is asked again
+                    operator.do(NEXT[state] if active else "activate")
+                    active = True
 
 
 def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int, int]:
@@ -181,7 +184,7 @@ def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int, int]:
     gc.freeze()
     rows: list[tuple[float | None, float | None]] = []
     period, due, begun = robot.contract.control_period, time.monotonic(), float("inf")
-    while len(rows) * period < seconds:
+    while len(rows) * period < seconds and pilot.is_alive():
         due = max(due + period, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
         row = robot.period()

@@ -86,10 +86,6 @@ class Policy:
         self.state, self._time = state, time
         return commands
 
-    def rehearse(self) -> None:
-        """Run the network on what it was last given, and forget what comes of it: what ran just now runs sooner."""
-        self._graph.rehearse()
-
     def check(self, signals: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """The signals as float32 arrays, if a policy may act on them; else SignalError."""
         unknown = signals.keys() - self._bounds.keys()
@@ -165,10 +161,6 @@ class BoundGraph:
         self._state[:] = state
         self._session.run_with_iobinding(self._binding)
         return {name: array[0].copy() for name, array in self._outputs.items()}, self._next.copy()
-
-    def rehearse(self) -> None:
-        """Once more on the last inputs, for nobody."""
-        self._session.run_with_iobinding(self._binding)
 
 
 def _numbers(given: ArrayLike) -> np.ndarray | None:

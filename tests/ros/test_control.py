@@ -53,20 +53,3 @@ def test_a_request_to_stop_that_was_not_heard_in_time_still_stops(stalled):
     step(1010)
     assert control.pilot.gate.state == State.FAULT
     assert control.pilot.gate.problem.reason == Reason.OPERATOR_STOP
-
-
-def test_a_rehearsed_flight_is_the_same_to_the_last_bit(bundle_file: Path) -> None:
-    pilots = [Pilot(Policy.load(bundle_file, 100)) for _ in range(2)]
-    asked, noise = {1: Request.ARM, 3: Request.ACTIVATE}, np.random.default_rng(0)
-    for k in range(40):
-        now, samples = 10_000 * (k + 1), {}
-        for signal in pilots[0].contract.signals:
-            at_rest = np.array([0, 0, 0, 1] if signal.kind == "quaternion" else [0] * signal.size)
-            value = (at_rest + 1e-3 * noise.normal(size=signal.size)).astype(np.float32)
-            samples[signal.name] = value, -1 if k == 30 else now  # lost for a step: a fault
-        plain, rehearsed = (pilot.step(now, samples, asked.get(k, Request.NONE), now) for pilot in pilots)
-        np.testing.assert_array_equal(plain.output.command, rehearsed.output.command)
-        np.testing.assert_array_equal(plain.state, rehearsed.state)
-        assert (plain.output.state, plain.output.problem) == (rehearsed.output.state, rehearsed.output.problem)
-        assert plain.output.state == (State.FAULT if k >= 30 else State.ACTIVE if k >= 3 else plain.output.state)
-        pilots[1].rehearse()

@@ -68,7 +68,6 @@ class Control:
         self._last = -1
         """µs, the time of the last step."""
         self._in_step = True
-        self._rehearsed = not ticking
         self._requests = Request.NONE
         self._answer: Decision | None = None
         self._answer_time = ANSWER_TIME if ticking else ANSWER_TIME_SIMULATED
@@ -123,17 +122,13 @@ class Control:
 
     def _wait(self) -> int | None:
         """The time of the step that is due; None if something changed before that."""
-        if not self._rehearsed and not self.inbox.fresh and self.clock() >= self.pace.rehearsal():
-            self._rehearsed = True
-            self.pilot.rehearse()
         with self.inbox.changed:
             now = self.clock()
             if now < self._last:  # a clock that was set back: the gate must see it, now and not when it is due
                 self.pace = Pace(self.pilot.config.period)
             due = self.pace.due(self.inbox.fresh or not self.ticking)
             if now < due:
-                until = due if self._rehearsed else min(due, self.pace.rehearsal())
-                self.inbox.changed.wait((until - now) * 1e-6 if self.ticking else 0.5)
+                self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
                 return None
             if not self.ticking:  # simulated time stands still while the signals of its tick are on their way
                 grace = GRACE if self._in_step else GRACE_AGAIN
@@ -149,7 +144,7 @@ class Control:
 
     def _step(self, now: int) -> None:
         self.pace.stepped(now)
-        self._last, self._rehearsed = now, not self.ticking
+        self._last = now
         with self._answered:
             requests, self._requests = self._requests, Request.NONE
         samples = {**{name: (value, now) for name, value in self.constants.items()}, **self._samples}

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 EARLY, LATE = 0.2, 0.2
 """Parts of the period by which a step may come before and after its time to meet fresh signals."""
-REHEARSAL = 0.12
-"""Parts of the period between the rehearsal of a step and its time."""
 PULL = 0.008
 """Part of the period by which the schedule moves per step, below the gate's 0.01."""
 
@@ -32,10 +30,6 @@ class Pace:
         if self.next < 0:
             return 0
         return self.next - round(EARLY * self.period) if fresh else self.next + round(LATE * self.period)
-
-    def rehearsal(self) -> int:
-        """When to rehearse the next step."""
-        return self.next - round(REHEARSAL * self.period)
 
     def stepped(self, now: int) -> int:
         """Note a step at ``now``; returns how late it was, in µs. After a stall the schedule begins anew."""

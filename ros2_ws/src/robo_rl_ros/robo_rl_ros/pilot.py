@@ -101,7 +101,6 @@ class Pilot:
         self.authority, self.rising = 1.0, True
         self.envelope = Envelope(self.config, self.contract.signals)
         self._unsettled: tuple[Output, Mapping[str, np.ndarray], np.ndarray | None, np.ndarray | None] | None = None
-        self._given: Inputs | None = None
         self.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
@@ -179,7 +178,7 @@ class Pilot:
         if output.events & Event.FALLBACK_LOST:  # the gate is pure: ask again, with the controller that it wants
             given = dataclasses.replace(given, fallback=self._for_gate(self._ask_fallback(values, now, landing=True)))
             gate, output = gate_step(self.config, self.gate, given)
-        self.gate, self._unsettled, self._given = gate, (output, values, own, other), given
+        self.gate, self._unsettled = gate, (output, values, own, other)
         send = output.command if self.publishes else None
         return Decision(now, given, output, send, own, memory, self.authority, inference, doubt, number)
 
@@ -221,16 +220,6 @@ class Pilot:
         if own is None or other is None:
             return None
         return (other + np.float32(self.authority) * (own - other)).astype(np.float32)
-
-    def rehearse(self) -> None:
-        """Do the work of a step on what the last one was given, and forget what comes of it.
-
-        Between steps the processor rests and its caches fill with other things; a step soon after this one is quicker.
-        """
-        if self._given is not None:
-            self.policies.policy.rehearse()
-            later = dataclasses.replace(self._given, time=self.gate.time + self.config.period)
-            gate_step(self.config, self.gate, later)
 
     def settle(self) -> None:
         """What need not be done before a step's command leaves: call it after that, else the next step does."""
