@@ -28,8 +28,8 @@ robo-rl play "$hover" --picture "$here/recovery.png" --seed 4 --fixed initial/ti
 robo-rl play "$walk" --picture "$here/walk.png" --fixed command/x 1 command/y 0 command/yaw 0
 
 python "$here/rough.py"
-robo-rl play zoo:go2-rough --picture "$here/stairs.png" --seconds 8 --fixed ground/kind 0 ground/difficulty 0.6 \
-    initial/yaw 0 command/x 0.5 command/y 0 command/yaw 0 command/stand 1
+robo-rl play zoo:go2-rough --picture "$here/stairs.png" --seconds 9 --fixed ground/kind 0 ground/difficulty 0.75 \
+    initial/place 0 initial/yaw 0 command/x 0.6 command/y 0 command/yaw 0 command/stand 1
 shrink "$here/stairs.png"
 
 robo-rl record zoo:go2-flat --out "$scratch/walk.mcap" \

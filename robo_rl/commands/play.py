@@ -50,7 +50,8 @@ def main(
         seed: Of the flights.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
         flights: How many at once; by default four, or one in a video of a moving set-point or a walk.
-        seconds: Length of the flights, after which they begin again on the page; of the video, 5 by default.
+        seconds: Length of the flights, after which they begin again on the page; of the video, 5 by default;
+            of a walk in a picture, which shows its middle, 4 by default.
         switch: More targets of the same task, which the page can hand over to.
         video: Write this file (.mp4 or .gif) instead of serving a page.
         picture: Write this file (.png): recoveries or steps at several moments, time running from left to right.
@@ -72,7 +73,7 @@ def main(
         return _serve(flier, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:
-        result |= _strobe(flier, flights or STROBE_FLIGHTS, seed, fixed, picture, json)
+        result |= _strobe(flier, flights or STROBE_FLIGHTS, seed, seconds, fixed, picture, json)
     if video is not None:
         result |= _film(flier, flights, seed, seconds or 5.0, fixed, video, size, fps, json)
     give(result, json)
@@ -141,7 +142,7 @@ def _film(
 
 
 def _strobe(
-    flier: Flier, flights: int, seed: int, fixed: dict[str, float], picture: Path, json: bool
+    flier: Flier, flights: int, seed: int, seconds: float | None, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
     from sim.pictures.film import strobe
     from sim.pictures.walking import strip
@@ -151,7 +152,7 @@ def _strobe(
     card, period = flier.task.spec.robot, flier.task.spec.control_period
     if isinstance(card, LeggedCard):
         assert isinstance(flier.task, FlatWalk)
-        strip(picture, card, _record(flier, 1, seed, STRIP_SECONDS, fixed), period, ground=flier.task.ground)
+        strip(picture, card, _record(flier, 1, seed, seconds or STRIP_SECONDS, fixed), period, ground=flier.task.ground)
     else:
         strobe(picture, card, _record(flier, flights, seed, STROBE_SECONDS, fixed), period)
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
