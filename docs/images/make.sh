@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the pictures in this folder, from three runs, with Chromium and with ROS 2 (pip install 'robo-rl[ros]'):
+# Make the pictures in this folder, from three runs and with Chromium:
 #
 #   robo-rl train quadrotor-hover && robo-rl train quadrotor-track && robo-rl train go2-flat
 #   sh docs/images/make.sh runs/quadrotor-hover-seed0-1 runs/quadrotor-track-seed0-1 runs/go2-flat-ppo-seed0-1
@@ -53,13 +53,3 @@ plot = re.search(r'id="figure-eight".*?(<svg.*?</svg>)', page, re.DOTALL)[1]
 pathlib.Path(sys.argv[1], "plot.html").write_text(f'<body style="font-family: sans-serif; background: white">{plot}')
 PYTHON
 shoot 900,460 "$here/figure-eight.png" "file://$scratch/plot.html"
-
-for node in "twin --task quadrotor-hover" "policy zoo:quadrotor-hover" panel; do
-    robo-rl ros $node >"$scratch/nodes" 2>&1 &
-    running="$running $!"
-done
-for action in configure activate engage; do
-    robo-rl ros $action
-done
-sleep 20 # of signals, for the plots
-shoot 1180,900 "$here/panel.png" http://127.0.0.1:8080/ --timeout=8000
