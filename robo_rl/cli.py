@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import select
+import signal
 import sys
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
 
+STDOUT = 1
 COMMANDS = {
     "tasks": "list tasks and robots",
     "robots": "show robots: figures, sources, pictures",
@@ -72,12 +75,19 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         print(f"robo-rl {name}: stopped", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # who read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush is quiet too
-        sys.exit(141)
     except (ValueError, OSError) as error:  # all our refusals are ValueErrors
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # so that the last flush is quiet too
+            sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
         print(f"robo-rl {name}: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _nobody_reads() -> bool:
+    """Whether the one at the other end of stdout, like ``head``, has seen enough."""
+    output = select.poll()
+    output.register(STDOUT, 0)
+    return any(event & select.POLLERR for _, event in output.poll(0))
 
 
 if __name__ == "__main__":

@@ -169,18 +169,29 @@ class _Elsewhere:
     def __init__(self, card: LeggedCard, n: int, ground: Ground | None) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        context.Process(target=_serve, args=(theirs, card, n, ground), daemon=True).start()
+        self._process = context.Process(target=_serve, args=(theirs, card, n, ground), daemon=True)
+        self._process.start()
         theirs.close()
         weakref.finalize(self, self._pipe.close)
 
     def ask(self, what: str, *arguments: Any) -> None:
-        self._pipe.send((what, *arguments))
+        try:
+            self._pipe.send((what, *arguments))
+        except OSError:
+            raise self._lost() from None
 
     def answer(self) -> np.ndarray:
-        found = self._pipe.recv()
+        try:
+            found = self._pipe.recv()
+        except (EOFError, OSError):
+            raise self._lost() from None
         if isinstance(found, Exception):
             raise found
         return found
+
+    def _lost(self) -> ChildProcessError:
+        self._process.join(timeout=1)
+        return ChildProcessError(f"a process that simulates robots by Bullet ended, exit code {self._process.exitcode}")
 
 
 def _serve(pipe: Connection, card: LeggedCard, n: int, ground: Ground | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -168,3 +169,25 @@ def test_ctrl_c_in_a_command_that_saves_nothing_ends_it_without_a_traceback() ->
     assert flying.returncode == 130
     assert rest.endswith("robo-rl evaluate: stopped\n")
     assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize("buffered", [(), ("-u",)])
+def test_a_reader_who_has_seen_enough_ends_a_command_quietly(buffered: tuple[str, ...]) -> None:
+    ends, begins = os.pipe()
+    os.close(ends)  # nobody reads
+    told = subprocess.run(
+        [sys.executable, *buffered, "-m", "robo_rl", "tasks"], stdout=begins, stderr=subprocess.PIPE, timeout=300
+    )
+    os.close(begins)
+    assert (told.returncode, told.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_a_pipe_that_broke_elsewhere_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(json: bool = False) -> int:
+        raise BrokenPipeError("the pipe to a helper broke")
+
+    monkeypatch.setattr("robo_rl.commands.tasks.main", broken)
+    assert run("tasks") == 1
+    assert capsys.readouterr().err == "robo-rl tasks: the pipe to a helper broke\n"

@@ -159,7 +159,7 @@ def test_a_dead_recorder_is_a_fault_and_loses_nothing(
     fault_table.add("recorder killed (-9)", None, found["source"], found["reason"], found["sentence"])
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="mounting a small disk needs root")
+@pytest.mark.skipif(not IS_ROOT, reason="mounting a small disk needs root: run the tests as root")
 def test_a_full_disk_is_a_fault_and_what_was_written_stays(
     flight, simulated, bundle_file: Path, tmp_path: Path, read_whole_log, fault_table
 ):
@@ -167,7 +167,7 @@ def test_a_full_disk_is_a_fault_and_what_was_written_stays(
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=280k", "tmpfs", str(disk)], capture_output=True)
     if made.returncode:
-        pytest.skip("this computer lets nobody mount a disk")
+        pytest.skip("mounting is not allowed here: run on the machine, or in a container with --privileged")
     try:
         file = simulated(disk)
         found = flight.fault()
@@ -198,14 +198,16 @@ def test_when_the_robot_dies_the_gate_latches(live, read_whole_log, fault_table)
 
 
 @pytest.mark.realtime
-@pytest.mark.skipif(not IS_ROOT or shutil.which("ip") is None, reason="a network of one's own needs root and iproute2")
+@pytest.mark.skipif(
+    not IS_ROOT or shutil.which("ip") is None, reason="needs root and iproute2: apt-get install iproute2"
+)
 def test_when_the_network_parts_both_sides_go_to_the_safe_command(
     patient: Path, tmp_path: Path, realtime, flight, read_whole_log, fault_table
 ):
     space = f"robo-rl-{os.getpid()}"
     inside = ["ip", "netns", "exec", space]
     if subprocess.run(["ip", "netns", "add", space], capture_output=True).returncode:
-        pytest.skip("this computer lets nobody make a network namespace")
+        pytest.skip("network namespaces are not allowed here: run on the machine, or in a container with --privileged")
     # with LOCALHOST, rmw_fastrtps adds shared memory whatever the transports are to be, and that is never cut
     udp = {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
 

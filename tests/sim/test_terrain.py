@@ -95,7 +95,9 @@ def test_a_robot_stands_on_stairs_as_high_as_on_the_plane(ground: Ground) -> Non
 
 
 def test_bullets_ground_is_as_high_as_ours(ground: Ground) -> None:
-    bullet = pytest.importorskip("sim.plants.bullet")
+    pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
+    from sim.plants import bullet
+
     place = ground.starts[4, list(KINDS).index("stairs up")]
     part = ground.around(place, 3.0)
     card = load_legged("go2")

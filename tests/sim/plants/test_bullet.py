@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sim.plants.rigid import Physics, RigidParameters, RigidTruth
 from sim.plants.urdf import write_urdf
 from sim.robots import load_legged
 
-pybullet = pytest.importorskip("pybullet")
+pybullet = pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
 from pybullet_utils.bullet_client import BulletClient  # noqa: E402
 
 from sim.plants.bullet import BulletPlant  # noqa: E402
@@ -23,6 +24,14 @@ CARD = load_legged("go2")
 STAND = torch.tensor([[joint.stand for joint in CARD.joints]])
 UPRIGHT = torch.tensor([[0.0, 0.0, 0.0, 1.0]])
 STILL = torch.zeros(1, 3)
+
+
+def test_a_killed_process_is_told_and_does_not_hang() -> None:
+    plant = BulletPlant(CARD, 2, 0.02, processes=2)
+    for child in multiprocessing.active_children():
+        child.kill()
+    with pytest.raises(ChildProcessError, match="by Bullet ended, exit code -9"):
+        plant.step({"joint_position_target": STAND.expand(2, -1)})
 
 
 def both() -> tuple[BulletPlant, MujocoPlant]:

@@ -13,7 +13,7 @@ from sim.plants.mujoco_cpu import MujocoPlant
 from sim.robots import load_legged
 from sim.tasks import load_task
 
-pytest.importorskip("mujoco_warp")
+pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
 from sim.plants.mujoco_gpu import WarpPlant
 
 pytestmark = pytest.mark.slow

@@ -36,8 +36,8 @@ def test_the_a1_weighs_what_its_parts_do_and_stands_as_high_as_its_legs_are_long
 
 def test_the_a1_moves_as_the_urdf_that_comes_with_pybullet() -> None:
     """Mass matrix of the joints, and where the feet are, at random angles. Bullet has massless links more."""
-    pybullet = pytest.importorskip("pybullet")
-    pybullet_data = pytest.importorskip("pybullet_data")
+    pybullet = pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
+    pybullet_data = pytest.importorskip("pybullet_data", reason="it comes with pybullet")
     from pybullet_utils.bullet_client import BulletClient
 
     card = load_legged("a1")
