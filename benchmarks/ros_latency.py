@@ -2,8 +2,8 @@
 
 This process plays the robot. In every control period it sends what completes a set of sensor signals and waits for
 the command that answers it, then sends the same message to the echo node and waits for its answer. Three processes,
-Fast DDS over the loopback, both nodes with the same quality of service and the same real-time priority. What the
-policy's node adds is the difference of the two distributions.
+Fast DDS within one computer (by shared memory, which comes with the range LOCALHOST), both nodes with the same quality
+of service and the same real-time priority. What the policy's node adds is the difference of the two distributions.
 
     robo-rl train quadrotor-hover && robo-rl export runs/quadrotor-hover-seed0-1 --out policy.onnx
     python benchmarks/ros_latency.py policy.onnx

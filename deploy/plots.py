@@ -212,9 +212,9 @@ def perturbation(
             upper.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
             upper.plot(x, middle, style, color=colour, ms=3.5, label=pilot)
             lower.plot(x, [scale * row[measure.key] for row in rows], style, color=colour, ms=3.5)
-        margin = 0.04 * (max(x) - min(x))
         for axes in (upper, lower):
-            axes.set_xlim(min(x) - margin, max(x) + margin)
+            low, high = axes.get_xlim()
+            axes.set_xlim(low, high)  # as wide as what was flown, not as what was trained
             axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.08, lw=0)
             axes.patch.set_alpha(0)
         upper.set(ylim=(-3, 103), ylabel="success, %")

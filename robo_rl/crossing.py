@@ -7,7 +7,7 @@ the task's full ranges, pushes included.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -31,19 +31,20 @@ def crossings(
     each: int = 50,
     seed: int = 0,
     seconds: float = SECONDS,
+    fixed: Mapping[str, float] | None = None,
     make_plant: Callable[[int], Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Walks across every patch, ``each`` times: kind, height ("10 cm", "20°"), walks, crossed with its interval (95 %,
-    Wilson), fell."""
+    Wilson), fell. ``fixed``: ranges of the task held at one value."""
     rows, kinds, _ = task.ground.starts.shape
     row, kind = (
         part.flatten().repeat_interleave(each)
         for part in torch.meshgrid(torch.arange(rows), torch.arange(kinds), indexing="ij")
     )
-    fixed = {**COMMAND, "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
+    held = {**COMMAND, **(fixed or {}), "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
     n = len(row)
     env = VecEnv(
-        task, n, HELD_OUT + 1000 * seed, fixed=fixed, evaluation=True, episode_length=2 * seconds, make_plant=make_plant
+        task, n, HELD_OUT + 1000 * seed, fixed=held, evaluation=True, episode_length=2 * seconds, make_plant=make_plant
     )
     middle = torch.from_numpy(task.ground.starts)[row, kind].float()
     signals, state = env.signals(), pilot.initial_state(n)

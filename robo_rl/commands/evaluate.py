@@ -78,7 +78,7 @@ def main(
         result["sweep"] = fly_sweep(flier.task, flier.pilot, perturbations(flier.task), few)
         _say_sweep(flier.task.measures, result["sweep"], json)
     if ground:
-        result["crossings"] = _cross(flier, max(1, episodes // 20), seed, json)
+        result["crossings"] = _cross(flier, max(1, episodes // 20), seed, fixed, json)
     if against is not None:
         other = find(against, flier.task.spec.name, robot or flier.task.spec.robot.name)
         result["comparison"] = _compare(flier, other, conditions, json)
@@ -106,7 +106,7 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
             say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
 
 
-def _cross(flier: Any, each: int, seed: int, json: bool) -> list[dict[str, Any]]:
+def _cross(flier: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
     from robo_rl.crossing import SPEED, crossings
     from sim.tasks.rough import RoughWalk
 
@@ -114,7 +114,7 @@ def _cross(flier: Any, each: int, seed: int, json: bool) -> list[dict[str, Any]]
         raise ValueError(
             f"--ground is for tasks on rough ground; '{flier.task.spec.name}' is none, try --task go2-rough"
         )
-    table = crossings(flier.task, flier.pilot, each, seed)
+    table = crossings(flier.task, flier.pilot, each, seed, fixed=fixed)
     say(f"  crosses, at {SPEED:g} m/s", json)
     for row in table:
         interval = f"{row['crossed_low']:.1%} to {row['crossed_high']:.1%}"

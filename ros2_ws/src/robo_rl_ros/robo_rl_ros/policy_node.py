@@ -23,7 +23,7 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State as LifecycleState
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import SetParametersResult
 from rclpy._rclpy_pybind11 import RCLError
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
@@ -43,7 +43,8 @@ from robo_rl_ros.diagnosis import Statistics, diagnostics
 from robo_rl_ros.inbox import Inbox
 from robo_rl_ros.listening import Listener
 from robo_rl_ros.loading import Watch, load
-from robo_rl_ros.pilot import MODES, Decision, Pilot
+from robo_rl_ros.parameters import declare
+from robo_rl_ros.pilot import Decision, Pilot
 from robo_rl_ros.repertoire import Repertoire
 from robo_rl_ros.settings import numbers_by_name, texts_by_name
 from robo_rl_ros.transport import prefer_udp
@@ -58,21 +59,7 @@ class PolicyNode(LifecycleNode):
 
     def __init__(self, name: str = "policy") -> None:
         super().__init__(name)
-        self.declare_parameter("bundle", "", _about("path of the bundle (*.onnx)"))
-        self.declare_parameter("others", [""], _about("more policies to take turns with: 'name=path'"))
-        self.declare_parameter("digest", "", _about("digest that the bundle must have, or its beginning; '': any"))
-        self.declare_parameter("robot", "", _about("robot that the bundle must be for; '': any"))
-        self.declare_parameter("mode", "live", _about(f"where to begin on the ladder: one of {MODES}"))
-        self.declare_parameter("command_message", "", _about("message type of commands; '': what suits the contract"))
-        self.declare_parameter("wires", [""], _about("signals from elsewhere: 'signal=topic type field'"))
-        self.declare_parameter("cmd_vel", "TwistStamped", _about("message type of cmd_vel: TwistStamped or Twist"))
-        self.declare_parameter("cmd_vel_timeout", 0.5, _about("s after which a velocity on cmd_vel counts as zero"))
-        self.declare_parameter("setpoints", [""], _about("operator signals that nobody sends: 'signal=1.0 0.0 …'"))
-        self.declare_parameter("record", "", _about("folder in which every session writes one .mcap file; '': none"))
-        span = FloatingPointRange(from_value=0.1, to_value=600.0)
-        blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
-        self.declare_parameter("blend_time", 5.0, blend)
-        self.declare_parameter("select", "", ParameterDescriptor(description="the policy that flies, by name"))
+        declare(self)
         self.add_on_set_parameters_callback(self._on_parameters)
         self.listener: Listener | None = None
         self.control: Control | None = None
@@ -366,10 +353,6 @@ class PolicyNode(LifecycleNode):
             self.recorder.close()
         self.control = self.listener = self.recorder = None
         self.quality_complaints.clear()
-
-
-def _about(text: str) -> ParameterDescriptor:
-    return ParameterDescriptor(description=text, read_only=True)
 
 
 def _trigger(act: Callable[[], tuple[bool, str]]) -> Callable[[Any, Any], Any]:

@@ -1,0 +1,33 @@
+"""The parameters of policy_node. All but ``select`` are read once, at configure."""
+
+from __future__ import annotations
+
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+from rclpy.node import Node
+
+from robo_rl_ros.pilot import MODES
+
+FIXED = {
+    "bundle": ("", "path of the bundle (*.onnx)"),
+    "others": ([""], "more policies to take turns with: 'name=path'"),
+    "digest": ("", "digest that the bundle must have, or its beginning; '': any"),
+    "robot": ("", "robot that the bundle must be for; '': any"),
+    "mode": ("live", f"where to begin on the ladder: one of {MODES}"),
+    "command_message": ("", "message type of commands; '': what suits the contract"),
+    "wires": ([""], "signals from elsewhere: 'signal=topic type field'"),
+    "cmd_vel": ("TwistStamped", "message type of cmd_vel: TwistStamped or Twist"),
+    "cmd_vel_timeout": (0.5, "s after which a velocity on cmd_vel counts as zero"),
+    "setpoints": ([""], "operator signals that nobody sends: 'signal=1.0 0.0 …'"),
+    "record": ("", "folder in which every session writes one .mcap file; '': none"),
+}
+"""Default and meaning, by name."""
+
+
+def declare(node: Node) -> None:
+    """Declare them all. ROS can't give an empty list a type, so lists of texts begin with an empty text."""
+    for name, (default, meaning) in FIXED.items():
+        node.declare_parameter(name, default, ParameterDescriptor(description=meaning, read_only=True))
+    span = FloatingPointRange(from_value=0.1, to_value=600.0)
+    blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
+    node.declare_parameter("blend_time", 5.0, blend)
+    node.declare_parameter("select", "", ParameterDescriptor(description="the policy that flies, by name"))
