@@ -61,12 +61,13 @@ _count = itertools.count()
 
 
 def training(metrics: Sequence[Mapping[str, float]]) -> list[str]:
-    """Reward, part of episodes alive and level of the curricula over the training's control steps."""
+    """Reward, part of episodes alive, a student's error and levels of curricula over the control steps."""
     steps = np.array([row["environment_steps"] for row in metrics]) / 1e6
     levels = [name for name in metrics[-1] if name.startswith("level/")]
     panels = [
         ("reward per step", {"": "reward"}),
         ("part alive after an update", {"": "alive"}),
+        ("difference in commands, of their range", {"": "error"}),
         ("level of the curriculum", {name.removeprefix("level/"): name for name in levels}),
     ]
     drawn = []
@@ -80,7 +81,7 @@ def training(metrics: Sequence[Mapping[str, float]]) -> list[str]:
                 axes.plot(steps, [row[name] for row in metrics], color=colour, label=key)
             if any(present):
                 axes.legend()
-            if name != "reward":
+            if name not in ("reward", "error"):
                 axes.set_ylim(-0.03, 1.03)
             drawn.append(svg(figure))
     return drawn

@@ -7,6 +7,7 @@ does not teach. Teacher and student have the same commands; the student's signal
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from robo_rl.algorithms.config import DistillConfig
 from robo_rl.console import Progress
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
@@ -29,21 +31,6 @@ CODE_BYTES = 3072  # of a quadrotor's policy without constants: measured for Cor
 
 class CompressError(ValueError):
     """No student fits."""
-
-
-@dataclass(frozen=True)
-class Lessons:
-    """How a student learns."""
-
-    updates: int
-    """Steps of learning, and of all robots."""
-    environments: int = 512
-    """Robots simulated at once."""
-    mixed: int = 4
-    """Past moments that join every update."""
-    learning_rate: float = 3e-3
-    """Adam's step size at the start; it falls to zero along half a cosine."""
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,35 +52,54 @@ def largest_width(task: Task, layers: int, flash: int) -> int:
     raise CompressError(f"flash is {flash} bytes; even hidden layers of {WIDTHS[-1]} need more")
 
 
-def distill(teacher: PolicyGraph, student: PolicyGraph, lessons: Lessons) -> Distilled:
+class Distillation:
+    """A student at its lessons; ``student`` is trained in place."""
+
+    def __init__(self, teacher: PolicyGraph, student: PolicyGraph, config: DistillConfig, seed: int) -> None:
+        if teacher.recurrence is not None or student.recurrence is not None:
+            raise ValueError("teacher or student has a recurrent network; distillation is for policies without one")
+        self.teacher, self.student, self.config, self.done = teacher, student, config, 0
+        self.optimizer = torch.optim.Adam(student.parameters())
+        self.env = VecEnv(teacher.task, config.environments, seed=seed, evaluation=True)
+        self._signals = self.env.signals()
+        self._states = [policy.initial_state(self.env.n) for policy in (teacher, student)]
+        self._past: deque[_Lesson] = deque(maxlen=KEPT)
+
+    def update(self) -> float:
+        """Learn from this moment and some past ones, then let the robots make a step; returns the mean square of the
+        difference in commands, in units of their range."""
+        self._past.append(_lesson(self.teacher, self.student, self._signals, self._states))
+        for group in self.optimizer.param_groups:
+            group["lr"] = 0.5 * self.config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.config.updates))
+        loss = _update(self.student, self._past, self.config.mixed, self.optimizer)
+        self._step()
+        self.done += 1
+        return loss
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        policies = (self.teacher, self.student)
+        flier = 0 if self.done < TEACHER_STEPS else 1
+        commands, _ = policies[flier](self._signals, self._states[flier])
+        self._states = [
+            _remembered(policy, self._signals, commands, state)
+            for policy, state in zip(policies, self._states, strict=True)
+        ]
+        step = self.env.step(commands)
+        self._signals = step.signals
+        for policy, state in zip(policies, self._states, strict=True):
+            state[step.ids] = policy.initial_state(len(step.ids))
+
+
+def distill(teacher: PolicyGraph, student: PolicyGraph, config: DistillConfig, seed: int = 0) -> Distilled:
     """Teach ``student``, which is trained in place, what ``teacher`` commands at its own task."""
-    if teacher.recurrence is not None or student.recurrence is not None:
-        raise ValueError("teacher or student has a recurrent network; distillation is for policies without one")
-    optimizer = torch.optim.Adam(student.parameters(), lessons.learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, lessons.updates)
-    env = VecEnv(teacher.task, lessons.environments, seed=lessons.seed, evaluation=True)
-    signals, states = env.signals(), [policy.initial_state(env.n) for policy in (teacher, student)]
-    past: deque[_Lesson] = deque(maxlen=KEPT)
-    losses = []
-    with Progress("distilling", lessons.updates) as progress:
-        for k in range(lessons.updates):
-            past.append(_lesson(teacher, student, signals, states))
-            losses.append(_update(student, past, lessons.mixed, optimizer))
-            schedule.step()
-            with torch.no_grad():
-                flier, state = (teacher, states[0]) if k < TEACHER_STEPS else (student, states[1])
-                commands, _ = flier(signals, state)
-                states = [
-                    _remembered(policy, signals, commands, state)
-                    for policy, state in zip((teacher, student), states, strict=True)
-                ]
-            step = env.step(commands)
-            signals = step.signals
-            for policy, state in zip((teacher, student), states, strict=True):
-                state[step.ids] = policy.initial_state(len(step.ids))
+    lessons, losses = Distillation(teacher, student, config, seed), []
+    with Progress("distilling", config.updates) as progress:
+        for k in range(config.updates):
+            losses.append(lessons.update())
             progress.update(k + 1, f"error {losses[-1] ** 0.5:.4f}")
     student.requires_grad_(False).eval()
-    return Distilled(lessons.updates * lessons.environments, losses)
+    return Distilled(config.updates * config.environments, losses)
 
 
 def _remembered(policy: PolicyGraph, signals: dict[str, Tensor], commands: dict[str, Tensor], state: Tensor) -> Tensor:

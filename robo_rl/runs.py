@@ -17,6 +17,7 @@ import itertools
 import json
 import platform
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from robo_rl.algorithms.config import CONFIGS
 from robo_rl.contract import Provenance
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.policy import PolicyGraph
-from sim.ranges import read_ranges, replaced
+from sim.ranges import replaced
 from sim.robots import LeggedCard, load_robot
 from sim.tasks import Task, load_task
 
@@ -55,11 +56,10 @@ class Run:
     @classmethod
     def create(
         cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int,
-        hyperparameters: dict[str, Any], ranges: Path | None = None, origin: Run | None = None,
+        hyperparameters: dict[str, Any], ranges: Mapping[str, Sequence[float]] | None = None, origin: Run | None = None,
     ) -> Run:  # fmt: skip
         """A new folder under ``root``. A user's card and ranges are copied into it, so that the run stays whole."""
-        task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
-        bounds = read_ranges(ranges, task_name, task.spec.ranges) if ranges else {}
+        load_task(task_name, robot)  # a wrong name should fail before a folder exists
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
         label = f"{task_name}-seed{seed}" if algorithm == "apg" else f"{task_name}-{algorithm}-seed{seed}"
@@ -77,7 +77,7 @@ class Run:
                 shutil.copy(card.model, folder)
             own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
             robot = Path(shutil.copy(robot, own)).name
-        moved = {name: list(pair) for name, pair in bounds.items()}
+        moved = {name: list(pair) for name, pair in (ranges or {}).items()}
         begun_from = hashlib.sha256(origin.checkpoint_file.read_bytes()).hexdigest() if origin else None
         run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from)
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
@@ -105,12 +105,15 @@ class Run:
 
     def task(self) -> Task:
         """The task, for the robot of this run."""
-        robot = self.robot
-        if robot is not None and robot.endswith(".toml"):
-            robot = str(self.folder / robot)
-        task = load_task(self.task_name, robot)
+        task = load_task(self.task_name, self.robot_source)
         task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
         return task
+
+    @property
+    def robot_source(self) -> str | None:
+        """Name of the robot, or path of its card; None for the task's own."""
+        own = self.robot is not None and self.robot.endswith(".toml")
+        return str(self.folder / str(self.robot)) if own else self.robot
 
     @property
     def checkpoint_file(self) -> Path:

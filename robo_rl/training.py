@@ -33,7 +33,9 @@ class Learner(Protocol):
     @property
     def environment_steps(self) -> int: ...
 
-    def update(self) -> dict[str, float]: ...
+    def update(self) -> dict[str, float]:
+        """Metrics; the first is shown as the training goes on."""
+        ...
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]: ...
 
@@ -59,7 +61,8 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
         start = saved = time.perf_counter()
         while learner.done < learner.total and not processes.any_of(interruption.asked):
             metrics = learner.update()
-            progress.update(learner.done, f"reward {metrics['reward']:.3f}")
+            name, value = next(iter(metrics.items()))
+            progress.update(learner.done, f"{name} {value:.3f}")
             if learner.done % every == 0 or learner.done == learner.total:
                 log.write(learner.done, learner.environment_steps, metrics)
             if time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total:

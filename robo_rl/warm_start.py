@@ -17,14 +17,22 @@ from robo_rl.runs import Run
 
 
 def begin_from(learner: Any, run: Run) -> None:
-    """Let a learner of PPO begin with the networks and normalisers of a trained run of PPO."""
-    if run.algorithm != "ppo" or not hasattr(learner, "ppo"):
+    """Let a learner of PPO begin with the networks and normalisers of a run of PPO, or of a student distilled from one.
+
+    Where ranges and rules are the same, the robots begin at that run's levels too.
+    """
+    if run.algorithm not in ("ppo", "distilled") or not hasattr(learner, "ppo"):
         raise ValueError(f"{run.folder} was trained by {run.algorithm}; a training can begin from one by ppo alone")
     tensors, _ = checkpoint.load(run.checkpoint_file)
     for name, model in (("actor", learner.ppo.actor), ("critic", learner.ppo.critic)):
         prefix = f"{name}/"
         known = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
         widen(model, known, f"{run.folder}: {name}")
+    theirs, ours = run.task().spec, learner.policy.task.spec
+    if theirs.rules == ours.rules and list(theirs.ranges) == list(ours.ranges):
+        levels, env = tensors["env/env/levels"], learner.env.env
+        env.levels.level.copy_(levels[torch.arange(env.n) % len(levels)])
+        learner.env.reset()
 
 
 def widen(model: nn.Module, known: Mapping[str, Tensor], where: str) -> None:

@@ -64,4 +64,25 @@ class PpoConfig:
     """Normalise observations by their running mean and deviation."""
 
 
-CONFIGS = {"apg": ApgConfig, "ppo": PpoConfig}
+@dataclass(frozen=True)
+class DistillConfig:
+    """Hyperparameters of distillation (``robo_rl.distill``)."""
+
+    hidden: tuple[int, ...]
+    """Widths of the student's hidden layers."""
+    activation: str
+    normalize: bool = False
+    """Normalise observations, by the teacher's mean and deviation."""
+    updates: int = 4000
+    """Steps of learning, and of all robots."""
+    environments: int = 256
+    """Robots simulated at once."""
+    mixed: int = 16
+    """Past moments that join every update."""
+    learning_rate: float = 1e-3
+    """Adam's step size at the start; it falls to zero along half a cosine."""
+    teacher: str = ""
+    """Folder of the teacher's run."""
+
+
+CONFIGS = {"apg": ApgConfig, "ppo": PpoConfig, "distilled": DistillConfig}

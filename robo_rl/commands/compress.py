@@ -43,7 +43,8 @@ def main(
     from deploy.bundle import Bundle
     from deploy.export import export
     from deploy.verify import BundlePilot, task_of, torch_policy
-    from robo_rl.distill import CODE_BYTES, Lessons, distill, largest_width
+    from robo_rl.algorithms.config import DistillConfig
+    from robo_rl.distill import CODE_BYTES, distill, largest_width
     from robo_rl.evaluation import Conditions, fly
     from robo_rl.policy import PolicyGraph
 
@@ -53,7 +54,8 @@ def main(
     say(f"{' × '.join(map(str, made.hidden))} becomes {' × '.join(map(str, hidden))}", json)
     torch.manual_seed(seed)
     student = PolicyGraph(task, hidden, made.activation)
-    distilled = distill(torch_policy(teacher, task), student, Lessons(updates, seed=seed))
+    config = DistillConfig(hidden, made.activation, updates=updates, environments=512, mixed=4, learning_rate=3e-3)
+    distilled = distill(torch_policy(teacher, task), student, config, seed)
     steps = made.environment_steps + distilled.environment_steps
     provenance = dataclasses.replace(
         made, algorithm="distilled", hidden=hidden, normalize=False, environment_steps=steps

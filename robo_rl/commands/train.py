@@ -50,8 +50,8 @@ def main(
         device: cpu or cuda: where robots and networks are.
         plant: Engine of rigid bodies: mujoco (usual on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
-        begin_from: A trained run's folder, whose networks this one begins with: of the same task, or of one whose
-            observation this task's goes on from (go2-flat for go2-rough). ppo only.
+        begin_from: A trained run's folder, whose networks this one begins with: of the same task (a distilled one,
+            too), or of one whose observation this task's goes on from (go2-flat for go2-rough). ppo only.
         episodes: Held-out flights after training; 0 for none.
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
@@ -60,6 +60,8 @@ def main(
     """
     from robo_rl import processes
     from robo_rl.runs import Run
+    from sim.ranges import read_ranges
+    from sim.tasks import load_task
 
     require_device(device)
     require_plant(plant, task, device)
@@ -68,7 +70,8 @@ def main(
     device = processes.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
-    run = Run.create(runs, task, robot, algorithm, seed, chosen, ranges, origin) if processes.rank() == 0 else None
+    bounds = read_ranges(ranges, task, load_task(task, robot).spec.ranges) if ranges else None
+    run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin) if processes.rank() == 0 else None
     folder = processes.from_first(run and run.folder)
     return learn(
         run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, plant=plant, origin=origin

@@ -5,16 +5,21 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from robo_rl.algorithms.config import PpoConfig
+from robo_rl import checkpoint
+from robo_rl.algorithms import new_learner
+from robo_rl.algorithms.config import DistillConfig, PpoConfig
+from robo_rl.commands import resume, train
 from robo_rl.commands.distill import main
 from robo_rl.crossing import crossings
-from robo_rl.distill import Lessons, distill
+from robo_rl.distill import distill
 from robo_rl.evaluation import GraphPilot
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
@@ -85,11 +90,66 @@ def test_a_run_whose_task_has_no_student_is_no_teacher(tmp_path: Path) -> None:
 def test_a_taught_student_is_nearer_to_its_teacher_than_an_untaught_one(teacher: PolicyGraph) -> None:
     torch.manual_seed(2)
     student = PolicyGraph(load_task("go2-rough"), (16,), "elu", normalize=True)
-    lessons = Lessons(60, environments=32, mixed=4, learning_rate=0.01)
+    lessons = DistillConfig((16,), "elu", updates=60, environments=32, mixed=4, learning_rate=0.01)
     untaught = distill(teacher, copy.deepcopy(student), dataclasses.replace(lessons, learning_rate=0.0))
     taught = distill(teacher, student, lessons)
     assert sum(taught.losses[-10:]) < 0.5 * sum(untaught.losses[-10:])
     assert taught.environment_steps == 60 * 32
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """The runs of a teacher and of its student, hardly trained."""
+    root = tmp_path_factory.mktemp("taught")
+    few = PpoConfig(updates=1, environments=8, horizon=4, hidden=(16,), critic_hidden=(16,), activation="elu")
+    assert train.main("go2-rough-teacher", "ppo", runs=root, episodes=0, ppo=few) == 0
+    teacher = Run.open(root / "go2-rough-teacher-ppo-seed0-1")
+    assert main(teacher.folder, updates=3, runs=root, episodes=0) == 0
+    return teacher, Run.open(root / "go2-rough-distilled-seed0-1")
+
+
+def test_a_student_gets_a_run_of_its_own(taught: tuple[Run, Run]) -> None:
+    teacher, student = taught
+    policy, made = student.policy()
+    assert policy.task.name == "go2-rough"
+    assert (made.algorithm, made.hidden, made.environment_steps) == ("distilled", (16,), 3 * 256)
+    assert student.begun_from == hashlib.sha256(teacher.checkpoint_file.read_bytes()).hexdigest()
+    assert (student.folder / "metrics.jsonl").read_text().count("error") == 3
+
+
+def test_ppo_begins_as_the_student_with_the_teachers_critic_and_levels(taught: tuple[Run, Run]) -> None:
+    teacher, student = taught
+    tensors = checkpoint.load(teacher.checkpoint_file)[0]
+    tensors["env/env/levels"][:, -1] = torch.linspace(0.0, 1.0, 8)
+    checkpoint.save(teacher.checkpoint_file, tensors, checkpoint.load(teacher.checkpoint_file)[1])
+    assert main(teacher.folder, updates=1, runs=student.folder.parent, episodes=0) == 0
+    student = Run.open(student.folder.parent / "go2-rough-distilled-seed0-2")
+    few = PpoConfig(updates=1, environments=12, horizon=4, hidden=(16,), critic_hidden=(16,), activation="elu")
+    run = Run.create(student.folder.parent, "go2-rough", None, "ppo", 0, dataclasses.asdict(few), origin=student)
+    learner = new_learner(run, run.new_policy())
+    begin_from(learner, student)
+    seen = torch.randn(5, learner.policy.task.observation_size)
+    policy, _ = student.policy()
+    actor, critic = learner.ppo.actor, learner.ppo.critic
+    torch.testing.assert_close(
+        actor.mlp(actor.obs_normalizer(seen)), policy.network(policy.normalizer(seen)), atol=1e-4, rtol=1e-3
+    )
+    for name, value in critic.state_dict().items():
+        torch.testing.assert_close(value, tensors[f"critic/{name}"])
+    torch.testing.assert_close(actor.distribution.std_param, tensors["actor/distribution.std_param"])
+    levels = learner.env.env.levels.level[:, -1]
+    torch.testing.assert_close(levels, torch.linspace(0.0, 1.0, 8)[torch.arange(12) % 8])
+
+
+def test_a_distillation_that_was_interrupted_goes_on(taught: tuple[Run, Run], tmp_path: Path) -> None:
+    student = taught[1]
+    folder = tmp_path / student.folder.name
+    shutil.copytree(student.folder, folder)
+    described = json.loads((folder / "run.json").read_text())
+    described["hyperparameters"]["updates"] = 5
+    (folder / "run.json").write_text(json.dumps(described))
+    assert resume.main(folder, episodes=0) == 0
+    assert Run.open(folder).policy()[1].environment_steps == 5 * 256
 
 
 def test_a_student_begins_with_its_teachers_weights_of_what_it_sees(teacher: PolicyGraph) -> None:
