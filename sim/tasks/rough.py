@@ -67,6 +67,7 @@ class RoughWalk(FlatWalk):
             memory=(*spec.memory, StateBlock("stride", (STRIDE, 2 * count), (0.0,) * (2 * STRIDE * count))),
             ranges={
                 **spec.ranges,
+                "ground_friction": Range.fixed(0.5, 1.25),  # as in Rudin et al. 2022; slopes of 20° ask for 0.36
                 "command/x": Range.fixed(-0.5, 1.0, spec.ranges["command/x"].count),
                 "command/yaw": Range.fixed(-0.5, 0.5, spec.ranges["command/yaw"].count),
                 "initial/place": Range.fixed(-0.3, 0.3, count=2),  # m from the middle of the platform
