@@ -14,7 +14,7 @@ def main(
     file: Annotated[Path, tyro.conf.Positional],
     episodes: int = 1000,
     seed: int = 1,
-    min_success: float = 0.95,
+    min_success: float | None = None,
     robot: str | None = None,
     json: bool = False,
 ) -> int:
@@ -28,7 +28,7 @@ def main(
         file: A bundle (*.onnx).
         episodes: Number of flights.
         seed: Of the flights.
-        min_success: Least part of flights that must survive.
+        min_success: Least part of flights that must survive; by default what the task expects of a trained policy.
         robot: The card of a robot that doesn't come with robo-rl.
         json: Print one JSON object on the last line of stdout.
     """

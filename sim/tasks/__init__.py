@@ -108,6 +108,8 @@ class Task(ABC):
     """What evaluations report; the last one decides comparisons."""
     perturbed: tuple[str, ...] = ()
     """The ranges that a sweep goes through."""
+    expected: float = 0.95
+    """Part of the episodes that a trained policy survives at least, over all that the ranges hold: for ``verify``."""
     effort: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
     algorithm: Literal["apg", "ppo"] = "apg"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.bundle import Bundle
+from deploy.verify import verify
 from robo_rl import zoo
 
 
@@ -18,6 +19,13 @@ def test_a_name_of_the_zoo_stands_for_its_file_and_any_other_path_for_itself() -
         told = json.loads((zoo.FOLDER / f"{name}.json").read_text())
         assert {"command", "evaluation"} < told.keys()
         assert Bundle.read(zoo.located(f"zoo:{name}")).digest == told["digest"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_policy_of_the_zoo_does_what_its_task_expects(name: str) -> None:
+    found = verify(zoo.located(f"zoo:{name}"), episodes=60)
+    assert found.passed, found.failures
 
 
 def test_a_policy_that_the_zoo_does_not_have_is_refused() -> None:
