@@ -3,7 +3,8 @@
 A recording is what ``robo_rl.evaluation.fly`` keeps: ``position`` (steps, n, 3) m, ``orientation`` (steps, n, 4)
 quaternion x, y, z, w, ``joint_position`` (steps, n, J) rad, ``linear_velocity`` (steps, n, 3) m/s in the world, and
 where there is one ``linear_velocity_command`` (steps, n, 2) m/s in the heading frame, one row per control period. Every
-robot has a picture of its own, whose camera follows it. Arrows: green the commanded velocity, blue the true one.
+robot has a picture of its own, whose camera follows it, on rough ground from behind. Arrows: green the commanded
+velocity, blue the true one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sim.terrain import Ground, add_ground
 Recording = Mapping[str, np.ndarray]
 
 AZIMUTH, ELEVATION, DISTANCE = 130.0, -18.0, 1.55  # degrees, degrees, m
+BEHIND = 55.0  # degrees, between the robot's heading and the camera's on rough ground: it sees the risers ahead
 CATCHING_UP = 0.15  # of the way to the robot that the camera goes in each frame
 JUMP = 0.5  # m between two frames: the robot fell and began again
 IN_SIGHT = 5.0  # m of rough ground around the robots
@@ -68,11 +70,12 @@ def strip(
     """Write a .png of the first robot at ``instants`` moments within ``seconds``, side by side; ``size`` of each."""
     begin = len(recording["position"]) // 2  # on its way, not just dropped
     steps = begin + np.linspace(0, min(round(seconds / period), len(recording["position"]) - 1 - begin), instants)
-    with Stage(card, size, recording["position"][0, :1], ground) as stage:
+    azimuth = _azimuth(recording, begin, 0, ground)
+    with Stage(card, size, recording["position"][begin, :1], ground) as stage:
         pictures = []
         for k in steps.round().astype(int):
             stage.place(recording, k, 0)
-            pictures.append(stage.picture(stage.middle))
+            pictures.append(stage.picture(stage.middle, azimuth))
     Image.fromarray(np.concatenate(pictures, 1)).save(file)
 
 
@@ -102,18 +105,16 @@ class Stage(Canvas):
         mujoco.mj_comPos(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
         self.middle = np.array([place[0], place[1], 0.22 + self._below(place)])
-        x, y, z, w = turn
-        yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-        cosine, sine = math.cos(yaw), math.sin(yaw)
+        cosine, sine = math.cos(_yaw(turn)), math.sin(_yaw(turn))
         self._wanted = np.array([cosine * wanted[0] - sine * wanted[1], sine * wanted[0] + cosine * wanted[1], 0.0])
 
     def _below(self, place: np.ndarray) -> float:
         """Height (m) of the ground at a place (3,) m."""
         return float(self.ground.height(*torch.from_numpy(place[:2]).unbind())) if self.ground else 0.0
 
-    def picture(self, at: np.ndarray) -> np.ndarray:
+    def picture(self, at: np.ndarray, azimuth: float = AZIMUTH) -> np.ndarray:
         """Pixels (height, width, 3), uint8, seen by a camera that looks ``at`` (3,) m."""
-        self.look(at, DISTANCE, AZIMUTH, ELEVATION)
+        self.look(at, DISTANCE, azimuth, ELEVATION)
         self.begin()
         above = self.middle + np.array([0.0, 0.0, 0.28])
         level = self._velocity * [1.0, 1.0, 0.0]
@@ -122,6 +123,17 @@ class Stage(Canvas):
                 arrow = mujoco.mjtGeom.mjGEOM_ARROW
                 self.connect(arrow, width, above, above + ARROW * velocity.astype(float), (*colour, 0.9))
         return self.finish()
+
+
+def _yaw(turn: np.ndarray) -> float:
+    """rad, of a quaternion (4,) x, y, z, w."""
+    x, y, z, w = turn
+    return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+def _azimuth(recording: Recording, step: int, robot: int, ground: Ground | None) -> float:
+    """Degrees, of the camera: on rough ground beside and behind the robot, as it heads at a step."""
+    return AZIMUTH if ground is None else math.degrees(_yaw(recording["orientation"][step, robot])) + BEHIND
 
 
 def _painted(card: LeggedCard) -> mujoco.MjsBody:
@@ -149,6 +161,7 @@ def _frames(
     rows = math.ceil(robots / columns)
     tile = (size[0] // columns, size[1] // rows)
     cameras = recording["position"][0, :, :].astype(float) - [0, 0, 0.1]
+    azimuths = [_azimuth(recording, 0, i, ground) for i in range(robots)]
     with Stage(card, tile, recording["position"].reshape(-1, 3), ground) as stage:
         for k in range(count):
             now = min(round(k / (fps * period)), len(recording["position"]) - 1)
@@ -159,6 +172,6 @@ def _frames(
                 cameras[i] += away if np.linalg.norm(away) > JUMP else CATCHING_UP * away
                 row, column = divmod(i, columns)
                 top, left = row * tile[1], column * tile[0]
-                whole[top : top + tile[1], left : left + tile[0]] = stage.picture(cameras[i])
+                whole[top : top + tile[1], left : left + tile[0]] = stage.picture(cameras[i], azimuths[i])
             yield captioned(whole, f"{caption}   t = {now * period:.2f} s".strip())
             progress(k + 1)
