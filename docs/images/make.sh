@@ -32,6 +32,9 @@ robo-rl play zoo:go2-rough --picture "$here/stairs.png" --seconds 9 --fixed grou
     initial/place 0 initial/yaw 0 command/x 0.6 command/y 0 command/yaw 0 command/stand 1
 shrink "$here/stairs.png"
 
+robo-rl play zoo:go2-recover --picture "$here/up.png" --seconds 2.2 --seed 3 --fixed initial/tilt 1
+shrink "$here/up.png"
+
 robo-rl record zoo:go2-flat --out "$scratch/walk.mcap" \
     --fixed payload 2.5 joint_friction 1.8 armature 1.4 command_delay 0.015
 robo-rl sysid "$scratch/walk.mcap" --plot "$here/sysid.png" --out "$scratch/walk.toml"

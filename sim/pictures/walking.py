@@ -30,6 +30,7 @@ AZIMUTH, ELEVATION, DISTANCE = 130.0, -18.0, 1.55  # degrees, degrees, m
 BEHIND = 55.0  # degrees, between the robot's heading and the camera's on rough ground: it sees the risers ahead
 CATCHING_UP = 0.15  # of the way to the robot that the camera goes in each frame
 JUMP = 0.5  # m between two frames: the robot fell and began again
+FALL = 0.4  # s
 IN_SIGHT = 5.0  # m of rough ground around the robots
 ARROW = 0.5  # m of an arrow per m/s
 TINTS = {"trunk": (0.2, 0.23, 0.28), "head": (0.15, 0.17, 0.2), "calf": (0.3, 0.33, 0.38), "foot": FRONT}
@@ -67,9 +68,16 @@ def strip(
     file: Path, card: LeggedCard, recording: Recording, period: float, instants: int = 6, seconds: float = 1.0,
     size: tuple[int, int] = (300, 300), ground: Ground | None = None,
 ) -> None:  # fmt: skip
-    """Write a .png of the first robot at ``instants`` moments within ``seconds``, side by side; ``size`` of each."""
-    begin = len(recording["position"]) // 2  # on its way, not just dropped
-    steps = begin + np.linspace(0, min(round(seconds / period), len(recording["position"]) - 1 - begin), instants)
+    """Write a .png of the first robot at ``instants`` moments side by side; ``size`` of each.
+
+    A walk is shown on its way for ``seconds``; what has no commanded velocity, like getting up, until its end.
+    """
+    last = len(recording["position"]) - 1
+    begin, end = min(round(FALL / period), last), last
+    if "linear_velocity_command" in recording:
+        begin = (last + 1) // 2
+        end = min(begin + round(seconds / period), last)
+    steps = np.linspace(begin, end, instants)
     azimuth = _azimuth(recording, begin, 0, ground)
     with Stage(card, size, recording["position"][begin, :1], ground) as stage:
         pictures = []

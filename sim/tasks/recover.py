@@ -3,8 +3,10 @@
 Robots are dropped in any attitude with their legs anywhere within their stops, and all of their shapes touch the
 ground. The policy sees what the robot measures and the last joint angles and targets; there is no gait and no
 command. Rewarded are being upright, and, as far as it is upright, the base's height and the stance (after Hwangbo et
-al. 2019, Learning Agile and Dynamic Motor Skills for Legged Robots, section on recovery). At first some robots begin
-on their feet, so that the value of standing is known early; fewer do as more get up.
+al. 2019, Learning Agile and Dynamic Motor Skills for Legged Robots, section on recovery). The network moves the targets
+away from where the joints are (as Go1Getup of MuJoCo Playground does, Zakka et al. 2025): so chance brings a leg
+anywhere in time, while around a fixed stance it never brought a robot off its back. At first robots begin hardly
+tilted, and some on their feet, so that the value of standing is known early; fewer do as more get up.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.rotation import body_z
+from controllers.rotation import body_z, multiply
 from robo_rl.contract import Safety
 from sim.plants.rigid import Physics
 from sim.ranges import Range, Rule
@@ -28,7 +30,7 @@ from sim.tasks.locomotion import HISTORY, PERIOD, FlatWalk
 from sim.tasks.locomotion_ranges import PUSHES, initial_ranges, physical_ranges
 
 TIME = 5.0  # s, to get up
-REACH = 0.8  # rad, of the network's output: legs must come far around
+REACH = 0.5  # rad, of the network's output: from where a joint was to its target
 UPRIGHT = 0.9  # cosine of the base's tilt, above which a robot stands
 HIGH = 0.65  # part of the standing height, likewise
 DROP = 0.7  # m, height from which robots fall: no leg reaches the ground from there
@@ -43,7 +45,9 @@ class Recover(FlatWalk):
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))
     course_size = 3 * PUSHES
     pushed = 0
-    settings = MappingProxyType({"ppo": {**FlatWalk.settings["ppo"], "updates": 1500, "initial_deviation": 0.6}})
+    settings = MappingProxyType(
+        {"ppo": {**FlatWalk.settings["ppo"], "updates": 1000, "initial_deviation": 0.8, "entropy": 0.003}}
+    )
 
     weights = {
         "upright": 1.0,
@@ -67,13 +71,17 @@ class Recover(FlatWalk):
             safety=Safety(signal_timeout=0.04, tilt_limit=math.pi, on_fault="damp"),  # no tilt is a fall here
             reward={name: PERIOD * weight for name, weight in self.weights.items()},
             ranges={
-                **{name: drawn for name, drawn in initial_ranges(count).items() if name != "initial/yaw"},
+                **initial_ranges(count),
                 **physical_ranges(count),
-                "initial/attitude": Range.fixed(0.0, 1.0, count=3),
+                "initial/tilt": Range((0.0, 0.1), (0.0, 1.0)),
+                "initial/lean": Range.fixed(-math.pi, math.pi),
                 "initial/joint_position": Range.fixed(0.0, 1.0, count=count),  # of the way between the stops
                 "initial/easy": Range((0.0, 1.0), (EASY, 1.0)),
             },
-            rules=(Rule("initial/easy", "survived", up=0.5, down=0.5, step=0.05),),
+            rules=(
+                Rule("initial/tilt", "survived", up=0.5, down=0.5, step=0.1),
+                Rule("initial/easy", "survived", up=0.5, down=0.5, step=0.05),
+            ),
         )
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
@@ -96,7 +104,9 @@ class Recover(FlatWalk):
         plant.place(
             ids,
             position=torch.cat([torch.zeros_like(height), torch.zeros_like(height), height], -1),
-            orientation=torch.where(easy, upright, any_attitude(drawn["initial/attitude"])),
+            orientation=torch.where(
+                easy, upright, attitude(drawn["initial/tilt"], drawn["initial/lean"], drawn["initial/yaw"])
+            ),
             linear_velocity=drawn["initial/linear_velocity"],
             angular_velocity=drawn["initial/angular_velocity"],
             joint_position=torch.where(easy, self.stand, joints),
@@ -118,7 +128,8 @@ class Recover(FlatWalk):
         )
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
-        return {"joint_position_target": torch.clamp(self.stand + REACH * action, self.lower, self.upper)}
+        target = memory["joint_history"][:, 0] + REACH * action
+        return {"joint_position_target": torch.clamp(target, self.lower, self.upper)}
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         newest = (commands["joint_position_target"] - self.stand) / REACH
@@ -144,7 +155,7 @@ class Recover(FlatWalk):
         return {
             "upright": 0.5 + 0.5 * up,
             "height": near * torch.exp(-short.square() / 0.1),
-            "stance": near * torch.exp(-pose.square().sum(-1) / 2.0),
+            "stance": near / (1.0 + 0.5 * pose.square().sum(-1)),  # tells the way from afar too
             "effort": truth["joint_torque"].square().sum(-1),
             "joint_velocity": truth["joint_velocity"].square().sum(-1),
             "target_change": change.square().sum(-1),
@@ -176,11 +187,13 @@ class Recover(FlatWalk):
         )
 
 
-def any_attitude(drawn: Tensor) -> Tensor:
-    """Quaternions (m, 4) x, y, z, w, uniform over all attitudes, of numbers (m, 3) uniform in 0 to 1.
+def attitude(tilt: Tensor, lean: Tensor, yaw: Tensor) -> Tensor:
+    """Quaternions (m, 4) x, y, z, w: a turn by ``yaw`` (rad), then a tilt about the horizontal axis at ``lean`` (rad).
 
-    Shoemake 1992, Uniform Random Rotations.
+    ``tilt`` is half of one less the cosine of the tilt: 0 upright, 1 upside down. Where it is uniform between them, and
+    the angles over the circle, all attitudes are equally likely.
     """
-    a, b = torch.sqrt(1.0 - drawn[:, 0]), torch.sqrt(drawn[:, 0])
-    first, second = 2 * math.pi * drawn[:, 1], 2 * math.pi * drawn[:, 2]
-    return torch.stack([a * torch.sin(first), a * torch.cos(first), b * torch.sin(second), b * torch.cos(second)], -1)
+    sine, cosine, half = torch.sqrt(tilt), torch.sqrt(1.0 - tilt), 0.5 * yaw
+    zero = torch.zeros_like(tilt)
+    about = (torch.cos(lean) * sine, torch.sin(lean) * sine, zero, cosine)
+    return torch.stack(multiply(about, (zero, zero, torch.sin(half), torch.cos(half))), -1)
