@@ -57,6 +57,8 @@ class Robots(SharedEnv):
         done = (step.failed | step.timeout).numpy()
         return step.observation.numpy().copy(), step.reward.numpy().copy(), done, infos
 
+    # The rest of the interface is for wrappers that this benchmark has none of.
+
     def close(self) -> None: ...
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:

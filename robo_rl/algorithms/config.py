@@ -82,7 +82,7 @@ class DistillConfig:
     learning_rate: float = 1e-3
     """Adam's step size at the start; it falls to zero along half a cosine."""
     teacher: str = ""
-    """Folder of the teacher's run."""
+    """Folder of the teacher's run; "" if the teacher is a bundle."""
 
 
 CONFIGS = {"apg": ApgConfig, "ppo": PpoConfig, "distilled": DistillConfig}

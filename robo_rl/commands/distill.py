@@ -34,6 +34,7 @@ def main(
     """
     import dataclasses
 
+    from robo_rl import processes
     from robo_rl.algorithms.config import DistillConfig
     from robo_rl.commands.train import learn
     from robo_rl.runs import Run
@@ -44,6 +45,10 @@ def main(
     taught = teacher.task().student
     if taught is None:
         raise ValueError(f"{run} is of task '{teacher.task_name}', which has no student: its policy needs no teacher")
+    if teacher.hyperparameters.get("recurrent"):
+        raise ValueError(f"{run} has a recurrent network; distillation is for policies without one")
+    if processes.count() > 1:
+        raise ValueError(f"there are {processes.count()} processes; distillation is for one")
     made = teacher.policy()[1]
     config = DistillConfig(made.hidden, made.activation, made.normalize, updates, teacher=str(run.resolve()))
     chosen = dataclasses.asdict(config)

@@ -16,13 +16,15 @@ def main(json: bool = False) -> int:
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl import zoo
+    from robo_rl.evaluation import shown
+    from sim.tasks import load_task
 
     policies = []
     for name in zoo.names():
         about = json_text.loads((zoo.FOLDER / f"{name}.json").read_text())
         told = about["evaluation"]
-        errors = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in told.items() if "_mean_m" in key)
-        say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} survive; {errors}", json)
+        errors = shown(load_task(told["task"]).measures, told)
+        say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} survive, {errors}", json)
         say(f"  {'':<22} {about['command']}", json)
         policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
     if policies:

@@ -5,7 +5,8 @@ ground. The policy sees what the robot measures and the last joint angles and ta
 command. Rewarded are being upright, and, as far as it is upright, the base's height and the stance (after Hwangbo et
 al. 2019, Learning Agile and Dynamic Motor Skills for Legged Robots, section on recovery). The network moves the targets
 away from where the joints are (as Go1Getup of MuJoCo Playground does, Zakka et al. 2025): so chance brings a leg
-anywhere in time, while around a fixed stance it never brought a robot off its back. At first robots begin hardly
+anywhere in time, while around a fixed stance it never brought a robot off its back. A memory begins with the stance, so
+the very first target is near it, wherever the legs are. At first robots begin hardly
 tilted, and some on their feet, so that the value of standing is known early; fewer do as more get up.
 """
 

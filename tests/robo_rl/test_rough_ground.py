@@ -87,6 +87,21 @@ def test_a_run_whose_task_has_no_student_is_no_teacher(tmp_path: Path) -> None:
         main(run.folder)
 
 
+def test_a_recurrent_teacher_is_refused_before_there_is_a_folder(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, "go2-rough-teacher", None, "ppo", 0, dataclasses.asdict(PpoConfig(recurrent=8)))
+    with pytest.raises(ValueError, match="has a recurrent network; distillation is for policies without one"):
+        main(run.folder, runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_several_processes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run.create(tmp_path, "go2-rough-teacher", None, "ppo", 0, dataclasses.asdict(PpoConfig()))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="there are 2 processes; distillation is for one"):
+        main(run.folder, runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_taught_student_is_nearer_to_its_teacher_than_an_untaught_one(teacher: PolicyGraph) -> None:
     torch.manual_seed(2)
     student = PolicyGraph(load_task("go2-rough"), (16,), "elu", normalize=True)
@@ -150,6 +165,16 @@ def test_a_distillation_that_was_interrupted_goes_on(taught: tuple[Run, Run], tm
     (folder / "run.json").write_text(json.dumps(described))
     assert resume.main(folder, episodes=0) == 0
     assert Run.open(folder).policy()[1].environment_steps == 5 * 256
+
+
+def test_a_distillation_whose_teacher_is_gone_says_where_it_was(taught: tuple[Run, Run], tmp_path: Path) -> None:
+    folder = tmp_path / "student"
+    shutil.copytree(taught[1].folder, folder)
+    described = json.loads((folder / "run.json").read_text())
+    described["hyperparameters"]["teacher"] = str(tmp_path / "gone")
+    (folder / "run.json").write_text(json.dumps(described))
+    with pytest.raises(ValueError, match=r"gone/run.json does not exist; expected the folder of a run"):
+        resume.main(folder, episodes=0)
 
 
 def test_a_student_begins_with_its_teachers_weights_of_what_it_sees(teacher: PolicyGraph) -> None:

@@ -40,6 +40,24 @@ def test_robots_are_dropped_from_where_nothing_touches_the_ground() -> None:
         assert (data.geom_xpos[:, 2] >= 0.0).all()
 
 
+def test_tilt_begins_small_and_ends_upside_down() -> None:
+    task = load_task("go2-recover")
+    begun, ended = (VecEnv(task, 400, seed=2, evaluation=evaluation) for evaluation in (False, True))
+    tilts = [env.task.errors(env.truth(torch.arange(400)))["tilt_error"].max() for env in (begun, ended)]
+    assert 0.5 < tilts[0] < np.arccos(0.8) + 1e-3  # 0.1 is half of one less the cosine
+    assert tilts[1] > 3.0
+
+
+def test_targets_are_told_from_where_the_joints_were() -> None:
+    task = load_task("go2-recover")
+    memory = task.first_memory(2)
+    memory["joint_history"][:, 0] += 0.2
+    action = torch.linspace(-0.4, 0.4, 12).expand(2, -1)
+    target = task.command(action, memory)["joint_position_target"]
+    torch.testing.assert_close(target, memory["joint_history"][:, 0] + 0.5 * action)
+    assert (task.command(100.0 * action.abs(), memory)["joint_position_target"] == task.upper).all()
+
+
 def test_who_stands_does_not_fail_and_who_lies_does_when_the_time_is_over() -> None:
     env = ObservedEnv(VecEnv(load_task("go2-recover"), 4, seed=0, fixed={"initial/easy": 0.0}))
     plant = env.env.plant
