@@ -40,6 +40,10 @@ class Gaussian(GaussianDistribution):
         super().update(mlp_output)
         self._mean, self._deviation = mlp_output, self.std_param.clamp(*self.std_range)
 
+    def sample(self) -> Tensor:
+        """(n, k) drawn; where gradients are asked for, the mean, since the update uses no sample."""
+        return self._mean if torch.is_grad_enabled() else super().sample()
+
     def log_prob(self, outputs: Tensor) -> Tensor:
         """(n,) of outputs (n, k)."""
         distance = ((outputs - self._mean) / self._deviation).square().sum(-1)
