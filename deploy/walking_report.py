@@ -11,12 +11,14 @@ from typing import Any
 from deploy import plots, walking_plots
 from deploy.page import Subject, fliers_of, pictured, subject_of, write_page
 from robo_rl.console import Progress
+from robo_rl.crossing import SPEED, crossings
 from robo_rl.evaluation import Conditions, perturbations, sweep
 from robo_rl.transfer import Transfer
 from sim.pictures.walking import film, strip
 from sim.robots import LeggedCard
 from sim.tasks import Task
 from sim.tasks.locomotion import FlatWalk
+from sim.tasks.rough import RoughWalk
 
 RECORDED = 4  # walks in plots and film
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 8.0, 20, (480, 360)
@@ -32,6 +34,8 @@ class Findings:
     sweeps: Mapping[str, list[dict[str, float]]]
     sweep_walks: int
     elsewhere: Transfer | None
+    crossings: Sequence[Mapping[str, Any]] = ()
+    """Of rough ground, by the first subject, as ``robo_rl.crossing.crossings`` gives them."""
 
     def figures(self) -> dict[str, Any]:
         """The figures that ``robo-rl report --json`` prints and the page shows."""
@@ -39,6 +43,8 @@ class Findings:
         found: dict[str, Any] = {**rows[0], "targets": rows}
         if self.elsewhere is not None:
             found |= {"engines": self.elsewhere.engines, "least_kept": self.elsewhere.least_kept}
+        if self.crossings:
+            found["crossings"] = self.crossings
         return found
 
 
@@ -58,6 +64,7 @@ def gather(
         sweeps=sweep(task, fliers[0].pilot, perturbations(task), few),
         sweep_walks=few.episodes,
         elsewhere=there,
+        crossings=crossings(task, fliers[0].pilot, max(1, episodes // 20), seed) if isinstance(task, RoughWalk) else (),
     )
 
 
@@ -107,8 +114,18 @@ def write(findings: Findings, out: Path) -> int:
         findings=findings,
         plots=drawn,
         commands=_commands(findings),
+        crossings=_by_kind(findings.crossings),
+        speed=SPEED,
         **pictures,
     )
+
+
+def _by_kind(crossings: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Rows of crossings of each kind of ground, from easy to hard."""
+    table: dict[str, list[Mapping[str, Any]]] = {}
+    for row in crossings:
+        table.setdefault(row["kind"], []).append(row)
+    return table
 
 
 def _commands(findings: Findings) -> list[str]:
@@ -117,6 +134,8 @@ def _commands(findings: Findings) -> list[str]:
     walks = f"--episodes {findings.conditions.episodes} --seed {findings.conditions.seed}"
     commands = [f"robo-rl report {' '.join(subject.target for subject in findings.subjects)} {walks}"]
     commands += [f"robo-rl evaluate {subject.target} {walks}" for subject in findings.subjects]
+    if findings.crossings:
+        commands.append(f"robo-rl evaluate {target} {walks} --ground")
     return [*commands, f"robo-rl evaluate {target} --sweep", f"robo-rl transfer {target}", f"robo-rl play {target}"]
 
 

@@ -35,7 +35,10 @@ def crossings(
     make_plant: Callable[[int], Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Walks across every patch, ``each`` times: kind, height ("10 cm", "20°"), walks, crossed with its interval (95 %,
-    Wilson), fell. ``fixed``: ranges of the task held at one value."""
+    Wilson), fell. ``fixed``: ranges of the task held at one value, those of the ground excepted."""
+    chosen = sorted(name for name in fixed or () if name.startswith("ground/"))
+    if chosen:
+        raise ValueError(f"{chosen} can't be fixed here: every kind of ground is crossed at every difficulty")
     rows, kinds, _ = task.ground.starts.shape
     row, kind = (
         part.flatten().repeat_interleave(each)

@@ -26,7 +26,7 @@ def main(
     'evaluate' gives and decision (AdaStop against the geometric controller: larger means nearer to the set-point);
     targets (the same for each), geometric, and figure_eight_policy_rms_m and figure_eight_geometric_rms_m where
     the task has a figure-eight. Of a robot on legs: what 'evaluate' gives and targets; with --transfer also engines
-    and least_kept, as 'transfer' gives them.
+    and least_kept, as 'transfer' gives them; on rough ground crossings, as 'evaluate --ground' gives them.
 
     Args:
         targets: Folders of runs or .onnx files, of one task; plots show the first one.

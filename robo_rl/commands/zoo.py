@@ -10,7 +10,8 @@ from robo_rl.console import give, say
 def main(json: bool = False) -> int:
     """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
 
-    With --json: policies, a list of name, file, command, digest, evaluation (what 'evaluate' gives).
+    With --json: policies, a list of name, file, report (a page for a browser), command, digest, evaluation (what
+    'evaluate' gives).
 
     Args:
         json: Print one JSON object on the last line of stdout.
@@ -25,8 +26,10 @@ def main(json: bool = False) -> int:
         told = about["evaluation"]
         errors = shown(load_task(told["task"]).measures, told)
         say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} survive, {errors}", json)
+        file, report = (str(zoo.FOLDER / f"{name}.{kind}") for kind in ("onnx", "html"))
         say(f"  {'':<22} {about['command']}", json)
-        policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
+        say(f"  {'':<22} {report}", json)
+        policies.append({"name": f"{zoo.PREFIX}{name}", "file": file, "report": report, **about})
     if policies:
         say(f"Next:  robo-rl play {policies[0]['name']}", json)
     give({"policies": policies}, json)

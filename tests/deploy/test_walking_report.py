@@ -47,7 +47,9 @@ def test_the_page_shows_the_figures_of_the_walks_and_of_the_transfer(tmp_path: P
     subject = Subject("runs/standing", PILOT, flights, provenance, metrics=metrics)
     swept = sweep(TASK, PILOT.pilot, {"payload": [0.0, 2.0]}, Conditions(episodes=20, seconds=1.5))
     there = read_transfer(transfer_file(tmp_path), TASK)
-    findings = Findings(TASK, conditions, [subject], swept, 20, there)
+    crossed = {"walks": 4, "crossed_low": 0.3, "crossed_high": 0.95, "fell": 0.25}
+    grounds = [{"kind": "gaps", "height": f"{10 * k} cm", "crossed": 1.0 - 0.25 * k, **crossed} for k in (0, 1)]
+    findings = Findings(TASK, conditions, [subject], swept, 20, there, grounds)
     out = tmp_path / "report.html"
     assert write(findings, out) == out.stat().st_size
     page = out.read_text()
@@ -57,6 +59,8 @@ def test_the_page_shows_the_figures_of_the_walks_and_of_the_transfer(tmp_path: P
     told = re.search(r'id="figures">(.*?)</script>', page, re.DOTALL)
     assert told is not None
     assert json.loads(told[1])["least_kept"] == pytest.approx(0.9)
+    assert re.search(r"gaps</th>.*?100 %.*?0 cm.*?75 %.*?10 cm", page, re.DOTALL)
+    assert "evaluate runs/standing --episodes 20 --seed 0 --ground" in page
     assert "level of the curriculum" in page
     assert "PyBullet" in page
     assert set(re.findall(r'(?:src|href)="(\w*)', page)) <= {"data", ""}  # nothing from anywhere else

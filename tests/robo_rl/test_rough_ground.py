@@ -193,3 +193,8 @@ def test_crossings_tell_of_every_kind_and_height_with_an_interval() -> None:
     assert len(table) == 7 * 6
     assert {(row["kind"], row["height"]) for row in table} >= {("stairs up", "10 cm"), ("slope down", "20°")}
     assert all(0.0 <= row["crossed_low"] <= row["crossed"] <= row["crossed_high"] <= 1.0 for row in table)
+
+
+def test_crossings_are_of_all_grounds() -> None:
+    with pytest.raises(ValueError, match=r"\['ground/difficulty'\] can't be fixed here"):
+        crossings(load_task("go2-rough"), None, fixed={"ground/difficulty": 0.5, "ground_friction": 0.45})

@@ -21,6 +21,15 @@ def test_a_name_of_the_zoo_stands_for_its_file_and_any_other_path_for_itself() -
         assert Bundle.read(zoo.located(f"zoo:{name}")).digest == told["digest"]
 
 
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_policy_of_the_zoo_has_the_report_of_this_very_file(name: str) -> None:
+    told = json.loads((zoo.FOLDER / f"{name}.json").read_text())
+    page = (zoo.FOLDER / f"{name}.html").read_text()
+    assert told["digest"][:12] in page
+    assert f"{told['evaluation']['success']:.1%}" in page.replace("\u2009", " ").replace(" %", "%")
+    assert "<video" in page or "image/gif" in page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", zoo.names())
 def test_every_policy_of_the_zoo_does_what_its_task_expects(name: str) -> None:
