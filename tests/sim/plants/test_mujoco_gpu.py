@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from robo_rl.pilots import find
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.robots import load_legged
@@ -172,3 +173,25 @@ def test_the_task_s_episodes_are_the_same_on_warp_as_on_mujoco() -> None:
         for name, value in steps[1].signals.items():
             torch.testing.assert_close(steps[0].signals[name], value, atol=5e-3, rtol=1e-3, msg=name)
     assert not any(step.failed.any() for step in steps)
+
+
+def test_a_policy_walks_on_every_kind_of_rough_ground_as_on_mujoco() -> None:
+    flier, n = find("zoo:go2-rough", None, None), 7
+    fixed: dict[str, float | torch.Tensor] = {
+        "ground/kind": (torch.arange(n) + 0.5) / 7,
+        "ground/difficulty": 0.9,
+        "command/x": 0.6,
+    }
+    plants = (lambda n: flier.task.simulate(WarpPlant, n, device="cpu"), flier.task.make_plant)
+    after = []
+    for make_plant in plants:
+        env = VecEnv(flier.task, n, seed=3, fixed=fixed, make_plant=make_plant)
+        signals, state = env.signals(), flier.pilot.initial_state(n)
+        for _ in range(40):
+            commands, state = flier.pilot(signals, state)
+            step = env.step(commands)
+            signals = step.signals
+        assert not step.failed.any()
+        after.append(env.plant.truth())
+    for name, apart in {"position": 0.03, "foot_height": 0.1, "height_scan": 0.1}.items():
+        torch.testing.assert_close(after[0][name], after[1][name], atol=apart, rtol=0.0, msg=name)
