@@ -229,17 +229,19 @@ class VecEnv:
     def privileged(self) -> Tensor:
         """(n, p) what a critic may see."""
         see = self._see or self._bind_see()
-        for copy, value in zip(self._parameters, self.plant.parameters, strict=True):
-            copy.copy_(value)
+        for place, copy in self._copies.items():
+            copy.copy_(self.plant.parameters[place])
         see()
         return self._seen.clone()
 
     def _bind_see(self) -> Callable[[], None]:
-        """Room for a copy of all parameters in float32, and for what ``see`` makes of it."""
+        """Room for a copy in float32 of the parameters that ``see`` reads, and for what it makes of them."""
         _, parts = empty_block(self.n, [value.shape[1:] for value in self.plant.parameters], self.device)
-        self._parameters = type(self.plant.parameters)(*parts)
-        arguments = (self.plant.truth(), self.books.time, self.draws.course, self._parameters)
+        parameters = type(self.plant.parameters)(*parts)
+        arguments = (self.plant.truth(), self.books.time, self.draws.course, parameters)
         fused = fuse(functools.partial(see, self.task))
+        read = fused.reads(*arguments)[-len(parts) :]
+        self._copies = {place: part for place, part in enumerate(parts) if read[place]}
         (block,), (self._seen,) = fused.results(*arguments)
         self._see = fused.bind(*arguments, out=block)
         return self._see

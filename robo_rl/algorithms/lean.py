@@ -1,18 +1,21 @@
 """Parts of rsl_rl's PPO that do the same with less work.
 
 Measured on a quadruped's update on a CPU, where they take 14 % of its time away: shuffled once, the samples of all
-epochs are slices; and a deviation that is the same in every state needs no logarithm for every sample.
+epochs are slices; a deviation that is the same in every state needs no logarithm for every sample; and torch's variance
+over rows, and its exp(x) - 1, take several times as long as the same in two steps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
+from rsl_rl.modules import EmpiricalNormalization
 from rsl_rl.modules.distribution import GaussianDistribution
 from rsl_rl.storage import RolloutStorage
-from torch import Tensor
+from torch import Tensor, distributed, nn
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -61,3 +64,53 @@ class Gaussian(GaussianDistribution):
         old, new = old[first], new[first]
         ratio = (old / new).square()
         return 0.5 * (((old_mean - new_mean) / new).square().sum(-1) + (ratio - 1 - ratio.log()).sum())
+
+
+class Normalization(EmpiricalNormalization):
+    """Running mean and deviation of observations."""
+
+    def update(self, x: Tensor) -> None:
+        """Take a batch (n, k) into account, with those of all processes."""
+        count = torch.tensor(float(len(x)), device=x.device)
+        mean = x.mean(0, keepdim=True)
+        if distributed.is_initialized():
+            distributed.all_reduce(count)
+            mean *= len(x) / count
+            distributed.all_reduce(mean)
+        squares = (x - mean).square_().sum(0, keepdim=True)
+        if distributed.is_initialized():
+            distributed.all_reduce(squares)
+        self.count += count.long()
+        rate, change = count / self.count, mean - self._mean
+        self._mean += rate * change
+        self._var += rate * (squares / count - self._var + change * (mean - self._mean))
+        self._std = self._var.sqrt()
+
+
+class Elu(nn.ELU):
+    """max(x, exp(x) - 1), to 1e-7."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) if torch.compiler.is_exporting() else _Elu.apply(x)
+
+
+class _Elu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.clamp(max=0.0).exp_().sub_(1.0)
+        torch.maximum(x, y, out=y)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return torch.ops.aten.elu_backward(cotangent, 1.0, 1.0, 1.0, True, y)
+
+
+def quicken(network: nn.Sequential) -> None:
+    """Put the above in place of torch's ELU, on a CPU."""
+    for place, layer in enumerate(network):
+        if type(layer) is nn.ELU and layer.alpha == 1.0:
+            network[place] = Elu()

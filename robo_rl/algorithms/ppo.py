@@ -20,7 +20,7 @@ from torch import Tensor
 
 from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.lean import Gaussian, Storage
+from robo_rl.algorithms.lean import Gaussian, Normalization, Storage, quicken
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.networks import Normalizer
 from robo_rl.observed import ObservedEnv
@@ -71,6 +71,11 @@ class Learner:
         if policy.recurrence is not None:
             actor.rnn.rnn = policy.recurrence
         critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
+        for model in (actor, critic):
+            if normalize:
+                model.obs_normalizer = Normalization(model.obs_dim)
+            if torch.device(device).type == "cpu":
+                quicken(model.mlp)
         storage = Storage("rl", robots, config.horizon, groups, [task.action_size], device)
         self.ppo = PPO(
             actor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sim.fuse.graph import Graph, Node, gradient
+from sim.fuse.graph import Graph, Node, gradient, slots
 from sim.fuse.native import CompilerMissing, load, source
 from sim.fuse.symbol import Symbol, leaves
 
@@ -108,6 +109,16 @@ class Fused:
             )
         blocks = torch.zeros(copies, program.results.total, _rows(tensors), device=tensors[0].device)
         return blocks, [unflatten(program.structure, iter(program.results.cut(block))) for block in blocks]
+
+    def reads(self, *args: Any) -> list[bool]:
+        """For each tensor in the arguments, in turn: whether any result depends on it."""
+        tensors: list[Tensor] = []
+        structure = flatten(args, tensors)
+        program = self._program(args, structure, tensors)
+        read, ends = slots([node for nodes in program.outputs for node in nodes]), [0]
+        for nodes in program.inputs:
+            ends.append(ends[-1] + len(nodes))
+        return [not read.isdisjoint(range(low, high)) for low, high in itertools.pairwise(ends)]
 
     def _eager_gradient(self, args: Any, given: list[Tensor], chosen: list[Tensor]) -> Sequence[Tensor]:
         tensors: list[Tensor] = []

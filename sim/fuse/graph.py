@@ -139,6 +139,19 @@ def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
     return a if a.index == b.index else graph.node("where", condition.index, a.index, b.index)
 
 
+def slots(outputs: Sequence[Node]) -> set[int]:
+    """Of the inputs that ``outputs`` depend on."""
+    graph, needed = outputs[0].graph, {node.index for node in outputs}
+    found = set()
+    for index in range(max(needed), -1, -1):
+        name, *operands = graph.operations[index]
+        if index in needed and name == "input":
+            found.add(operands[0])
+        elif index in needed and name != "const":
+            needed.update(operands)
+    return found
+
+
 def gradient(outputs: Sequence[Node], cotangents: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     """Σ_k cotangents[k] · ∂outputs[k]/∂input for each input: reverse mode, on the outputs' own graph."""
     graph = outputs[0].graph

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sim.env import VecEnv
+from sim.env import VecEnv, see
 from sim.tasks import load_task
 
 HOVER = load_task("quadrotor-hover")
@@ -75,6 +75,17 @@ def test_a_state_that_is_not_finite_ends_as_a_failure_and_poisons_nobody(poison:
         step = env.step(hover(env))
     assert env.diverged == 1
     assert torch.isfinite(env.privileged()).all()
+
+
+@pytest.mark.parametrize(("name", "changed"), [("quadrotor-hover", "mass"), ("go2-flat", "ground_friction")])
+def test_a_critic_sees_parameters_as_they_are_now(name: str, changed: str) -> None:
+    env = VecEnv(load_task(name), 3)
+    before = env.privileged()
+    env.plant.param(changed)[1] *= 1.3
+    given = type(env.plant.parameters)(*[value.float() for value in env.plant.parameters])
+    now = see(env.task, env.plant.truth(), env.books.time, env.draws.course, given)
+    torch.testing.assert_close(env.privileged(), now)
+    assert (env.privileged() != before).any(1).tolist() == [False, True, False]
 
 
 def test_the_same_seed_gives_the_same_flights_and_another_seed_others() -> None:

@@ -51,6 +51,14 @@ def test_results_keep_the_structure_that_the_function_gives():
     assert torch.equal(extras["fast"], expected_extras["fast"])
 
 
+def test_a_fused_function_tells_which_tensors_it_reads():
+    def double(body: Body, world: dict, push: Tensor) -> Tensor:
+        return 2 * body.speed[:, 1] + world["gravity"] + 0.0 * push[:, 0]
+
+    place, speed, gravity, drag, push = fuse(double).reads(*swing_arguments(5))
+    assert (place, speed, gravity, drag, push) == (False, True, True, False, False)
+
+
 def test_gradients_of_shared_inputs_are_summed_over_the_batch():
     arguments, copies = swing_arguments(9), swing_arguments(9)
     for function, given in ((fused_swing, arguments), (swing, copies)):
