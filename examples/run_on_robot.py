@@ -24,7 +24,7 @@ from controllers.gate_config import GateConfig
 from controllers.multirotor import GeometricController
 from controllers.safety import Inputs, initial, step
 from deploy.runtime import Policy, SignalError
-from robo_rl.contract import Contract, Signal
+from robo_rl.contract import Contract, Multirotor, Signal
 
 SINK = 0.3  # m/s, how fast the reserve controller lands
 GROUND = 0.05  # m, the height at which it has landed
@@ -146,6 +146,8 @@ def main() -> int:
     parser.add_argument("--lose", choices=["sensors", "operator"], help="what the stand-in loses after a second")
     given = parser.parse_args()
     policy = Policy.load(given.bundle, given.rate)
+    if not isinstance(policy.contract.robot, Multirotor):
+        parser.error(f"{given.bundle} is for '{policy.contract.robot.name}'; expected a multirotor: no other can Reserve land")
     return run(policy, StandIn(policy.contract, given.lose), given.seconds)
 
 

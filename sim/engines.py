@@ -57,6 +57,7 @@ def _legged(task: Task) -> list[Engine]:
     found = [
         Engine(name, summary, of(dataclasses.replace(home, **changes)), 0.5 if name == "fine" else 1.0)
         for name, (summary, changes) in variants.items()
+        if dataclasses.replace(home, **changes) != home
     ]
     if importlib.util.find_spec("pybullet") is not None:
         from sim.plants.bullet import BulletPlant

@@ -52,6 +52,8 @@ class FlatWalk(Task):
     summary = "walk on flat ground at commanded velocities"
     robot_kind = LeggedCard
     plants = ("mujoco", "warp")
+    contacts = "feet"
+    """What can touch the ground: the feet alone, or all shapes."""
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
     perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
     course_size = 3 * SEGMENTS + 1 + 3 * PUSHES
@@ -127,13 +129,16 @@ class FlatWalk(Task):
         )
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+        from sim.plants.rigid import Physics
+
+        physics = Physics(contacts=self.contacts)
         if self.plant == "warp" or torch.device(device).type != "cpu":
             from sim.plants.mujoco_gpu import WarpPlant
 
-            return self.simulate(WarpPlant, n, device=device)
+            return self.simulate(WarpPlant, n, device=device, physics=physics)
         from sim.plants.mujoco_cpu import MujocoPlant
 
-        return self.simulate(MujocoPlant, n)
+        return self.simulate(MujocoPlant, n, physics=physics)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n robots on the task's ground in an engine, a class of ``sim.plants``."""

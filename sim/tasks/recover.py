@@ -23,7 +23,6 @@ from torch import Tensor
 
 from controllers.rotation import body_z, multiply
 from robo_rl.contract import Safety
-from sim.plants.rigid import Physics
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Measure, Tensors
@@ -42,6 +41,7 @@ class Recover(FlatWalk):
     """Stand up from any pose within 5 s, and stay."""
 
     name = "go2-recover"
+    contacts = "all"
     summary = "stand up from any pose"
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))
     course_size = 3 * PUSHES
@@ -86,7 +86,7 @@ class Recover(FlatWalk):
         )
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        plant = super().simulate(engine, n, physics=Physics(contacts="all"), **settings)
+        plant = super().simulate(engine, n, **settings)
         self.height = plant.height
         return plant
 

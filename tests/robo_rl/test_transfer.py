@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+import torch
 from scipy.stats import binomtest
 
 from robo_rl.commands import transfer as command
@@ -50,6 +51,19 @@ def test_a_quadruped_starts_alike_in_every_engine_and_stands_on_its_feet_in_each
         for _ in range(25):
             assert not env.step(still).failed
         assert math.isclose(float(env.plant.truth()["position"][0, 2]), env.plant.height, abs_tol=0.08)
+
+
+@pytest.mark.parametrize("name", ["go2-recover", "go2-rough"])
+def test_every_task_on_legs_can_be_simulated_in_every_other_engine(name: str) -> None:
+    task = load_task(name)
+    found = {engine.name: engine for engine in engines(task)}
+    assert ("all contacts" in found) == (name != "go2-recover")  # there it is home
+    assert len(found) >= 6
+    for engine in found.values():
+        step = VecEnv(task, 2, evaluation=True, make_plant=engine.make_plant).step(
+            {"joint_position_target": task.stand.expand(2, -1)}
+        )
+        assert torch.isfinite(step.reward).all(), engine.name
 
 
 def test_a_classical_controller_keeps_its_success_in_mujoco(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
