@@ -42,6 +42,7 @@ PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
 FOOT_RADIUS = 0.022  # m
+LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
 HASTE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
 
@@ -181,7 +182,8 @@ class FlatWalk(Task):
         for name in ("joint_friction", "armature", "stiffness", "damping"):
             plant.param(name)[ids] = getattr(nominal, name) * drawn[name].to(mass)[:, None]
         plant.param("resistance")[ids] = nominal.resistance / drawn["strength"].to(mass)[:, None]
-        plant.param("command_delay")[ids] = drawn["command_delay"].to(mass)[:, None]
+        late = LATENESS * (drawn["command_delay"].to(mass) / LATENESS).round()
+        plant.param("command_delay")[ids] = late[:, None]
         self._place(plant, ids, drawn)
         return self.course(drawn)
 
