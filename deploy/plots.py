@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -72,13 +73,13 @@ def training(metrics: Sequence[Mapping[str, float]]) -> list[str]:
     ]
     drawn = []
     for label, lines in panels:
-        present = {key: name for key, name in lines.items() if all(name in row for row in metrics)}
+        present = {key: name for key, name in lines.items() if any(name in row for row in metrics)}
         if not present:
             continue
         with matplotlib.rc_context(STYLE):
             figure, axes = small_axes(SMALL, "control steps, millions", label)
             for colour, (key, name) in zip(itertools.cycle(ROTORS), present.items()):
-                axes.plot(steps, [row[name] for row in metrics], color=colour, label=key)
+                axes.plot(steps, [row.get(name, math.nan) for row in metrics], color=colour, label=key)
             if any(present):
                 axes.legend()
             if name not in ("reward", "error"):

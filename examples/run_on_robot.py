@@ -147,7 +147,7 @@ def main() -> int:
     given = parser.parse_args()
     policy = Policy.load(given.bundle, given.rate)
     if not isinstance(policy.contract.robot, Multirotor):
-        parser.error(f"{given.bundle} is for '{policy.contract.robot.name}'; expected a multirotor, which Reserve can land")
+        parser.error(f"{given.bundle} is for '{policy.contract.robot.name}'; expected a multirotor, to land")
     return run(policy, StandIn(policy.contract, given.lose), given.seconds)
 
 

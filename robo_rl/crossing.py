@@ -35,16 +35,18 @@ def crossings(
     make_plant: Callable[[int], Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Walks across every patch, ``each`` times: kind, height ("10 cm", "20°"), walks, crossed with its interval (95 %,
-    Wilson), fell. ``fixed``: ranges of the task held at one value, those of the ground excepted."""
-    chosen = sorted(name for name in fixed or () if name.startswith("ground/"))
-    if chosen:
-        raise ValueError(f"{chosen} can't be fixed here: every kind of ground is crossed at every difficulty")
+    Wilson), fell. ``fixed``: ranges of the task held at one value; those of the ground choose among the patches."""
+    fixed = fixed or {}
     rows, kinds, _ = task.ground.starts.shape
-    row, kind = (
-        part.flatten().repeat_interleave(each)
-        for part in torch.meshgrid(torch.arange(rows), torch.arange(kinds), indexing="ij")
+    chosen = list(range(kinds)), list(range(rows))
+    if "ground/kind" in fixed:
+        chosen = [int(fixed["ground/kind"] * kinds) % kinds], chosen[1]
+    if "ground/difficulty" in fixed:
+        chosen = chosen[0], [min(int(fixed["ground/difficulty"] * rows), rows - 1)]
+    kind, row = (
+        part.flatten().repeat_interleave(each) for part in torch.meshgrid(*map(torch.tensor, chosen), indexing="ij")
     )
-    held = {**COMMAND, **(fixed or {}), "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
+    held = {**COMMAND, **fixed, "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
     n = len(row)
     env = VecEnv(
         task, n, HELD_OUT + 1000 * seed, fixed=held, evaluation=True, episode_length=2 * seconds, make_plant=make_plant
@@ -67,9 +69,9 @@ def crossings(
                 break
     fell = ~crossed & ~under_way
     table = []
-    for j, name in enumerate(task.ground.kinds):
-        for i in range(rows):
-            here = (row == i) & (kind == j)
+    for j in chosen[0]:
+        for i in chosen[1]:
+            name, here = task.ground.kinds[j], (row == i) & (kind == j)
             count = int(crossed[here].sum())
             interval = binomtest(count, each).proportion_ci(method="wilson")
             table.append(

@@ -159,7 +159,7 @@ def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -
     """Fly ``conditions.episodes`` flights. The same conditions give every pilot the same flights."""
     _check(task, conditions)
     parts = []
-    total = conditions.episodes
+    total, seconds = conditions.episodes, conditions.seconds or task.spec.episode_length
     with Progress(title, total) as progress:
         for start in range(0, total, BATCH):
             count = min(BATCH, total - start)
@@ -173,16 +173,16 @@ def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -
                 seed=HELD_OUT + 1000 * conditions.seed + start // BATCH,
                 fixed=fixed,
                 evaluation=True,
-                episode_length=conditions.seconds,
+                episode_length=2 * seconds,  # the flight ends before
                 make_plant=conditions.make_plant,
             )
             recorded = min(conditions.recorded, count) if start == 0 else 0
-            parts.append(_fly_batch(env, pilot, recorded, lambda s: progress.update(start + int(s * count))))  # noqa: B023
+            parts.append(_fly_batch(env, pilot, seconds, recorded, lambda s: progress.update(start + int(s * count))))  # noqa: B023
     return Flights.joined(parts)
 
 
 def _check(task: Task, conditions: Conditions) -> None:
-    shortest = STARTED + 2 * task.spec.control_period
+    shortest = max(STARTED + 2 * task.spec.control_period, task.shortest)
     if conditions.episodes < 1:
         raise ValueError(f"episodes is {conditions.episodes}; expected at least one")
     if conditions.seed < 0:
@@ -210,8 +210,9 @@ def fly_signals(task: Task, pilot: Any, conditions: Conditions) -> dict[str, np.
     return {name: np.stack([moment[name] for moment in seen]) for name in seen[0]}
 
 
-def _fly_batch(env: VecEnv, pilot: Any, recorded: int, report: Callable[[float], None]) -> Flights:
-    period, steps, n = env.task.spec.control_period, round(env.episode_length / env.task.spec.control_period), env.n
+def _fly_batch(env: VecEnv, pilot: Any, seconds: float, recorded: int, report: Callable[[float], None]) -> Flights:
+    period, n = env.task.spec.control_period, env.n
+    steps = round(seconds / period)
     settled, started = max(0, steps - round(SETTLED / period)), round(STARTED / period)
     state, signals = pilot.initial_state(n), env.signals()
     alive = torch.ones(n, dtype=torch.bool)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from sim.env import VecEnv
@@ -53,6 +54,11 @@ class ObservedEnv:
         self.signals = self.env.reset()
         self.memory = self.task.first_memory(self.n, self.env.device)
         return self.observation()
+
+    def begin_at(self, levels: Tensor) -> None:
+        """Begin all episodes anew, at the levels (m, ranges) of other environments, taken in turn."""
+        self.env.levels.level.copy_(levels[torch.arange(self.n) % len(levels)])
+        self.reset()
 
     def observation(self) -> Tensor:
         """(n, k) now."""

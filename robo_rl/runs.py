@@ -52,11 +52,14 @@ class Run:
     """Bounds, low and high, in place of some of the task's own ranges."""
     begun_from: str | None = None
     """Digest of the policy that this one began with (``robo_rl.warm_start``)."""
+    plant: str | None = None
+    """Engine of the training, of those that the task's robots can be simulated by; None for the usual one on a CPU."""
 
     @classmethod
     def create(
         cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int,
         hyperparameters: dict[str, Any], ranges: Mapping[str, Sequence[float]] | None = None, origin: Run | None = None,
+        plant: str | None = None,
     ) -> Run:  # fmt: skip
         """A new folder under ``root``. A user's card and ranges are copied into it, so that the run stays whole."""
         load_task(task_name, robot)  # a wrong name should fail before a folder exists
@@ -79,7 +82,7 @@ class Run:
             robot = Path(shutil.copy(robot, own)).name
         moved = {name: list(pair) for name, pair in (ranges or {}).items()}
         begun_from = hashlib.sha256(origin.checkpoint_file.read_bytes()).hexdigest() if origin else None
-        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from)
+        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from, plant)
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
         return run
 

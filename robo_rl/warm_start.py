@@ -30,9 +30,7 @@ def begin_from(learner: Any, run: Run) -> None:
         widen(model, known, f"{run.folder}: {name}")
     theirs, ours = run.task().spec, learner.policy.task.spec
     if theirs.rules == ours.rules and list(theirs.ranges) == list(ours.ranges):
-        levels, env = tensors["env/env/levels"], learner.env.env
-        env.levels.level.copy_(levels[torch.arange(env.n) % len(levels)])
-        learner.env.reset()
+        learner.env.begin_at(tensors["env/env/levels"])
 
 
 def widen(model: nn.Module, known: Mapping[str, Tensor], where: str) -> None:

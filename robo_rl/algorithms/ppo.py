@@ -97,6 +97,8 @@ class Learner:
             group["fused"] = True  # one pass over all weights instead of a dozen: 5 % of an update
         self.ppo.train_mode()
         self.total, self.done = round(config.updates * task.effort), 0
+        self.survived: dict[str, float] = {}
+        """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
 
     @property
     def environment_steps(self) -> int:
@@ -119,18 +121,20 @@ class Learner:
 
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:
-        """Act for a horizon and store what came of it; returns the mean reward and the share of episodes survived."""
-        rewards = ended = failed = 0.0
+        """Act for a horizon and store what came of it; returns the mean reward and ``survived``."""
+        rewards, failed, ended = [], [], 0
         groups = self._groups(self.env.observation(), self.env.privileged())
         for _ in range(self.config.horizon):
             step = self.env.step(self.ppo.act(groups))
             groups = self._groups(step.observation, step.privileged)
             self.ppo.process_env_step(groups, self._bootstrapped(step), step.failed | step.timeout, {})
-            rewards += float(step.reward.mean())
+            rewards.append(step.reward.mean())  # numbers when all are there: a GPU need not wait for each
+            failed.append(step.failed.sum())
             ended += len(step.ids)
-            failed += float(step.failed.sum())
         self.ppo.compute_returns(groups)
-        return {"reward": rewards / self.config.horizon, "alive": 1 - failed / max(ended, 1.0)}
+        if ended:
+            self.survived = {"alive": 1 - float(torch.stack(failed).sum()) / ended}
+        return {"reward": float(torch.stack(rewards).mean()), **self.survived}
 
     def _bootstrapped(self, step: Any) -> Tensor:
         """Rewards, with what a timed-out episode would still have earned by the value of its final state."""
@@ -159,14 +163,14 @@ class Learner:
         hidden = self.ppo.actor.get_hidden_state()
         if hidden is not None:
             tensors["hidden"] = hidden
-        return tensors, {"done": self.done, "learning_rate": self.ppo.learning_rate}
+        return tensors, {"done": self.done, "learning_rate": self.ppo.learning_rate, "survived": self.survived}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Go on from ``save``: on a CPU, bit by bit as if there had been no break.
 
-        Robots of other processes than the first, whose state is not saved, begin new episodes.
+        Robots of other processes than the first, whose state is not saved, begin new episodes, at the first's levels.
         """
-        self.done = numbers["done"]
+        self.done, self.survived = numbers["done"], numbers.get("survived", {})
         for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
             prefix = f"{name}/"
             model.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
@@ -175,6 +179,9 @@ class Learner:
         for group in self.ppo.optimizer.param_groups:
             group["lr"] = self.ppo.learning_rate
         if processes.rank() > 0:
+            generator = self.env.env.generator
+            generator.manual_seed(generator.initial_seed() + self.done)  # not the first draws again
+            self.env.begin_at(tensors["env/env/levels"])
             return
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
-        self.ppo.actor.reset(hidden_state=tensors["hidden"].clone() if "hidden" in tensors else None)
+        self.ppo.actor.reset(hidden_state=tensors["hidden"].to(self.device, copy=True) if "hidden" in tensors else None)

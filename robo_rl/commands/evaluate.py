@@ -48,13 +48,13 @@ def main(
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         sweep: Also vary one perturbation at a time, beyond what training saw.
         ground: Also cross every kind of rough ground at every height, a twentieth of the episodes each (of tasks on
-            rough ground).
+            rough ground); with --fixed ground/kind or ground/difficulty those alone.
         against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluation import Conditions, fly, perturbations
+    from robo_rl.evaluation import Conditions, ControllerPilot, fly, perturbations
     from robo_rl.evaluation import sweep as fly_sweep
-    from robo_rl.pilots import find
+    from robo_rl.pilots import Flier, find
     from sim.ranges import read_ranges, replaced
 
     flier = find(target, task, robot)
@@ -80,7 +80,10 @@ def main(
     if ground:
         result["crossings"] = _cross(flier, max(1, episodes // 20), seed, fixed, json)
     if against is not None:
-        other = find(against, flier.task.spec.name, robot or flier.task.spec.robot.name)
+        if against == "geometric":
+            other = Flier(against, flier.task, ControllerPilot(flier.task))
+        else:
+            other = find(against, flier.task.spec.name, robot)
         result["comparison"] = _compare(flier, other, conditions, json)
     give(result, json)
     return 0
@@ -127,7 +130,7 @@ def _cross(flier: Any, each: int, seed: int, fixed: dict[str, float], json: bool
 
 
 def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, Any]:
-    """Sequential test on the task's last measure; a failed flight counts as 1 m, or 1 m/s."""
+    """Sequential test on the last measure of the first one's task, which both fly; a failure counts as 1 m or 1 m/s."""
     import numpy as np
 
     from robo_rl.evaluation import compare, fly, quantity
@@ -137,7 +140,7 @@ def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, 
     def score(flier: Any) -> Any:
         def one_block(seed: int) -> float:
             block = dataclasses.replace(conditions, episodes=100, seed=10_000 + conditions.seed + seed)
-            error = fly(flier.task, flier.pilot, block, f"{flier.name}, block {seed + 1}").errors[measure.error]
+            error = fly(first.task, flier.pilot, block, f"{flier.name}, block {seed + 1}").errors[measure.error]
             return -float(np.where(np.isnan(error), 1.0, error).mean())
 
         return one_block

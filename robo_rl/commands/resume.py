@@ -19,7 +19,8 @@ def main(
 ) -> int:
     """Continue a training from its newest checkpoint.
 
-    On a CPU the result is the same, bit by bit, as if there had been no interruption. With --json: as 'train'.
+    On a CPU the result is the same, bit by bit, as if there had been no interruption; but a distillation goes on with
+    new walks. With --json: as 'train'.
 
     Args:
         run: The run's folder.

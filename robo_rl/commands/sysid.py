@@ -55,6 +55,8 @@ def main(
         raise ValueError(f"{log} is of a {card.facts().kind}; expected a robot on legs")
     if loaded.ground is not None:
         raise ValueError(f"{log} is of {loaded.spec.name}, on rough ground; expected a walk on flat ground")
+    if loaded.contacts != "feet":
+        raise ValueError(f"{log} is of {loaded.spec.name}, where all shapes touch the ground; expected a walk")
     record = walk(recorded)
     say(f"{log}: {len(record)} control steps, {len(record) * record.period:.1f} s, {card.title}", json)
     with Progress("fitting", ITERATIONS) as progress:

@@ -61,21 +61,25 @@ def main(
     from robo_rl import processes
     from robo_rl.runs import Run
     from sim.ranges import read_ranges
+    from sim.robots import LeggedCard
     from sim.tasks import load_task
 
     require_device(device)
     require_plant(plant, task, device)
+    if algorithm == "apg" and load_task(task).robot_kind is LeggedCard:
+        raise ValueError(f"algorithm is apg, which needs the derivative of the plant; '{task}' has none, expected ppo")
     if processes.count() > 1 and algorithm != "ppo":
         raise ValueError(f"algorithm is {algorithm}, in {processes.count()} processes; expected ppo")
     device = processes.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
     bounds = read_ranges(ranges, task, load_task(task, robot).spec.ranges) if ranges else None
-    run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin) if processes.rank() == 0 else None
+    plant = plant or ("warp" if device != "cpu" and "warp" in load_task(task).plants else None)
+    run = None
+    if processes.rank() == 0:
+        run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant)
     folder = processes.from_first(run and run.folder)
-    return learn(
-        run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, plant=plant, origin=origin
-    )
+    return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
 
 
 def command(words: Sequence[str]) -> Callable[..., int]:
@@ -117,7 +121,6 @@ def learn(
     checkpoint_seconds: float,
     as_json: bool,
     resumed: bool,
-    plant: str | None = None,
     origin: Run | None = None,
 ) -> int:
     """Build the learner, train, evaluate, tell."""
@@ -134,7 +137,7 @@ def learn(
     begun = time.perf_counter()
     with torch.device(device):  # the task's constants are where its robots are
         policy = run.new_policy()
-    policy.task.plant = plant
+    policy.task.plant = run.plant
     learner = new_learner(run, policy, device)
     if origin:
         begin_from(learner, origin)
@@ -142,7 +145,7 @@ def learn(
         training.resume(run, learner)
     compile_seconds = time.perf_counter() - begun
     if processes.rank() > 0:
-        torch.manual_seed(processes.own_seed(run.seed))
+        torch.manual_seed(processes.own_seed(run.seed) + learner.done)
         training.assist(learner)
         processes.leave()
         return 0

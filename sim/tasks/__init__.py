@@ -110,6 +110,8 @@ class Task(ABC):
     """The ranges that a sweep goes through."""
     expected: float = 0.95
     """Part of the episodes that a trained policy survives at least, over all that the ranges hold: for ``verify``."""
+    shortest: float = 0.0
+    """s; an episode that ends before tells nothing of success."""
     effort: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
     algorithm: Literal["apg", "ppo"] = "apg"

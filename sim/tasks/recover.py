@@ -42,6 +42,7 @@ class Recover(FlatWalk):
 
     name = "go2-recover"
     contacts = "all"
+    shortest = TIME + 0.1
     summary = "stand up from any pose"
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))
     course_size = 3 * PUSHES

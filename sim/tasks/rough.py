@@ -77,7 +77,7 @@ class RoughWalk(FlatWalk):
             },
             rules=(
                 Rule("ground/difficulty", "linear_velocity", up=0.65 * tracking, down=0.45 * tracking, step=0.15),
-                Rule("ground/difficulty", "survived", up=2.0, down=0.5, step=0.15),  # falls lead down
+                Rule("ground/difficulty", "survived", up=2.0, down=0.5, step=0.15),  # after a fall never up
             ),
         )
 

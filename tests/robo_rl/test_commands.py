@@ -164,6 +164,14 @@ def test_evaluate_compares_two_pilots_on_the_same_robot(robo: Robo, trained_run:
     assert "is farther than geometric" in robo.err
 
 
+def test_other_ranges_hold_for_both_that_are_compared(robo: Robo, trained_run: Path, tmp_path: Path) -> None:
+    heavy = tmp_path / "heavy.toml"
+    heavy.write_text('[ranges]\n"mass" = [1.2, 1.3]\n')
+    words = ("evaluate", trained_run, "--episodes", "20", "--seconds", "1.5", "--ranges", heavy)
+    means = robo.json(*words, "--against", trained_run)["comparison"]["means"]
+    assert len(set(means.values())) == 1
+
+
 def test_inspect_gives_its_documented_keys(robo: Robo, bundle_file: Path) -> None:
     found = robo.json("inspect", bundle_file)
     bundle = Bundle.read(bundle_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Mapping
@@ -135,6 +136,20 @@ def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -
     alive = flights.survived
     assert alive.sum() >= 2
     np.testing.assert_allclose(flights.position_error[alive], distance[:149].mean(0)[alive], rtol=1e-4)
+
+
+def test_an_episode_in_which_nobody_can_have_failed_yet_is_refused() -> None:
+    task = load_task("go2-recover")
+    with pytest.raises(ValueError, match=r"seconds is 4; expected 5\.1 to 3600"):
+        fly(task, None, Conditions(seconds=4.0))
+
+
+def test_robots_do_not_begin_again_while_a_long_flight_goes_on() -> None:
+    task = copy.copy(load_task("quadrotor-hover"))
+    task.failed = lambda truth: torch.zeros_like(truth["position"][:, 0]) > 1.0  # type: ignore[method-assign]
+    flights = fly(task, Constant(0.0, task), Conditions(episodes=1, seconds=450.0, recorded=1))
+    height = flights.recording["position"][:, 0, 2]
+    assert (np.diff(height[200:]) < 0).all(), "it falls on and on"
 
 
 def test_the_same_conditions_give_two_pilots_the_same_flights(hover: Task) -> None:

@@ -12,6 +12,10 @@ import pytest
 import torch
 
 from robo_rl import checkpoint, processes
+from robo_rl.algorithms.config import PpoConfig
+from robo_rl.algorithms.ppo import Learner
+from robo_rl.policy import PolicyGraph
+from sim.tasks import load_task
 
 JOINED = Path(__file__).with_name("joined.py")
 
@@ -45,6 +49,25 @@ def test_torchrun_trains_into_one_folder_and_tells_once(tmp_path: Path) -> None:
     _, numbers = checkpoint.load(run / "checkpoint.safetensors")
     assert numbers["finished"]
     assert result["environment_steps"] == numbers["environment_steps"] == numbers["done"] * 4 * 8
+
+
+def test_a_process_beside_the_first_goes_on_at_its_levels_with_draws_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = PpoConfig(environments=4, horizon=4, hidden=(8,), critic_hidden=(8,))
+    task = load_task("quadrotor-hover")
+    first = Learner(task, PolicyGraph(task, few.hidden), few, seed=0)
+    first.env.env.levels.level[:, first.env.env.levels.names.index("initial/tilt")] = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    for _ in range(3):
+        first.update()
+    tensors, numbers = first.save()
+    monkeypatch.setenv("RANK", "1")
+    second = Learner(task, PolicyGraph(task, few.hidden), few, seed=0)
+    begun = second.env.env.truth(torch.arange(4))
+    second.load(tensors, numbers)
+    assert torch.equal(second.env.env.levels.level, tensors["env/env/levels"])
+    assert not torch.equal(second.env.env.truth(torch.arange(4))["position"], begun["position"])
+    assert second.done == 3
 
 
 def test_robots_that_can_not_be_shared_out_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,6 +195,11 @@ def test_crossings_tell_of_every_kind_and_height_with_an_interval() -> None:
     assert all(0.0 <= row["crossed_low"] <= row["crossed"] <= row["crossed_high"] <= 1.0 for row in table)
 
 
-def test_crossings_are_of_all_grounds() -> None:
-    with pytest.raises(ValueError, match=r"\['ground/difficulty'\] can't be fixed here"):
-        crossings(load_task("go2-rough"), None, fixed={"ground/difficulty": 0.5, "ground_friction": 0.45})
+def test_crossings_may_be_of_some_patches_alone() -> None:
+    task = load_task("go2-rough")
+    policy = GraphPilot(PolicyGraph(task, (8,), "elu"))
+    table = crossings(task, policy, each=3, seconds=0.5, fixed={"ground/difficulty": 0.75, "command/x": 0.3})
+    assert [(row["kind"], row["walks"]) for row in table] == [(kind, 3) for kind in task.ground.kinds]
+    assert {row["height"] for row in table} >= {"10 cm", "20°"}
+    (row,) = crossings(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": 1.0, "ground/kind": 2 / 7})
+    assert (row["kind"], row["height"]) == ("slope up", "24°")

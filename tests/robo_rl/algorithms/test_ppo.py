@@ -185,7 +185,7 @@ def test_the_exported_policy_computes_what_the_trained_actor_does() -> None:
     learner = new_learner()
     for _ in range(3):
         metrics = learner.update()
-    assert set(metrics) >= {"reward", "alive", "deviation", "learning_rate", "loss/value", "loss/surrogate"}
+    assert set(metrics) >= {"reward", "deviation", "learning_rate", "loss/value", "loss/surrogate"}
     assert all(np.isfinite(value) for value in metrics.values())
     policy, env = learner.policy, learner.env
     normalizer = learner.ppo.actor.obs_normalizer

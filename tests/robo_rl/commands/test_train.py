@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from robo_rl import checkpoint
 from robo_rl.cli import main
 from robo_rl.commands.train import command
 from sim.tasks import load_task
@@ -49,3 +50,25 @@ def test_tasks_without_figures_of_their_own_have_the_usual_ones() -> None:
     given = command(["quadrotor-hover"]).keywords  # type: ignore[attr-defined]
     assert given["algorithm"] == "apg"
     assert given["ppo"].environments == 1024
+
+
+def test_rigid_bodies_have_no_derivative_to_learn_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "go2-flat", "--algorithm", "apg", "--runs", str(tmp_path / "runs")])
+    assert "algorithm is apg, which needs the derivative of the plant" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_a_training_by_warp_goes_on_by_warp(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
+    words = ("--plant", "warp", "--ppo.updates", "2", "--ppo.environments", "2", "--ppo.mini-batches", "1")
+    made = run(tmp_path, "go2-flat", *words, "--ppo.horizon", "2", "--episodes", "0")
+    assert made["plant"] == "warp"
+    (folder,) = tmp_path.iterdir()
+    described = {**made, "hyperparameters": {**made["hyperparameters"], "updates": 3}}
+    (folder / "run.json").write_text(json.dumps(described))
+    with pytest.raises(SystemExit) as ended:
+        main(["resume", str(folder), "--episodes", "0"])
+    assert ended.value.code == 0
+    assert checkpoint.load(folder / "checkpoint.safetensors")[1]["done"] == 3

@@ -64,7 +64,7 @@ def test_robots_begin_on_the_platforms_of_the_kinds_that_they_drew() -> None:
     assert float(truth["base_height"].std()) < 1e-3
 
 
-def test_falls_lead_to_lower_ground_and_good_tracking_to_higher(env: VecEnv) -> None:
+def test_good_tracking_leads_to_higher_ground_but_not_with_a_fall_and_bad_tracking_to_lower(env: VecEnv) -> None:
     task, column = env.task, env.levels.names.index("ground/difficulty")
     env.levels.level[:, column] = 0.5
     tracking = task.spec.reward["linear_velocity"]
