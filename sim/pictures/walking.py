@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import mujoco
@@ -170,11 +171,15 @@ def _frames(
     tile = (size[0] // columns, size[1] // rows)
     cameras = recording["position"][0, :, :].astype(float) - [0, 0, 0.1]
     azimuths = [_azimuth(recording, 0, i, ground) for i in range(robots)]
-    with Stage(card, tile, recording["position"].reshape(-1, 3), ground) as stage:
+    ways = recording["position"].swapaxes(0, 1)
+    with ExitStack() as stack:
+        # on rough ground each robot has what is around its own way: together they would have all that lies between them
+        stages = [stack.enter_context(Stage(card, tile, way, ground)) for way in (ways if ground else ways[:1])]
         for k in range(count):
             now = min(round(k / (fps * period)), len(recording["position"]) - 1)
             whole = np.full((size[1], size[0], 3), 255, np.uint8)
             for i in range(robots):
+                stage = stages[i % len(stages)]
                 stage.place(recording, now, i)
                 away = stage.middle - cameras[i]
                 cameras[i] += away if np.linalg.norm(away) > JUMP else CATCHING_UP * away
