@@ -120,6 +120,7 @@ class Canvas:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._context.make_current()
         self._target.free()
         self._context.free()
 
@@ -137,6 +138,7 @@ class Canvas:
         """Pixels (height, width, 3), uint8."""
         pixels = np.empty((self.size[1], self.size[0], 3), np.uint8)
         whole = mujoco.MjrRect(0, 0, *self.size)
+        self._context.make_current()  # there may be several canvases
         mujoco.mjr_render(whole, self._scene, self._target)
         mujoco.mjr_readPixels(pixels, None, whole, self._target)
         return pixels[::-1]

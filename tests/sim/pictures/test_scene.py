@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import mujoco
 import numpy as np
 import pytest
+import torch
 
 from sim.pictures.film import frame
 from sim.pictures.scene import RenderingError, Scene, model_text, open_context
+from sim.pictures.walking import Stage
 from sim.robots import load_robot
+from sim.tasks import load_task
 
 SIZE = (320, 240)
 LEVEL = np.array([[0.0, 0.0, 0.0, 1.0]])
@@ -106,3 +110,28 @@ def test_without_a_working_renderer_the_error_names_the_packages():
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode != 0
     assert "apt-get install libegl1 libgl1-mesa-dri" in result.stderr
+
+
+def test_several_stages_at_once_draw_their_own_ground() -> None:
+    task = load_task("go2-rough")
+    card, middles = task.spec.robot, task.ground.start(torch.tensor([0.9, 0.9]), torch.tensor([0.1, 0.5]))
+    recording = {
+        "position": (middles.numpy() + np.array([0.0, 0.0, 0.3]))[None],
+        "orientation": np.tile([0.0, 0.0, 0.0, 1.0], (1, 2, 1)),
+        "joint_position": np.tile([joint.stand for joint in card.joints], (1, 2, 1)),
+        "linear_velocity": np.zeros((1, 2, 3)),
+    }
+
+    def drawn(stage: Stage, robot: int) -> np.ndarray:
+        stage.place(recording, 0, robot)
+        return stage.picture(stage.middle)
+
+    alone = []
+    for robot in (0, 1):
+        with Stage(card, SIZE, recording["position"][:, robot], task.ground) as stage:
+            alone.append(drawn(stage, robot))
+    with ExitStack() as stack:
+        stages = [stack.enter_context(Stage(card, SIZE, recording["position"][:, i], task.ground)) for i in (0, 1)]
+        together = [drawn(stage, robot) for robot, stage in enumerate(stages)]
+    for mine, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(mine, other)
