@@ -147,7 +147,8 @@ def main() -> int:
     given = parser.parse_args()
     policy = Policy.load(given.bundle, given.rate)
     if not isinstance(policy.contract.robot, Multirotor):
-        parser.error(f"{given.bundle} is for '{policy.contract.robot.name}'; expected a multirotor, to land")
+        robot = f"'{policy.contract.robot_name}', a {policy.contract.robot.kind} robot"
+        parser.error(f"{given.bundle} is for {robot}; expected a multirotor's policy")
     return run(policy, StandIn(policy.contract, given.lose), given.seconds)
 
 

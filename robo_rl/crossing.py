@@ -38,13 +38,12 @@ def crossings(
     Wilson), fell. ``fixed``: ranges of the task held at one value; those of the ground choose among the patches."""
     fixed = fixed or {}
     rows, kinds, _ = task.ground.starts.shape
-    chosen = list(range(kinds)), list(range(rows))
-    if "ground/kind" in fixed:
-        chosen = [int(fixed["ground/kind"] * kinds) % kinds], chosen[1]
-    if "ground/difficulty" in fixed:
-        chosen = chosen[0], [min(int(fixed["ground/difficulty"] * rows), rows - 1)]
-    kind, row = (
-        part.flatten().repeat_interleave(each) for part in torch.meshgrid(*map(torch.tensor, chosen), indexing="ij")
+    at, of = fixed.get("ground/difficulty"), fixed.get("ground/kind")  # as ``Ground.start`` takes them
+    heights = list(range(rows)) if at is None else [min(max(int(at * rows), 0), rows - 1)]
+    columns = list(range(kinds)) if of is None else [int(of * kinds) % kinds]
+    row, kind = (
+        part.flatten().repeat_interleave(each)
+        for part in torch.meshgrid(torch.tensor(heights), torch.tensor(columns), indexing="ij")
     )
     held = {**COMMAND, **fixed, "ground/difficulty": (row + 0.5) / rows, "ground/kind": (kind + 0.5) / kinds}
     n = len(row)
@@ -69,8 +68,8 @@ def crossings(
                 break
     fell = ~crossed & ~under_way
     table = []
-    for j in chosen[0]:
-        for i in chosen[1]:
+    for j in columns:
+        for i in heights:
             name, here = task.ground.kinds[j], (row == i) & (kind == j)
             count = int(crossed[here].sum())
             interval = binomtest(count, each).proportion_ci(method="wilson")

@@ -53,7 +53,7 @@ class Run:
     begun_from: str | None = None
     """Digest of the policy that this one began with (``robo_rl.warm_start``)."""
     plant: str | None = None
-    """Engine of the training, of those that the task's robots can be simulated by; None for the usual one on a CPU."""
+    """Engine of the training, where the task's robots can be simulated by several."""
 
     @classmethod
     def create(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from deploy.runtime import Policy
+from robo_rl.zoo import located
 from sim.robots import GRAVITY, load_robot
 from sim.tasks import load_task
 
@@ -85,6 +86,13 @@ def test_the_loop_needs_neither_torch_nor_a_simulator(bundle_file):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode in (0, 1), done.stderr  # 1 if this machine was too busy to keep the rate
     assert "READY" in done.stdout
+
+
+def test_a_policy_for_legs_is_refused_by_the_loop_for_multirotors():
+    words = [sys.executable, EXAMPLES / "run_on_robot.py", located("zoo:go2-flat"), "--rate", "50"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "is for 'go2', a legged robot; expected a multirotor's policy" in done.stderr
 
 
 def test_the_fireflys_rotors_are_a_regular_hexagon_that_carries_its_weight():

@@ -1,8 +1,8 @@
 """Parts of rsl_rl's PPO that do the same with less work.
 
-Measured on a quadruped's update on a CPU, where they take 14 % of its time away: shuffled once, the samples of all
-epochs are slices; a deviation that is the same in every state needs no logarithm for every sample; and torch's variance
-over rows, and its exp(x) - 1, take several times as long as the same in two steps.
+Shuffled once, the samples of all epochs are slices; a deviation that is the same in every state needs no logarithm for
+every sample (14 % of a quadruped's update on a CPU together); the update needs no new samples of actions; and torch's
+variance over rows, and its ELU, take there 3.7 and 1.8 times as long as the same in plain steps.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Learner:
             multi_gpu_cfg=processes.settings(),
         )
         for group in self.ppo.optimizer.param_groups:
-            group["fused"] = True  # one pass over all weights instead of a dozen: 5 % of an update
+            group["fused"] = True  # one pass over all weights instead of a dozen
         self.ppo.train_mode()
         self.total, self.done = round(config.updates * task.effort), 0
         self.survived: dict[str, float] = {}

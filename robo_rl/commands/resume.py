@@ -31,11 +31,12 @@ def main(
     """
     from robo_rl import processes
     from robo_rl.checkpoint import load
-    from robo_rl.commands.train import learn, require_device
+    from robo_rl.commands.train import learn, require_device, require_plant
     from robo_rl.runs import Run
 
     require_device(device)
     opened = Run.open(run)
+    require_plant(opened.plant, opened.task_name, device)
     _, numbers = load(opened.checkpoint_file)
     if numbers["finished"]:
         say(f"{run} is finished; there is nothing to resume", json)

@@ -74,7 +74,8 @@ def main(
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
     bounds = read_ranges(ranges, task, load_task(task, robot).spec.ranges) if ranges else None
-    plant = plant or ("warp" if device != "cpu" and "warp" in load_task(task).plants else None)
+    if plant is None and load_task(task).plants:
+        plant = "mujoco" if device == "cpu" else "warp"
     run = None
     if processes.rank() == 0:
         run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant)
@@ -108,8 +109,11 @@ def require_plant(plant: str | None, task: str, device: str) -> None:
     """Refuse an engine that the task's robots can't be simulated by, before a run's folder is."""
     from sim.tasks import load_task
 
-    if plant is not None and plant not in load_task(task).plants:
-        raise ValueError(f"plant is '{plant}'; task '{task}' has no choice of engines, expected no --plant")
+    known = load_task(task).plants
+    if plant is not None and plant not in known:
+        raise ValueError(
+            f"plant is '{plant}'; expected {f'one of {list(known)}' if known else 'none'} for task '{task}'"
+        )
     if plant == "mujoco" and device != "cpu":
         raise ValueError(f"plant is 'mujoco', which is on the CPU, but device is '{device}'; expected warp")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sim.fuse.graph import Graph, Node, gradient, slots
+from sim.fuse.graph import Graph, Node, gradient, needed
 from sim.fuse.native import CompilerMissing, load, source
 from sim.fuse.symbol import Symbol, leaves
 
@@ -115,10 +114,8 @@ class Fused:
         tensors: list[Tensor] = []
         structure = flatten(args, tensors)
         program = self._program(args, structure, tensors)
-        read, ends = slots([node for nodes in program.outputs for node in nodes]), [0]
-        for nodes in program.inputs:
-            ends.append(ends[-1] + len(nodes))
-        return [not read.isdisjoint(range(low, high)) for low, high in itertools.pairwise(ends)]
+        read = needed([node for nodes in program.outputs for node in nodes])
+        return [any(node.index in read for node in nodes) for nodes in program.inputs]
 
     def _eager_gradient(self, args: Any, given: list[Tensor], chosen: list[Tensor]) -> Sequence[Tensor]:
         tensors: list[Tensor] = []

@@ -139,16 +139,13 @@ def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
     return a if a.index == b.index else graph.node("where", condition.index, a.index, b.index)
 
 
-def slots(outputs: Sequence[Node]) -> set[int]:
-    """Of the inputs that ``outputs`` depend on."""
-    graph, needed = outputs[0].graph, {node.index for node in outputs}
-    found = set()
-    for index in range(max(needed), -1, -1):
+def needed(outputs: Sequence[Node]) -> set[int]:
+    """Indices of the operations that ``outputs`` depend on, their own included."""
+    graph, found = outputs[0].graph, {node.index for node in outputs}
+    for index in range(max(found), -1, -1):
         name, *operands = graph.operations[index]
-        if index in needed and name == "input":
-            found.add(operands[0])
-        elif index in needed and name != "const":
-            needed.update(operands)
+        if index in found and name not in ("const", "input"):
+            found.update(operands)
     return found
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.fuse.graph import MASKS, Graph, Node
+from sim.fuse.graph import MASKS, Graph, Node, needed
 
 # No -ffast-math: NaN and infinity must stay what they are. Scheduling for register pressure gains a tenth: the
 # loop is one long block with more values alive than there are registers.
@@ -184,17 +184,14 @@ def source(graph: Graph, outputs: Sequence[Node], sizes: Sequence[int], shared: 
 
 def _plan(graph: Graph, outputs: Sequence[Node]) -> list[tuple[int, str, list]]:
     """The operations that ``outputs`` need, in order. A product that only sums use is computed within them."""
-    needed = {node.index for node in outputs}
-    whole = set(needed)  # what is used otherwise than as a term of a sum
-    for index in range(max(needed), -1, -1):
+    used = {node.index for node in outputs}
+    whole, everything = set(used), needed(outputs)  # whole: what is used otherwise than as a term of a sum
+    for index in everything:
         name, *operands = graph.operations[index]
-        if index in needed and name not in ("const", "input"):
-            needed.update(operands)
-            whole.update(operands if name not in ("add", "sub") else ())
+        whole.update(operands if name not in ("const", "input", "add", "sub") else ())
 
     plan: list[tuple[int, str, list]] = []
-    used = {node.index for node in outputs}
-    for index in sorted(needed, reverse=True):
+    for index in sorted(everything, reverse=True):
         if index not in used:
             continue
         name, *operands = graph.operations[index]

@@ -6,8 +6,8 @@ command. Rewarded are being upright, and, as far as it is upright, the base's he
 al. 2019, Learning Agile and Dynamic Motor Skills for Legged Robots, section on recovery). The network moves the targets
 away from where the joints are (as Go1Getup of MuJoCo Playground does, Zakka et al. 2025): so chance brings a leg
 anywhere in time, while around a fixed stance it never brought a robot off its back. A memory begins with the stance, so
-the very first target is near it, wherever the legs are. At first robots begin hardly
-tilted, and some on their feet, so that the value of standing is known early; fewer do as more get up.
+the very first target is near it, wherever the legs are. At first robots begin hardly tilted, and some on their feet, so
+that the value of standing is known early; fewer do as more get up.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Recover(FlatWalk):
     """Stand up from any pose within 5 s, and stay."""
 
     name = "go2-recover"
+    summary = "stand up from any pose"
     contacts = "all"
     shortest = TIME + 0.1
-    summary = "stand up from any pose"
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))
     course_size = 3 * PUSHES
     pushed = 0

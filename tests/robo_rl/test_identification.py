@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from deploy.logfile import Log, LogWriter, StepRecord, read_log
+from robo_rl.commands import sysid
 from robo_rl.commands.record import CALM
 from robo_rl.contract import Provenance
 from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identify, walk
@@ -133,3 +134,14 @@ def test_the_longest_part_without_a_gap_is_read_with_the_age_of_its_measurements
     assert len(record) == 69  # of 100 after the gap at 31
     assert record.age == pytest.approx(0.005)
     assert record.noise == (0.02, 0.1, 0.006, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("task", "sentence"),
+    [("go2-rough", "go2-rough, on rough ground; expected a walk"), ("go2-recover", "all shapes touch the ground")],
+)
+def test_logs_of_other_ground_than_walks_on_a_plane_are_refused(tmp_path: Path, task: str, sentence: str) -> None:
+    path = tmp_path / "other.mcap"
+    log(path, task, 5)
+    with pytest.raises(ValueError, match=sentence):
+        sysid.main(path)

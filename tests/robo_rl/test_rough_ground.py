@@ -203,3 +203,5 @@ def test_crossings_may_be_of_some_patches_alone() -> None:
     assert {row["height"] for row in table} >= {"10 cm", "20°"}
     (row,) = crossings(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": 1.0, "ground/kind": 2 / 7})
     assert (row["kind"], row["height"]) == ("slope up", "24°")
+    (row,) = crossings(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": -1.0, "ground/kind": 1.0})
+    assert (row["kind"], row["height"]) == ("stairs up", "2 cm")

@@ -59,6 +59,22 @@ def test_rigid_bodies_have_no_derivative_to_learn_by(tmp_path: Path, capsys: pyt
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("plant", "sentence"),
+    [("bullet", "plant is 'bullet'; expected one of"), (7, "plant is '7'; expected one of")],
+)
+def test_a_run_of_an_engine_that_is_not_known_is_not_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], plant: object, sentence: str
+) -> None:
+    made = run(tmp_path, "go2-flat", *SMALL)
+    assert made["plant"] == "mujoco"
+    (folder,) = tmp_path.iterdir()
+    (folder / "run.json").write_text(json.dumps({**made, "plant": plant}))
+    with pytest.raises(SystemExit):
+        main(["resume", str(folder)])
+    assert sentence in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_training_by_warp_goes_on_by_warp(tmp_path: Path) -> None:
     pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")

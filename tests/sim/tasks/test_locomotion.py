@@ -243,3 +243,10 @@ def test_the_policy_graph_gives_commands_within_the_joints_stops() -> None:
     assert (given >= task.lower).all()
     assert (given <= task.upper).all()
     assert load_robot("go2").name == "go2"
+
+
+def test_latencies_of_targets_are_the_nearest_whole_steps_of_the_simulation() -> None:
+    drawn = torch.tensor([0.0, 0.004, 0.006, 0.0149, 0.0188, 0.0209])
+    env = VecEnv(load_task("go2-flat"), 6, fixed={"command_delay": drawn}, evaluation=True)
+    expected = torch.tensor([0.0, 0.0, 0.01, 0.01, 0.02, 0.02], dtype=torch.float64)
+    torch.testing.assert_close(env.plant.param("command_delay"), expected[:, None].expand(-1, 12))
