@@ -62,6 +62,11 @@ def main(
         spec = flier.task.spec
         bounds = read_ranges(ranges, spec.name, spec.ranges)
         flier.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
+    shortest = flier.task.shortest
+    if seconds is not None and seconds < shortest:
+        raise ValueError(
+            f"--seconds is {seconds:g}; expected {shortest:g} or more, before which nobody can have failed"
+        )
     conditions = Conditions(episodes, seed, seconds, fixed)
     result: dict[str, Any] = {"target": target, "task": flier.task.spec.name, "robot": flier.task.spec.robot.name}
     result |= fly(flier.task, flier.pilot, conditions).summary()

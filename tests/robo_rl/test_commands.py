@@ -164,6 +164,14 @@ def test_evaluate_compares_two_pilots_on_the_same_robot(robo: Robo, trained_run:
     assert "is farther than geometric" in robo.err
 
 
+def test_getting_up_is_not_judged_before_its_time_but_can_be_looked_at(robo: Robo, tmp_path: Path) -> None:
+    robo("evaluate", "zoo:go2-recover", "--seconds", "4", code=1)
+    assert "--seconds is 4; expected 5.1 or more" in robo.err
+    picture = tmp_path / "up.png"
+    robo("play", "zoo:go2-recover", "--picture", picture, "--seconds", "1.2")
+    assert picture.stat().st_size > 1000
+
+
 def test_other_ranges_hold_for_both_that_are_compared(robo: Robo, trained_run: Path, tmp_path: Path) -> None:
     heavy = tmp_path / "heavy.toml"
     heavy.write_text('[ranges]\n"mass" = [1.2, 1.3]\n')

@@ -24,6 +24,7 @@ from robo_rl.evaluation import (
     fly,
     fly_signals,
     perturbations,
+    quantity,
     sweep,
 )
 from robo_rl.runs import Run
@@ -138,10 +139,9 @@ def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -
     np.testing.assert_allclose(flights.position_error[alive], distance[:149].mean(0)[alive], rtol=1e-4)
 
 
-def test_an_episode_in_which_nobody_can_have_failed_yet_is_refused() -> None:
-    task = load_task("go2-recover")
-    with pytest.raises(ValueError, match=r"seconds is 4; expected 5\.1 to 3600"):
-        fly(task, None, Conditions(seconds=4.0))
+def test_the_error_of_no_flights_is_said_in_words() -> None:
+    assert quantity(float("nan"), "m") == quantity(float("nan"), "rad/s") == "none survived"
+    assert quantity(0.0421, "m") == "4.21 cm"
 
 
 def test_robots_do_not_begin_again_while_a_long_flight_goes_on() -> None:
