@@ -2,84 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from math import inf
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+
+
+class Bound(NamedTuple):
+    """What a hyperparameter has to be."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
+Whole = Annotated[int, Bound("at least 0", lambda x: x >= 0)]
+Positive = Annotated[float, Bound("a positive number", lambda x: 0.0 < x < inf)]
+NotNegative = Annotated[float, Bound("0 or a positive number", lambda x: 0.0 <= x < inf)]
+Part = Annotated[float, Bound("0 to 1", lambda x: 0.0 <= x <= 1.0)]
+Betas = Annotated[tuple[float, float], Bound("two numbers, 0 to below 1", lambda x: all(0.0 <= b < 1.0 for b in x))]
+Widths = Annotated[tuple[int, ...], Bound("widths of layers, each at least 1", lambda x: all(w >= 1 for w in x))]
+
+
+class Bounded:
+    """Checks itself: ValueError names the hyperparameter, its value and what was expected."""
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            value = getattr(self, name)
+            for bound in getattr(hint, "__metadata__", ()):
+                if not bound.holds(value):
+                    raise ValueError(f"{name} is {value}; expected {bound.words}")
 
 
 @dataclass(frozen=True)
-class ApgConfig:
+class ApgConfig(Bounded):
     """Hyperparameters of the analytic policy gradient."""
 
-    updates: int = 110
+    updates: Count = 110
     """Gradient steps, times the task's effort; the learning rate falls to zero along half a cosine over them."""
-    environments: int = 192
+    environments: Count = 192
     """Robots simulated at once."""
-    horizon: int = 32
+    horizon: Count = 32
     """Control steps that a gradient sees."""
-    learning_rate: float = 0.016
+    learning_rate: Positive = 0.016
     """Adam's step size at the start."""
-    betas: tuple[float, float] = (0.8, 0.9)
+    betas: Betas = (0.8, 0.9)
     """Adam's averaging. The gradient is exact but for the draw of environments, so short averages do."""
-    gradient_norm: float = 0.1
+    gradient_norm: Positive = 0.1
     """Longer gradients are cut to this norm."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: Widths = (64, 64)
     """Widths of the policy's hidden layers."""
     activation: Literal["tanh"] = "tanh"
     """What follows the hidden layers."""
 
 
 @dataclass(frozen=True)
-class PpoConfig:
+class PpoConfig(Bounded):
     """Hyperparameters of proximal policy optimisation, by rsl_rl's names where it has them."""
 
-    updates: int = 300
+    updates: Count = 300
     """Iterations of collecting and learning, times the task's effort."""
-    environments: int = 1024
+    environments: Count = 1024
     """Robots simulated at once."""
-    horizon: int = 32
+    horizon: Count = 32
     """Control steps collected per environment and update."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Adam's step size at the start; it adapts to the wanted divergence."""
-    desired_kl: float = 0.02
+    desired_kl: Positive = 0.02
     """Divergence between policies before and after an update that the step size aims at."""
-    epochs: int = 4
-    mini_batches: int = 4
-    gamma: float = 0.99
+    settle: Part = 0.0
+    """Part of the updates, the last ones, over which the wanted divergence falls to a tenth: what is left to learn then
+    is finer than the noise of larger steps."""
+    epochs: Count = 4
+    mini_batches: Count = 4
+    gamma: Part = 0.99
     """Discount per control step."""
-    lam: float = 0.95
+    lam: Part = 0.95
     """λ of generalised advantage estimation."""
-    clip: float = 0.2
-    entropy: float = 0.002
+    clip: Positive = 0.2
+    entropy: NotNegative = 0.002
     """Weight of the entropy bonus."""
-    gradient_norm: float = 1.0
-    initial_deviation: float = 0.4
+    gradient_norm: Positive = 1.0
+    initial_deviation: Positive = 0.4
     """Standard deviation of exploration at the start, in actions."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: Widths = (64, 64)
     """Widths of the policy's hidden layers."""
-    critic_hidden: tuple[int, ...] = (128, 128)
+    critic_hidden: Widths = (128, 128)
     activation: Literal["tanh", "elu", "relu", "silu"] = "tanh"
-    recurrent: int = 0
+    recurrent: Whole = 0
     """Width of a recurrent network (GRU) in front of the policy's hidden layers; 0 for none."""
     normalize: bool = True
     """Normalise observations by their running mean and deviation."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        samples = self.environments * self.horizon
+        if self.mini_batches > samples:
+            raise ValueError(f"mini_batches is {self.mini_batches}; expected at most {samples}, an update's samples")
+
 
 @dataclass(frozen=True)
-class DistillConfig:
+class DistillConfig(Bounded):
     """Hyperparameters of distillation (``robo_rl.distill``)."""
 
-    hidden: tuple[int, ...]
+    hidden: Widths
     """Widths of the student's hidden layers."""
     activation: str
     normalize: bool = False
     """Normalise observations, by the teacher's mean and deviation."""
-    updates: int = 4000
+    updates: Count = 4000
     """Steps of learning, and of all robots."""
-    environments: int = 256
+    environments: Count = 256
     """Robots simulated at once."""
-    mixed: int = 16
+    mixed: Whole = 16
     """Past moments that join every update."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Adam's step size at the start; it falls to zero along half a cosine."""
     teacher: str = ""
     """Folder of the teacher's run; "" if the teacher is a bundle."""

@@ -108,6 +108,7 @@ class Learner:
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
         collected = self.collect()
+        self.ppo.desired_kl = self.config.desired_kl * self._haste()
         losses = self.ppo.update()
         self._copy_normalizer()
         self.done += 1
@@ -118,6 +119,11 @@ class Learner:
             **{f"loss/{name}": value for name, value in losses.items()},
             **{f"level/{name}": level for name, level in self.env.env.levels.mean().items()},
         }
+
+    def _haste(self) -> float:
+        """1, and from where the policy should settle on down to 0.1 at the last update."""
+        settling = self.config.settle * self.total
+        return max(0.1, min(1.0, (self.total - self.done) / settling)) if settling else 1.0
 
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:

@@ -39,8 +39,6 @@ def main(
     from robo_rl.commands.train import learn
     from robo_rl.runs import Run
 
-    if updates < 1:
-        raise ValueError(f"updates is {updates}; expected at least one")
     teacher = Run.open(run)
     taught = teacher.task().student
     if taught is None:

@@ -92,9 +92,10 @@ def _multirotor(robot: Multirotor) -> list[str]:
 
 def _legged(robot: Legged) -> list[str]:
     lines = [f"robot     {robot.kind}, feet {', '.join(robot.feet)}"]
+    width = max(len(joint.name) for joint in robot.joints)
     for joint in robot.joints:
         lines.append(
-            f"  {joint.name:<18}stands at {joint.stand:+.3f} rad, {joint.lower:+.3f} to {joint.upper:+.3f}, "
+            f"  {joint.name:<{width}}  stands at {joint.stand:+.3f} rad, {joint.lower:+.3f} to {joint.upper:+.3f}, "
             f"{joint.effort:g} N m, {joint.velocity:g} rad/s, gains {joint.stiffness:g} and {joint.damping:g}"
         )
     return lines

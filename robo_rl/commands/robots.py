@@ -10,7 +10,7 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
-    from sim.robots import RobotCard
+    from sim.robots import LeggedCard, RobotCard
 
 
 def main(
@@ -19,7 +19,8 @@ def main(
     """List robots with what their cards say, and where each figure is from.
 
     With --json: robots (name, title, kind, mass_kg, sources by figure; of multirotors thrust_to_weight and
-    hover_speed_rad_s, of robots on legs height_m, joints and feet).
+    hover_speed_rad_s, of robots on legs height_m, feet, joints with what each moves, and no_walk: why the walking tasks
+    can't have this robot, or null).
 
     Args:
         robots: Names, or paths of cards (*.toml), to show with all sources; without any, all that come with robo-rl.
@@ -33,8 +34,10 @@ def main(
     for facts in found:
         numbers = [f"{key}={value:.4g}" for key, value in facts.items() if isinstance(value, float)]
         say(f"{facts['name']:<14} {facts['title']}: {', '.join(numbers)}", json)
-        for name in facts["joints"] if robots and "joints" in facts else ():
-            say(f"    {name}", json)
+        for name, what in facts["joints"].items() if robots and "joints" in facts else ():
+            say(f"    {name:<26} {what}", json)
+        if robots and facts.get("no_walk"):
+            say(f"    not for the walking tasks: {facts['no_walk']}", json)
         for figure, source in facts["sources"].items() if robots else ():
             say(f"    {figure:<26} {source}", json)
     if picture:
@@ -64,7 +67,26 @@ def describe(card: RobotCard) -> dict[str, Any]:
         figures = {
             "mass_kg": float(model.body_mass.sum()),
             "height_m": standing_height(model, card),
-            "joints": list(card.joint_names),
             "feet": list(card.feet),
+            **_legs(card),
         }
     return {**about, **figures, "sources": card.sources}
+
+
+def _legs(card: LeggedCard) -> dict[str, Any]:
+    """What each joint moves, as the walking tasks understand the model, or why they can't have this robot."""
+    from sim.plants.legs import ABOUT, PARTS, find_legs
+    from sim.robots import CardError
+
+    moved = dict.fromkeys(card.joint_names, "")
+    try:
+        legs = find_legs(card)
+    except CardError as error:
+        return {"joints": moved, "no_walk": str(error)}
+    sides = {"FL": "front left", "FR": "front right", "RL": "rear left", "RR": "rear right"}
+    for place, (joint, turn) in enumerate(zip(legs.order, legs.turns, strict=True)):
+        leg, part = divmod(place, len(PARTS))
+        axis = f"{'+' if turn > 0 else '-'}{'xy'[ABOUT[part]]}"
+        knee = f", knee {'behind' if legs.knees[leg] > 0 else 'in front'}" if part else ""
+        moved[card.joint_names[joint]] = f"{sides[legs.sides[leg]]} {PARTS[part]}, about {axis}{knee}"
+    return {"joints": moved, "no_walk": None}

@@ -132,7 +132,10 @@ def assemble(card: LeggedCard, physics: Physics, ground: Ground | None = None) -
         _drive(spec, joint, motor, physics)
     for foot in card.feet:
         _sense(spec, foot)
-    return spec.compile()
+    try:
+        return spec.compile()
+    except ValueError as error:
+        raise CardError(f"{card.model}: MuJoCo can't compile it ({' '.join(str(error).split())})") from None
 
 
 def _read(card: LeggedCard) -> mujoco.MjSpec:
@@ -148,6 +151,15 @@ def _read(card: LeggedCard) -> mujoco.MjSpec:
         missing = sorted(set(wanted) - set(found))
         if missing:
             raise CardError(f"{card.model}: {missing} of the card's {what} are not in it; it has {found}")
+    for what, names, find, kind, expected in (
+        ("joint", card.joint_names, spec.joint, mujoco.mjtJoint.mjJNT_HINGE, "a hinge"),
+        ("foot", card.feet, spec.geom, mujoco.mjtGeom.mjGEOM_SPHERE, "a sphere"),
+    ):
+        for name in names:
+            found = find(name).type
+            if found != kind:
+                is_a = found.name.partition("_")[2].lower()
+                raise CardError(f"{card.model}: {what} '{name}' is of type {is_a}; expected {expected}")
     free = [joint for joint in spec.body(card.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     if not free:
         spec.body(card.base).add_freejoint()

@@ -24,8 +24,9 @@ from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
 from sim.robots import LeggedCard, load_legged
 from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.locomotion_gait import FOLD, JOINTS, LIFT, PACE, STILL, Trot, axial, polar
+from sim.tasks.locomotion_gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
 from sim.tasks.locomotion_ranges import (
+    MASS,
     PUSH_TIME,
     PUSHES,
     SEGMENT,
@@ -41,13 +42,15 @@ from sim.terrain import Ground
 PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
-FOOT_RADIUS = 0.022  # m
 LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
 HASTE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
 
 class FlatWalk(Task):
-    """Walk on flat ground at commanded velocities up to ±1 m/s, ±0.6 m/s, ±1 rad/s, and stand when they are zero."""
+    """Walk on flat ground at commanded velocities up to ±1 m/s, ±0.6 m/s, ±1 rad/s, and stand when they are zero.
+
+    For any robot on four legs of three joints; lengths, loads and pushes go with its size and mass.
+    """
 
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
@@ -97,16 +100,15 @@ class FlatWalk(Task):
     """Per second."""
 
     def __init__(self, card: LeggedCard | None = None) -> None:
+        from sim.plants.legs import find_legs
+
         card = card or load_legged("go2")
         count = len(card.joints)
-        if len(card.feet) != 4:
-            raise ValueError(f"task '{self.name}' is for four feet; robot '{card.name}' has {len(card.feet)}")
-        legs = [f"{foot[:2]}_{part}_joint" for foot in card.feet for part in ("hip", "thigh", "calf")]
-        if list(card.joint_names) != legs:
-            raise ValueError(f"task '{self.name}' needs the joints {legs}; robot '{card.name}' has {card.joint_names}")
-        self.card, self.action_size = card, count
+        self.card, self.legs, self.action_size = card, find_legs(card), count
+        self.size = self.legs.length / LEG
+        self.lift, self.lowest = self.lift * self.size, self.lowest * self.size
         self.observation_size = 17 + 2 * count + 2 * HISTORY * count
-        self.gait = Trot(card.feet, self.fold)
+        self.gait = Trot(self.legs, self.fold)
         self.haste = PERIOD * torch.tensor([HASTE])
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
@@ -125,9 +127,18 @@ class FlatWalk(Task):
                 StateBlock("gait", (5,), (1.0, 0.0, 0.0, 0.0, 0.0)),
             ),
             safety=Safety(signal_timeout=0.04, tilt_limit=1.2, on_fault="damp", operator_timeout=0.5),
-            reward={name: PERIOD * weight for name, weight in self.weights.items()},
-            ranges={**initial_ranges(count), **physical_ranges(count), **course_ranges()},
+            reward=self.weighed(),
+            ranges={
+                **initial_ranges(count),
+                **physical_ranges(count, self.legs.mass),
+                **course_ranges(self.legs.mass),
+            },
         )
+
+    def weighed(self) -> dict[str, float]:
+        """Weights per step; that of torques is for those that a robot of this mass needs."""
+        weights = {**self.weights, "torque": self.weights["torque"] * (MASS / self.legs.mass) ** 2}
+        return {name: PERIOD * weight for name, weight in weights.items()}
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
         from sim.plants.rigid import Physics
@@ -218,7 +229,7 @@ class FlatWalk(Task):
         wanted = self._wanted(self._taken_up(signals, memory["gait"]), side)
         changes = memory["joint_history"] - signals["joint_position"][:, None]
         joints = [signals["joint_position"] - self.stand, 0.05 * signals["joint_velocity"], 4.0 * changes.flatten(1)]
-        legs = self.gait.mirrored(torch.cat([*joints, memory["target_history"].flatten(1)], -1), side, JOINTS)
+        legs = self.gait.legwise(torch.cat([*joints, memory["target_history"].flatten(1)], -1))
         return torch.cat(
             [
                 polar(self._down(signals["orientation"]), side),
@@ -227,7 +238,7 @@ class FlatWalk(Task):
                 wanted,
                 side * clock[:, :1] * wanted,  # of these the trot is made; so its gains are soon found
                 side * clock[:, 1:] * wanted,
-                legs,
+                self.gait.mirrored(legs, side, JOINTS),
             ],
             -1,
         )
@@ -235,7 +246,8 @@ class FlatWalk(Task):
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         gait = memory["gait"]
         action = self.gait.mirrored(action, self.gait.side(gait[:, :2]), JOINTS)
-        target = self.stand + self.gait.targets(gait) + SCALE * action
+        trot, action = self.gait.jointwise(self.gait.targets(gait)), self.gait.jointwise(action)
+        target = self.stand + trot + SCALE * action
         return {"joint_position_target": torch.clamp(target, self.lower, self.upper)}
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
@@ -307,13 +319,13 @@ class FlatWalk(Task):
             "target_change": change.square().sum(-1),
             "foot_lift": self.lift_error(truth, swing).square().sum(-1),
             "foot_slip": torch.where(truth["foot_force"] > 1.0, slip, 0.0).sum(-1),
-            "hips": pose[:, 0::3].square().sum(-1),
+            "hips": self.gait.legwise(pose)[:, 0::3].square().sum(-1),
             "stillness": (1.0 - moving) * pose.square().sum(-1),
         }
 
     def lift_error(self, truth: Tensors, swing: Any) -> Any:
         """(n, 4) m, how far each foot is from where ``swing`` (n, 4), 0 to 1, wants it above the ground."""
-        return self.foot_height(truth) - FOOT_RADIUS - self.lift * swing
+        return self.foot_height(truth) - self.legs.radius - self.lift * swing
 
     def foot_height(self, truth: Tensors) -> Any:
         """(n, 4) m, of the feet's centres above the ground."""
@@ -341,7 +353,7 @@ class FlatWalk(Task):
                 polar(0.01 * push, side),
                 axial(0.25 * truth["angular_velocity"], side),
                 self.base_height(truth),
-                self.gait.mirrored(torch.cat(joints, -1), side, JOINTS),
+                self.gait.mirrored(self.gait.legwise(torch.cat(joints, -1)), side, JOINTS),
                 self.gait.mirrored(feet, side),
                 self._wanted(torch.cat([truth["linear_velocity_command"], truth["yaw_rate_command"]], -1), side),
                 side * truth["clock"],

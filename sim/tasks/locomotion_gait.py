@@ -6,40 +6,49 @@ stride what it did in the first, left and right exchanged. So whoever looks at i
 only ever sees first halves: a policy that does is symmetric by construction, and every step teaches it about both
 sides (phase-based mirroring of Abdolhosseini et al. 2019, On Learning Symmetric Locomotion).
 
-Pure functions of arrays with environments first; numbers of legs lie one after the other, in the order of the feet.
+Pure functions of arrays with environments first; numbers of legs lie one after the other, in the order of the feet,
+hip, thigh and calf each. Which joints those are on a robot, and which way they turn, ``sim.plants.legs`` finds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+if TYPE_CHECKING:
+    from sim.plants.legs import Legs
+
 PACE = 2.5  # Hz, strides; usual for trots of robots of this size
-LIFT = 0.07  # m, height of a foot in mid-swing
-LEG = 0.27  # m, from hip to foot
+LIFT = 0.07  # m, height of a foot in mid-swing, for legs of LEG
+LEG = 0.27  # m, from hip to foot of the Go2
 SWEEP = 1.3  # of the way that a foot on the ground makes: motors lag and feet slip; the network adds the rest
-PLACE = (0.19, 0.14)  # m, of the feet in front of or behind and beside the base's middle
 FOLD = 0.22  # rad, of the thigh in mid-swing, and twice that of the calf: about LIFT for legs of two 0.213 m links
 STILL = 0.1  # m/s and rad/s together, below which the robot stands
 EARLY = math.pi / 20  # rad, by which the mirror is taken up before the clock's turn, so that rounding does not decide
 
 
 class Trot:
-    """A trot with the feet of the given names, each beginning with FL, FR, RL or RR."""
+    """A trot of a robot with these legs."""
 
-    def __init__(self, feet: Sequence[str], fold: float = FOLD) -> None:
+    def __init__(self, legs: Legs, fold: float = FOLD) -> None:
         """``fold`` (rad) is how far thighs turn in mid-swing; calves turn twice as far."""
-        sides = [foot[:2] for foot in feet]
-        self.fold = fold
+        sides, (ahead, aside) = legs.sides, legs.place
+        self.length = legs.length
+        self.fold = torch.tensor([[fold * knee for knee in legs.knees]])
+        self._order = legs.order
+        self._back = [legs.order.index(joint) for joint in range(len(legs.order))]
+        self._turns = torch.tensor([list(legs.turns)])
+        self._turns_back = torch.tensor([[legs.turns[place] for place in self._back]])
+        self._alike = list(legs.order) == self._back == sorted(self._back) and min(legs.turns) > 0.0
         self._signs: dict[tuple[float, ...], torch.Tensor] = {}
         self._signs |= {signs: torch.tensor([list(signs)]) for signs in (JOINTS, (1.0,))}
         self.diagonal = torch.tensor([[1.0 if side in ("FL", "RR") else -1.0 for side in sides]])
         """(1, 4) 1 for the feet that swing in the first half of a stride, -1 for the others."""
-        self.forward = torch.tensor([[PLACE[0] if side[0] == "F" else -PLACE[0] for side in sides]])
-        self.left = torch.tensor([[PLACE[1] if side[1] == "L" else -PLACE[1] for side in sides]])
+        self.forward = torch.tensor([[ahead if side[0] == "F" else -ahead for side in sides]])
+        self.left = torch.tensor([[aside if side[1] == "L" else -aside for side in sides]])
         self._opposite = [sides.index(side[0] + ("R" if side[1] == "L" else "L")) for side in sides]
 
     def targets(self, gait: Any) -> Any:
@@ -51,10 +60,23 @@ class Trot:
         cosine, sine, x, y, yaw = (gait[:, i : i + 1] for i in range(5))
         walking = torch.where(x * x + y * y + yaw * yaw > STILL**2, 1.0, 0.0)
         lift = self.swing(sine) * walking
-        sweep = self.diagonal * cosine * (SWEEP * walking / (4 * PACE * LEG))  # rad per m/s
+        sweep = self.diagonal * cosine * (SWEEP * walking / (4 * PACE * self.length))  # rad per m/s
         hip = -sweep * (y + yaw * self.forward)
         thigh = sweep * (x - yaw * self.left) + self.fold * lift
         return torch.stack([hip, thigh, -2 * self.fold * lift], -1).flatten(1)
+
+    def legwise(self, joints: Any) -> Any:
+        """Numbers of joints in the card's order (n, 12 k), k sets in a row, leg by leg and about the base's axes."""
+        if self._alike:
+            return joints
+        sets = joints.reshape(-1, joints.shape[1] // len(self._order), len(self._order))
+        return (torch.cat([sets[:, :, joint : joint + 1] for joint in self._order], 2) * self._turns).flatten(1)
+
+    def jointwise(self, legs: Any) -> Any:
+        """The reverse of ``legwise``, for one set (n, 12)."""
+        if self._alike:
+            return legs
+        return torch.cat([legs[:, place : place + 1] for place in self._back], 1) * self._turns_back
 
     def swing(self, sine: Any) -> Any:
         """(n, 4) how far up each foot should be, 0 to 1, at a clock's sine (n, 1)."""

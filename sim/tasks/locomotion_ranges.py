@@ -14,6 +14,7 @@ RATE = 34.9  # rad/s, range of usual gyroscopes (2000 deg/s)
 SEGMENT = 5.0  # s between changes of the commanded velocity
 SEGMENTS = 5  # in an episode of 20 s that begins anywhere in the first
 PUSHES = 2
+MASS = 15.0  # kg, of the Go2
 PUSH_TIME = 0.1  # s
 
 
@@ -58,11 +59,11 @@ def initial_ranges(joints: int) -> dict[str, Range]:
     }
 
 
-def physical_ranges(joints: int) -> dict[str, Range]:
-    """What differs between robots and days. Those without a unit are factors on the card's figures."""
+def physical_ranges(joints: int, mass: float) -> dict[str, Range]:
+    """What differs between robots of a ``mass`` (kg), and days; without a unit it is a factor on the card's figure."""
     return {
         "base_mass": Range.fixed(0.95, 1.05),
-        "payload": Range.fixed(0.0, 2.0),  # kg
+        "payload": Range.fixed(0.0, 2.0 * mass / MASS),  # kg
         "center_of_mass": Range.fixed(-0.03, 0.03, count=3),  # m
         "ground_friction": Range.fixed(0.4, 1.25),
         "joint_friction": Range.fixed(0.5, 1.5),
@@ -78,9 +79,9 @@ def physical_ranges(joints: int) -> dict[str, Range]:
     }
 
 
-def course_ranges() -> dict[str, Range]:
-    """What an episode asks of the robot, and who pushes it."""
-    force = 15.0 * 0.5 / PUSH_TIME  # N: changes the speed of 15 kg by 0.5 m/s
+def course_ranges(mass: float) -> dict[str, Range]:
+    """What an episode asks of a robot of a ``mass`` (kg), and who pushes it."""
+    force = mass * 0.5 / PUSH_TIME  # N: changes its speed by 0.5 m/s
     return {
         "command/x": Range.fixed(-1.0, 1.0, count=SEGMENTS),  # m/s
         "command/y": Range.fixed(-0.6, 0.6, count=SEGMENTS),  # m/s

@@ -26,14 +26,14 @@ from robo_rl.contract import Safety
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Measure, Tensors
-from sim.tasks.locomotion import HISTORY, PERIOD, FlatWalk
+from sim.tasks.locomotion import HISTORY, FlatWalk
 from sim.tasks.locomotion_ranges import PUSHES, initial_ranges, physical_ranges
 
 TIME = 5.0  # s, to get up
 REACH = 0.5  # rad, of the network's output: from where a joint was to its target
 UPRIGHT = 0.9  # cosine of the base's tilt, above which a robot stands
 HIGH = 0.65  # part of the standing height, likewise
-DROP = 0.7  # m, height from which robots fall: no leg reaches the ground from there
+DROP = 0.7  # m, height from which a Go2 falls: no leg reaches the ground from there
 EASY = 0.2  # part of the robots that begin on their feet at first
 
 
@@ -55,7 +55,7 @@ class Recover(FlatWalk):
         "upright": 1.0,
         "height": 2.0,
         "stance": 2.0,
-        "effort": -1e-4,
+        "torque": -1e-4,
         "joint_velocity": -2e-4,
         "target_change": -0.02,
     }
@@ -71,10 +71,9 @@ class Recover(FlatWalk):
             signals=tuple(signal for signal in self.spec.signals if signal.source == "sensor"),
             memory=tuple(block for block in self.spec.memory if block.name != "gait"),
             safety=Safety(signal_timeout=0.04, tilt_limit=math.pi, on_fault="damp"),  # no tilt is a fall here
-            reward={name: PERIOD * weight for name, weight in self.weights.items()},
             ranges={
                 **initial_ranges(count),
-                **physical_ranges(count),
+                **physical_ranges(count, self.legs.mass),
                 "initial/tilt": Range((0.0, 0.1), (0.0, 1.0)),
                 "initial/lean": Range.fixed(-math.pi, math.pi),
                 "initial/joint_position": Range.fixed(0.0, 1.0, count=count),  # of the way between the stops
@@ -102,7 +101,7 @@ class Recover(FlatWalk):
         easy = drawn["initial/easy"][:, None] < EASY
         joints = self.lower + drawn["initial/joint_position"] * (self.upper - self.lower)
         upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]], device=joints.device)
-        height = torch.where(easy, plant.height + 0.02, DROP)
+        height = torch.where(easy, plant.height + 0.02, DROP * self.size)
         plant.place(
             ids,
             position=torch.cat([torch.zeros_like(height), torch.zeros_like(height), height], -1),
@@ -158,7 +157,7 @@ class Recover(FlatWalk):
             "upright": 0.5 + 0.5 * up,
             "height": near * torch.exp(-short.square() / 0.1),
             "stance": near / (1.0 + 0.5 * pose.square().sum(-1)),  # tells the way from afar too
-            "effort": truth["joint_torque"].square().sum(-1),
+            "torque": truth["joint_torque"].square().sum(-1),
             "joint_velocity": truth["joint_velocity"].square().sum(-1),
             "target_change": change.square().sum(-1),
         }

@@ -25,7 +25,7 @@ from sim.plants.scanned import Scanned
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Tensors
-from sim.tasks.locomotion import FOOT_RADIUS, PERIOD, SCALE, FlatWalk
+from sim.tasks.locomotion import PERIOD, SCALE, FlatWalk
 from sim.tasks.locomotion_gait import JOINTS, PACE, polar
 from sim.tasks.locomotion_ranges import XYZ
 from sim.terrain import Ground, rough_ground
@@ -33,7 +33,7 @@ from sim.terrain import Ground, rough_ground
 AHEAD = tuple(round(-0.45 + 0.12 * i, 2) for i in range(11))  # m, forward of the base, of the scan's points
 ASIDE = (0.3, 0.15, 0.0, -0.15, -0.3)  # m, to the left
 STRIDE = round(1 / (PACE * PERIOD))  # control steps
-DEEP = 0.28  # m, of the base above the ground when the robot walks
+DEEP = 0.28  # m, of the base above the ground when a Go2 walks
 
 
 class RoughWalk(FlatWalk):
@@ -95,7 +95,7 @@ class RoughWalk(FlatWalk):
         stride = [torch.cat([past[:, k, :count] - now, past[:, k, count:]], -1) for k in (STRIDE // 2 - 1, STRIDE - 1)]
         side = self.gait.side(memory["gait"][:, :2])
         known = super().observe(signals, memory)
-        return torch.cat([known, self.gait.mirrored(torch.cat(stride, -1), side, JOINTS)], -1)
+        return torch.cat([known, self.gait.mirrored(self.gait.legwise(torch.cat(stride, -1)), side, JOINTS)], -1)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         angle = signals["joint_position"] - self.stand
@@ -117,7 +117,14 @@ class RoughWalk(FlatWalk):
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         side = self.gait.side(truth["clock"])
-        return torch.cat([super().privileged(truth, parameters), _seen(truth["height_scan"], side)], -1)
+        return torch.cat([super().privileged(truth, parameters), self._seen(truth["height_scan"], side)], -1)
+
+    def _seen(self, scan: Any, side: Any) -> Any:
+        """The scan (n, P) as the mirror shows it, about 0 on level ground."""
+        lines, width = len(AHEAD), len(ASIDE)
+        opposite = [line * width + width - 1 - i for line in range(lines) for i in range(width)]
+        exchanged = torch.cat([scan[:, i : i + 1] for i in opposite], -1)
+        return 5.0 * (torch.where(side < 0.0, exchanged, scan) - DEEP * self.size)
 
 
 class RoughTeacher(RoughWalk):
@@ -137,13 +144,13 @@ class RoughTeacher(RoughWalk):
         side = self.gait.side(memory["gait"][:, :2])
         cosine, sine = heading(signals["orientation"].unbind(-1))
         velocity = torch.stack(turn_back(signals["linear_velocity"].unbind(-1), cosine, sine), -1)
-        feet = torch.cat([10.0 * (signals["foot_height"] - FOOT_RADIUS), 0.02 * signals["foot_force"]], -1)
+        feet = torch.cat([10.0 * (signals["foot_height"] - self.legs.radius), 0.02 * signals["foot_force"]], -1)
         return torch.cat(
             [
                 super().observe(signals, memory),
                 polar(velocity, side),
                 self.gait.mirrored(feet, side),
-                _seen(signals["height_scan"], side),
+                self._seen(signals["height_scan"], side),
             ],
             -1,
         )
@@ -153,14 +160,6 @@ class RoughTeacher(RoughWalk):
 def _ground() -> Ground:
     """What all robots walk on."""
     return rough_ground()
-
-
-def _seen(scan: Any, side: Any) -> Any:
-    """The scan (n, P) as the mirror shows it, about 0 on level ground."""
-    lines, width = len(AHEAD), len(ASIDE)
-    opposite = [line * width + width - 1 - i for line in range(lines) for i in range(width)]
-    exchanged = torch.cat([scan[:, i : i + 1] for i in opposite], -1)
-    return 5.0 * (torch.where(side < 0.0, exchanged, scan) - DEEP)
 
 
 def _seen_by_simulation(card: LeggedCard) -> tuple[Signal, ...]:

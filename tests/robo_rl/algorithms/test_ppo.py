@@ -131,6 +131,15 @@ def test_returns_of_a_constant_critic_follow_the_closed_form() -> None:
         assert float(learner.ppo.storage.returns[0, robot, 0]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_wanted_divergence_falls_over_the_updates_in_which_the_policy_settles() -> None:
+    learner = new_learner(PpoConfig(**{**vars(SMALL), "updates": 20, "settle": 0.5, "desired_kl": 0.02}))
+    wanted = []
+    for _ in range(learner.total):
+        learner.update()
+        wanted.append(learner.ppo.desired_kl / 0.02)
+    np.testing.assert_allclose(wanted, [1.0] * 11 + [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+
+
 def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:
     env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 16, seed=0))
     model = {"class_name": "MLPModel", "hidden_dims": [16], "activation": "elu", "obs_normalization": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,25 @@ def test_a_robot_of_one_s_own_is_shown_by_its_path_with_the_source_of_every_figu
 ) -> None:
     (robot,) = listed(capsys, QUADRUPED).values()
     assert robot["mass_kg"] == pytest.approx(8.0)
-    assert robot["joints"][:2] == ["FL_hip_joint", "FL_thigh_joint"]
+    assert robot["joints"]["LF_HAA"] == "front left hip, about +x"
+    assert robot["joints"]["RH_KFE"] == "rear right calf, about -y, knee behind"
+    assert robot["no_walk"] is None
     main([QUADRUPED])
     text = capsys.readouterr().out
     assert "calf.armature" in text
     assert "data sheet: rotor" in text
+
+
+def test_a_robot_that_can_not_walk_here_is_shown_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in Path(QUADRUPED).parent.iterdir():
+        text = path.read_text()
+        (tmp_path / path.name).write_text(text.replace('"LF_foot", "RF_foot", "LH_foot", "RH_foot"', '"LF_foot"'))
+    assert main([str(tmp_path / "card.toml")]) == 0
+    assert re.search(
+        r"not for the walking tasks: .*quadruped.urdf: feet are at .*expected four", capsys.readouterr().out
+    )
 
 
 def test_robots_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

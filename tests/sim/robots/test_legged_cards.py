@@ -98,15 +98,29 @@ def test_the_example_of_one_s_own_urdf_stands() -> None:
     np.testing.assert_allclose(truth["foot_force"].sum(1).numpy(), weight, rtol=0.02)
 
 
+# fmt: off
 WRONG = {
-    "no such foot": ("card.toml", '"FL_foot", "FR_foot"', '"FL_paw", "FR_foot"', r"\['FL_paw'\] of the card's feet"),
+    "no such foot": ("card.toml", '"LF_foot", "RF_foot"', '"LF_paw", "RF_foot"', r"\['LF_paw'\] of the card's feet"),
     "no such base": ("card.toml", 'base = "body"', 'base = "torso"', r"\['torso'\] of the card's base"),
-    "no such joint": ("quadruped.urdf", 'joint name="FL_hip_joint"', 'joint name="hip"', "card's joints"),
+    "no such joint": ("quadruped.urdf", 'joint name="LF_HAA"', 'joint name="hip"', "card's joints"),
     "no such file": ("card.toml", '"quadruped.urdf"', '"robot.urdf"', "a file beside the card"),
-    "a joint without a motor": ("card.toml", '"FL_calf_joint", "FR_calf_joint", "RL', '"FR_calf_joint", "RL', "joints"),
+    "a joint without a motor": ("card.toml", '"LF_KFE", "RF_KFE", "LH', '"RF_KFE", "LH', "joints"),
     "a figure without its source": ("card.toml", ', source = "drawing"', "", "range.source"),
+    "a foot that is no sphere": (
+        "quadruped.urdf", '"LF_foot"><origin xyz="0 0 -0.18"/><geometry><sphere radius="0.02"/>',
+        '"LF_foot"><origin xyz="0 0 -0.18"/><geometry><box size="0.04 0.04 0.04"/>',
+        "foot 'LF_foot' is of type box; expected a sphere",
+    ),
+    "a joint that slides": (
+        "quadruped.urdf", '"LF_HAA" type="revolute"', '"LF_HAA" type="prismatic"',
+        "joint 'LF_HAA' is of type slide; expected a hinge",
+    ),
+    "a body without mass": (
+        "quadruped.urdf", '<mass value="0.5"/>', '<mass value="0"/>', "quadruped.urdf: MuJoCo can't compile it",
+    ),
     "not a model": ("quadruped.urdf", "<robot", "<rabbit", "MuJoCo can't read it"),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("what", WRONG)

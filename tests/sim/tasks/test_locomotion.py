@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -48,14 +47,6 @@ def test_a_multirotor_is_not_asked_to_walk() -> None:
         load_task("go2-flat", "crazyflie")
     with pytest.raises(ValueError, match="'go2' is a robot on legs"):
         load_task("quadrotor-hover", "go2")
-
-
-def test_robots_with_other_legs_are_refused_by_name(task: FlatWalk) -> None:
-    card = load_legged("go2")
-    with pytest.raises(ValueError, match="four feet"):
-        FlatWalk(dataclasses.replace(card, feet=card.feet[:3]))
-    with pytest.raises(ValueError, match="needs the joints"):
-        FlatWalk(dataclasses.replace(card, joints=card.joints[::-1]))
 
 
 def test_gravity_and_rates_are_observed_in_the_base_frame(task: FlatWalk) -> None:

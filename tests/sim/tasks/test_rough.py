@@ -14,7 +14,7 @@ from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.scanned import Scanned
 from sim.robots import load_legged
 from sim.tasks import load_task
-from sim.tasks.rough import AHEAD, ASIDE, RoughTeacher, _seen
+from sim.tasks.rough import AHEAD, ASIDE, RoughTeacher
 from sim.terrain import KINDS, Ground
 
 NOWHERE = Provenance("ppo", 0, 0, "0" * 64, (8,), "elu", True)
@@ -46,7 +46,7 @@ def test_a_scan_on_a_slope_is_the_slope() -> None:
 
 def test_the_mirror_exchanges_left_and_right_of_the_scan() -> None:
     scan = torch.tensor([[ahead + 10.0 * aside for ahead in AHEAD for aside in ASIDE]]).repeat(2, 1)
-    seen = _seen(scan, torch.tensor([[1.0], [-1.0]]))
+    seen = RoughTeacher()._seen(scan, torch.tensor([[1.0], [-1.0]]))
     opposite = torch.tensor([ahead - 10.0 * aside for ahead in AHEAD for aside in ASIDE])
     torch.testing.assert_close(seen[1] - seen[0], 5.0 * (opposite - scan[0]))
 

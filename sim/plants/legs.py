@@ -1,0 +1,116 @@
+"""How a robot on four legs is built: found in its model, whatever its joints are called and wherever they count from.
+
+A leg is a hip that swings sideways, a thigh and a calf that swing forwards. A robot's computer may have the joints in
+any order, and either direction of a joint may be its positive one; knees may be behind the leg or in front of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from sim.plants.rigid import Physics, assemble, find_places
+from sim.robots import LeggedCard
+from sim.robots.figures import CardError
+
+PARTS = ("hip", "thigh", "calf")
+ABOUT = (0, 1, 1)
+"""The base's axis, of x (forward) and y (left), that each of them turns about."""
+ALIGNED = 0.9  # cosine between a joint's axis and the base's
+BENT = 0.05  # of a leg's length, that a knee is away from the straight line at least: on which side has to be sure
+
+
+class Legs(NamedTuple):
+    """Of a robot that stands. Lengths and mass have two digits: what a gait takes from them is rough."""
+
+    sides: tuple[str, ...]
+    """FL, FR, RL or RR, of each foot in the card's order."""
+    order: tuple[int, ...]
+    """(12,) places among the card's joints: hip, thigh and calf of each foot in turn."""
+    turns: tuple[float, ...]
+    """(12,) likewise: 1 where the joint turns about the base's x (hips) or y axis (others), -1 where against it."""
+    knees: tuple[float, ...]
+    """(4,) 1 where the knee is behind the line from the thigh's joint to the foot, -1 where in front."""
+    place: tuple[float, float]
+    """m, of the feet in front of or behind and beside their middle."""
+    length: float
+    """m, from the thigh's joint down to the foot's centre."""
+    radius: float
+    """m, of the largest foot."""
+    mass: float
+    """kg, of the robot."""
+
+
+def find_legs(card: LeggedCard) -> Legs:
+    """The legs of the robot of ``card``. Raises CardError where they are not four of three joints each."""
+    model = assemble(card, Physics())
+    places, data = find_places(model, card), mujoco.MjData(model)
+    data.qpos[places.free_position :][:7] = [0, 0, 0, 1, 0, 0, 0]
+    data.qpos[places.position] = [joint.stand for joint in card.joints]
+    mujoco.mj_kinematics(model, data)
+    chains = [_chain(model, card, foot) for foot in card.feet]
+    turns = [_turn(card, model, data, joint, part) for chain in chains for part, joint in enumerate(chain)]
+    feet = np.array([data.geom(foot).xpos for foot in card.feet])
+    away = feet[:, :2] - feet[:, :2].mean(0)
+    sides = tuple(("F" if x > 0 else "R") + ("L" if y > 0 else "R") for x, y in away)
+    if sorted(sides) != ["FL", "FR", "RL", "RR"]:
+        found = dict(zip(card.feet, feet.round(2).tolist(), strict=True))
+        raise CardError(f"{card.model}: feet are at {found}; expected four, one on each side in front and behind")
+    spare = sorted(set(card.joint_names) - {model.joint(joint).name for chain in chains for joint in chain})
+    if spare:
+        raise CardError(f"{card.model}: joints {spare} move no foot; expected a hip, a thigh and a calf for each")
+    return Legs(
+        sides=sides,
+        order=tuple(card.joint_names.index(model.joint(joint).name) for chain in chains for joint in chain),
+        turns=tuple(turns),
+        knees=tuple(_knee(card, model, data, chain, foot) for chain, foot in zip(chains, card.feet, strict=True)),
+        place=(_roughly(abs(away[:, 0]).mean()), _roughly(abs(away[:, 1]).mean())),
+        length=_roughly(np.mean([data.xanchor[chain[1], 2] for chain in chains]) - feet[:, 2].mean()),
+        radius=max(float(model.geom(foot).size[0]) for foot in card.feet),
+        mass=_roughly(model.body_subtreemass[places.base]),
+    )
+
+
+def _roughly(x: float) -> float:
+    """To two digits."""
+    return float(f"{x:.2g}")
+
+
+def _chain(model: mujoco.MjModel, card: LeggedCard, foot: str) -> list[int]:
+    """The joints between base and foot, which are a hip, a thigh and a calf that the card drives."""
+    body, base = int(model.geom(foot).bodyid[0]), model.body(card.base).id
+    joints: list[int] = []
+    while body not in (0, base):
+        first, count = model.body_jntadr[body], model.body_jntnum[body]
+        joints = [*range(first, first + count), *joints]
+        body = model.body_parentid[body]
+    names = [model.joint(joint).name for joint in joints]
+    if len(joints) != len(PARTS) or not set(names) <= set(card.joint_names):
+        raise CardError(f"{card.model}: foot '{foot}' hangs on the joints {names}; expected three that motors drive")
+    return joints
+
+
+def _turn(card: LeggedCard, model: mujoco.MjModel, data: Any, joint: int, part: int) -> float:
+    """1 where a joint turns about the axis that this part of a leg should, -1 where against it."""
+    axis = data.xaxis[joint]
+    if abs(axis[ABOUT[part]]) < ALIGNED:
+        raise CardError(
+            f"{card.model}: joint '{model.joint(joint).name}' turns about {axis.round(2).tolist()} in the base's frame "
+            f"when the robot stands; expected {'xy'[ABOUT[part]]}, as the {PARTS[part]} of a leg"
+        )
+    return float(np.sign(axis[ABOUT[part]]))
+
+
+def _knee(card: LeggedCard, model: mujoco.MjModel, data: Any, chain: list[int], foot: str) -> float:
+    """1 where the knee is behind the line from the thigh's joint to the foot, -1 where in front of it."""
+    thigh, knee, end = data.xanchor[chain[1]], data.xanchor[chain[2]], data.geom(foot).xpos
+    length = thigh[2] - end[2]
+    ahead = knee[0] - thigh[0] - (thigh[2] - knee[2]) / length * (end[0] - thigh[0]) if length > 0 else 0.0
+    if abs(ahead) <= BENT * length or length <= 0:
+        raise CardError(
+            f"{card.model}: joint '{model.joint(chain[2]).name}' is {ahead:.3f} m in front of the line from thigh to "
+            f"foot '{foot}', which is {length:.3f} m below; expected 'stand' angles of legs that are bent, feet down"
+        )
+    return -1.0 if ahead > 0 else 1.0
