@@ -175,6 +175,9 @@ def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
     option.tolerance = physics.tolerance
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a state that diverged must be seen
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND  # one robot is one island; looking for more takes time
+    # A foot whose centre is pressed into a height field would be held there, by walls between the field's cells: the
+    # native collision detection pushes it out of each cell the shortest way (google-deepmind/mujoco#2883), libccd up.
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_NATIVECCD
     if physics.solver == "newton":  # it is as soon there without, and need not find out which start is the better one
         option.disableflags |= mujoco.mjtDisableBit.mjDSBL_WARMSTART
     spec.compiler.discardvisual = True  # no step moves shapes that touch nothing
