@@ -1,15 +1,15 @@
 """Rough ground as data: a grid of heights, made of patches in rows of difficulty and columns of kinds.
 
 Every patch has a level platform in the middle, where robots begin, and level ground of height 0 along its edges, so
-that neighbours fit together. Walking outwards is climbing, or descending, whatever the direction. Heights at the
-nodes of the grid are joined by triangles, as MuJoCo's height fields have them: a riser takes one cell.
+that neighbours fit together. Walking outwards is climbing, or descending, whatever the direction. Slopes are plane
+between the nodes of the grid; all else is stepped: level around each node, with upright risers halfway between nodes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-CELL = 0.05  # m between nodes: a riser of 10 cm stands at 63 degrees, too steep for a foot to stand on
+from sim.solids import Solids, add_solids, joined, mound, pit, terraces
+
+CELL = 0.05  # m between nodes
 PATCH = 160  # cells along a side of a patch: 8 m
 PLATFORM = 12  # cells from a patch's middle to the edge of its platform: 0.6 m
 TREAD = 6  # cells: 0.3 m, of usual stairs
@@ -29,6 +31,8 @@ SLOPE = math.radians(24.0)  # of the hardest slope
 GAP = 4  # cells, of the hardest gap
 DEPTH = 0.2  # m, of the hardest gap
 TILE = 12  # cells along a side of a block
+FAR = 1000.0  # m, from the middle to the end of level ground
+DEEPEST = -2.0  # m, to which the ground reaches down, far below the lowest of it
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,15 @@ class Ground:
 
     heights: np.ndarray
     """(rows, columns) m, float32; rows go along y, columns along x."""
-    cell: float = CELL
+    cell: float
     """m between nodes."""
-    middle: tuple[float, float] = (0.0, 0.0)
-    """m, x and y of the grid's middle in the world."""
-    starts: np.ndarray = field(default_factory=lambda: np.zeros((1, 1, 2)))
+    stepped: np.ndarray
+    """(rows - 1, columns - 1), whether the ground in a cell is level around its nodes; else it is plane between them."""
+    solids: Solids
+    """What the same ground is made of."""
+    starts: np.ndarray
     """(rows of difficulty, kinds, 2) m, x and y of the patches' middles."""
-    kinds: tuple[str, ...] = ("flat",)
+    kinds: tuple[str, ...]
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -52,36 +58,33 @@ class Ground:
         return 0.5 * self.cell * (columns - 1), 0.5 * self.cell * (rows - 1)
 
     @cached_property
-    def _on(self) -> dict[torch.device, Tensor]:
+    def _on(self) -> dict[torch.device, tuple[Tensor, Tensor]]:
         return {}
 
-    def _nodes(self, device: torch.device) -> Tensor:
+    def _grid(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Heights of the nodes, and which cells are stepped, each flat and with as many columns."""
         if device not in self._on:
-            self._on[device] = torch.from_numpy(self.heights).to(device).flatten()
+            stepped = np.pad(self.stepped, ((0, 1), (0, 1)))
+            self._on[device] = (
+                torch.from_numpy(self.heights).to(device).flatten(),
+                torch.from_numpy(stepped).to(device).flatten(),
+            )
         return self._on[device]
 
     def height(self, x: Tensor, y: Tensor) -> Tensor:
         """Height (m) of the ground at places of the world (m), tensors of one shape; of the middle for no place."""
         rows, columns = self.heights.shape
-        nodes, (reach_x, reach_y) = self._nodes(x.device), self.reach
-        u = ((x.nan_to_num() - self.middle[0] + reach_x) / self.cell).clamp(0.0, columns - 1.001)
-        v = ((y.nan_to_num() - self.middle[1] + reach_y) / self.cell).clamp(0.0, rows - 1.001)
+        (nodes, stepped), (reach_x, reach_y) = self._grid(x.device), self.reach
+        u = ((x.nan_to_num() + reach_x) / self.cell).clamp(0.0, columns - 1.001)
+        v = ((y.nan_to_num() + reach_y) / self.cell).clamp(0.0, rows - 1.001)
         column, row = u.long(), v.long()
         u, v, first = u - column, v - row, row * columns + column
+        level = stepped[first]
+        u, v = torch.where(level, u.round(), u), torch.where(level, v.round(), v)
         low, right, ahead, far = (nodes[first + k] for k in (0, 1, columns, columns + 1))
         right_half = low + u * (right - low) + v * (far - right)
         left_half = low + v * (ahead - low) + u * (far - ahead)
         return torch.where(u > v, right_half, left_half)
-
-    def around(self, place: np.ndarray, reach: float) -> Ground:
-        """The part of the ground around a place (2,) m, about ``reach`` (m) to each side; less at the edges."""
-        rows, columns = self.heights.shape
-        half = round(reach / self.cell)
-        column, row = np.rint((place - self.middle + self.reach) / self.cell).astype(int)
-        left, right = max(0, column - half), min(columns, column + half + 1)
-        low, high = max(0, row - half), min(rows, row + half + 1)
-        x, y = (0.5 * self.cell * (a + b - n) for a, b, n in ((left, right, columns), (low, high, rows)))
-        return Ground(self.heights[low:high, left:right], self.cell, (self.middle[0] + x, self.middle[1] + y))
 
     def start(self, difficulty: Tensor, kind: Tensor) -> Tensor:
         """(m, 3) m, the middles of the patches for draws (m,) between 0 and 1 of difficulty and kind.
@@ -149,6 +152,9 @@ KINDS: Mapping[str, Callable[[float, np.random.Generator], np.ndarray]] = {
 }
 """From a difficulty up to 1 to the heights (m) of a patch's nodes, what lies outwards of its middle."""
 
+SIDES = {"slope up": pit, "slope down": mound}
+"""Of the kinds that are not stepped, what their slopes are."""
+
 
 def described(kind: str, difficulty: float) -> str:
     """How hard a patch is, for people: "10 cm" (of stairs, blocks; the width of gaps), "20°" (of slopes), or ""."""
@@ -161,32 +167,43 @@ def described(kind: str, difficulty: float) -> str:
 def rough_ground(rows: int = ROWS, seed: int = 0) -> Ground:
     """Patches of all kinds; those of row k have difficulty (k + 1) / rows."""
     random = np.random.default_rng(seed)
-    heights = np.zeros((rows * PATCH + 2 * BORDER + 1, len(KINDS) * PATCH + 2 * BORDER + 1), np.float32)
+    shape = rows * PATCH + 2 * BORDER + 1, len(KINDS) * PATCH + 2 * BORDER + 1
+    heights, stepped = np.zeros(shape, np.float32), np.ones((shape[0] - 1, shape[1] - 1), bool)
     starts = np.zeros((rows, len(KINDS), 2))
-    middle = CELL * (np.array(heights.shape[::-1]) - 1) / 2
+    middle = CELL * (np.array(shape[::-1]) - 1) / 2
+    solids = [_surroundings(middle - CELL * BORDER)]
     for row in range(rows):
-        for column, make in enumerate(KINDS.values()):
+        for column, (kind, make) in enumerate(KINDS.items()):
             top, left = BORDER + row * PATCH, BORDER + column * PATCH
-            heights[top : top + PATCH + 1, left : left + PATCH + 1] = make((row + 1) / rows, random)
+            patch = make((row + 1) / rows, random)
+            heights[top : top + PATCH + 1, left : left + PATCH + 1] = patch
+            stepped[top : top + PATCH, left : left + PATCH] = kind not in SIDES
             starts[row, column] = CELL * (np.array([left, top]) + PATCH // 2) - middle
-    return Ground(heights, CELL, starts=starts, kinds=tuple(KINDS))
+            solids.append(_solids(kind, patch).moved(np.array([*starts[row, column], 0.0])))
+    return Ground(heights, CELL, stepped, joined(solids), starts, tuple(KINDS))
 
 
-def add_ground(spec: Any, ground: Ground | None) -> Any:
-    """The ground as a shape in MuJoCo's ``spec`` (an MjSpec): a plane where there is no ``ground``."""
+def _solids(kind: str, patch: np.ndarray) -> Solids:
+    """What the ground of a patch is made of, around its middle."""
+    if kind not in SIDES:
+        return terraces(patch, CELL, DEEPEST)
+    inner, outer = PLATFORM, PLATFORM + TREAD * STEPS
+    rise = float(np.abs(patch).max())
+    base = terraces(np.where(_outwards() <= outer, patch.min(), 0.0), CELL, DEEPEST)
+    return joined([base, SIDES[kind](CELL * inner, CELL * outer, rise, DEEPEST)])
+
+
+def _surroundings(reach: np.ndarray) -> Solids:
+    """Level ground around all patches, which go as far as ``reach`` (2,) m along x and y."""
+    x, y = reach
+    sides = ((-FAR, -FAR, -x, FAR), (x, -FAR, FAR, FAR), (-FAR, -FAR, FAR, -y), (-FAR, y, FAR, FAR))
+    return Solids(np.array([[[left, low, DEEPEST], [right, high, 0.0]] for left, low, right, high in sides]))
+
+
+def add_ground(spec: Any, ground: Ground | None) -> list[Any]:
+    """The ground as shapes in MuJoCo's ``spec`` (an MjSpec), "ground 0", …: a plane where there is no ``ground``."""
     import mujoco
 
     if ground is None:
-        return spec.worldbody.add_geom(name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
-    rows, columns = ground.heights.shape
-    low, high = float(ground.heights.min()), float(ground.heights.max())
-    spec.add_hfield(
-        name="ground",
-        nrow=rows,
-        ncol=columns,
-        size=[*ground.reach, max(high - low, 1e-3), 0.5],
-        userdata=((ground.heights - low) / max(high - low, 1e-3)).ravel(),
-    )
-    return spec.worldbody.add_geom(
-        name="ground", type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="ground", pos=[*ground.middle, low]
-    )
+        return [spec.worldbody.add_geom(name="ground 0", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])]
+    return add_solids(spec, ground.solids)

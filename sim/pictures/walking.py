@@ -23,6 +23,7 @@ from sim.pictures.film import captioned, require_film, write_film
 from sim.pictures.scene import FRONT, TARGET, TRAIL, Canvas
 from sim.pictures.walk import Poser
 from sim.robots import LeggedCard
+from sim.solids import add_solids
 from sim.terrain import Ground, add_ground
 
 Recording = Mapping[str, np.ndarray]
@@ -95,10 +96,14 @@ class Stage(Canvas):
         self, card: LeggedCard, size: tuple[int, int], places: np.ndarray | None = None, ground: Ground | None = None
     ) -> None:
         surroundings = mujoco.MjSpec.from_string(SURROUNDINGS.format(width=size[0], height=size[1]))
-        if ground is not None and places is not None:
-            ground = ground.around(places[:, :2].mean(0), IN_SIGHT + float(np.ptp(places[:, :2], axis=0).max()))
         self.ground = ground
-        add_ground(surroundings, ground).material = "floor"
+        if ground is not None and places is not None:
+            reach = IN_SIGHT + float(np.ptp(places[:, :2], axis=0).max())
+            floor = add_solids(surroundings, ground.solids.near(places[:, :2].mean(0), reach))
+        else:
+            floor = add_ground(surroundings, ground)
+        for shape in floor:
+            shape.material = "floor"
         surroundings.worldbody.add_frame().attach_body(_painted(card), "robot ", "")
         super().__init__(surroundings.compile(), size)
         self.poser, self.middle = Poser(card), np.zeros(3)

@@ -42,6 +42,7 @@ from sim.plants.rigid import (
 )
 from sim.plants.urdf import write_urdf
 from sim.robots import LeggedCard
+from sim.solids import Solids
 from sim.terrain import Ground
 
 TIMESTEP = 0.001
@@ -147,7 +148,7 @@ class _Worlds:
             if old is not None:
                 old.close()
             own: list[Any] = [value[row] for value in parameters]
-            below = self.ground and self.ground.around(states[0][row, :2], NEAR)
+            below = self.ground and self.ground.solids.near(states[0][row, :2], NEAR)
             world = self.worlds[i] = _World(self.card, self.model, RigidParameters(*own), below)
             world.place(*(state[row] for state in states))
         return self._truth([self.worlds[i] for i in ids])
@@ -214,7 +215,7 @@ class _World:
     """One robot on its ground."""
 
     def __init__(
-        self, card: LeggedCard, model: mujoco.MjModel, parameters: RigidParameters, ground: Ground | None
+        self, card: LeggedCard, model: mujoco.MjModel, parameters: RigidParameters, ground: Solids | None
     ) -> None:
         self.card, self.model, self.parameters = card, model, parameters
         self.bullet = bullet = BulletClient(pybullet.DIRECT)
@@ -224,7 +225,7 @@ class _World:
             robot, plane = Path(folder, "robot.urdf"), Path(folder, "plane.urdf")
             robot.write_text(write_urdf(model, card, parameters))
             plane.write_text(PLANE)
-            self.ground = self._lay(ground) if ground else bullet.loadURDF(str(plane), useFixedBase=True)
+            self.ground = self._lay(ground) if ground else {bullet.loadURDF(str(plane), useFixedBase=True)}
             self.robot = bullet.loadURDF(str(robot), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
         links = range(bullet.getNumJoints(self.robot))
         names = {bullet.getJointInfo(self.robot, link)[1].decode(): link for link in links}
@@ -244,30 +245,33 @@ class _World:
         self.torque = np.zeros(len(card.joints))
         self.late = round(float(parameters.command_delay.max()) / TIMESTEP)
 
-    def _lay(self, ground: Ground) -> int:
-        """The ground as a height field; Bullet puts its middle, and the middle of its heights, at its place."""
-        rows, columns = ground.heights.shape
-        shape = self.bullet.createCollisionShape(
-            pybullet.GEOM_HEIGHTFIELD, meshScale=[ground.cell, ground.cell, 1.0],
-            heightfieldData=ground.heights.ravel().tolist(), numHeightfieldRows=columns, numHeightfieldColumns=rows,
-        )  # fmt: skip
-        middle = 0.5 * float(ground.heights.min() + ground.heights.max())
-        return self.bullet.createMultiBody(0.0, shape, basePosition=[*ground.middle, middle])
+    def _lay(self, ground: Solids) -> set[int]:
+        """The ground as bodies that don't move."""
+        bullet, laid = self.bullet, set()
+        for low, high in ground.boxes:
+            shape = bullet.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.5 * (high - low)).tolist())
+            laid.add(bullet.createMultiBody(0.0, shape, basePosition=(0.5 * (high + low)).tolist()))
+        for wedge in ground.wedges:
+            shape = bullet.createCollisionShape(pybullet.GEOM_MESH, vertices=(wedge - wedge.mean(0)).tolist())
+            laid.add(bullet.createMultiBody(0.0, shape, basePosition=wedge.mean(0).tolist()))
+        return laid
 
     def _set_surfaces(self, links: range) -> None:
         """Bullet multiplies the friction of two bodies; damping in the air, which it has by itself, is taken out."""
         bullet = self.bullet
-        bullet.changeDynamics(self.ground, -1, lateralFriction=float(self.parameters.ground_friction), restitution=0.0)
+        friction = float(self.parameters.ground_friction)
+        for body in self.ground:
+            bullet.changeDynamics(body, -1, lateralFriction=friction, restitution=0.0)
         for link in (-1, *links):
             bullet.changeDynamics(
                 self.robot, link, lateralFriction=1.0, restitution=0.0, linearDamping=0.0, angularDamping=0.0,
                 jointDamping=0.0, maxJointVelocity=1000.0,
             )  # fmt: skip
         self._add_rotors()
-        friction = dict(zip(self._joint_order(), self.parameters.joint_friction, strict=True))
+        frictions = dict(zip(self._joint_order(), self.parameters.joint_friction, strict=True))
         for name, joint in zip(self.card.joint_names, self.joints, strict=True):
             bullet.setJointMotorControl2(
-                self.robot, joint, pybullet.VELOCITY_CONTROL, targetVelocity=0.0, force=float(friction[name])
+                self.robot, joint, pybullet.VELOCITY_CONTROL, targetVelocity=0.0, force=float(frictions[name])
             )
 
     def _add_rotors(self) -> None:
@@ -351,8 +355,9 @@ class _World:
         found = self.bullet.getLinkState(self.robot, link, computeLinkVelocity=1, computeForwardKinematics=1)
         center, origin, quaternion, linear, spin = (np.array(found[i]) for i in (0, 4, 5, 6, 7))
         foot = origin + Rotation.from_quat(quaternion).apply(place)
-        contacts = self.bullet.getContactPoints(self.robot, self.ground, link)
-        return foot, linear + np.cross(spin, foot - center), sum(contact[9] for contact in contacts)
+        contacts = self.bullet.getContactPoints(bodyA=self.robot, linkIndexA=link)
+        load = sum(contact[9] for contact in contacts if contact[2] in self.ground)
+        return foot, linear + np.cross(spin, foot - center), load
 
 
 PLANE = """<robot name="ground"><link name="ground"><inertial><mass value="0"/>

@@ -23,6 +23,7 @@ from sim.plants.rigid import (
     find_places,
     nominal_parameters,
     shapes,
+    spread_friction,
     standing,
     standing_height,
     substeps,
@@ -110,6 +111,8 @@ class MujocoPlant:
     def refresh(self, ids: Tensor) -> None:
         """Compute what follows from state and parameters of the robots ``ids``: after writing to either."""
         chosen = ids.numpy()
+        if "ground_friction" in self._expanded:
+            spread_friction(self.batch.expand("geom_friction"), self.places, ids)
         if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
             self.batch.set_const(chosen)
         self.batch.forward(chosen)
@@ -143,6 +146,8 @@ class MujocoPlant:
         for name, value in saved.items():
             if name not in ("state", "truth"):
                 self.param(name).copy_(value)
+        if "ground_friction" in self._expanded:
+            spread_friction(self.batch.expand("geom_friction"), self.places, torch.arange(self.n))
         self._state.copy_(saved["state"])
         if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
             self.batch.set_const()

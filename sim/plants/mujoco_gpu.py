@@ -32,6 +32,7 @@ from sim.plants.rigid import (
     find_places,
     nominal_parameters,
     shapes,
+    spread_friction,
     standing,
     standing_height,
     substeps,
@@ -47,7 +48,10 @@ BEGINNERS = 256
 """Robots that can begin at once; more do so one batch after the other."""
 
 POINTS = {mujoco.mjtGeom.mjGEOM_SPHERE: 1, mujoco.mjtGeom.mjGEOM_CAPSULE: 2}
-"""Greatest number of contacts between a shape and a plane; 4 for others, and on rough ground."""
+"""Greatest number of contacts between a shape and a plane; 4 for others."""
+
+CROWD = 6
+"""Shapes of rough ground that may touch one shape of a robot at once: treads, risers and blocks that overlap."""
 
 
 class WarpPlant:
@@ -106,6 +110,7 @@ class WarpPlant:
 
     def refresh(self, ids: Tensor) -> None:
         """Compute what follows from state and parameters of the robots ``ids``: after writing to either."""
+        spread_friction(self._all.fields["geom_friction"], self.places, ids)
         for some in ids.split(self._few.n):
             count = len(some)
             for name, value in self._few.inputs.items():
@@ -247,6 +252,7 @@ def _pass_on(
 def _room(model: mujoco.MjModel) -> tuple[int, int]:
     """Greatest numbers of contacts and of rows of constraints in one world."""
     touching = [mujoco.mjtGeom(kind) for kind in model.geom_type[model.geom_conaffinity > 0]]
-    contacts = sum(POINTS.get(kind, 4) if model.nhfield == 0 else 4 for kind in touching)
+    most = 1 if (model.geom_contype > 0).sum() == 1 else CROWD
+    contacts = sum(POINTS.get(kind, 4) * most for kind in touching)
     rows = int((model.dof_frictionloss > 0).sum()) + int(model.jnt_limited.sum()) + 4 * contacts
     return contacts, rows

@@ -125,9 +125,9 @@ def assemble(card: LeggedCard, physics: Physics, ground: Ground | None = None) -
     _set_options(spec, physics)
     for shape in spec.geoms:
         shape.contype, shape.conaffinity = 0, 1 if physics.contacts == "all" or shape.name in card.feet else 0
-    below = add_ground(spec, ground)
-    below.contype, below.conaffinity, below.condim = 1, 0, 3
-    below.priority = 1  # its friction holds in every contact
+    for below in add_ground(spec, ground):
+        below.contype, below.conaffinity, below.condim = 1, 0, 3
+        below.priority = 1  # its friction holds in every contact
     for joint, motor in zip(card.joints, card.motors, strict=True):
         _drive(spec, joint, motor, physics)
     for foot in card.feet:
@@ -175,9 +175,6 @@ def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
     option.tolerance = physics.tolerance
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a state that diverged must be seen
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND  # one robot is one island; looking for more takes time
-    # A foot whose centre is pressed into a height field would be held there, by walls between the field's cells: the
-    # native collision detection pushes it out of each cell the shortest way (google-deepmind/mujoco#2883), libccd up.
-    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_NATIVECCD
     if physics.solver == "newton":  # it is as soon there without, and need not find out which start is the better one
         option.disableflags |= mujoco.mjtDisableBit.mjDSBL_WARMSTART
     spec.compiler.discardvisual = True  # no step moves shapes that touch nothing
@@ -226,8 +223,8 @@ class Places(NamedTuple):
     """(J,) indices in qpos, card's order."""
     velocity: np.ndarray
     """(J,) indices in qvel, card's order."""
-    ground: int
-    """Geom number of the ground."""
+    ground: np.ndarray
+    """Geom numbers of the ground; the first has the friction that the others get."""
     sensors: np.ndarray
     """(3 F + 3 F + F,) indices in sensordata: places, velocities, loads."""
 
@@ -244,7 +241,7 @@ def find_places(model: mujoco.MjModel, card: LeggedCard) -> Places:
         free_velocity=int(model.jnt_dofadr[free]),
         position=model.jnt_qposadr[joints],
         velocity=model.jnt_dofadr[joints],
-        ground=model.geom("ground").id,
+        ground=np.flatnonzero(model.geom_contype),
         sensors=np.concatenate([np.arange(s.adr[0], s.adr[0] + s.dim[0]) for s in sensors]),
     )
 
@@ -273,10 +270,17 @@ def view(name: str, field: Any, places: Places) -> Tensor:
     if FIELDS[name] == "actuator_gainprm":
         return value[:, :, {"resistance": 0, "stiffness": 4, "damping": 6}[name]]
     if name == "ground_friction":
-        return value[:, places.ground, 0]
+        return value[:, places.ground[0], 0]
     if name == "joint_friction":
         return value[:, places.free_velocity + 6 :]
     return value[:, 1:] if name in ("mass", "center_of_mass") else value
+
+
+def spread_friction(field: Any, places: Places, ids: Any) -> None:
+    """Give all of the ground the friction of its first shape, in the worlds ``ids`` (m,) of ``geom_friction``."""
+    first, *others = places.ground.tolist()
+    friction = torch.as_tensor(field)[:, :, 0]
+    friction[ids[:, None], torch.tensor(others, dtype=torch.long, device=ids.device)] = friction[ids, first][:, None]
 
 
 def nominal_parameters(model: mujoco.MjModel, places: Places) -> RigidParameters:

@@ -32,13 +32,15 @@ def test_heights_are_where_rays_meet_the_compiled_model(ground: Ground) -> None:
     data = mujoco.MjData(model)
     data.qpos[2] = 20.0  # the robot is out of the way
     mujoco.mj_forward(model, data)
-    places = np.random.default_rng(0).uniform(-1, 1, (1000, 2)) * ground.reach
+    places = np.random.default_rng(0).uniform(-1, 1, (2000, 2)) * ground.reach
     found, hit = [], np.zeros(1, np.int32)
     for x, y in places:
         down = mujoco.mj_ray(model, data, np.array([x, y, 5.0]), np.array([0, 0, -1.0]), None, 1, -1, hit)
         found.append(5.0 - down)
     mine = ground.height(*torch.from_numpy(places).unbind(1))
-    np.testing.assert_allclose(mine.numpy(), found, atol=1e-6)
+    error = np.abs(mine.numpy() - found)
+    assert np.mean(error < 1e-6) > 0.995
+    assert error.max() < 6e-3  # where the crease between two slopes goes across a cell
 
 
 def test_the_ground_is_level_beyond_its_grid(ground: Ground) -> None:
@@ -98,19 +100,19 @@ def test_bullets_ground_is_as_high_as_ours(ground: Ground) -> None:
     pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
     from sim.plants import bullet
 
-    place = ground.starts[4, list(KINDS).index("stairs up")]
-    part = ground.around(place, 3.0)
     card = load_legged("go2")
     plant = bullet.BulletPlant(card, 1, 0.02, processes=1, ground=ground)
     joints, still = plant.truth()["joint_position"].clone(), torch.zeros(1, 3)
-    at = torch.tensor([[*place, 5.0]]).float()
-    plant.place(torch.tensor([0]), at, torch.tensor([[0.0, 0.0, 0.0, 1.0]]), still, still, joints, 0 * joints)
-    world = plant._hosts[0].worlds[0]
-    places = place + np.random.default_rng(1).uniform(-2.9, 2.9, (200, 2))
-    places = places[np.abs(places - place).max(1) > 0.5]  # not under the robot
-    rays = world.bullet.rayTestBatch([[*p, 3.0] for p in places], [[*p, -3.0] for p in places])
-    found = [ray[3][2] for ray in rays]
-    mine = part.height(*torch.from_numpy(places).unbind(1))
-    np.testing.assert_allclose(mine, ground.height(*torch.from_numpy(places).unbind(1)), atol=1e-6)
-    # Bullet may halve a cell along its other diagonal, which shows in the corners of stairs
-    assert np.mean(np.abs(mine.numpy() - found) < 1e-4) > 0.97
+    for kind in ("stairs up", "slope up", "slope down", "blocks"):
+        place = ground.starts[4, list(KINDS).index(kind)]
+        at = torch.tensor([[*place, 5.0]]).float()
+        plant.place(torch.tensor([0]), at, torch.tensor([[0.0, 0.0, 0.0, 1.0]]), still, still, joints, 0 * joints)
+        world = plant._hosts[0].worlds[0]
+        places = place + np.random.default_rng(1).uniform(-3.9, 3.9, (200, 2))
+        places = places[np.abs(places - place).max(1) > 0.5]  # not under the robot
+        rays = world.bullet.rayTestBatch([[*p, 3.0] for p in places], [[*p, -3.0] for p in places])
+        found = np.array([ray[3][2] for ray in rays])
+        mine = ground.height(*torch.from_numpy(places).unbind(1)).numpy()
+        error = np.abs(mine - found)
+        assert np.mean(error < 2e-3) > 0.98, kind  # Bullet's wedges have a margin of a millimetre
+        assert error.max() < 6e-3, kind
