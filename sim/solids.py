@@ -58,9 +58,9 @@ def terraces(heights: np.ndarray, cell: float, deep: float) -> Solids:
 
 
 def rectangles(region: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Rectangles that together are the ``region`` (rows, columns), bool: first row, first column, last row, last column.
+    """Rectangles that together are the ``region`` (rows, columns), bool; each as large as it can be, so they overlap.
 
-    Each is as large as it can be where it begins, so they overlap.
+    First row, first column, last row and last column of each.
     """
     left, found = region.copy(), []
     while left.any():

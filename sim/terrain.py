@@ -44,7 +44,7 @@ class Ground:
     cell: float
     """m between nodes."""
     stepped: np.ndarray
-    """(rows - 1, columns - 1), whether the ground in a cell is level around its nodes; else it is plane between them."""
+    """(rows - 1, columns - 1), whether a cell is level around each of its nodes; else it is plane between them."""
     solids: Solids
     """What the same ground is made of."""
     starts: np.ndarray

@@ -23,7 +23,7 @@ from sim.pictures.film import captioned, require_film, write_film
 from sim.pictures.scene import FRONT, TARGET, TRAIL, Canvas
 from sim.pictures.walk import Poser
 from sim.robots import LeggedCard
-from sim.solids import add_solids
+from sim.solids import Solids, add_solids
 from sim.terrain import Ground, add_ground
 
 Recording = Mapping[str, np.ndarray]
@@ -34,6 +34,7 @@ CATCHING_UP = 0.15  # of the way to the robot that the camera goes in each frame
 JUMP = 0.5  # m between two frames: the robot fell and began again
 FALL = 0.4  # s
 IN_SIGHT = 5.0  # m of rough ground around the robots
+HAIR = 2e-4  # m
 ARROW = 0.5  # m of an arrow per m/s
 TINTS = {"trunk": (0.2, 0.23, 0.28), "head": (0.15, 0.17, 0.2), "calf": (0.3, 0.33, 0.38), "foot": FRONT}
 SURROUNDINGS = """
@@ -42,13 +43,14 @@ SURROUNDINGS = """
     <global offwidth="{width}" offheight="{height}" fovy="38"/>
     <quality offsamples="4" shadowsize="2048"/>
     <headlight ambient=".4 .4 .4" diffuse=".25 .25 .25" specular="0 0 0"/>
-    <map znear=".02" zfar="40" shadowclip="2"/>
+    <map znear=".02" zfar="40" shadowclip="5"/>
   </visual>
   <statistic extent="1" center="0 0 0"/>
   <asset>
     <texture type="skybox" builtin="gradient" rgb1=".56 .70 .84" rgb2=".93 .95 .97" width="128" height="512"/>
     <texture name="checker" type="2d" builtin="checker" rgb1=".84 .86 .88" rgb2=".74 .77 .80" width="256" height="256"/>
     <material name="floor" texture="checker" texrepeat="2 2" texuniform="true" specular="0" reflectance="0"/>
+    <material name="stone" rgba=".80 .82 .84 1" specular="0" reflectance="0"/>
   </asset>
 </mujoco>
 """
@@ -97,13 +99,12 @@ class Stage(Canvas):
     ) -> None:
         surroundings = mujoco.MjSpec.from_string(SURROUNDINGS.format(width=size[0], height=size[1]))
         self.ground = ground
-        if ground is not None and places is not None:
-            reach = IN_SIGHT + float(np.ptp(places[:, :2], axis=0).max())
-            floor = add_solids(surroundings, ground.solids.near(places[:, :2].mean(0), reach))
+        if ground is None:
+            add_ground(surroundings, None)[0].material = "floor"
         else:
-            floor = add_ground(surroundings, ground)
-        for shape in floor:
-            shape.material = "floor"
+            way = np.zeros((1, 2)) if places is None else places[:, :2]
+            for shape in add_solids(surroundings, _in_sight(ground.solids, way)):
+                shape.material = "stone"  # a pattern would not fit together where solids overlap
         surroundings.worldbody.add_frame().attach_body(_painted(card), "robot ", "")
         super().__init__(surroundings.compile(), size)
         self.poser, self.middle = Poser(card), np.zeros(3)
@@ -143,6 +144,16 @@ def _yaw(turn: np.ndarray) -> float:
     """rad, of a quaternion (4,) x, y, z, w."""
     x, y, z, w = turn
     return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+def _in_sight(solids: Solids, way: np.ndarray) -> Solids:
+    """Those around a way (n, 2) m, cut off out of sight. Tops that would be drawn twice are a hair apart."""
+    middle, reach = way.mean(0), IN_SIGHT + float(np.ptp(way, axis=0).max())
+    boxes, wedges = solids.near(middle, reach)
+    boxes = boxes.copy()
+    boxes[:, :, :2] = boxes[:, :, :2].clip(middle - reach, middle + reach)
+    boxes[:, 1, 2] -= HAIR * (np.arange(len(boxes)) % 8)
+    return Solids(boxes, wedges)
 
 
 def _azimuth(recording: Recording, step: int, robot: int, ground: Ground | None) -> float:

@@ -13,6 +13,7 @@ from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.scanned import Scanned
 from sim.robots import load_legged
+from sim.solids import Solids
 from sim.tasks import load_task
 from sim.tasks.rough import AHEAD, ASIDE, RoughTeacher
 from sim.terrain import KINDS, Ground
@@ -27,7 +28,9 @@ def env() -> VecEnv:
 
 def test_a_scan_on_a_slope_is_the_slope() -> None:
     nodes = np.arange(201) * 0.05 - 5.0
-    slope = Ground((0.3 * nodes[None, :] - 0.1 * nodes[:, None]).astype(np.float32))
+    heights = (0.3 * nodes[None, :] - 0.1 * nodes[:, None]).astype(np.float32)
+    below = Solids(np.array([[[-5.0, -5.0, -9.0], [5.0, 5.0, -8.0]]]))
+    slope = Ground(heights, 0.05, np.zeros((200, 200), bool), below, np.zeros((1, 1, 2)), ("slope",))
     points = [(0.5, 0.0), (0.0, 0.4), (0.0, 0.0)]
     plant = Scanned(MujocoPlant(load_legged("go2"), 1, 0.02, ground=slope), slope, points)
     yaw, still = 0.7, torch.zeros(1, 3)
