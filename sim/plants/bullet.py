@@ -148,7 +148,7 @@ class _Worlds:
             if old is not None:
                 old.close()
             own: list[Any] = [value[row] for value in parameters]
-            below = self.ground and self.ground.solids.near(states[0][row, :2], NEAR)
+            below = None if self.ground is None else self.ground.solids.near(states[0][row, :2], NEAR)
             world = self.worlds[i] = _World(self.card, self.model, RigidParameters(*own), below)
             world.place(*(state[row] for state in states))
         return self._truth([self.worlds[i] for i in ids])
@@ -225,7 +225,7 @@ class _World:
             robot, plane = Path(folder, "robot.urdf"), Path(folder, "plane.urdf")
             robot.write_text(write_urdf(model, card, parameters))
             plane.write_text(PLANE)
-            self.ground = self._lay(ground) if ground else {bullet.loadURDF(str(plane), useFixedBase=True)}
+            self.ground = self._lay(ground) if ground is not None else {bullet.loadURDF(str(plane), useFixedBase=True)}
             self.robot = bullet.loadURDF(str(robot), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
         links = range(bullet.getNumJoints(self.robot))
         names = {bullet.getJointInfo(self.robot, link)[1].decode(): link for link in links}

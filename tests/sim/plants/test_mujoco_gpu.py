@@ -195,5 +195,5 @@ def test_a_policy_walks_on_every_kind_of_rough_ground_as_on_mujoco() -> None:
         assert not step.failed.any()
         after.append(env.plant.truth())
     assert float((after[1]["position"][:, :2] - begun[:, :2]).norm(dim=1).median()) > 0.25
-    for name, apart in {"position": 0.002, "foot_height": 0.01, "height_scan": 0.15}.items():  # m; a step's edge is sharp
+    for name, apart in {"position": 0.002, "foot_height": 0.01, "height_scan": 0.15}.items():  # m; steps have edges
         torch.testing.assert_close(after[0][name], after[1][name], atol=apart, rtol=0.0, msg=name)
