@@ -75,8 +75,8 @@ def rectangles(region: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 def _grown(region: np.ndarray, row: int, column: int) -> tuple[int, int, int, int]:
     """From one place as far as the region goes along its row, then along columns as far as all of that goes."""
-    left, right = _run(np.asarray(region[row]), column)
-    top, bottom = _run(region[:, left : right + 1].all(1), row)
+    left, right = _run(region[row], column)
+    top, bottom = _run(np.asarray(region[:, left : right + 1].all(1)), row)
     return top, left, bottom, right
 
 
