@@ -1,6 +1,6 @@
 """Fuzz the C of two bundles of the zoo with sanitizers: link, gates, policies in three precisions, devices.
 
-    apt-get install clang
+    apt-get install clang libclang-rt-dev
     python benchmarks/fuzz.py --minutes 60
 
 The time is that of the processor, and divided among the targets. A finding ends the run with the input's file.

@@ -4,7 +4,7 @@
     print(run(target, seconds=15))
 
 Each target checks what the documents promise; docs/firmware.md has the list. Needs clang with its sanitizers
-(``apt-get install clang``).
+(``apt-get install clang libclang-rt-dev``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Changed copies of a bundle, sealed anew as someone would who edits a file on purpose."""
+"""Changed copies of a bundle, sealed anew as someone would who edits a file on purpose; and the fuzzer."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from onnx import ModelProto
 
 from deploy.bundle import DIGEST_KEY, NO_DIGEST, seal
+
+EMPTY = "int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size) { return !data && size; }"
 
 Resealed = Callable[[Callable[[ModelProto], None]], Path]
 
@@ -28,3 +31,14 @@ def resealed(bundle_file: Path, tmp_path: Path) -> Resealed:
         return path
 
     return make
+
+
+@pytest.fixture(scope="session")
+def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where clang or its libFuzzer is missing."""
+    target = tmp_path_factory.mktemp("fuzzer") / "empty"
+    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-xc", "-", "-o", str(target)]
+    try:
+        subprocess.run(command, input=EMPTY, text=True, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no clang with libFuzzer; install it with: apt-get install clang libclang-rt-dev")

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import select
-import shutil
 import socket
 import subprocess
 import zlib
@@ -357,9 +356,8 @@ def test_any_bytes_leave_the_decoder_sane(pieces: list[bytes], capacity: int) ->
 
 
 @pytest.mark.firmware
+@pytest.mark.usefixtures("fuzzer")
 def test_fuzzing_the_c_finds_nothing(tmp_path: Path) -> None:
-    if shutil.which("clang") is None:
-        pytest.skip("there is no clang with libFuzzer; install it with: apt-get install clang")
     folder, target = ROOT / "deploy" / "c", tmp_path / "fuzz_link"
     sources = [folder / "fuzz" / "fuzz_link.c", folder / "link.c", folder / "link_message.c"]
     sanitizers = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
