@@ -106,7 +106,7 @@ class Walking(Live):
         changed = False
         for name, number in wanted.items():
             now = plant.param(name)[:, base] if name == "mass" else plant.param(name)
-            changed |= name == "mass" and not bool((now == number).all())
+            changed |= not bool((now == number).all())
             now[:] = number
         if changed:
             plant.refresh(torch.arange(env.n))

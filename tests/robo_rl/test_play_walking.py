@@ -93,6 +93,14 @@ def test_loads_and_motors_of_the_knobs_reach_the_plant():
     np.testing.assert_allclose(plant.param("ground_friction"), 0.3)
 
 
+def test_the_friction_knob_reaches_all_of_rough_ground():
+    rough = load_task("go2-rough")
+    live = Walking(Flier("standing", rough, Stand(rough)), 1)
+    live.act({"knob": {"name": "ground_friction", "value": 0.3}})
+    plant = live.env.plant
+    np.testing.assert_allclose(plant.batch.get_model(0).geom_friction[plant.places.ground, 0], 0.3)
+
+
 def test_who_falls_begins_again_beside_the_others():
     live = standing(3)
     live.home += torch.tensor([4.0, 2.0])  # they have walked there
