@@ -16,7 +16,7 @@ from results import write
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import Learner
 from robo_rl.benchmark import rates
-from robo_rl.observed import ObservedEnv
+from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
@@ -73,7 +73,7 @@ def plant_stepper(task: Task, physics: Physics | None = None) -> tuple[int, Call
 
 def environment_stepper(task: Task) -> tuple[int, Callable[[], None]]:
     """Observation, reward, failure, resets and randomization too."""
-    env = ObservedEnv(VecEnv(task, ROBOTS, 0))
+    env = LearningEnv(VecEnv(task, ROBOTS, 0))
     actions = 0.25 * torch.randn(ROBOTS, task.action_size, generator=torch.Generator().manual_seed(0))
     return ROBOTS, lambda: env.step(actions) and None
 

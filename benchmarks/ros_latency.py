@@ -111,7 +111,7 @@ class Robot:
 
     def message(self, topic: str) -> Any:
         """What a hovering robot with the contract's noise would send now."""
-        from robo_rl_ros.composing import compose
+        from robo_rl_ros.message_encoding import compose
 
         values = {}
         for wire in self.by_topic[topic]:
@@ -147,7 +147,7 @@ class Robot:
         return policy, echo
 
 
-class Pilot(threading.Thread):
+class PolicyRunner(threading.Thread):
     """Keeps the policy flying while the robot sends: engages it, and again after a fault."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int, int]:
 
     Periods count while the policy flies, ``WARM_UP`` after it began to.
     """
-    robot, pilot = Robot(bundle), Pilot()
+    robot, pilot = Robot(bundle), PolicyRunner()
     pilot.start()
     gc.collect()
     gc.freeze()

@@ -15,8 +15,8 @@ from pathlib import Path
 from results import write
 
 from robo_rl.commands.train import main as train
-from robo_rl.evaluation import Conditions, fly
-from robo_rl.pilots import find
+from robo_rl.evaluation import Conditions, rollout
+from robo_rl.loading import load
 from sim.tasks.quadrotor import FIGURE_EIGHT
 
 CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
@@ -24,16 +24,16 @@ CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
 
 def main() -> None:
     rows = []
-    geometric = find("geometric", "quadrotor-track")
-    rows.append({"pilot": "geometric", **fly(geometric.task, geometric.pilot, CONDITIONS).summary()})
+    geometric = load("geometric", "quadrotor-track")
+    rows.append({"policy": "geometric", **rollout(geometric.task, geometric.policy, CONDITIONS).summary()})
     for seed in range(5):
         with tempfile.TemporaryDirectory() as folder:
             train("quadrotor-track", seed=seed, runs=Path(folder), episodes=0)
             (run,) = Path(folder).iterdir()
-            flier = find(str(run))
-            rows.append({"pilot": f"policy, seed {seed}", **fly(flier.task, flier.pilot, CONDITIONS).summary()})
+            loaded = load(str(run))
+            rows.append({"policy": f"policy, seed {seed}", **rollout(loaded.task, loaded.policy, CONDITIONS).summary()})
     for row in rows:
-        print(f"{row['pilot']:<16} {100 * row['tracking_error_rms_m']:6.2f} cm   {row['success']:.1%} within 1 m")
+        print(f"{row['policy']:<16} {100 * row['tracking_error_rms_m']:6.2f} cm   {row['success']:.1%} within 1 m")
     write("tracking", {"flights": CONDITIONS.episodes, "rows": rows})
 
 

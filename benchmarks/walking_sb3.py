@@ -24,8 +24,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv as SharedEnv
 
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.evaluation import Conditions, GraphPilot, fly
-from robo_rl.observed import ObservedEnv
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import load_task
@@ -38,7 +38,7 @@ FARTHEST = 10.0  # actions beyond it are cut by stable-baselines3; nothing that 
 class Robots(SharedEnv):
     """Our robots, as stable-baselines3 wants them."""
 
-    def __init__(self, observed: ObservedEnv) -> None:
+    def __init__(self, observed: LearningEnv) -> None:
         self.observed, task = observed, observed.task
         seen = gymnasium.spaces.Box(-np.inf, np.inf, (task.observation_size,))
         super().__init__(observed.n, seen, gymnasium.spaces.Box(-FARTHEST, FARTHEST, (task.action_size,)))
@@ -95,7 +95,7 @@ def main(learning_rate: float = 3e-4, seconds: float = 600.0, seed: int = 0) -> 
     task = load_task(TASK)
     config = PpoConfig(**task.settings["ppo"])
     robots = VecNormalize(
-        Robots(ObservedEnv(VecEnv(task, config.environments, seed))),
+        Robots(LearningEnv(VecEnv(task, config.environments, seed))),
         norm_reward=False, clip_obs=np.inf, gamma=config.gamma,
     )  # fmt: skip
     layers = {"pi": list(config.hidden), "vf": list(config.critic_hidden)}
@@ -110,7 +110,7 @@ def main(learning_rate: float = 3e-4, seconds: float = 600.0, seed: int = 0) -> 
     begun = time.perf_counter()
     learner.learn(10**9, Until(seconds))
     took = time.perf_counter() - begun
-    walks = fly(task, GraphPilot(graph_of(learner, robots, config)), Conditions(episodes=WALKS)).summary()
+    walks = rollout(task, GraphPolicy(graph_of(learner, robots, config)), Conditions(episodes=WALKS)).summary()
     row = {"learning_rate": learning_rate, "seed": seed, "train_seconds": took, "steps": learner.num_timesteps, **walks}
     print(
         f"{learner.num_timesteps:,} control steps in {took:.0f} s; falls {1 - walks['success']:.1%} "

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.contract import Contract, Provenance, Signal
-from robo_rl.evaluation import Conditions, GraphPilot, fly_signals
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout_signals
 from robo_rl.policy import PolicyGraph
 
 OPSET = 18
@@ -37,7 +37,7 @@ def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bund
     """Write the bundle of ``policy`` to ``out``, atomically, and read it back through all checks."""
     out = Path(out)
     contract = policy.contract(provenance)
-    seen = fly_signals(policy.task, GraphPilot(policy), Conditions(episodes=256, seed=7))
+    seen = rollout_signals(policy.task, GraphPolicy(policy), Conditions(episodes=256, seed=7))
     contract = _with_envelope(contract, seen)
     golden = record_golden(policy, contract, seen)
     model = _onnx_graph(policy, contract)

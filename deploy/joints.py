@@ -27,7 +27,7 @@ POSE = 0.25
 """rad by which a person may miss the start pose."""
 
 
-class WiggleError(ValueError):
+class JointTestError(ValueError):
     """The joints must not, or can't, be moved. The message says why."""
 
 
@@ -51,7 +51,7 @@ def find_joints(contract: Contract) -> tuple[Command, Signal]:
         for signal in contract.signals:
             if command.unit == signal.unit == "rad" and signal.elements == command.elements:
                 return command, signal
-    raise WiggleError(
+    raise JointTestError(
         f"no command moves joints by position and is reported: there are {[c.name for c in contract.commands]}"
     )
 

@@ -19,8 +19,8 @@ import jinja2
 from deploy.bundle import Bundle
 from robo_rl.console import finite, say
 from robo_rl.contract import Provenance
-from robo_rl.evaluation import BATCH, Conditions, Flights, fly, quantity
-from robo_rl.pilots import Flier, find
+from robo_rl.evaluation import BATCH, Conditions, Episodes, quantity, rollout
+from robo_rl.loading import Loaded, load
 from robo_rl.runs import Run
 from robo_rl.zoo import located
 from sim.pictures.scene import RenderingError
@@ -31,8 +31,8 @@ class Subject:
     """One thing that the report is about, and its flights."""
 
     target: str
-    flier: Flier
-    flights: Flights
+    loaded: Loaded
+    flights: Episodes
     provenance: Provenance | None = None
     """None for the geometric controller."""
     digest: str | None = None
@@ -45,29 +45,29 @@ class Subject:
         return self.flights.summary()
 
 
-def fliers_of(targets: Sequence[str], episodes: int, robot: str | None) -> list[Flier]:
+def load_all(targets: Sequence[str], episodes: int, robot: str | None) -> list[Loaded]:
     """What flies or walks ``targets`` (runs or bundles), all of one task and robot."""
     if not 20 <= episodes <= BATCH:
         raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
-    fliers = [find(target, None, robot) for target in targets]
-    expected = fliers[0].task.spec.name, fliers[0].task.spec.robot.name
-    for target, flier in zip(targets, fliers, strict=True):
-        names = flier.task.spec.name, flier.task.spec.robot.name
+    subjects = [load(target, None, robot) for target in targets]
+    expected = subjects[0].task.spec.name, subjects[0].task.spec.robot.name
+    for target, loaded in zip(targets, subjects, strict=True):
+        names = loaded.task.spec.name, loaded.task.spec.robot.name
         if names != expected:
             raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
-    return fliers
+    return subjects
 
 
-def subject_of(target: str, flier: Flier, conditions: Conditions) -> Subject:
+def subject_of(target: str, loaded: Loaded, conditions: Conditions) -> Subject:
     """Fly it, and read where it comes from."""
-    flights = fly(flier.task, flier.pilot, conditions, flier.name)
+    flights = rollout(loaded.task, loaded.policy, conditions, loaded.name)
     path = located(target)
     if path.suffix == ".onnx":
         bundle = Bundle.read(path)
-        return Subject(target, flier, flights, bundle.contract.provenance, bundle.digest)
+        return Subject(target, loaded, flights, bundle.contract.provenance, bundle.digest)
     run = Run.open(path)
     lines = (run.folder / "metrics.jsonl").read_text().splitlines()
-    return Subject(target, flier, flights, run.policy()[1], metrics=[json.loads(line) for line in lines])
+    return Subject(target, loaded, flights, run.policy()[1], metrics=[json.loads(line) for line in lines])
 
 
 def pictured(draw: Callable[[Path, Path], None]) -> dict[str, str]:
@@ -100,7 +100,7 @@ def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any]
         first=first,
         figures=figures,
         figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
-        contract=first.flier.task.spec.contract(first.provenance),
+        contract=first.loaded.task.spec.contract(first.provenance),
         **parts,
     )
     out.write_text(page)

@@ -198,7 +198,7 @@ def figure_eight(flights: Mapping[str, Any], period: float, skipped: float) -> s
 
 
 def perturbation(
-    name: str, pilots: Mapping[str, Sequence[Mapping[str, float]]], measure: Measure, trained: Sequence[float]
+    name: str, policies: Mapping[str, Sequence[Mapping[str, float]]], measure: Measure, trained: Sequence[float]
 ) -> str:
     """Success with its 95 % interval above, an error below, over the values of one perturbation."""
     factor = 1000.0 if name in MILLISECONDS else 1.0
@@ -207,12 +207,12 @@ def perturbation(
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.0, 3.5), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True)
-        for pilot, rows in pilots.items():
-            colour, style = lines[pilot]
+        for policy, rows in policies.items():
+            colour, style = lines[policy]
             x = [factor * row["value"] for row in rows]
             low, middle, high = ([100 * row[key] for row in rows] for key in ("success_low", "success", "success_high"))
             upper.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-            upper.plot(x, middle, style, color=colour, ms=3.5, label=pilot)
+            upper.plot(x, middle, style, color=colour, ms=3.5, label=policy)
             lower.plot(x, [scale * row[measure.key] for row in rows], style, color=colour, ms=3.5)
         for axes in (upper, lower):
             low, high = axes.get_xlim()
@@ -220,7 +220,7 @@ def perturbation(
             axes.axvspan(factor * trained[0], factor * trained[1], color=TARGET, alpha=0.08, lw=0)
             axes.patch.set_alpha(0)
         upper.set(ylim=(-3, 103), ylabel="success, %")
-        if len(pilots) > 1:
+        if len(policies) > 1:
             upper.legend()
         lower.set(ylabel=f"error, {unit}", xlabel=PERTURBATIONS.get(name, name), ylim=(0, None))
         return svg(figure)

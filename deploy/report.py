@@ -15,10 +15,10 @@ import torch
 
 from controllers.rotation import body_z
 from deploy import plots
-from deploy.page import Subject, fliers_of, pictured, subject_of, write_page
+from deploy.page import Subject, load_all, pictured, subject_of, write_page
 from robo_rl.console import Progress
-from robo_rl.evaluation import HELD_OUT, Conditions, ControllerPilot, Flights, compare, fly, perturbations, sweep
-from robo_rl.pilots import Flier
+from robo_rl.evaluation import HELD_OUT, Conditions, ControllerPolicy, Episodes, compare, perturbations, rollout, sweep
+from robo_rl.loading import Loaded
 from sim.env import VecEnv
 from sim.pictures.film import film, moves, strobe
 from sim.tasks import Task
@@ -54,13 +54,13 @@ class Findings:
     sweeps: Mapping[str, Mapping[str, list[dict[str, float]]]]
     """By "policy" and "controller", then by perturbation; values fixed for ``sweep_flights`` flights each."""
     sweep_flights: int
-    eights: Mapping[str, Flights]
+    eights: Mapping[str, Episodes]
     """By "policy" and "controller": the figure-eight, if the task can fly one."""
 
     def figures(self) -> dict[str, Any]:
         """The figures that ``robo-rl report --json`` prints and the page shows."""
         rows = [
-            {"target": one.target, "name": one.flier.name, **one.figures, "decision": comparison["decision"]}
+            {"target": one.target, "name": one.loaded.name, **one.figures, "decision": comparison["decision"]}
             for one, comparison in zip(self.subjects, self.comparisons, strict=True)
         ]
         found = {**rows[0], "targets": rows, "geometric": self.controller.figures}
@@ -73,13 +73,13 @@ class Findings:
 
 def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None) -> Findings:
     """Fly everything that the page tells about. All ``targets`` (runs or bundles) must be of one task and robot."""
-    fliers = fliers_of(targets, episodes, robot)
-    task = fliers[0].task
+    loaded = load_all(targets, episodes, robot)
+    task = loaded[0].task
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
-    geometric = Flier("geometric", task, ControllerPilot(task))  # refuses robots that it can't fly
-    subjects = [subject_of(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)]
-    controller = Subject("geometric", geometric, fly(task, geometric.pilot, conditions, "geometric controller"))
-    pilots = {"policy": fliers[0].pilot, "controller": geometric.pilot}
+    geometric = Loaded("geometric", task, ControllerPolicy(task))  # refuses robots that it can't fly
+    subjects = [subject_of(target, each, conditions) for target, each in zip(targets, loaded, strict=True)]
+    controller = Subject("geometric", geometric, rollout(task, geometric.policy, conditions, "geometric controller"))
+    policies = {"policy": loaded[0].policy, "controller": geometric.policy}
     few = Conditions(episodes=max(20, episodes // 10), seed=seed)
     around = Conditions(
         episodes=max(20, episodes // 10), seed=seed, seconds=FIGURE_EIGHT_SECONDS, fixed=FIGURE_EIGHT, recorded=RECORDED
@@ -91,9 +91,9 @@ def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: s
         subjects=subjects,
         controller=controller,
         comparisons=[_compare(subject, controller) for subject in subjects],
-        sweeps={name: sweep(task, pilot, perturbations(task), few) for name, pilot in pilots.items()},
+        sweeps={name: sweep(task, policy, perturbations(task), few) for name, policy in policies.items()},
         sweep_flights=few.episodes,
-        eights={name: fly(task, p, around, "figure-eight") for name, p in pilots.items()} if flies_eights else {},
+        eights={name: rollout(task, p, around, "figure-eight") for name, p in policies.items()} if flies_eights else {},
     )
 
 
@@ -101,7 +101,7 @@ def _compare(subject: Subject, controller: Subject) -> dict[str, Any]:
     """AdaStop on blocks of the same flights: mean distance from the set-point, a failed flight counting as 1 m."""
     size = len(subject.flights) // (BLOCKS * INTERIMS)
 
-    def score(flights: Flights) -> Any:
+    def score(flights: Episodes) -> Any:
         away = np.where(np.isnan(flights.tracking_error), 1.0, flights.tracking_error)
         return lambda block: -float(away[block * size : (block + 1) * size].mean())
 
@@ -151,7 +151,7 @@ def write(findings: Findings, out: Path) -> int:
         "sweeps": {
             name: plots.perturbation(
                 name,
-                {pilot: findings.sweeps[pilot][name] for pilot in ("controller", "policy")},
+                {policy: findings.sweeps[policy][name] for policy in ("controller", "policy")},
                 task.measures[0],
                 task.spec.ranges[name].end,
             )

@@ -20,7 +20,7 @@ from deploy.bundle import Bundle, BundleError, command_differences, greatest
 from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Contract
-from robo_rl.evaluation import Conditions, fly
+from robo_rl.evaluation import Conditions, rollout
 from robo_rl.policy import RECURRENT, PolicyGraph, recurrent_width
 from sim.tasks import Measure, Task, load_task
 
@@ -43,8 +43,8 @@ class Verification:
         return not self.failures
 
 
-class BundlePilot:
-    """An exported file as a pilot."""
+class BundlePolicy:
+    """An exported file as a policy."""
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
@@ -58,7 +58,7 @@ class BundlePilot:
         return {name: torch.from_numpy(value) for name, value in commands.items()}, torch.from_numpy(following)
 
 
-class _Witness(BundlePilot):
+class _Witness(BundlePolicy):
     """Flies by the file, asks torch the same at every step, and keeps the greatest difference."""
 
     def __init__(self, bundle: Bundle, policy: PolicyGraph) -> None:
@@ -120,7 +120,7 @@ def verify(
     least = task.expected if min_success is None else min_success
     golden_error = bundle.golden_error()
     witness = _Witness(bundle, torch_policy(bundle, task))
-    flights = fly(task, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
+    flights = rollout(task, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
     failures = []
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")

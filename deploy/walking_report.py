@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from deploy import plots, walking_plots
-from deploy.page import Subject, fliers_of, pictured, subject_of, write_page
+from deploy.page import Subject, load_all, pictured, subject_of, write_page
 from robo_rl.console import Progress
-from robo_rl.crossing import SPEED, crossings
 from robo_rl.evaluation import Conditions, perturbations, sweep
+from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
 from robo_rl.transfer import Transfer
 from sim.pictures.walking import film, strip
 from sim.robots import LeggedCard
@@ -35,11 +35,11 @@ class Findings:
     sweep_walks: int
     elsewhere: Transfer | None
     crossings: Sequence[Mapping[str, Any]] = ()
-    """Of rough ground, by the first subject, as ``robo_rl.crossing.crossings`` gives them."""
+    """Of rough ground, by the first subject, as ``robo_rl.terrain_evaluation.evaluate_terrain`` gives them."""
 
     def figures(self) -> dict[str, Any]:
         """The figures that ``robo-rl report --json`` prints and the page shows."""
-        rows = [{"target": one.target, "name": one.flier.name, **one.figures} for one in self.subjects]
+        rows = [{"target": one.target, "name": one.loaded.name, **one.figures} for one in self.subjects]
         found: dict[str, Any] = {**rows[0], "targets": rows}
         if self.elsewhere is not None:
             found |= {"engines": self.elsewhere.engines, "least_kept": self.elsewhere.least_kept}
@@ -52,19 +52,21 @@ def gather(
     targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, elsewhere: Path | None = None
 ) -> Findings:
     """Walk all that the page tells about; ``elsewhere``: what 'robo-rl transfer --json' printed about the first."""
-    fliers = fliers_of(targets, episodes, robot)
-    task = fliers[0].task
+    subjects = load_all(targets, episodes, robot)
+    task = subjects[0].task
     there = read_transfer(elsewhere, task) if elsewhere else None
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
     few = Conditions(episodes=max(20, episodes // 10), seed=seed)
     return Findings(
         task=task,
         conditions=conditions,
-        subjects=[subject_of(target, flier, conditions) for target, flier in zip(targets, fliers, strict=True)],
-        sweeps=sweep(task, fliers[0].pilot, perturbations(task), few),
+        subjects=[subject_of(target, loaded, conditions) for target, loaded in zip(targets, subjects, strict=True)],
+        sweeps=sweep(task, subjects[0].policy, perturbations(task), few),
         sweep_walks=few.episodes,
         elsewhere=there,
-        crossings=crossings(task, fliers[0].pilot, max(1, episodes // 20), seed) if isinstance(task, RoughWalk) else (),
+        crossings=evaluate_terrain(task, subjects[0].policy, max(1, episodes // 20), seed)
+        if isinstance(task, RoughWalk)
+        else (),
     )
 
 

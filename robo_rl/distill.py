@@ -79,8 +79,8 @@ class Distillation:
     @torch.no_grad()
     def _step(self) -> None:
         policies = (self.teacher, self.student)
-        flier = 0 if self.done < TEACHER_STEPS else 1
-        commands, _ = policies[flier](self._signals, self._states[flier])
+        loaded = 0 if self.done < TEACHER_STEPS else 1
+        commands, _ = policies[loaded](self._signals, self._states[loaded])
         self._states = [
             _remembered(policy, self._signals, commands, state)
             for policy, state in zip(policies, self._states, strict=True)

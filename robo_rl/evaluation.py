@@ -1,12 +1,13 @@
 """Evaluation: what a policy does, over many held-out flights, with confidence.
 
-Any pilot can be judged by the same flights: a policy graph, an exported file, a classical controller. Flights
+Any policy can be judged by the same flights: a policy graph, an exported file, a classical controller. Episodes
 are drawn from the task's full ranges with seeds that training never uses.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,12 +31,12 @@ SETTLED = 2.0  # s at the end of a flight over which the position error counts
 STARTED = 1.0  # s after which tracking error counts
 LONGEST = 3600.0  # s
 
-Pilot = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
+PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
 
 
 @dataclass(frozen=True)
-class Flights:
+class Episodes:
     """What came of some flights (or walks). Errors are those of the true state, NaN for flights that failed."""
 
     survived: np.ndarray
@@ -63,7 +64,7 @@ class Flights:
         return self.errors["tracking_error"]
 
     @classmethod
-    def joined(cls, parts: Sequence[Flights]) -> Flights:
+    def joined(cls, parts: Sequence[Episodes]) -> Episodes:
         """All flights of the parts; the first part's recording."""
         survived, duration = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("survived", "duration")
@@ -71,10 +72,10 @@ class Flights:
         errors = {name: np.concatenate([part.errors[name] for part in parts]) for name in parts[0].errors}
         return cls(survived, duration, parts[0].measures, errors, parts[0].recording)
 
-    def part(self, start: int, stop: int) -> Flights:
-        """Flights ``start`` to ``stop`` without their recording."""
+    def part(self, start: int, stop: int) -> Episodes:
+        """Episodes ``start`` to ``stop`` without their recording."""
         errors = {name: error[start:stop] for name, error in self.errors.items()}
-        return Flights(self.survived[start:stop], self.duration[start:stop], self.measures, errors)
+        return Episodes(self.survived[start:stop], self.duration[start:stop], self.measures, errors)
 
     def summary(self) -> dict[str, float | int]:
         """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
@@ -109,8 +110,8 @@ def quantity(value: float, unit: str) -> str:
     return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f} {unit}"
 
 
-class GraphPilot:
-    """A policy graph as a pilot."""
+class GraphPolicy:
+    """A policy graph as a policy."""
 
     def __init__(self, policy: PolicyGraph) -> None:
         self.policy = policy.eval()
@@ -123,7 +124,7 @@ class GraphPilot:
             return self.policy(signals, state)
 
 
-class ControllerPilot:
+class ControllerPolicy:
     """The task's robot under its classical controller."""
 
     def __init__(self, task: Task) -> None:
@@ -152,13 +153,13 @@ class Conditions:
     """Length of a flight; None for the task's."""
     fixed: Mapping[str, float | Tensor] = field(default_factory=dict)
     recorded: int = 0
-    """Of how many flights to keep the whole course."""
+    """Of how many flights to keep the whole trajectory."""
     make_plant: Callable[[int], Any] | None = None
     """Of n robots, in another engine than the task's own (``sim.engines``)."""
 
 
-def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -> Flights:
-    """Fly ``conditions.episodes`` flights. The same conditions give every pilot the same flights."""
+def rollout(task: Task, policy: Any, conditions: Conditions, title: str = "flying") -> Episodes:
+    """Fly ``conditions.episodes`` flights. The same conditions give every policy the same flights."""
     _check(task, conditions)
     parts = []
     total, seconds = conditions.episodes, conditions.seconds or task.spec.episode_length
@@ -179,8 +180,14 @@ def fly(task: Task, pilot: Any, conditions: Conditions, title: str = "flying") -
                 make_plant=conditions.make_plant,
             )
             recorded = min(conditions.recorded, count) if start == 0 else 0
-            parts.append(_fly_batch(env, pilot, seconds, recorded, lambda s: progress.update(start + int(s * count))))  # noqa: B023
-    return Flights.joined(parts)
+            report = functools.partial(_report, progress, start, count)
+            parts.append(_rollout_batch(env, policy, seconds, recorded, report))
+    return Episodes.joined(parts)
+
+
+def _report(progress: Progress, start: int, count: int, part: float) -> None:
+    """Show that ``part``, 0 to 1, of a batch of ``count`` episodes is done."""
+    progress.update(start + int(part * count))
 
 
 def _check(task: Task, conditions: Conditions) -> None:
@@ -198,25 +205,27 @@ def _check(task: Task, conditions: Conditions) -> None:
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
 
 
-def fly_signals(task: Task, pilot: Any, conditions: Conditions) -> dict[str, np.ndarray]:
+def rollout_signals(task: Task, policy: Any, conditions: Conditions) -> dict[str, np.ndarray]:
     """The measured signals of some flights, (steps, episodes, k) by name; a flight that fails begins again."""
     env = VecEnv(task, conditions.episodes, HELD_OUT + 1000 * conditions.seed, fixed=conditions.fixed, evaluation=True)
-    state, signals = pilot.initial_state(env.n), env.signals()
+    state, signals = policy.initial_state(env.n), env.signals()
     seen = []
     for _ in range(task.spec.episode_steps):
         seen.append({name: value.numpy().copy() for name, value in signals.items()})
-        commands, state = pilot(signals, state)
+        commands, state = policy(signals, state)
         step = env.step(commands)
         signals = step.signals
-        state[step.ids] = pilot.initial_state(len(step.ids))
+        state[step.ids] = policy.initial_state(len(step.ids))
     return {name: np.stack([moment[name] for moment in seen]) for name in seen[0]}
 
 
-def _fly_batch(env: VecEnv, pilot: Any, seconds: float, recorded: int, report: Callable[[float], None]) -> Flights:
+def _rollout_batch(
+    env: VecEnv, policy: Any, seconds: float, recorded: int, report: Callable[[float], None]
+) -> Episodes:
     period, n = env.task.spec.control_period, env.n
     steps = round(seconds / period)
     settled, started = max(0, steps - round(SETTLED / period)), round(STARTED / period)
-    state, signals = pilot.initial_state(n), env.signals()
+    state, signals = policy.initial_state(n), env.signals()
     alive = torch.ones(n, dtype=torch.bool)
     duration = torch.full((n,), steps * period)
     sums = {measure.error: torch.zeros(n) for measure in env.task.measures}
@@ -225,7 +234,7 @@ def _fly_batch(env: VecEnv, pilot: Any, seconds: float, recorded: int, report: C
     for k in range(steps):
         if recorded:
             tape.append({name: value.numpy().copy() for name, value in env.truth(few).items()})
-        commands, state = pilot(signals, state)
+        commands, state = policy(signals, state)
         if recorded:
             tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
         last = k == steps - 1
@@ -248,7 +257,7 @@ def _fly_batch(env: VecEnv, pilot: Any, seconds: float, recorded: int, report: C
         mean = mean.sqrt() if measure.over == "rms" else mean
         means[measure.error] = torch.where(alive, mean, float("nan")).numpy()
     recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}
-    return Flights(alive.numpy(), duration.numpy(), env.task.measures, means, recording)
+    return Episodes(alive.numpy(), duration.numpy(), env.task.measures, means, recording)
 
 
 def perturbations(task: Task) -> dict[str, list[float]]:
@@ -267,7 +276,7 @@ def perturbations(task: Task) -> dict[str, list[float]]:
 
 
 def sweep(
-    task: Task, pilot: Any, perturbations: Mapping[str, Sequence[float]], conditions: Conditions
+    task: Task, policy: Any, perturbations: Mapping[str, Sequence[float]], conditions: Conditions
 ) -> dict[str, list[dict[str, float]]]:
     """Success and error with one range at a time fixed to each of some values, all others as they are.
 
@@ -278,7 +287,9 @@ def sweep(
     drawn = {name: conditions.fixed.get(name, math.nan) for name in perturbations}
     columns = {name: torch.tensor([v if name == n else drawn[name] for n, v in points]) for name in perturbations}
     fixed = {**conditions.fixed, **{name: column.repeat_interleave(each) for name, column in columns.items()}}
-    flights = fly(task, pilot, dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed), "perturbed")
+    flights = rollout(
+        task, policy, dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed), "perturbed"
+    )
     table: dict[str, list[dict[str, float]]] = {name: [] for name in perturbations}
     for i, (name, value) in enumerate(points):
         table[name].append({"value": value, **flights.part(i * each, (i + 1) * each).summary()})

@@ -28,7 +28,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from robo_rl.observed import ObservedEnv, Transition
+from robo_rl.learning_env import LearningEnv, Transition
 from sim.env import VecEnv
 from sim.tasks import Task, load_task, task_names
 
@@ -63,7 +63,7 @@ class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         loaded = load_task(task, robot)
         self.observation_space, self.action_space = _spaces(loaded)
         seed = _draw_seed(self.np_random)
-        self.observed = ObservedEnv(VecEnv(loaded, 1, seed, fixed=fixed, evaluation=evaluation))
+        self.observed = LearningEnv(VecEnv(loaded, 1, seed, fixed=fixed, evaluation=evaluation))
         self._begun = True  # an episode that no step was made in
 
     def reset(
@@ -109,7 +109,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.f
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         seed = _draw_seed(self.np_random)
-        self.observed = ObservedEnv(VecEnv(loaded, num_envs, seed, fixed=fixed, evaluation=evaluation))
+        self.observed = LearningEnv(VecEnv(loaded, num_envs, seed, fixed=fixed, evaluation=evaluation))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

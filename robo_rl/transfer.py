@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robo_rl.evaluation import Conditions, fly, sweep
+from robo_rl.evaluation import Conditions, rollout, sweep
 from sim.engines import Engine
 from sim.tasks import Measure, Task
 
@@ -23,7 +23,7 @@ STEPS = (1.5, 2.0, 3.0)
 LEAST = 0.05
 """Of a factor on a physical figure: below, there is hardly a robot left."""
 FEWEST = 20
-"""Flights per value, and in a slow engine."""
+"""Episodes per value, and in a slow engine."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Transfer:
 
 
 def transfer(
-    task: Task, pilot: Any, engines: Sequence[Engine], grid: Mapping[str, Sequence[float]], conditions: Conditions
+    task: Task, policy: Any, engines: Sequence[Engine], grid: Mapping[str, Sequence[float]], conditions: Conditions
 ) -> Transfer:
     """Fly at home, in every engine, and under every perturbation of the grid with a quarter of the flights."""
-    home = fly(task, pilot, conditions, "home").summary()
+    home = rollout(task, policy, conditions, "home").summary()
     rows = []
     for engine in engines:
         there = dataclasses.replace(
@@ -55,10 +55,10 @@ def transfer(
             episodes=min(conditions.episodes, max(FEWEST, round(engine.part * conditions.episodes))),
             make_plant=engine.make_plant,
         )
-        figures = fly(task, pilot, there, engine.name).summary()
+        figures = rollout(task, policy, there, engine.name).summary()
         rows.append({"engine": engine.name, "summary": engine.summary, **figures, **kept(home, figures)})
     few = dataclasses.replace(conditions, episodes=max(FEWEST, conditions.episodes // 4))
-    table = sweep(task, pilot, grid, few) if grid else {}
+    table = sweep(task, policy, grid, few) if grid else {}
     perturbed = {name: [{**row, **kept(home, row)} for row in column] for name, column in table.items()}
     return Transfer(task.measures, home, rows, perturbed)
 

@@ -26,12 +26,12 @@ DIVERGED = 1e30
 """A state whose numbers add up to more, in SI units, is no longer one of a robot."""
 
 
-class Books(NamedTuple):
+class EpisodeState(NamedTuple):
     """What the environment keeps from step to step besides the plant's state."""
 
     time: Tensor
     """(n,) s since the episode began."""
-    line: Tensor
+    delay_buffer: Tensor
     """(n, steps, elements) true readings of the last steps, for latency."""
     previous: dict[str, Tensor]
     """The last commands."""
@@ -40,7 +40,7 @@ class Books(NamedTuple):
 class Draws(NamedTuple):
     """What is drawn at the start of an episode and holds through it, besides the plant's parameters."""
 
-    course: Tensor
+    goal: Tensor
     """(n, k) of the set-points."""
     delay: Tensor
     """(n,) latency of the sensors, s."""
@@ -51,9 +51,9 @@ class Draws(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What ``judge`` makes of one step."""
+    """What ``transition`` makes of one step."""
 
-    books: Books
+    episode: EpisodeState
     signals: dict[str, Any]
     reward: Any
     failed: Any
@@ -82,8 +82,8 @@ class Step(NamedTuple):
     """(m, p): what a critic saw then; (m, 0) if nobody ever asked for ``privileged``."""
 
 
-def judge(
-    task: Task, sensors: Sensors, truth: Tensors, commands: Tensors, books: Books, draws: Draws, noise: Any
+def transition(
+    task: Task, sensors: Sensors, truth: Tensors, commands: Tensors, episode: EpisodeState, draws: Draws, noise: Any
 ) -> Outcome:
     """Reward, failure and the next signals, after the plant moved to ``truth`` under ``commands``.
 
@@ -91,21 +91,22 @@ def judge(
     normal (n, elements). ``failed`` and ``finite`` are 1.0 or 0.0; ``terms`` (n, t) are the weighted rewards, in the
     task's order.
     """
-    time = books.time + task.spec.control_period
-    full = {**truth, **task.reference(time, draws.course)}
-    weighted = [weight * task.reward(full, commands, books.previous)[name] for name, weight in task.spec.reward.items()]
+    time = episode.time + task.spec.control_period
+    full = {**truth, **task.reference(time, draws.goal)}
+    terms_by_name = task.reward(full, commands, episode.previous)
+    weighted = [weight * terms_by_name[name] for name, weight in task.spec.reward.items()]
     failed = torch.where(task.failed(full), 1.0, 0.0)
     noise = sensor_errors(sensors, noise, draws)
-    signals, line = sensors.measure(full, books.line, draws.delay, noise)
+    signals, delay_buffer = sensors.measure(full, episode.delay_buffer, draws.delay, noise)
     terms = torch.stack(weighted, -1)
     size = sum(value.abs().sum(-1) for value in (*truth.values(), terms))
     finite = torch.where(size < DIVERGED, 1.0, 0.0)  # false for NaN
-    return Outcome(Books(time, line, dict(commands)), signals, sum(weighted), failed, terms, finite)
+    return Outcome(EpisodeState(time, delay_buffer, dict(commands)), signals, sum(weighted), failed, terms, finite)
 
 
-def see(task: Task, truth: Tensors, time: Any, course: Any, parameters: Any) -> Any:
+def privileged_observation(task: Task, truth: Tensors, time: Any, goal: Any, parameters: Any) -> Any:
     """(n, p) what a critic may see."""
-    return task.privileged({**truth, **task.reference(time, course)}, parameters)
+    return task.privileged({**truth, **task.reference(time, goal)}, parameters)
 
 
 def sensor_errors(sensors: Sensors, noise: Any, draws: Draws) -> Any:
@@ -159,7 +160,7 @@ class VecEnv:
         return max(drawn if values.isnan().any() else 0.0, float(values.nan_to_num(0.0).max()))
 
     def _allocate(self) -> None:
-        """One block holds all that ``judge`` writes, books included, so that a step allocates nothing."""
+        """One block holds all that ``transition`` writes, episode state included, so that a step allocates nothing."""
         n, commands = self.n, self.task.spec.commands
         _, (self._noise,) = empty_block(n, [(self.sensors.size,)], self.device)
         _, sent = empty_block(n, [(command.size,) for command in commands], self.device)
@@ -170,17 +171,23 @@ class VecEnv:
         }
         biased = [f"bias/{signal.name}" in self.task.spec.ranges for signal in self.sensors.sensed]
         bias = [(self.sensors.size,)] if any(biased) else []
-        self._draws_block, draws = empty_block(n, [(self.task.course_size,), (), (), *bias], self.device)
+        self._draws_block, draws = empty_block(n, [(self.task.goal_size,), (), (), *bias], self.device)
         self.draws = Draws(*draws, *([()] if not bias else []))
-        _, (time, line) = empty_block(n, [(), (self.sensors.steps, self.sensors.size)], self.device)
-        arguments = (self.plant.truth(), self._commands, Books(time, line, self._commands), self.draws, self._noise)
-        fused = fuse(functools.partial(judge, self.task, self.sensors))
+        _, (time, delay_buffer) = empty_block(n, [(), (self.sensors.steps, self.sensors.size)], self.device)
+        arguments = (
+            self.plant.truth(),
+            self._commands,
+            EpisodeState(time, delay_buffer, self._commands),
+            self.draws,
+            self._noise,
+        )
+        fused = fuse(functools.partial(transition, self.task, self.sensors))
         (self._block,), (self._outcome,) = fused.results(*arguments)
-        self.books: Books = self._outcome.books
-        arguments = (self.plant.truth(), self._commands, self.books, self.draws, self._noise)
+        self.episode: EpisodeState = self._outcome.episode
+        arguments = (self.plant.truth(), self._commands, self.episode, self.draws, self._noise)
         self._judge = fused.bind(*arguments, out=self._block)
-        self._see: Callable[[], None] | None = None
-        self._seen = torch.zeros(n, 0, device=self.device)
+        self._observe_privileged: Callable[[], None] | None = None
+        self._privileged = torch.zeros(n, 0, device=self.device)
         self._sums = torch.zeros_like(self._outcome.terms)
 
     def seed(self, seed: int) -> None:
@@ -188,29 +195,26 @@ class VecEnv:
         self.generator.manual_seed(seed)
         self.levels.restart()
 
-    def reset(self) -> dict[str, Tensor]:
-        """Begin all episodes anew; returns the signals."""
-        return self.begin(torch.arange(self.n, device=self.device))
-
-    def begin(self, ids: Tensor) -> dict[str, Tensor]:
-        """Begin new episodes in the environments ``ids`` (m,); returns their signals, (m, k) each."""
+    def reset(self, ids: Tensor | None = None) -> dict[str, Tensor]:
+        """Begin new episodes in the environments ``ids`` (m,), or in all; returns their signals, (m, k) each."""
+        ids = torch.arange(self.n, device=self.device) if ids is None else ids
         drawn = self.levels.draw(ids, self.generator)
-        self.draws.course[ids] = self.task.begin(self.plant, ids, drawn)
+        self.draws.goal[ids] = self.task.reset(self.plant, ids, drawn)
         self.draws.delay[ids] = drawn["delay"]
         self.draws.noise[ids] = drawn["noise"]
         if not isinstance(self.draws.bias, tuple):
             self.draws.bias[ids] = self._bias(drawn)
         truth = self.truth(ids)
-        line = self.sensors.start(truth)
-        self.books.time[ids] = 0.0
-        self.books.line[ids] = line
+        delay_buffer = self.sensors.start(truth)
+        self.episode.time[ids] = 0.0
+        self.episode.delay_buffer[ids] = delay_buffer
         for name, value in self._idle.items():
-            self.books.previous[name][ids] = value
+            self.episode.previous[name][ids] = value
         self._sums[ids] = 0.0
         noise = torch.randn(len(ids), self.sensors.size, generator=self.generator, device=self.device)
-        course, delay, factor, bias = self.draws
-        here = Draws(course[ids], delay[ids], factor[ids], bias if isinstance(bias, tuple) else bias[ids])
-        signals, _ = self.sensors.measure(truth, line, here.delay, sensor_errors(self.sensors, noise, here))
+        goal, delay, factor, bias = self.draws
+        here = Draws(goal[ids], delay[ids], factor[ids], bias if isinstance(bias, tuple) else bias[ids])
+        signals, _ = self.sensors.measure(truth, delay_buffer, here.delay, sensor_errors(self.sensors, noise, here))
         for name, value in signals.items():
             self._outcome.signals[name][ids] = value
         return signals
@@ -224,27 +228,27 @@ class VecEnv:
     def truth(self, ids: Tensor) -> dict[str, Tensor]:
         """Copies of every true quantity of the environments ``ids``, set-points included."""
         states = {name: value[ids] for name, value in self.plant.truth().items()}
-        return {**states, **self.task.reference(self.books.time[ids], self.draws.course[ids])}
+        return {**states, **self.task.reference(self.episode.time[ids], self.draws.goal[ids])}
 
     def privileged(self) -> Tensor:
         """(n, p) what a critic may see."""
-        see = self._see or self._bind_see()
+        observe = self._observe_privileged or self._bind_privileged()
         for place, copy in self._copies.items():
             copy.copy_(self.plant.parameters[place])
-        see()
-        return self._seen.clone()
+        observe()
+        return self._privileged.clone()
 
-    def _bind_see(self) -> Callable[[], None]:
-        """Room for a copy in float32 of the parameters that ``see`` reads, and for what it makes of them."""
+    def _bind_privileged(self) -> Callable[[], None]:
+        """Room for a float32 copy of the parameters that ``privileged_observation`` reads, and for its result."""
         _, parts = empty_block(self.n, [value.shape[1:] for value in self.plant.parameters], self.device)
         parameters = type(self.plant.parameters)(*parts)
-        arguments = (self.plant.truth(), self.books.time, self.draws.course, parameters)
-        fused = fuse(functools.partial(see, self.task))
+        arguments = (self.plant.truth(), self.episode.time, self.draws.goal, parameters)
+        fused = fuse(functools.partial(privileged_observation, self.task))
         read = fused.reads(*arguments)[-len(parts) :]
         self._copies = {place: part for place, part in enumerate(parts) if read[place]}
-        (block,), (self._seen,) = fused.results(*arguments)
-        self._see = fused.bind(*arguments, out=block)
-        return self._see
+        (block,), (self._privileged,) = fused.results(*arguments)
+        self._observe_privileged = fused.bind(*arguments, out=block)
+        return self._observe_privileged
 
     def signals(self) -> dict[str, Tensor]:
         """Copies of the newest signals."""
@@ -259,42 +263,42 @@ class VecEnv:
         for command, buffer in zip(self.task.spec.commands, self._commands.values(), strict=True):
             torch.clamp(commands[command.name], *self._limits[command.name], out=buffer)
         self._noise.copy_(torch.randn(self._noise.shape, generator=self.generator, device=self.device))
-        for name, value in self.task.disturb(self.books.time, self.draws.course).items():
+        for name, value in self.task.disturb(self.episode.time, self.draws.goal).items():
             self.plant.param(name).copy_(value)
         self.plant.step(self._commands)
         self._judge()
         outcome = self._outcome
         finite = outcome.finite > 0.5
         failed = (outcome.failed > 0.5) | ~finite
-        timeout = (self.books.time > self.episode_length - 1e-4) & ~failed
+        timeout = (self.episode.time > self.episode_length - 1e-4) & ~failed
         reward = torch.where(finite, outcome.reward, 0.0)
         self._sums += torch.where(finite[:, None], outcome.terms, 0.0)
         ids = (failed | timeout).nonzero()[:, 0]
         good = finite[ids, None]
         final_signals = {k: torch.where(good, v[ids], before[k][ids]) for k, v in outcome.signals.items()}
-        final_truth, final_privileged = self._nothing, self._seen[ids]
+        final_truth, final_privileged = self._nothing, self._privileged[ids]
         if len(ids):
             final_truth = self.truth(ids)
-            final_privileged = self.privileged()[ids] if self._see else final_privileged
+            final_privileged = self.privileged()[ids] if self._observe_privileged else final_privileged
             self.diverged += int((~finite).sum())
-            self.finish(ids, failed[ids])
+            self.end(ids, failed[ids])
         return Step(self.signals(), reward, failed, timeout, ids, final_signals, final_truth, final_privileged)
 
-    def adopt(self, state: Any, books: Books, terms: Tensor) -> None:
+    def set_state(self, state: Any, episode: EpisodeState, terms: Tensor) -> None:
         """Go on from a state that was computed outside, in which ``terms`` (n, t) were earned since the last one."""
-        for mine, given in zip((*self.plant.state, *self.books[:2]), (*state, *books[:2]), strict=True):
+        for mine, given in zip((*self.plant.state, *self.episode[:2]), (*state, *episode[:2]), strict=True):
             mine.copy_(given)
-        for name, value in books.previous.items():
-            self.books.previous[name].copy_(value)
+        for name, value in episode.previous.items():
+            self.episode.previous[name].copy_(value)
         self._sums += terms
 
-    def finish(self, ids: Tensor, failed: Tensor) -> dict[str, Tensor]:
+    def end(self, ids: Tensor, failed: Tensor) -> dict[str, Tensor]:
         """End the episodes of ``ids``: apply the rules of the ranges to their metrics, and begin new ones."""
-        steps = (self.books.time[ids] / self.task.spec.control_period).clamp(min=1.0)
+        steps = (self.episode.time[ids] / self.task.spec.control_period).clamp(min=1.0)
         terms = self._sums[ids] / steps[:, None]
         metrics = {name: terms[:, i] for i, name in enumerate(self.task.spec.reward)}
         self.levels.update(ids, {**metrics, "survived": 1.0 - failed.float()})
-        return self.begin(ids)
+        return self.reset(ids)
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

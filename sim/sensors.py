@@ -19,7 +19,7 @@ from robo_rl.contract import Signal
 class Sensors:
     """Measures the sensor signals of a task; those of the operator and of the simulation pass through.
 
-    The past needed for latency is a tensor ``line`` (n, steps, elements) that the caller keeps.
+    The past needed for latency is a tensor ``delay_buffer`` (n, steps, elements) that the caller keeps.
     """
 
     def __init__(
@@ -40,22 +40,24 @@ class Sensors:
         self.steps = max(1, math.ceil(delay / period - 1e-9))
 
     def start(self, truth: Mapping[str, Any]) -> Any:
-        """The ``line`` of vehicles that were always in the state ``truth``."""
+        """The ``delay_buffer`` of vehicles that were always in the state ``truth``."""
         now = torch.cat([truth[signal.name] for signal in self.sensed], -1)
         return torch.stack([now] * self.steps, 1)
 
-    def measure(self, truth: Mapping[str, Any], line: Any, delay: Any, noise: Any) -> tuple[dict[str, Any], Any]:
-        """The signals now, and the line for the next step.
+    def measure(
+        self, truth: Mapping[str, Any], delay_buffer: Any, delay: Any, noise: Any
+    ) -> tuple[dict[str, Any], Any]:
+        """The signals now, and the delay_buffer for the next step.
 
         ``truth``: tensors (n, k) by signal name. ``delay``: (n,) s. ``noise``: (n, elements), standard
         deviations already applied. Quaternions come out with unit norm.
         """
         now = torch.cat([truth[signal.name] for signal in self.sensed], -1)
-        past = [now, *line.unbind(1)]
+        past = [now, *delay_buffer.unbind(1)]
         lag = (delay / self.period)[:, None]
         weights = [torch.clamp(1 - abs(lag - k), min=0.0) for k in range(self.steps + 1)]
         seen = sum((w * x for w, x in zip(weights[1:], past[1:], strict=True)), weights[0] * past[0])
-        line = torch.stack(past[:-1], 1)
+        delay_buffer = torch.stack(past[:-1], 1)
         signals = dict(zip([s.name for s in self.sensed], torch.split(seen + noise, self.sizes, -1), strict=True))
         for signal in self.signals:
             if signal.kind == "quaternion":
@@ -63,4 +65,4 @@ class Sensors:
                 signals[signal.name] = value / torch.linalg.vector_norm(value, dim=-1, keepdim=True)
             if signal.source != "sensor":
                 signals[signal.name] = truth[signal.name]
-        return {signal.name: signals[signal.name] for signal in self.signals}, line
+        return {signal.name: signals[signal.name] for signal in self.signals}, delay_buffer

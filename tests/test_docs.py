@@ -142,9 +142,7 @@ def test_the_table_of_ranges_is_the_tasks(task):
     rows = table_rows(ROOT / "docs/tasks.md", "What differs between flights")
     told = {row[0].strip("`"): (float(row[1]), float(row[2])) for row in rows}
     ranges = load_task(task).spec.ranges
-    assert {name for name in told if not name.startswith("course/")} == {
-        n for n in ranges if not n.startswith("course/")
-    }
+    assert {name for name in told if not name.startswith("goal/")} == {n for n in ranges if not n.startswith("goal/")}
     for name, drawn in ranges.items():
         assert told[name] == pytest.approx(drawn.end, rel=1e-3), name
 

@@ -14,8 +14,8 @@ import numpy as np
 from deploy.bundle import Bundle, scaled_commands
 from deploy.c.generate import Options, generate, golden_samples
 from deploy.c.host import HostPolicy, compile_host
-from deploy.verify import BundlePilot
-from robo_rl.evaluation import Conditions, fly
+from deploy.verify import BundlePolicy
+from robo_rl.evaluation import Conditions, rollout
 from sim.tasks import Task
 
 SAMPLED_FLIGHTS, KEPT = 64, 8  # flights to record, and of how many steps one is kept
@@ -46,7 +46,7 @@ class Cost:
         return max(max(errors) for errors in self.rms.values())
 
 
-class _Recorder(BundlePilot):
+class _Recorder(BundlePolicy):
     """Flies by the file and keeps what the policy saw."""
 
     def __init__(self, bundle: Bundle) -> None:
@@ -66,7 +66,7 @@ def recorded_samples(bundle: Bundle, task: Task | None, seed: int = SAMPLE_SEED)
     if task is None:
         return golden_samples(bundle.golden)
     recorder = _Recorder(bundle)
-    fly(task, recorder, Conditions(episodes=SAMPLED_FLIGHTS, seed=seed), "recording")
+    rollout(task, recorder, Conditions(episodes=SAMPLED_FLIGHTS, seed=seed), "recording")
     return {name: np.concatenate([moment[name] for moment in recorder.kept]) for name in recorder.kept[0]}
 
 
@@ -82,8 +82,8 @@ def budgeted(bundle: Bundle, task: Task | None, options: Options, budget: float,
         cost = _command_cost(bundle, compiled, recorded_samples(bundle, task, JUDGE_SEED))
         if task is not None and episodes:
             conditions = Conditions(episodes=episodes, seed=JUDGE_SEED)
-            flights = fly(task, compiled, conditions, f"flying {options.precision}").summary()
-            exact = fly(task, BundlePilot(bundle), conditions, "flying float32").summary()
+            flights = rollout(task, compiled, conditions, f"flying {options.precision}").summary()
+            exact = rollout(task, BundlePolicy(bundle), conditions, "flying float32").summary()
             cost = dataclasses.replace(cost, flights=flights, exact_flights=exact)
     _check(cost, options.precision, budget)
     return dataclasses.replace(options, tolerance=float(np.float32(1.1 * cost.self_test_error + 1e-5))), cost

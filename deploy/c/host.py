@@ -1,4 +1,4 @@
-"""The generated C on this computer: compiled with the system's compiler, called from Python, flown as a pilot."""
+"""The generated C on this computer: compiled with the system's compiler, called from Python, flown as a policy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def compile_host(made: Generated, flags: Sequence[str] = (), compiler: str = "cc
 
 
 class HostPolicy:
-    """A compiled policy. Also a pilot for robo_rl.evaluation."""
+    """A compiled policy. Also a policy for robo_rl.evaluation."""
 
     def __init__(self, made: Generated, library: Path) -> None:
         self.made, self.contract = made, made.contract

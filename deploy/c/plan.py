@@ -1,4 +1,4 @@
-"""Places in the arena: buffers that are not needed at the same time share memory."""
+"""ModelIndices in the arena: buffers that are not needed at the same time share memory."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from deploy.link_messages import Ask, Commands, Fault, Role, Signals
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
 from robo_rl.contract import Contract
-from robo_rl.evaluation import Conditions, fly
+from robo_rl.evaluation import Conditions, rollout
 
 APART = 123_456_789  # µs, between the clocks of host and device
 LATENCY = 1_000  # µs, of the wire
@@ -110,8 +110,8 @@ class Loop:
         return commands
 
 
-class DevicePilot:
-    """Devices as a pilot for robo_rl.evaluation: one for each vehicle, for one batch of flights."""
+class DevicePolicy:
+    """Devices as a policy for robo_rl.evaluation: one for each vehicle, for one batch of flights."""
 
     def __init__(self, bundle: Bundle, devices: Devices, twins: Devices | None = None) -> None:
         self.bundle, self.devices, self.twins = bundle, devices, twins
@@ -187,7 +187,7 @@ class Flown:
 
 def fly_devices(bundle: Bundle, devices: Devices, twins: Devices | None, conditions: Conditions, title: str) -> Flown:
     """Fly a bundle's task by devices, one for each flight."""
-    pilot = DevicePilot(bundle, devices, twins)
-    flights: Any = fly(task_of(bundle.contract), pilot, conditions, title).summary()
-    assert pilot.loop is not None
-    return Flown(flights, pilot.steps, pilot.loop.different, pilot.worst, pilot.loop.faults)
+    policy = DevicePolicy(bundle, devices, twins)
+    flights: Any = rollout(task_of(bundle.contract), policy, conditions, title).summary()
+    assert policy.loop is not None
+    return Flown(flights, policy.steps, policy.loop.different, policy.worst, policy.loop.faults)

@@ -12,8 +12,8 @@ from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.host import HostPolicy
 from deploy.firmware.emulate import replay
 from deploy.firmware.targets import Target
-from deploy.verify import BundlePilot, task_of
-from robo_rl.evaluation import Conditions, fly_signals
+from deploy.verify import BundlePolicy, task_of
+from robo_rl.evaluation import Conditions, rollout_signals
 
 SEED = 13
 
@@ -35,7 +35,7 @@ class Parity:
 
 def recorded_flights(bundle: Bundle, flights: int) -> dict[str, np.ndarray]:
     """Signals (steps, flights, k) by name, of held-out flights by onnxruntime."""
-    return fly_signals(task_of(bundle.contract), BundlePilot(bundle), Conditions(episodes=flights, seed=SEED))
+    return rollout_signals(task_of(bundle.contract), BundlePolicy(bundle), Conditions(episodes=flights, seed=SEED))
 
 
 def parity(bundle: Bundle, host: HostPolicy, image: Path, target: Target, signals: dict[str, np.ndarray]) -> Parity:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl.algorithms.config import ApgConfig
-from robo_rl.algorithms.tape import Tape
+from robo_rl.algorithms.gradient_rollout import GradientRollout
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
@@ -31,10 +31,10 @@ class Learner:
     def __init__(self, task: Task, policy: PolicyGraph, config: ApgConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy = config, policy.to(device)
         self.env = VecEnv(task, config.environments, seed, device)
-        self.tape = Tape(self.env, policy.network, config.horizon)
+        self.tape = GradientRollout(self.env, policy.network, config.horizon)
         self.tape.start()
         self.optimizer = torch.optim.Adam(policy.network.parameters(), betas=config.betas, fused=True)
-        self.total = round(config.updates * task.effort)
+        self.total = round(config.updates * task.update_scale)
         self.done = 0
 
     @property

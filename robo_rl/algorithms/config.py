@@ -40,7 +40,7 @@ class ApgConfig(Bounded):
     """Hyperparameters of the analytic policy gradient."""
 
     updates: Count = 110
-    """Gradient steps, times the task's effort; the learning rate falls to zero along half a cosine over them."""
+    """Gradient steps, times the task's update scale; the learning rate falls to zero along half a cosine over them."""
     environments: Count = 192
     """Robots simulated at once."""
     horizon: Count = 32
@@ -62,7 +62,7 @@ class PpoConfig(Bounded):
     """Hyperparameters of proximal policy optimisation, by rsl_rl's names where it has them."""
 
     updates: Count = 300
-    """Iterations of collecting and learning, times the task's effort."""
+    """Iterations of collecting and learning, times the task's update scale."""
     environments: Count = 1024
     """Robots simulated at once."""
     horizon: Count = 32
@@ -71,7 +71,7 @@ class PpoConfig(Bounded):
     """Adam's step size at the start; it adapts to the wanted divergence."""
     desired_kl: Positive = 0.02
     """Divergence between policies before and after an update that the step size aims at."""
-    settle: Part = 0.0
+    anneal: Part = 0.0
     """Part of the updates, the last ones, over which the wanted divergence falls to a tenth: what is left to learn then
     is finer than the noise of larger steps."""
     epochs: Count = 4

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.lean import Gaussian, Normalization, Storage, quicken
+from robo_rl.algorithms.fast_ppo import Gaussian, Normalization, Storage, use_fast_elu
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
+from robo_rl.learning_env import LearningEnv
 from robo_rl.networks import Normalizer
-from robo_rl.observed import ObservedEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
@@ -36,7 +36,7 @@ class RslRlEnv(rsl_rl.env.VecEnv):
     """Any task as rsl_rl's environment, for its runners; groups "policy" and "privileged"."""
 
     def __init__(self, env: VecEnv) -> None:
-        self.observed = ObservedEnv(env)
+        self.observed = LearningEnv(env)
         self.num_envs, self.num_actions = env.n, env.task.action_size
         self.max_episode_length = env.task.spec.episode_steps
         self.episode_length_buf = torch.zeros(env.n, dtype=torch.long, device=env.device)
@@ -61,7 +61,7 @@ class Learner:
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
         robots = processes.share(config.environments)
-        self.env = ObservedEnv(VecEnv(task, robots, processes.own_seed(seed), device))
+        self.env = LearningEnv(VecEnv(task, robots, processes.own_seed(seed), device))
         groups = self._groups(self.env.observation(), self.env.privileged())
         deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
@@ -75,7 +75,7 @@ class Learner:
             if normalize:
                 model.obs_normalizer = Normalization(model.obs_dim)
             if torch.device(device).type == "cpu":
-                quicken(model.mlp)
+                use_fast_elu(model.mlp)
         storage = Storage("rl", robots, config.horizon, groups, [task.action_size], device)
         self.ppo = PPO(
             actor,
@@ -96,7 +96,7 @@ class Learner:
         for group in self.ppo.optimizer.param_groups:
             group["fused"] = True  # one pass over all weights instead of a dozen
         self.ppo.train_mode()
-        self.total, self.done = round(config.updates * task.effort), 0
+        self.total, self.done = round(config.updates * task.update_scale), 0
         self.survived: dict[str, float] = {}
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
 
@@ -108,7 +108,7 @@ class Learner:
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
         collected = self.collect()
-        self.ppo.desired_kl = self.config.desired_kl * self._haste()
+        self.ppo.desired_kl = self.config.desired_kl * self._annealing()
         losses = self.ppo.update()
         self._copy_normalizer()
         self.done += 1
@@ -120,10 +120,10 @@ class Learner:
             **{f"level/{name}": level for name, level in self.env.env.levels.mean().items()},
         }
 
-    def _haste(self) -> float:
-        """1, and from where the policy should settle on down to 0.1 at the last update."""
-        settling = self.config.settle * self.total
-        return max(0.1, min(1.0, (self.total - self.done) / settling)) if settling else 1.0
+    def _annealing(self) -> float:
+        """1, and from where the policy should anneal on down to 0.1 at the last update."""
+        annealing = self.config.anneal * self.total
+        return max(0.1, min(1.0, (self.total - self.done) / annealing)) if annealing else 1.0
 
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:

@@ -42,10 +42,10 @@ def main(
 
     from deploy.bundle import Bundle
     from deploy.export import export
-    from deploy.verify import BundlePilot, task_of, torch_policy
+    from deploy.verify import BundlePolicy, task_of, torch_policy
     from robo_rl.algorithms.config import DistillConfig
     from robo_rl.distill import CODE_BYTES, distill, largest_width
-    from robo_rl.evaluation import Conditions, fly
+    from robo_rl.evaluation import Conditions, rollout
     from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)
@@ -61,7 +61,7 @@ def main(
         made, algorithm="distilled", hidden=hidden, normalize=False, environment_steps=steps
     )
     bundle = export(student, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
-    flights = fly(task, BundlePilot(bundle), Conditions(episodes=episodes)).summary()
+    flights = rollout(task, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
         f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out flights survive\n"

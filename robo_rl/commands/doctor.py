@@ -13,7 +13,7 @@ from robo_rl.commands.ros import INSTALL
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
-    from robo_rl_ros.examination import Examination
+    from robo_rl_ros.signal_check import SignalCheck
 
     from deploy.doctor import Finding
 
@@ -52,20 +52,20 @@ def main(
     contract = Bundle.read(file).contract
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
-    from robo_rl_ros.examination import Examination
     from robo_rl_ros.settings import texts_by_name
+    from robo_rl_ros.signal_check import SignalCheck
 
-    with Examination(contract, texts_by_name(wire, "wire"), namespace) as examination:
-        examination.discover()
+    with SignalCheck(contract, texts_by_name(wire, "wire"), namespace) as check:
+        check.discover()
         say(f"listening for {seconds:g} s; leave the robot still and upright", json)
-        still = examination.listen(seconds)
+        still = check.listen(seconds)
         moved = None
         if motion > 0:
             say(f"now turn and move it by hand for {motion:g} s, about and along all three axes", json)
-            moved = examination.listen(motion)
+            moved = check.listen(motion)
         findings = examine(contract, still, moved)
         if wiggle and healthy(findings):
-            findings += _wiggle(examination, command_message, json)
+            findings += _wiggle(check, command_message, json)
     for finding in findings:
         say(f"  {'good ' if finding.good else 'WRONG'}  {finding.subject:<22} {finding.sentence}", json)
     well = healthy(findings)
@@ -74,16 +74,16 @@ def main(
     return 0 if well else 1
 
 
-def _wiggle(examination: Examination, message: str, json: bool) -> list[Finding]:
-    from robo_rl_ros.wiggling import wiggle
+def _wiggle(check: SignalCheck, message: str, json: bool) -> list[Finding]:
+    from robo_rl_ros.joint_test import wiggle
 
     from deploy.doctor import Finding
-    from deploy.joints import WiggleError, examine_joints, find_joints
+    from deploy.joints import JointTestError, examine_joints, find_joints
 
     try:
-        command, _ = find_joints(examination.contract)
+        command, _ = find_joints(check.contract)
         say("now the joints move, by a few degrees each", json)
-        motion = wiggle(examination, message, lambda name: say(f"  {name}", json))
-    except WiggleError as error:
+        motion = wiggle(check, message, lambda name: say(f"  {name}", json))
+    except JointTestError as error:
         return [Finding(False, "joints", str(error))]
     return examine_joints(command, motion)

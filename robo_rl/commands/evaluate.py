@@ -34,13 +34,13 @@ def main(
     With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and of those
     that survive: flying, position_error_mean_m and position_error_p95_m (distance from the set-point over the last
     2 s) and tracking_error_rms_m (from 1 s on); walking, linear_velocity_error_mean_m_s and
-    yaw_rate_error_mean_rad_s (from 1 s on), and the same with p95. With --sweep also sweep, with --ground crossings,
-    with --against comparison.
+    yaw_rate_error_mean_rad_s (from 1 s on), and the same with p95. With --sweep also sweep, with --ground
+    crossings, with --against comparison.
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
         episodes: Number of flights.
-        seed: Of the flights; the same seed gives every pilot the same flights.
+        seed: Of the flights; the same seed gives every policy the same flights.
         task: Fly this task instead of its own.
         robot: Fly this robot instead of its own.
         seconds: Length of a flight instead of the task's.
@@ -52,44 +52,44 @@ def main(
         against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluation import Conditions, ControllerPilot, fly, perturbations
-    from robo_rl.evaluation import sweep as fly_sweep
-    from robo_rl.pilots import Flier, find
+    from robo_rl.evaluation import Conditions, ControllerPolicy, perturbations, rollout
+    from robo_rl.evaluation import sweep as run_sweep
+    from robo_rl.loading import Loaded, load
     from sim.ranges import read_ranges, replaced
 
-    flier = find(target, task, robot)
+    loaded = load(target, task, robot)
     if ranges is not None:
-        spec = flier.task.spec
+        spec = loaded.task.spec
         bounds = read_ranges(ranges, spec.name, spec.ranges)
-        flier.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
-    shortest = flier.task.shortest
+        loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
+    shortest = loaded.task.shortest
     if seconds is not None and seconds < shortest:
         raise ValueError(
             f"--seconds is {seconds:g}; expected {shortest:g} or more, before which nobody can have failed"
         )
     conditions = Conditions(episodes, seed, seconds, fixed)
-    result: dict[str, Any] = {"target": target, "task": flier.task.spec.name, "robot": flier.task.spec.robot.name}
-    result |= fly(flier.task, flier.pilot, conditions).summary()
-    say(f"{flier.name} on {result['task']} ({result['robot']})", json)
+    result: dict[str, Any] = {"target": target, "task": loaded.task.spec.name, "robot": loaded.task.spec.robot.name}
+    result |= rollout(loaded.task, loaded.policy, conditions).summary()
+    say(f"{loaded.name} on {result['task']} ({result['robot']})", json)
     say(
         f"  {'success':<22} {result['success']:7.2%}   95 % interval {result['success_low']:.2%} to "
         f"{result['success_high']:.2%}, {episodes} flights",
         json,
     )
-    for measure in flier.task.measures:
+    for measure in loaded.task.measures:
         say(f"  {measure.error.replace('_', ' '):<22} {_described(measure, result)}", json)
     if sweep:
         few = Conditions(max(200, episodes // 4), seed, seconds, fixed)
-        result["sweep"] = fly_sweep(flier.task, flier.pilot, perturbations(flier.task), few)
-        _say_sweep(flier.task.measures, result["sweep"], json)
+        result["sweep"] = run_sweep(loaded.task, loaded.policy, perturbations(loaded.task), few)
+        _say_sweep(loaded.task.measures, result["sweep"], json)
     if ground:
-        result["crossings"] = _cross(flier, max(1, episodes // 20), seed, fixed, json)
+        result["crossings"] = _cross(loaded, max(1, episodes // 20), seed, fixed, json)
     if against is not None:
         if against == "geometric":
-            other = Flier(against, flier.task, ControllerPilot(flier.task))
+            other = Loaded(against, loaded.task, ControllerPolicy(loaded.task))
         else:
-            other = find(against, flier.task.spec.name, robot)
-        result["comparison"] = _compare(flier, other, conditions, json)
+            other = load(against, loaded.task.spec.name, robot)
+        result["comparison"] = _compare(loaded, other, conditions, json)
     give(result, json)
     return 0
 
@@ -114,15 +114,15 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
             say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
 
 
-def _cross(flier: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
-    from robo_rl.crossing import SPEED, crossings
+def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
+    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
     from sim.tasks.rough import RoughWalk
 
-    if not isinstance(flier.task, RoughWalk):
+    if not isinstance(loaded.task, RoughWalk):
         raise ValueError(
-            f"--ground is for tasks on rough ground; '{flier.task.spec.name}' is none, try --task go2-rough"
+            f"--ground is for tasks on rough ground; '{loaded.task.spec.name}' is none, try --task go2-rough"
         )
-    table = crossings(flier.task, flier.pilot, each, seed, fixed=fixed)
+    table = evaluate_terrain(loaded.task, loaded.policy, each, seed, fixed=fixed)
     say(f"  crosses, at {SPEED:g} m/s", json)
     for row in table:
         interval = f"{row['crossed_low']:.1%} to {row['crossed_high']:.1%}"
@@ -138,14 +138,14 @@ def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, 
     """Sequential test on the last measure of the first one's task, which both fly; a failure counts as 1 m or 1 m/s."""
     import numpy as np
 
-    from robo_rl.evaluation import compare, fly, quantity
+    from robo_rl.evaluation import compare, quantity, rollout
 
     measure = first.task.measures[-1]
 
-    def score(flier: Any) -> Any:
+    def score(loaded: Any) -> Any:
         def one_block(seed: int) -> float:
             block = dataclasses.replace(conditions, episodes=100, seed=10_000 + conditions.seed + seed)
-            error = fly(first.task, flier.pilot, block, f"{flier.name}, block {seed + 1}").errors[measure.error]
+            error = rollout(first.task, loaded.policy, block, f"{loaded.name}, block {seed + 1}").errors[measure.error]
             return -float(np.where(np.isnan(error), 1.0, error).mean())
 
         return one_block

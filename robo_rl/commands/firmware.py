@@ -131,12 +131,12 @@ def _in_the_loop(
 def _fly(bundle: Any, made: Any, device: Any, target: str, count: int, json: bool) -> dict[str, Any]:
     from deploy.c.device import HostDevice
     from deploy.firmware.loop import fly_devices
-    from deploy.verify import BundlePilot, task_of
-    from robo_rl.evaluation import Conditions, fly, shown
+    from deploy.verify import BundlePolicy, task_of
+    from robo_rl.evaluation import Conditions, rollout, shown
 
     task, conditions = task_of(bundle.contract), Conditions(episodes=count)
     flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"flying by {target}")
-    simulated = fly(task, BundlePilot(bundle), conditions, "flying by onnxruntime").summary()
+    simulated = rollout(task, BundlePolicy(bundle), conditions, "flying by onnxruntime").summary()
     passed = not flown.different and flown.flights["success"] >= simulated["success"] - LOST_SUCCESS
     for what, flights in (("in the loop", flown.flights), ("simulated", simulated)):
         say(f"  {what:<14}{flights['success']:.1%} of {count} flights survive, {shown(task.measures, flights)}", json)

@@ -13,7 +13,7 @@ import tyro
 from robo_rl.console import Progress, give, say
 
 if TYPE_CHECKING:
-    from robo_rl.pilots import Flier
+    from robo_rl.loading import Loaded
 
 FLIGHTS = 4
 STROBE_FLIGHTS, STROBE_SECONDS = 2, 1.5
@@ -41,7 +41,7 @@ def main(
 
     The page is served to this machine alone, until Ctrl-C. On it one can push the robots, move the set-points of
     vehicles or the commanded velocities of robots on legs, change loads, wind, ground, motors, latency and noise, and
-    hand over to another pilot. With --json: url; or video, frames and seconds; and picture.
+    hand over to another policy. With --json: url; or video, frames and seconds; and picture.
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
@@ -61,27 +61,27 @@ def main(
         no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.pilots import find
+    from robo_rl.loading import load
 
     if flights is not None and not 1 <= flights <= 16:
         raise ValueError(f"--flights is {flights}; expected 1 to 16")
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
-    flier = find(target, task, robot)
+    loaded = load(target, task, robot)
     if video is None and picture is None:
-        others = {Path(name).stem: find(name, flier.task.spec.name, robot).pilot for name in switch}
-        return _serve(flier, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
+        others = {Path(name).stem: load(name, loaded.task.spec.name, robot).policy for name in switch}
+        return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:
-        result |= _strobe(flier, flights or STROBE_FLIGHTS, seed, seconds, fixed, picture, json)
+        result |= _strobe(loaded, flights or STROBE_FLIGHTS, seed, seconds, fixed, picture, json)
     if video is not None:
-        result |= _film(flier, flights, seed, seconds or 5.0, fixed, video, size, fps, json)
+        result |= _film(loaded, flights, seed, seconds or 5.0, fixed, video, size, fps, json)
     give(result, json)
     return 0
 
 
 def _serve(
-    flier: Flier, flights: int, seed: int, seconds: float | None, fixed: dict[str, float],
+    loaded: Loaded, flights: int, seed: int, seconds: float | None, fixed: dict[str, float],
     others: dict[str, Any], port: int, no_open: bool, json: bool,
 ) -> int:  # fmt: skip
     """Serve the page until Ctrl-C."""
@@ -95,11 +95,11 @@ def _serve(
     from sim.robots import LeggedCard
 
     torch.set_num_threads(1)
-    kind = Walking if isinstance(flier.task.spec.robot, LeggedCard) else Flying
-    live = kind(flier, flights, seed, seconds, fixed, others)
+    kind = Walking if isinstance(loaded.task.spec.robot, LeggedCard) else Flying
+    live = kind(loaded, flights, seed, seconds, fixed, others)
     with Viewer(live, port) as viewer:
         threading.Thread(target=viewer.serve_forever, daemon=True).start()
-        say(f"{flier.name} is at {viewer.url}   (Ctrl-C ends it)", json)
+        say(f"{loaded.name} is at {viewer.url}   (Ctrl-C ends it)", json)
         give({"url": viewer.url}, json)
         if not no_open and has_display():
             webbrowser.open(viewer.url)
@@ -118,7 +118,7 @@ def has_display() -> bool:
 
 
 def _film(
-    flier: Flier, flights: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
+    loaded: Loaded, flights: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
     size: tuple[int, int], fps: int, json: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Fly, then draw every frame."""
@@ -126,42 +126,44 @@ def _film(
     from sim.robots import LeggedCard
     from sim.tasks.locomotion import FlatWalk
 
-    card, period = flier.task.spec.robot, flier.task.spec.control_period
+    card, period = loaded.task.spec.robot, loaded.task.spec.control_period
     legs = isinstance(card, LeggedCard)
-    recording = _record(flier, flights or (1 if legs else FLIGHTS), seed, seconds, fixed)
+    recording = _record(loaded, flights or (1 if legs else FLIGHTS), seed, seconds, fixed)
     if flights is None and not legs and film.moves(recording["position_setpoint"]):
         recording = {name: value[:, :1] for name, value in recording.items()}
     draw: Any = walking.film if legs else film.film
     with Progress("drawing", int(seconds * fps)) as progress:
-        task = flier.task.spec.name
-        caption = flier.name if task in flier.name else f"{task}, {flier.name}"
-        stood_on: Any = {"ground": flier.task.ground} if isinstance(flier.task, FlatWalk) else {}
+        task = loaded.task.spec.name
+        caption = loaded.name if task in loaded.name else f"{task}, {loaded.name}"
+        stood_on: Any = {"ground": loaded.task.ground} if isinstance(loaded.task, FlatWalk) else {}
         count = draw(video, card, recording, period, caption, size, fps, progress.update, **stood_on)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}
 
 
 def _strobe(
-    flier: Flier, flights: int, seed: int, seconds: float | None, fixed: dict[str, float], picture: Path, json: bool
+    loaded: Loaded, flights: int, seed: int, seconds: float | None, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
     from sim.pictures.film import strobe
     from sim.pictures.walking import strip
     from sim.robots import LeggedCard
     from sim.tasks.locomotion import FlatWalk
 
-    card, period = flier.task.spec.robot, flier.task.spec.control_period
+    card, period = loaded.task.spec.robot, loaded.task.spec.control_period
     if isinstance(card, LeggedCard):
-        assert isinstance(flier.task, FlatWalk)
-        strip(picture, card, _record(flier, 1, seed, seconds or STRIP_SECONDS, fixed), period, ground=flier.task.ground)
+        assert isinstance(loaded.task, FlatWalk)
+        strip(
+            picture, card, _record(loaded, 1, seed, seconds or STRIP_SECONDS, fixed), period, ground=loaded.task.ground
+        )
     else:
-        strobe(picture, card, _record(flier, flights, seed, STROBE_SECONDS, fixed), period)
+        strobe(picture, card, _record(loaded, flights, seed, STROBE_SECONDS, fixed), period)
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
     return {"picture": str(picture)}
 
 
-def _record(flier: Flier, flights: int, seed: int, seconds: float, fixed: dict[str, float]) -> dict[str, Any]:
+def _record(loaded: Loaded, flights: int, seed: int, seconds: float, fixed: dict[str, float]) -> dict[str, Any]:
     """True states and set-points of some flights, over ``seconds``."""
-    from robo_rl.evaluation import Conditions, fly
+    from robo_rl.evaluation import Conditions, rollout
 
     conditions = Conditions(flights, seed, seconds, fixed, recorded=flights)
-    return fly(flier.task, flier.pilot, conditions).recording
+    return rollout(loaded.task, loaded.policy, conditions).recording

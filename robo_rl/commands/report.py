@@ -39,14 +39,14 @@ def main(
     """
     if not targets:
         raise ValueError("report needs the folder of a run or an .onnx file")
-    from robo_rl.pilots import find
+    from robo_rl.loading import load
     from sim.robots import LeggedCard
 
     first = Path(targets[0])
     out = (
         out or (first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent) / "report.html"
     )
-    if isinstance(find(targets[0], None, robot).task.spec.robot, LeggedCard):
+    if isinstance(load(targets[0], None, robot).task.spec.robot, LeggedCard):
         from deploy import walking_report
 
         walked = walking_report.gather(targets, episodes, seed, robot, transfer)

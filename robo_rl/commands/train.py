@@ -132,7 +132,7 @@ def learn(
 
     from robo_rl import processes, training
     from robo_rl.algorithms import new_learner
-    from robo_rl.evaluation import Conditions, GraphPilot, fly, shown
+    from robo_rl.evaluation import Conditions, GraphPolicy, rollout, shown
     from robo_rl.warm_start import begin_from
 
     torch.manual_seed(run.seed)
@@ -174,7 +174,7 @@ def learn(
         say(f"Stopped at update {learner.done} of {learner.total}. To go on:  robo-rl resume {run.folder}", as_json)
     elif episodes:
         policy, _ = run.policy()
-        flights = fly(policy.task, GraphPilot(policy), Conditions(episodes=episodes)).summary()
+        flights = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=episodes)).summary()
         result |= flights
         say(
             f"{flights['success']:.1%} of {episodes} held-out flights survive "

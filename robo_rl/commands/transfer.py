@@ -49,22 +49,22 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.evaluation import Conditions, shown
-    from robo_rl.pilots import find
+    from robo_rl.loading import load
     from robo_rl.transfer import transfer
 
     if not 0 <= min_kept <= 1:
         raise ValueError(f"--min-kept is {min_kept:g}; expected a number from 0 to 1")
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
-    flier = find(target, task, robot)
-    chosen, grid = _engines(flier.task, engines), _grid(flier.task, perturbations)
-    say(f"{flier.name} on {flier.task.spec.name} ({flier.task.spec.robot.name})", json)
-    found = transfer(flier.task, flier.pilot, chosen, grid, Conditions(episodes, seed, seconds))
+    loaded = load(target, task, robot)
+    chosen, grid = _engines(loaded.task, engines), _grid(loaded.task, perturbations)
+    say(f"{loaded.name} on {loaded.task.spec.name} ({loaded.task.spec.robot.name})", json)
+    found = transfer(loaded.task, loaded.policy, chosen, grid, Conditions(episodes, seed, seconds))
     say(f"  {'home':<22} {_success(found.home)}   {shown(found.measures, found.home)}", json)
     for row in found.engines:
         say(f"  {row['engine']:<22} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
     for name, rows in found.perturbations.items():
-        low, high = flier.task.spec.ranges[name].end
+        low, high = loaded.task.spec.ranges[name].end
         say(f"  {name} (trained on {low:g} to {high:g})", json)
         for row in rows:
             say(f"  {row['value']:>22.3g} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
@@ -76,12 +76,12 @@ def main(
     if plot is not None:
         from deploy.plots import draw_transfer
 
-        draw_transfer(found, flier.task.spec.ranges).savefig(plot, dpi=120)
+        draw_transfer(found, loaded.task.spec.ranges).savefig(plot, dpi=120)
         say(f"{plot}", json)
     result: dict[str, Any] = {
         "target": target,
-        "task": flier.task.spec.name,
-        "robot": flier.task.spec.robot.name,
+        "task": loaded.task.spec.name,
+        "robot": loaded.task.spec.robot.name,
         "passed": passed,
         "least_kept": found.least_kept,
         "home": found.home,

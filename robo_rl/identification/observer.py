@@ -135,7 +135,7 @@ class Observer:
         values = {u.name: torch.full((plant.n,), u.nominal, dtype=torch.float64) for u in UNKNOWNS}
         for unknown, column in zip(self.unknowns, inner.T, strict=True):
             values[unknown.name] = torch.from_numpy(np.exp(column) if unknown.factor else column.copy())
-        nominal, base = plant.nominal, plant.places.base - 1
+        nominal, base = plant.nominal, plant.indices.base - 1
         for name in FACTORS:
             plant.param(name)[:] = getattr(nominal, name) * values[name][:, None]
         plant.param("resistance")[:] = nominal.resistance / values["strength"][:, None]
@@ -169,18 +169,18 @@ class Observer:
 
     def _compare(self, plant: MujocoPlant, step: np.ndarray, corrected: bool) -> np.ndarray:
         """(n, 6 + 2 J) what was measured less what the robots feel, of which a part is added to their states."""
-        record, places = self.record, plant.places
+        record, indices = self.record, plant.indices
         qpos, qvel = plant.batch.bind("qpos"), plant.batch.bind("qvel")
-        quaternion = places.free_position + np.array([4, 5, 6, 3])  # MuJoCo has w first
-        spin = slice(places.free_velocity + 3, places.free_velocity + 6)
+        quaternion = indices.free_position + np.array([4, 5, 6, 3])  # MuJoCo has w first
+        spin = slice(indices.free_velocity + 3, indices.free_velocity + 6)
         attitude = Rotation.from_quat(qpos[:, quaternion])
         turn = (attitude.inv() * Rotation.from_quat(record.orientation[step])).as_rotvec()
         rate = record.angular_velocity[step] - qvel[:, spin]
-        angle = record.joint_position[step] - qpos[:, places.position]
-        speed = record.joint_velocity[step] - qvel[:, places.velocity]
+        angle = record.joint_position[step] - qpos[:, indices.position]
+        speed = record.joint_velocity[step] - qvel[:, indices.velocity]
         if corrected:
             qpos[:, quaternion] = (attitude * Rotation.from_rotvec(ATTITUDE * turn)).as_quat()
             qvel[:, spin] += RATE * rate
-            qpos[:, places.position] += ANGLE * angle
-            qvel[:, places.velocity] += SPEED * speed
+            qpos[:, indices.position] += ANGLE * angle
+            qvel[:, indices.velocity] += SPEED * speed
         return np.concatenate([turn, rate, angle, speed], 1)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robo_rl.evaluation import ControllerPilot
-from robo_rl.pilots import Flier
+from robo_rl.evaluation import ControllerPolicy
+from robo_rl.loading import Loaded
 from robo_rl.viewer.live import Knob, Live, rounded, tilt, triple
 from sim.pictures.film import spread
 
@@ -19,7 +19,7 @@ GREATEST_SHIFT = 0.6  # m; a flight fails one metre away from where the set-poin
 
 
 class Flying(Live):
-    """``flights`` vehicles of a flier at its task."""
+    """``flights`` vehicles of a loaded at its task."""
 
     shift = torch.zeros(3)
 
@@ -27,10 +27,10 @@ class Flying(Live):
         super().__init__(*arguments, **options)
         self.actions["shift"] = self._shift
 
-    def own_pilots(self, flier: Flier) -> tuple[str, dict[str, Any]]:
-        if isinstance(flier.pilot, ControllerPilot):
-            return "geometric", {"geometric": flier.pilot}
-        return "policy", {"policy": flier.pilot, "geometric": ControllerPilot(flier.task)}
+    def own_pilots(self, loaded: Loaded) -> tuple[str, dict[str, Any]]:
+        if isinstance(loaded.policy, ControllerPolicy):
+            return "geometric", {"geometric": loaded.policy}
+        return "policy", {"policy": loaded.policy, "geometric": ControllerPolicy(loaded.task)}
 
     def make_knobs(self, fixed: Mapping[str, float]) -> list[Knob]:
         table = [
@@ -70,9 +70,9 @@ class Flying(Live):
         spec, card = self.task.spec, self.task.spec.multirotor
         every = torch.arange(self.env.n)
         moments = torch.arange(0.0, 10.0, 0.1)
-        course = self.env.draws.course
+        goal = self.env.draws.goal
         setpoints = torch.stack(
-            [self.task.reference(moment.expand(len(every)), course)["position_setpoint"] for moment in moments]
+            [self.task.reference(moment.expand(len(every)), goal)["position_setpoint"] for moment in moments]
         )
         return {
             "kind": "multirotor",

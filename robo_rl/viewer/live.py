@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.evaluation import HELD_OUT
-from robo_rl.pilots import Flier
+from robo_rl.loading import Loaded
 from robo_rl.viewer.server import Frame
 from sim.env import VecEnv
 
@@ -39,7 +39,7 @@ class Knob:
 
 
 class Live(ABC):
-    """Robots of a flier at its task. Thread-safe: ``run`` in one thread, the rest from any other.
+    """Robots of a loaded at its task. Thread-safe: ``run`` in one thread, the rest from any other.
 
     What is shown of a kind of robot, and what can be done to it, is told by ``Flying`` and ``Walking``.
     """
@@ -49,15 +49,15 @@ class Live(ABC):
     """Name of the classical controller of this kind of robot."""
 
     def __init__(
-        self, flier: Flier, flights: int = 4, seed: int = 0, seconds: float | None = None,
+        self, loaded: Loaded, flights: int = 4, seed: int = 0, seconds: float | None = None,
         fixed: Mapping[str, float] | None = None, others: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """``seconds``: after which episodes begin again; None: an hour. ``fixed`` as in ``robo-rl evaluate``.
 
         ``others``: more pilots, by name, that the page can hand over to.
         """
-        self.task, self.title = flier.task, flier.name
-        self.pilot, self.pilots = self.own_pilots(flier)
+        self.task, self.title = loaded.task, loaded.name
+        self.pilot, self.pilots = self.own_pilots(loaded)
         self.pilots |= dict(others or {})
         fixed = dict(fixed or {})
         self.knobs = {knob.name: knob for knob in self.make_knobs(fixed)}
@@ -78,7 +78,7 @@ class Live(ABC):
         self.reset()
 
     @abstractmethod
-    def own_pilots(self, flier: Flier) -> tuple[str, dict[str, Any]]:
+    def own_pilots(self, loaded: Loaded) -> tuple[str, dict[str, Any]]:
         """Who moves the robots at first, and who can."""
 
     @abstractmethod

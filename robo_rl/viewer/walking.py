@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl.evaluation import ControllerPilot
-from robo_rl.pilots import Flier
+from robo_rl.evaluation import ControllerPolicy
+from robo_rl.loading import Loaded
 from robo_rl.viewer.live import Knob, Live, rounded, tilt, triple
 from sim.pictures.walk import Poser, shapes
 from sim.tasks.locomotion import PUSH_TIME, SEGMENTS, STILL
@@ -39,10 +39,10 @@ class Stand:
 class Walking(Live):
     """Robots of a policy at its task, side by side. Who falls begins again beside the others."""
 
-    def own_pilots(self, flier: Flier) -> tuple[str, dict[str, Any]]:
-        assert not isinstance(flier.pilot, ControllerPilot)
-        self.poser = Poser(flier.task.card)  # type: ignore[attr-defined]
-        return "policy", {"policy": flier.pilot, "stand": Stand(flier.task)}
+    def own_pilots(self, loaded: Loaded) -> tuple[str, dict[str, Any]]:
+        assert not isinstance(loaded.policy, ControllerPolicy)
+        self.poser = Poser(loaded.task.card)  # type: ignore[attr-defined]
+        return "policy", {"policy": loaded.policy, "stand": Stand(loaded.task)}
 
     def make_knobs(self, fixed: Mapping[str, float]) -> list[Knob]:
         ranges = self.task.spec.ranges
@@ -83,20 +83,20 @@ class Walking(Live):
         self.home[ids] = (lanes + middle - at)[ids]
 
     def push(self, value: Any) -> None:
-        """A push is a force for a tenth of a second, in the course of the episode."""
+        """A push is a force for a tenth of a second, in the goal of the episode."""
         speed = triple("push", value, GREATEST_PUSH, "m/s")
         force = speed[:2] * self.env.plant.param("mass").sum(1).float()[:, None] / PUSH_TIME
         start = self.task.pushed  # type: ignore[attr-defined]
-        self.env.draws.course[:, start] = self.env.books.time - 0.5 * self.task.spec.control_period  # whole steps
-        self.env.draws.course[:, start + 1 : start + 3] = force
+        self.env.draws.goal[:, start] = self.env.episode.time - 0.5 * self.task.spec.control_period  # whole steps
+        self.env.draws.goal[:, start + 1 : start + 3] = force
 
     def turn(self) -> None:
         env, value = self.env, {name: knob.value for name, knob in self.knobs.items()}
         velocities = [value[name] for name in COMMANDS if name in value]
-        env.draws.course[:, : len(velocities) * SEGMENTS] = torch.tensor(velocities * SEGMENTS)
+        env.draws.goal[:, : len(velocities) * SEGMENTS] = torch.tensor(velocities * SEGMENTS)
         env.draws.noise[:] = value["noise"]
         plant, nominal = env.plant, env.plant.nominal
-        base = plant.places.base - 1
+        base = plant.indices.base - 1
         wanted = {
             "mass": nominal.mass[:, base] + value["payload"],
             "ground_friction": torch.tensor(value["ground_friction"], dtype=torch.float64),

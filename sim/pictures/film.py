@@ -2,7 +2,7 @@
 
 A recording is what ``robo_rl.evaluation.fly`` keeps: ``position`` (steps, n, 3) m, ``orientation`` (steps, n, 4)
 quaternion x, y, z, w, ``rotor_speed`` (steps, n, R) rad/s and ``position_setpoint`` (steps, n, 3) m, one row per
-control period. Flights that all happen at the same place are shown side by side.
+control period. Episodes that all happen at the same place are shown side by side.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.plants.rigid import Physics, assemble, find_places
+from sim.plants.rigid import Physics, assemble, find_indices
 from sim.robots import LeggedCard
 
 KINDS = {
@@ -23,15 +23,15 @@ class Poser:
 
     def __init__(self, card: LeggedCard) -> None:
         self.model = assemble(card, Physics(contacts="all"))
-        self.places = find_places(self.model, card)
+        self.indices = find_indices(self.model, card)
         self.data = mujoco.MjData(self.model)
 
     def put(self, position: np.ndarray, orientation: np.ndarray, joints: np.ndarray) -> None:
         """Compute ``data`` for one robot: (3,) m, quaternion (4,) x, y, z, w, and (J,) rad."""
-        start = self.places.free_position
+        start = self.indices.free_position
         self.data.qpos[start : start + 3] = position
         self.data.qpos[start + 3 : start + 7] = orientation[[3, 0, 1, 2]]
-        self.data.qpos[self.places.position] = joints
+        self.data.qpos[self.indices.position] = joints
         mujoco.mj_kinematics(self.model, self.data)
 
     def poses(self, position: np.ndarray, orientation: np.ndarray, joints: np.ndarray) -> np.ndarray:

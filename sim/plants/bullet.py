@@ -33,7 +33,7 @@ from sim.plants.rigid import (
     RigidParameters,
     RigidTruth,
     assemble,
-    find_places,
+    find_indices,
     nominal_parameters,
     shapes,
     standing,
@@ -64,19 +64,19 @@ class BulletPlant:
         """
         self.card, self.n, self.period = card, n, period
         self.model = assemble(card, Physics(contacts="all"))
-        self.places, self.height = find_places(self.model, card), standing_height(self.model, card)
+        self.indices, self.height = find_indices(self.model, card), standing_height(self.model, card)
         self.substeps = substeps(period, Physics(timestep=TIMESTEP))
-        self.nominal = nominal_parameters(self.model, self.places)
+        self.nominal = nominal_parameters(self.model, self.indices)
         self.parameters = RigidParameters(*(value.repeat(n, *[1] * (value.ndim - 1)) for value in self.nominal))
         self._block, parts = empty_block(n, shapes(card))
         self._truth = RigidTruth(*parts)
         count = min(n, torch.get_num_threads() if processes is None else processes)
         self._shares = [np.arange(n)[k::count] for k in range(count)]
-        self._hosts: list[_Worlds | _Elsewhere]
+        self._hosts: list[_Worlds | _Worker]
         if n == 1:
             self._hosts = [_Worlds(card, n, ground)]
         else:
-            self._hosts = [_Elsewhere(card, len(share), ground) for share in self._shares]
+            self._hosts = [_Worker(card, len(share), ground) for share in self._shares]
         self.place(torch.arange(n), *standing(card, self.height, n))
 
     def param(self, name: str) -> Tensor:
@@ -164,7 +164,7 @@ class _Worlds:
         return np.array([np.concatenate(world.truth()) for world in worlds if world is not None]).reshape(-1, width)
 
 
-class _Elsewhere:
+class _Worker:
     """``_Worlds`` in a process of its own, which ends with this object."""
 
     def __init__(self, card: LeggedCard, n: int, ground: Ground | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sim.plants.rigid import Physics, assemble, find_places
+from sim.plants.rigid import Physics, assemble, find_indices
 from sim.robots import LeggedCard
 from sim.robots.figures import CardError
 
@@ -46,9 +46,9 @@ class Legs(NamedTuple):
 def find_legs(card: LeggedCard) -> Legs:
     """The legs of the robot of ``card``. Raises CardError where they are not four of three joints each."""
     model = assemble(card, Physics())
-    places, data = find_places(model, card), mujoco.MjData(model)
-    data.qpos[places.free_position :][:7] = [0, 0, 0, 1, 0, 0, 0]
-    data.qpos[places.position] = [joint.stand for joint in card.joints]
+    indices, data = find_indices(model, card), mujoco.MjData(model)
+    data.qpos[indices.free_position :][:7] = [0, 0, 0, 1, 0, 0, 0]
+    data.qpos[indices.position] = [joint.stand for joint in card.joints]
     mujoco.mj_kinematics(model, data)
     chains = [_chain(model, card, foot) for foot in card.feet]
     turns = [_turn(card, model, data, joint, part) for chain in chains for part, joint in enumerate(chain)]
@@ -69,7 +69,7 @@ def find_legs(card: LeggedCard) -> Legs:
         place=(_roughly(abs(away[:, 0]).mean()), _roughly(abs(away[:, 1]).mean())),
         length=_roughly(np.mean([data.xanchor[chain[1], 2] for chain in chains]) - feet[:, 2].mean()),
         radius=max(float(model.geom(foot).size[0]) for foot in card.feet),
-        mass=_roughly(model.body_subtreemass[places.base]),
+        mass=_roughly(model.body_subtreemass[indices.base]),
     )
 
 

@@ -20,7 +20,7 @@ from sim.plants.rigid import (
     RigidParameters,
     RigidTruth,
     assemble,
-    find_places,
+    find_indices,
     nominal_parameters,
     shapes,
     spread_friction,
@@ -46,7 +46,7 @@ class MujocoPlant:
         """``period`` is the control period in s; ``threads`` are torch's by default, ``ground`` is a plane."""
         self.card, self.n, self.period, self.physics = card, n, period, physics or Physics()
         self.model = assemble(card, self.physics, ground)
-        self.places = find_places(self.model, card)
+        self.indices = find_indices(self.model, card)
         self.height = standing_height(self.model, card)
         self.substeps = substeps(period, self.physics)
         self.batch = Batch(self.model, n, threads or torch.get_num_threads())
@@ -55,12 +55,12 @@ class MujocoPlant:
         self._torque = torch.from_numpy(_writable(self.batch.bind("actuator_force")))
         self._control = torch.from_numpy(self.batch.bind("ctrl"))
         self._columns = torch.from_numpy(self._state_columns())
-        self._sensors = torch.from_numpy(self.places.sensors)
+        self._sensors = torch.from_numpy(self.indices.sensors)
         self._block, parts = empty_block(n, shapes(card))
         self._truth = RigidTruth(*parts)
         self._expanded: set[str] = set()
-        self.nominal = nominal_parameters(self.model, self.places)
-        applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.places.base]
+        self.nominal = nominal_parameters(self.model, self.indices)
+        applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.indices.base]
         self.parameters = self.nominal._replace(force=applied[:, :3], torque=applied[:, 3:])
         self.param("command_delay")[:] = 0.0
         self.place(torch.arange(n), *standing(card, self.height, n))
@@ -68,9 +68,9 @@ class MujocoPlant:
     def _state_columns(self) -> np.ndarray:
         """Columns of the state rows, in the order of the first six fields of ``RigidTruth``."""
         qpos, qvel = (self._offset(name) for name in ("qpos", "qvel"))
-        place, speed = qpos + self.places.free_position, qvel + self.places.free_velocity
+        place, speed = qpos + self.indices.free_position, qvel + self.indices.free_velocity
         quaternion = place + np.array([4, 5, 6, 3])  # MuJoCo has w first
-        joints = (qpos + self.places.position, qvel + self.places.velocity)
+        joints = (qpos + self.indices.position, qvel + self.indices.velocity)
         return np.concatenate([place + np.arange(3), quaternion, speed + np.arange(6), *joints]).astype(np.int64)
 
     def _offset(self, name: str) -> int:
@@ -83,7 +83,7 @@ class MujocoPlant:
         if name not in RigidParameters._fields:
             raise KeyError(f"a rigid body has no parameter '{name}'; it has {list(RigidParameters._fields)}")
         if name in FIELDS and name not in self._expanded:
-            live = view(name, self.batch.expand(FIELDS[name]), self.places)
+            live = view(name, self.batch.expand(FIELDS[name]), self.indices)
             self.parameters = self.parameters._replace(**{name: live})
             self._expanded.add(name)
         return getattr(self.parameters, name)
@@ -112,7 +112,7 @@ class MujocoPlant:
         """Compute what follows from state and parameters of the robots ``ids``: after writing to either."""
         chosen = ids.numpy()
         if "ground_friction" in self._expanded:
-            spread_friction(self.batch.expand("geom_friction"), self.places, ids)
+            spread_friction(self.batch.expand("geom_friction"), self.indices, ids)
         if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
             self.batch.set_const(chosen)
         self.batch.forward(chosen)
@@ -147,7 +147,7 @@ class MujocoPlant:
             if name not in ("state", "truth"):
                 self.param(name).copy_(value)
         if "ground_friction" in self._expanded:
-            spread_friction(self.batch.expand("geom_friction"), self.places, torch.arange(self.n))
+            spread_friction(self.batch.expand("geom_friction"), self.indices, torch.arange(self.n))
         self._state.copy_(saved["state"])
         if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
             self.batch.set_const()

@@ -29,7 +29,7 @@ from sim.plants.rigid import (
     RigidParameters,
     RigidTruth,
     assemble,
-    find_places,
+    find_indices,
     nominal_parameters,
     shapes,
     spread_friction,
@@ -67,9 +67,9 @@ class WarpPlant:
         warp.config.log_level = warp.LOG_WARNING  # it would list its devices and kernels
         warp.init()
         self.model = assemble(card, self.physics, ground)
-        self.places, self.height = find_places(self.model, card), standing_height(self.model, card)
+        self.indices, self.height = find_indices(self.model, card), standing_height(self.model, card)
         self.substeps = substeps(period, self.physics)
-        nominal = nominal_parameters(self.model, self.places)
+        nominal = nominal_parameters(self.model, self.indices)
         self.nominal = RigidParameters(*(value.to(self.device, torch.float32) for value in nominal))
         self._all = _Worlds(self, n)
         self._few = _Worlds(self, min(n, BEGINNERS))
@@ -110,7 +110,7 @@ class WarpPlant:
 
     def refresh(self, ids: Tensor) -> None:
         """Compute what follows from state and parameters of the robots ``ids``: after writing to either."""
-        spread_friction(self._all.fields["geom_friction"], self.places, ids)
+        spread_friction(self._all.fields["geom_friction"], self.indices, ids)
         for some in ids.split(self._few.n):
             count = len(some)
             for name, value in self._few.inputs.items():
@@ -150,7 +150,7 @@ class _Worlds:
     """n copies of the model with own fields and states, and torch's views of them."""
 
     def __init__(self, plant: WarpPlant, n: int) -> None:
-        self.n, self.places, self.joints = n, plant.places, len(plant.card.joints)
+        self.n, self.indices, self.joints = n, plant.indices, len(plant.card.joints)
         self.device, self.timestep = warp.device_from_torch(plant.device), plant.physics.timestep
         batched = [*{field for name, field in FIELDS.items() if name != "command_delay"}, *DERIVED]
         model = plant.model
@@ -171,19 +171,19 @@ class _Worlds:
         self.derived = {name: warp.to_torch(getattr(self.model, name)) for name in DERIVED}
         self.derived["qacc_warmstart"] = self.state["qacc_warmstart"]
         self._torque, self._sensed = (warp.to_torch(x) for x in (self.data.actuator_force, self.data.sensordata))
-        place, speed = plant.places.free_position, plant.places.free_velocity
+        place, speed = plant.indices.free_position, plant.indices.free_velocity
         turn = [place + i for i in (4, 5, 6, 3)]  # MuJoCo's quaternions have w first
-        columns = [place, place + 1, place + 2, *turn, *plant.places.position.tolist()]
+        columns = [place, place + 1, place + 2, *turn, *plant.indices.position.tolist()]
         self.position_columns = torch.tensor(columns, device=plant.device)
-        columns = [*range(speed, speed + 6), *plant.places.velocity.tolist()]
+        columns = [*range(speed, speed + 6), *plant.indices.velocity.tolist()]
         self.velocity_columns = torch.tensor(columns, device=plant.device)
-        self._sensors = torch.from_numpy(plant.places.sensors).to(plant.device)
+        self._sensors = torch.from_numpy(plant.indices.sensors).to(plant.device)
 
     def parameters(self) -> RigidParameters:
         """Live views of the parameters, (n, …)."""
         own = {name: field for name, field in FIELDS.items() if field in self.fields}
-        values = {name: view(name, self.fields[field], self.places) for name, field in own.items()}
-        applied = self.state["xfrc_applied"][:, self.places.base]
+        values = {name: view(name, self.fields[field], self.indices) for name, field in own.items()}
+        applied = self.state["xfrc_applied"][:, self.indices.base]
         delay = self.inputs["command_delay"]
         return RigidParameters(**values, command_delay=delay, force=applied[:, :3], torque=applied[:, 3:])
 

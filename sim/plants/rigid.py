@@ -210,7 +210,7 @@ def _sense(spec: mujoco.MjSpec, foot: str) -> None:
     sensor.objtype, sensor.objname = mujoco.mjtObj.mjOBJ_SITE, f"{foot} touch"
 
 
-class Places(NamedTuple):
+class ModelIndices(NamedTuple):
     """Where a model keeps what plants read and write, found by name once."""
 
     base: int
@@ -229,13 +229,13 @@ class Places(NamedTuple):
     """(3 F + 3 F + F,) indices in sensordata: places, velocities, loads."""
 
 
-def find_places(model: mujoco.MjModel, card: LeggedCard) -> Places:
+def find_indices(model: mujoco.MjModel, card: LeggedCard) -> ModelIndices:
     """All indices that a plant needs."""
     base = model.body(card.base).id
     free = model.body_jntadr[base]
     joints = [model.joint(name).id for name in card.joint_names]
     sensors = [model.sensor(f"{foot} {kind}") for kind in ("FRAMEPOS", "FRAMELINVEL", "TOUCH") for foot in card.feet]
-    return Places(
+    return ModelIndices(
         base=base,
         free_position=int(model.jnt_qposadr[free]),
         free_velocity=int(model.jnt_dofadr[free]),
@@ -248,12 +248,12 @@ def find_places(model: mujoco.MjModel, card: LeggedCard) -> Places:
 
 def standing_height(model: mujoco.MjModel, card: LeggedCard) -> float:
     """Height (m) of the base above flat ground when the robot stands with its joints at ``stand``."""
-    places, data = find_places(model, card), mujoco.MjData(model)
-    data.qpos[places.position] = [joint.stand for joint in card.joints]
+    indices, data = find_indices(model, card), mujoco.MjData(model)
+    data.qpos[indices.position] = [joint.stand for joint in card.joints]
     mujoco.mj_kinematics(model, data)
     feet = [model.geom(foot).id for foot in card.feet]
     lowest = min(data.geom_xpos[foot, 2] - model.geom_size[foot, 0] for foot in feet)
-    return float(data.xpos[places.base, 2] - lowest)
+    return float(data.xpos[indices.base, 2] - lowest)
 
 
 def standing(card: LeggedCard, height: float, n: int, device: str | torch.device = "cpu") -> tuple[Tensor, ...]:
@@ -264,28 +264,28 @@ def standing(card: LeggedCard, height: float, n: int, device: str | torch.device
     return place, upright, still, still, joints, torch.zeros_like(joints)
 
 
-def view(name: str, field: Any, places: Places) -> Tensor:
+def view(name: str, field: Any, indices: ModelIndices) -> Tensor:
     """What ``RigidParameters`` shows of the field ``FIELDS[name]`` of MuJoCo's model, (n, …) with memory shared."""
     value = torch.as_tensor(field)
     if FIELDS[name] == "actuator_gainprm":
         return value[:, :, {"resistance": 0, "stiffness": 4, "damping": 6}[name]]
     if name == "ground_friction":
-        return value[:, places.ground[0], 0]
+        return value[:, indices.ground[0], 0]
     if name == "joint_friction":
-        return value[:, places.free_velocity + 6 :]
+        return value[:, indices.free_velocity + 6 :]
     return value[:, 1:] if name in ("mass", "center_of_mass") else value
 
 
-def spread_friction(field: Any, places: Places, ids: Any) -> None:
+def spread_friction(field: Any, indices: ModelIndices, ids: Any) -> None:
     """Give all of the ground the friction of its first shape, in the worlds ``ids`` (m,) of ``geom_friction``."""
-    first, *others = places.ground.tolist()
+    first, *others = indices.ground.tolist()
     friction = torch.as_tensor(field)[:, :, 0]
     friction[ids[:, None], torch.tensor(others, dtype=torch.long, device=ids.device)] = friction[ids, first][:, None]
 
 
-def nominal_parameters(model: mujoco.MjModel, places: Places) -> RigidParameters:
+def nominal_parameters(model: mujoco.MjModel, indices: ModelIndices) -> RigidParameters:
     """Those of the card, (1, …); no push, no delay."""
-    values = {name: view(name, np.array(getattr(model, FIELDS[name]))[None], places) for name in FIELDS}
+    values = {name: view(name, np.array(getattr(model, FIELDS[name]))[None], indices) for name in FIELDS}
     nothing = torch.zeros(1, 3, dtype=torch.float64)
     delay = torch.zeros_like(values.pop("command_delay"))
     return RigidParameters(**values, command_delay=delay, force=nothing, torque=nothing.clone())

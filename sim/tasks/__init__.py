@@ -101,7 +101,7 @@ class Task(ABC):
     spec: Spec
     observation_size: int
     action_size: int
-    course_size: int
+    goal_size: int
     robot_kind: type[MultirotorCard] | type[LeggedCard] = MultirotorCard
     """The kind of robot that can do the task."""
     measures: tuple[Measure, ...]
@@ -112,7 +112,7 @@ class Task(ABC):
     """Part of the episodes that a trained policy survives at least, over all that the ranges hold: for ``verify``."""
     shortest: float = 0.0
     """s; an episode that ends before tells nothing of success."""
-    effort: float = 1.0
+    update_scale: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
     algorithm: Literal["apg", "ppo"] = "apg"
     """The one that trains it fastest."""
@@ -150,10 +150,10 @@ class Task(ABC):
         """The memory for the next step, after these commands were given on these signals."""
 
     @abstractmethod
-    def reference(self, time: Any, course: Any) -> dict[str, Any]:
-        """Set-points at ``time`` (n,) s of an episode whose ``course`` (n, k) was drawn at its start."""
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        """Set-points at ``time`` (n,) s of an episode whose ``goal`` (n, k) was drawn at its start."""
 
-    def disturb(self, time: Any, course: Any) -> dict[str, Any]:
+    def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
         """Parameters of the plant, (n, …) by name, that change within an episode: what they are from ``time`` on."""
         return {}
 
@@ -174,8 +174,8 @@ class Task(ABC):
         """(n,) whether the episode is over."""
 
     @abstractmethod
-    def begin(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Randomize and place the robots ``ids`` (m,), given a draw from every range; returns their course (m, k)."""
+    def reset(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+        """Randomize and place the robots ``ids`` (m,), given a draw from every range; returns their goal (m, k)."""
 
 
 def task_names() -> list[str]:

@@ -31,7 +31,7 @@ from sim.tasks.locomotion_ranges import (
     PUSHES,
     SEGMENT,
     SEGMENTS,
-    course_ranges,
+    goal_ranges,
     initial_ranges,
     physical_ranges,
     position_target,
@@ -43,7 +43,7 @@ PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
 LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
-HASTE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
+SLEW_RATE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
 
 class FlatWalk(Task):
@@ -60,9 +60,9 @@ class FlatWalk(Task):
     """What can touch the ground: the feet alone, or all shapes."""
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
     perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
-    course_size = 3 * SEGMENTS + 1 + 3 * PUSHES
+    goal_size = 3 * SEGMENTS + 1 + 3 * PUSHES
     pushed = 3 * SEGMENTS + 1
-    """Where a course begins to tell of pushes."""
+    """Where a goal begins to tell of pushes."""
     algorithm = "ppo"
     settings = MappingProxyType(
         {
@@ -109,7 +109,7 @@ class FlatWalk(Task):
         self.lift, self.lowest = self.lift * self.size, self.lowest * self.size
         self.observation_size = 17 + 2 * count + 2 * HISTORY * count
         self.gait = Trot(self.legs, self.fold)
-        self.haste = PERIOD * torch.tensor([HASTE])
+        self.slew = PERIOD * torch.tensor([SLEW_RATE])
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
         self.upper = torch.tensor([[joint.upper for joint in card.joints]])
@@ -131,7 +131,7 @@ class FlatWalk(Task):
             ranges={
                 **initial_ranges(count),
                 **physical_ranges(count, self.legs.mass),
-                **course_ranges(self.legs.mass),
+                **goal_ranges(self.legs.mass),
             },
         )
 
@@ -156,8 +156,8 @@ class FlatWalk(Task):
         """n robots on the task's ground in an engine, a class of ``sim.plants``."""
         return engine(self.card, n, PERIOD, **settings)
 
-    def reference(self, time: Any, course: Any) -> dict[str, Any]:
-        *commands, offset = course[:, : 3 * SEGMENTS + 1].unbind(-1)
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        *commands, offset = goal[:, : 3 * SEGMENTS + 1].unbind(-1)
         progress = time + offset
         wanted = commands[:3]
         for k in range(1, SEGMENTS):
@@ -170,21 +170,21 @@ class FlatWalk(Task):
             "clock": torch.stack([torch.cos(angle), torch.sin(angle)], -1),
         }
 
-    def disturb(self, time: Any, course: Any) -> dict[str, Any]:
+    def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
         start = self.pushed
-        force = torch.zeros(len(course), 3, device=course.device)
+        force = torch.zeros(len(goal), 3, device=goal.device)
         for k in range(PUSHES):
-            begun, x, y = course[:, start + 3 * k : start + 3 * k + 3].unbind(-1)
+            begun, x, y = goal[:, start + 3 * k : start + 3 * k + 3].unbind(-1)
             pushing = (time >= begun) & (time < begun + PUSH_TIME)
             force[:, 0] += torch.where(pushing, x, 0.0)
             force[:, 1] += torch.where(pushing, y, 0.0)
         return {"force": force}
 
-    def begin(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+    def reset(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
         nominal = plant.nominal
         mass = plant.param("mass")
         mass[ids] = nominal.mass.repeat(len(ids), 1)
-        base = plant.places.base - 1  # the world has no mass
+        base = plant.indices.base - 1  # the world has no mass
         mass[ids, base] = nominal.mass[:, base] * drawn["base_mass"] + drawn["payload"]
         centers = nominal.center_of_mass.repeat(len(ids), 1, 1)
         centers[:, base] += drawn["center_of_mass"]
@@ -196,7 +196,7 @@ class FlatWalk(Task):
         late = LATENESS * (drawn["command_delay"].to(mass) / LATENESS).round()
         plant.param("command_delay")[ids] = late[:, None]
         self._place(plant, ids, drawn)
-        return self.course(drawn)
+        return self.goal(drawn)
 
     def _place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         yaw = 0.5 * drawn["initial/yaw"]
@@ -216,8 +216,8 @@ class FlatWalk(Task):
         """(m, 3) m, the places on the ground where robots begin."""
         return torch.zeros(len(drawn["noise"]), 3, device=drawn["noise"].device)
 
-    def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """(m, course_size): commanded velocities of each segment, s into the first; of pushes s, N, N."""
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, goal_size): commanded velocities of each segment, s into the first; of pushes s, N, N."""
         moving = (drawn["command/stand"] >= 0.1).float()  # every tenth command is to stand
         wanted = torch.stack([drawn[f"command/{name}"] * moving for name in ("x", "y", "yaw")], -1)
         pushes = torch.stack([drawn["push/time"], drawn["push/x"], drawn["push/y"]], -1)
@@ -226,7 +226,7 @@ class FlatWalk(Task):
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         clock = memory["gait"][:, :2]
         side = self.gait.side(clock)
-        wanted = self._wanted(self._taken_up(signals, memory["gait"]), side)
+        wanted = self._wanted(self._slewed(signals, memory["gait"]), side)
         changes = memory["joint_history"] - signals["joint_position"][:, None]
         joints = [signals["joint_position"] - self.stand, 0.05 * signals["joint_velocity"], 4.0 * changes.flatten(1)]
         legs = self.gait.legwise(torch.cat([*joints, memory["target_history"].flatten(1)], -1))
@@ -256,16 +256,16 @@ class FlatWalk(Task):
         return {
             "joint_history": torch.cat([signals["joint_position"][:, None], memory["joint_history"][:, :-1]], 1),
             "target_history": torch.cat([newest[:, None], memory["target_history"][:, :-1]], 1),
-            "gait": torch.cat([clock, self._taken_up(signals, memory["gait"])], -1),
+            "gait": torch.cat([clock, self._slewed(signals, memory["gait"])], -1),
         }
 
-    def _taken_up(self, signals: Tensors, gait: Any) -> Any:
+    def _slewed(self, signals: Tensors, gait: Any) -> Any:
         """(n, 3) m/s, m/s, rad/s: the velocity to be walked now, on its way from the last one to the commanded one.
 
         Most falls came within a second after the command had jumped.
         """
         commanded = torch.cat([signals["linear_velocity_command"], signals["yaw_rate_command"]], -1)
-        return gait[:, 2:] + torch.clamp(commanded - gait[:, 2:], -self.haste, self.haste)
+        return gait[:, 2:] + torch.clamp(commanded - gait[:, 2:], -self.slew, self.slew)
 
     @staticmethod
     def _wanted(velocity: Any, side: Any) -> Any:

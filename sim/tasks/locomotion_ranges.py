@@ -79,7 +79,7 @@ def physical_ranges(joints: int, mass: float) -> dict[str, Range]:
     }
 
 
-def course_ranges(mass: float) -> dict[str, Range]:
+def goal_ranges(mass: float) -> dict[str, Range]:
     """What an episode asks of a robot of a ``mass`` (kg), and who pushes it."""
     force = mass * 0.5 / PUSH_TIME  # N: changes its speed by 0.5 m/s
     return {

@@ -30,11 +30,11 @@ HISTORY = 8  # past commands in memory
 INTEGRAL_GAIN = 10.0  # 1/(m s): the integral saturates after 0.1 m s
 
 FIGURE_EIGHT = {
-    "course/size": 1.0,
-    "course/width": 0.5,
-    "course/height": 0.0,
-    "course/period": 5.5,
-    "course/step": 0.0,
+    "goal/size": 1.0,
+    "goal/width": 0.5,
+    "goal/height": 0.0,
+    "goal/period": 5.5,
+    "goal/step": 0.0,
     "initial/tilt": 0.0,
     "initial/yaw": 0.0,
     "initial/position": 0.0,
@@ -98,7 +98,7 @@ class QuadrotorHover(Task):
 
     name = "quadrotor-hover"
     summary = "hover at a point, from any tilt up to 90 degrees"
-    course_size = 3
+    goal_size = 3
     measures = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
     perturbed = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")
     near = 0.2
@@ -137,7 +137,7 @@ class QuadrotorHover(Task):
             memory=self.memory_blocks(count),
             safety=Safety(signal_timeout=0.02, tilt_limit=math.pi, on_fault="controller"),
             reward=dict(self.weights),
-            ranges={**initial_ranges(), **physical_ranges(card), **self.course_ranges()},
+            ranges={**initial_ranges(), **physical_ranges(card), **self.goal_ranges()},
             rules=(Rule("initial/tilt", metric="survived", up=0.5, down=0.5, step=0.25),),
         )
 
@@ -148,21 +148,21 @@ class QuadrotorHover(Task):
             StateBlock("position_error_integral", (3,), (0.0,) * 3),
         )
 
-    def course_ranges(self) -> dict[str, Range]:
+    def goal_ranges(self) -> dict[str, Range]:
         """What a flight's set-points are made of: here nothing, the set-point is the origin."""
         return {}
 
-    def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """The course (m, course_size) of flights, from draws: here a fixed point, (x, y, z) in m."""
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """The goal (m, goal_size) of flights, from draws: here a fixed point, (x, y, z) in m."""
         return torch.zeros(len(drawn["mass"]), 3, device=drawn["mass"].device)
 
-    def reference(self, time: Any, course: Any) -> dict[str, Any]:
-        return {"position_setpoint": course, "linear_velocity_setpoint": course * 0.0}
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {"position_setpoint": goal, "linear_velocity_setpoint": goal * 0.0}
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorPlant:
         return MultirotorPlant(self.card, n, self.spec.control_period, device)
 
-    def begin(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+    def reset(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
         nominal = plant.nominal
         parameters = {
             "mass": nominal.mass * drawn["mass"],
@@ -178,15 +178,15 @@ class QuadrotorHover(Task):
         }
         for name, value in parameters.items():
             plant.param(name)[ids] = value
-        course = self.course(drawn)
-        start = self.reference(torch.zeros_like(drawn["mass"]), course)
+        goal = self.goal(drawn)
+        start = self.reference(torch.zeros_like(drawn["mass"]), goal)
         state = plant.state
         state.position[ids] = start["position_setpoint"] + drawn["initial/position"]
         state.linear_velocity[ids] = start["linear_velocity_setpoint"] + drawn["initial/linear_velocity"]
         state.angular_velocity[ids] = drawn["initial/angular_velocity"]
         state.rotor_speed[ids] = self.top * drawn["initial/rotor_speed"][:, None]
         state.orientation[ids] = attitude(drawn["initial/tilt"], drawn["initial/direction"], drawn["initial/yaw"])
-        return course
+        return goal
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         q = signals["orientation"].split(1, -1)
@@ -274,8 +274,8 @@ class QuadrotorTrack(QuadrotorHover):
 
     name = "quadrotor-track"
     summary = "follow a moving set-point: figure-eights and steps"
-    course_size = 9
-    effort = 6.0
+    goal_size = 9
+    update_scale = 6.0
     near = 0.1
     weights = {**QuadrotorHover.weights, "near": -0.4, "tilt": -0.02, "angular_velocity": -0.004}
 
@@ -297,27 +297,27 @@ class QuadrotorTrack(QuadrotorHover):
         kept = {"last_velocity_setpoint": signals["linear_velocity_setpoint"] * 1.0}
         return {**super().remember(memory, signals, commands), **kept}
 
-    def course_ranges(self) -> dict[str, Range]:
+    def goal_ranges(self) -> dict[str, Range]:
         return {
-            "course/size": Range((0.0, 0.5), (0.0, 1.2)),  # m, a
-            "course/width": Range.fixed(0.3, 0.7),  # b / a
-            "course/height": Range.fixed(0.0, 0.3),  # c / a
-            "course/period": Range((6.0, 9.0), (4.5, 9.0)),  # s
-            "course/phase": Range.fixed(0.0, 2 * math.pi),
-            "course/step": Range.fixed(-0.3, 0.3, count=3),  # m
-            "course/step_time": Range.fixed(1.0, 10.0),  # s; after the end means no step
+            "goal/size": Range((0.0, 0.5), (0.0, 1.2)),  # m, a
+            "goal/width": Range.fixed(0.3, 0.7),  # b / a
+            "goal/height": Range.fixed(0.0, 0.3),  # c / a
+            "goal/period": Range((6.0, 9.0), (4.5, 9.0)),  # s
+            "goal/phase": Range.fixed(0.0, 2 * math.pi),
+            "goal/step": Range.fixed(-0.3, 0.3, count=3),  # m
+            "goal/step_time": Range.fixed(1.0, 10.0),  # s; after the end means no step
         }
 
-    def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
         """(m, 9): a, b, c in m, rate of φ in rad/s, φ at the start, step (x, y, z) in m, and its time in s."""
-        size = drawn["course/size"]
-        shape = [size, size * drawn["course/width"], size * drawn["course/height"]]
-        rate = 2 * math.pi / drawn["course/period"]
-        head = torch.stack([*shape, rate, drawn["course/phase"]], -1)
-        return torch.cat([head, drawn["course/step"], drawn["course/step_time"][:, None]], -1)
+        size = drawn["goal/size"]
+        shape = [size, size * drawn["goal/width"], size * drawn["goal/height"]]
+        rate = 2 * math.pi / drawn["goal/period"]
+        head = torch.stack([*shape, rate, drawn["goal/phase"]], -1)
+        return torch.cat([head, drawn["goal/step"], drawn["goal/step_time"][:, None]], -1)
 
-    def reference(self, time: Any, course: Any) -> dict[str, Any]:
-        a, b, c, rate, phase, *step, step_time = course.unbind(-1)
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        a, b, c, rate, phase, *step, step_time = goal.unbind(-1)
         angle = phase + rate * time
         stepped = torch.where(time > step_time, 1.0, 0.0)
         sine, cosine = torch.sin(angle), torch.cos(angle)

@@ -45,7 +45,7 @@ class Recover(FlatWalk):
     contacts = "all"
     shortest = TIME + 0.1
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))
-    course_size = 3 * PUSHES
+    goal_size = 3 * PUSHES
     pushed = 0
     settings = MappingProxyType(
         {"ppo": {**FlatWalk.settings["ppo"], "updates": 1000, "initial_deviation": 0.8, "entropy": 0.003}}
@@ -90,12 +90,12 @@ class Recover(FlatWalk):
         self.height = plant.height
         return plant
 
-    def reference(self, time: Any, course: Any) -> dict[str, Any]:
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         return {"elapsed": time[:, None]}
 
-    def course(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """(m, course_size): nobody pushes, but for a person who looks on."""
-        return torch.zeros(len(drawn["noise"]), self.course_size, device=drawn["noise"].device)
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, goal_size): nobody pushes, but for a person who looks on."""
+        return torch.zeros(len(drawn["noise"]), self.goal_size, device=drawn["noise"].device)
 
     def _place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         easy = drawn["initial/easy"][:, None] < EASY

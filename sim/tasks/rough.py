@@ -21,7 +21,7 @@ from torch import Tensor
 
 from controllers.rotation import heading, turn_back
 from robo_rl.contract import Signal, StateBlock
-from sim.plants.scanned import Scanned
+from sim.plants.height_scan import HeightScan
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Tensors
@@ -83,7 +83,7 @@ class RoughWalk(FlatWalk):
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         points = [(ahead, aside) for ahead in AHEAD for aside in ASIDE]
-        return Scanned(super().simulate(engine, n, ground=self.ground, **settings), self.ground, points)
+        return HeightScan(super().simulate(engine, n, ground=self.ground, **settings), self.ground, points)
 
     def start(self, drawn: Mapping[str, Tensor]) -> Tensor:
         middle = self.ground.start(drawn["ground/difficulty"], drawn["ground/kind"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controllers.multirotor import Gains, GeometricController, Mixer
 from robo_rl.contract import Multirotor
-from robo_rl.evaluation import Conditions, ControllerPilot, fly
+from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
 from sim.robots import load_robot
 from sim.tasks import load_task
 
@@ -143,7 +143,7 @@ def test_it_recovers_from_45_degrees_of_tilt(name: str) -> None:
     task = load_task("quadrotor-hover", name)
     still = {f"initial/{k}": 0.0 for k in ("yaw", "position", "linear_velocity", "angular_velocity")}
     fixed = {**CALM, **still, "initial/tilt": np.pi / 4}
-    summary = fly(task, ControllerPilot(task), Conditions(episodes=32, fixed=fixed)).summary()
+    summary = rollout(task, ControllerPolicy(task), Conditions(episodes=32, fixed=fixed)).summary()
     assert summary["success"] == 1.0
     assert summary["position_error_mean_m"] < 0.03
 

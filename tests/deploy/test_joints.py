@@ -9,7 +9,7 @@ import pytest
 
 from deploy.bundle import Bundle
 from deploy.doctor import healthy
-from deploy.joints import AMPLITUDE, Motion, WiggleError, examine_joints, find_joints, places
+from deploy.joints import AMPLITUDE, JointTestError, Motion, examine_joints, find_joints, places
 from robo_rl.contract import Command
 
 NAMES = ("hip", "thigh", "calf")
@@ -84,5 +84,5 @@ def test_the_motion_stays_within_the_stops():
 
 
 def test_robots_without_joints_are_refused(bundle_file: Path):
-    with pytest.raises(WiggleError, match="rotor_speed"):
+    with pytest.raises(JointTestError, match="rotor_speed"):
         find_joints(Bundle.read(bundle_file).contract)

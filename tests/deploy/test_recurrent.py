@@ -13,9 +13,9 @@ from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.generate import generate
 from deploy.c.host import compile_host
 from deploy.export import export
-from deploy.verify import PARITY_TOLERANCE, BundlePilot, task_of, torch_policy
+from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
 from robo_rl.contract import Provenance
-from robo_rl.evaluation import Conditions, fly
+from robo_rl.evaluation import Conditions, rollout
 from robo_rl.policy import PolicyGraph
 from sim.tasks import load_task
 
@@ -39,7 +39,7 @@ def test_the_hidden_state_is_the_last_block_of_the_contract_s_memory(recurrent: 
     assert (last.name, last.shape, set(last.initial)) == ("recurrent", (WIDTH,), {0.0})
 
 
-class Witness(BundlePilot):
+class Witness(BundlePolicy):
     """Flies by the file, asks torch and the generated C the same, and keeps the greatest differences."""
 
     def __init__(self, bundle: Bundle, folder: Path) -> None:
@@ -60,7 +60,7 @@ class Witness(BundlePilot):
 
 def test_torch_onnxruntime_and_c_agree_in_closed_loop(recurrent: Bundle, tmp_path: Path) -> None:
     witness = Witness(recurrent, tmp_path)
-    fly(task_of(recurrent.contract), witness, Conditions(episodes=50))
+    rollout(task_of(recurrent.contract), witness, Conditions(episodes=50))
     assert witness.moved > 0.1
     assert witness.worst["torch"] <= PARITY_TOLERANCE
     assert witness.worst["C"] <= PARITY_TOLERANCE

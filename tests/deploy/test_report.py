@@ -19,8 +19,8 @@ from deploy.page import Subject
 from deploy.report import Findings, failures, gather
 from robo_rl.algorithms.config import ApgConfig
 from robo_rl.commands import evaluate, report, train
-from robo_rl.evaluation import Conditions, fly
-from robo_rl.pilots import Flier, find
+from robo_rl.evaluation import Conditions, rollout
+from robo_rl.loading import Loaded, load
 
 pytestmark = pytest.mark.slow
 EPISODES = 60
@@ -138,7 +138,7 @@ def test_ids_of_all_drawings_differ(made):
 def test_the_contract_table_has_every_signal_and_command(made):
     page, _ = made
     table = page.split('id="contract"')[1].split("</table>")[0]
-    spec = find("geometric", "quadrotor-hover").task.spec
+    spec = load("geometric", "quadrotor-hover").task.spec
     for channel in (*spec.signals, *spec.commands):
         assert f"<td>{channel.name}</td><td>{', '.join(channel.elements)}</td><td>{channel.unit}</td>" in table
 
@@ -217,10 +217,10 @@ class Stone:
 
 
 def test_failures_are_listed_with_the_conditions_under_which_they_flew():
-    task = find("geometric", "quadrotor-hover").task
+    task = load("geometric", "quadrotor-hover").task
     conditions = Conditions(episodes=10, seed=3, recorded=8)
-    flights = fly(task, Stone(), conditions)
-    subject = Subject("stone", Flier("stone", task, Stone()), flights)
+    flights = rollout(task, Stone(), conditions)
+    subject = Subject("stone", Loaded("stone", task, Stone()), flights)
     rows = failures(Findings(task, conditions, [subject], subject, [], {}, 10, {}))
     assert [row["flight"] for row in rows] == list(range(10))
     upright = Rotation.from_quat(flights.recording["orientation"][0]).as_matrix()[:, 2, 2]

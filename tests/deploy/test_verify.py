@@ -11,9 +11,9 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 from deploy.bundle import CONTRACT_KEY, Bundle, BundleError
-from deploy.verify import BundlePilot, task_of, torch_policy, verify
+from deploy.verify import BundlePolicy, task_of, torch_policy, verify
 from robo_rl.cli import main
-from robo_rl.evaluation import Conditions, GraphPilot, fly
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.runs import Run
 
 Resealed = Callable[[Callable[[ModelProto], None]], Path]
@@ -57,7 +57,7 @@ def test_a_trained_policy_passes(bundle_file: Path) -> None:
 def test_its_flights_are_those_of_the_trained_policy(bundle_file: Path, trained_run: Path) -> None:
     found = verify(bundle_file, episodes=50, seed=9)
     policy, _ = Run.open(trained_run).policy()
-    expected = fly(policy.task, GraphPilot(policy), Conditions(episodes=50, seed=9)).summary()
+    expected = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=50, seed=9)).summary()
     assert found.flights["success"] == expected["success"]
     assert found.flights["position_error_mean_m"] == pytest.approx(expected["position_error_mean_m"], rel=0.01)
 
@@ -71,7 +71,7 @@ def test_the_torch_policy_in_the_file_is_the_trained_one(bundle_file: Path, trai
 
 def test_a_bundle_flies_many_robots_at_once(bundle_file: Path) -> None:
     bundle = Bundle.read(bundle_file)
-    flights = fly(task_of(bundle.contract), BundlePilot(bundle), Conditions(episodes=60))
+    flights = rollout(task_of(bundle.contract), BundlePolicy(bundle), Conditions(episodes=60))
     assert flights.survived.mean() > 0.9
 
 

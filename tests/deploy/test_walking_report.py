@@ -14,14 +14,14 @@ from deploy.page import Subject
 from deploy.walking_plots import falls, gait
 from deploy.walking_report import Findings, read_transfer, write
 from robo_rl.contract import Provenance
-from robo_rl.evaluation import Conditions, fly, sweep
-from robo_rl.pilots import Flier
+from robo_rl.evaluation import Conditions, rollout, sweep
+from robo_rl.loading import Loaded
 from robo_rl.transfer import kept
 from robo_rl.viewer.walking import Stand
 from sim.tasks import load_task
 
 TASK = load_task("go2-flat")
-PILOT = Flier("standing", TASK, Stand(TASK))
+PILOT = Loaded("standing", TASK, Stand(TASK))
 
 
 def transfer_file(folder: Path, **changed: object) -> Path:
@@ -39,13 +39,13 @@ def transfer_file(folder: Path, **changed: object) -> Path:
 @pytest.mark.slow
 def test_the_page_shows_the_figures_of_the_walks_and_of_the_transfer(tmp_path: Path) -> None:
     conditions = Conditions(episodes=20, seconds=1.5, recorded=1)
-    flights = fly(TASK, PILOT.pilot, conditions)
+    flights = rollout(TASK, PILOT.policy, conditions)
     provenance = Provenance("ppo", 0, 1_500_000, "0" * 64, (8,), "elu", False)
     metrics = [
         {"environment_steps": 1000.0 * k, "reward": 0.1 * k, "alive": 1.0, "level/push/x": 0.2 * k} for k in range(3)
     ]
     subject = Subject("runs/standing", PILOT, flights, provenance, metrics=metrics)
-    swept = sweep(TASK, PILOT.pilot, {"payload": [0.0, 2.0]}, Conditions(episodes=20, seconds=1.5))
+    swept = sweep(TASK, PILOT.policy, {"payload": [0.0, 2.0]}, Conditions(episodes=20, seconds=1.5))
     there = read_transfer(transfer_file(tmp_path), TASK)
     crossed = {"walks": 4, "crossed_low": 0.3, "crossed_high": 0.95, "fell": 0.25}
     grounds = [{"kind": "gaps", "height": f"{10 * k} cm", "crossed": 1.0 - 0.25 * k, **crossed} for k in (0, 1)]

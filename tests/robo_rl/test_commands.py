@@ -13,7 +13,7 @@ import pytest
 
 from deploy.bundle import Bundle
 from robo_rl.cli import main
-from robo_rl.evaluation import Conditions, GraphPilot, fly
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.runs import Run
 from sim.robots import FOLDER, load_robot
 from sim.tasks import load_task
@@ -113,7 +113,7 @@ def test_train_with_ppo_all_the_way_to_a_verified_file(robo: Robo, tmp_path: Pat
     settings = ["--ppo.updates", "2", "--ppo.environments", "8", "--ppo.horizon", "8", "--ppo.hidden", "8"]
     words = ["train", "quadrotor-track", "--algorithm", "ppo", "--runs", tmp_path, "--episodes", "4", *settings]
     result = robo.json(*words)
-    updates = round(2 * load_task("quadrotor-track").effort)
+    updates = round(2 * load_task("quadrotor-track").update_scale)
     assert (result["algorithm"], result["environment_steps"]) == ("ppo", updates * 8 * 8)
     assert result["episodes"] == 4
     exported = robo.json("export", result["run"])
@@ -127,7 +127,7 @@ def test_evaluate_gives_its_documented_keys(robo: Robo, trained_run: Path) -> No
     keys = {"target", "task", "robot", "position_error_p95_m", "tracking_error_rms_m", "duration_mean_s"}
     assert set(result) >= INTERVAL | keys
     policy, _ = Run.open(trained_run).policy()
-    expected = fly(policy.task, GraphPilot(policy), Conditions(episodes=40, seed=3)).summary()
+    expected = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=40, seed=3)).summary()
     assert {name: result[name] for name in expected} == expected
     assert result["success_low"] <= result["success"] <= result["success_high"]
 

@@ -17,14 +17,14 @@ from robo_rl.evaluation import (
     BATCH,
     HELD_OUT,
     Conditions,
-    ControllerPilot,
-    Flights,
-    GraphPilot,
+    ControllerPolicy,
+    Episodes,
+    GraphPolicy,
     compare,
-    fly,
-    fly_signals,
     perturbations,
     quantity,
+    rollout,
+    rollout_signals,
     sweep,
 )
 from robo_rl.runs import Run
@@ -51,11 +51,11 @@ def hover() -> Task:
     return load_task("quadrotor-hover")
 
 
-def flights_of(survived: int, total: int) -> Flights:
+def flights_of(survived: int, total: int) -> Episodes:
     alive = np.arange(total) < survived
     error = np.where(alive, 0.1, np.nan)
     errors = {"position_error": error, "tracking_error": error}
-    return Flights(alive, np.where(alive, 5.0, 1.0), QuadrotorHover.measures, errors)
+    return Episodes(alive, np.where(alive, 5.0, 1.0), QuadrotorHover.measures, errors)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_interval_of_success_solves_wilson_s_equation() -> None:
 
 
 def test_the_summary_of_known_flights() -> None:
-    flights = Flights(
+    flights = Episodes(
         survived=np.array([True, True, False, True]),
         duration=np.array([5.0, 5.0, 1.0, 5.0]),
         measures=QuadrotorHover.measures,
@@ -100,7 +100,7 @@ def test_the_summary_of_known_flights() -> None:
 
 
 def test_a_pilot_that_drops_the_robot_has_no_success(hover: Task) -> None:
-    flights = fly(hover, Constant(0.0, hover), Conditions(episodes=50))
+    flights = rollout(hover, Constant(0.0, hover), Conditions(episodes=50))
     summary = flights.summary()
     assert summary["success"] == 0.0
     assert np.isnan(summary["position_error_mean_m"])
@@ -110,9 +110,9 @@ def test_a_pilot_that_drops_the_robot_has_no_success(hover: Task) -> None:
 
 
 def test_durations_and_errors_are_those_of_a_step_by_step_flight(hover: Task) -> None:
-    pilot = ControllerPilot(hover)
+    pilot = ControllerPolicy(hover)
     conditions = Conditions(episodes=20, seed=4, recorded=20)
-    flights = fly(hover, pilot, conditions)
+    flights = rollout(hover, pilot, conditions)
     recording, alive = flights.recording, flights.survived
     distance = np.linalg.norm(recording["position"] - recording["position_setpoint"], axis=-1)
     assert distance.shape == (500, 20)
@@ -130,7 +130,7 @@ def test_durations_and_errors_are_those_of_a_step_by_step_flight(hover: Task) ->
 
 
 def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -> None:
-    flights = fly(hover, ControllerPilot(hover), Conditions(episodes=5, seconds=1.5, recorded=5))
+    flights = rollout(hover, ControllerPolicy(hover), Conditions(episodes=5, seconds=1.5, recorded=5))
     recording = flights.recording
     distance = np.linalg.norm(recording["position"] - recording["position_setpoint"], axis=-1)
     assert distance.shape == (150, 5)
@@ -147,16 +147,16 @@ def test_the_error_of_no_flights_is_said_in_words() -> None:
 def test_robots_do_not_begin_again_while_a_long_flight_goes_on() -> None:
     task = copy.copy(load_task("quadrotor-hover"))
     task.failed = lambda truth: torch.zeros_like(truth["position"][:, 0]) > 1.0  # type: ignore[method-assign]
-    flights = fly(task, Constant(0.0, task), Conditions(episodes=1, seconds=450.0, recorded=1))
+    flights = rollout(task, Constant(0.0, task), Conditions(episodes=1, seconds=450.0, recorded=1))
     height = flights.recording["position"][:, 0, 2]
     assert (np.diff(height[200:]) < 0).all(), "it falls on and on"
 
 
 def test_the_same_conditions_give_two_pilots_the_same_flights(hover: Task) -> None:
     conditions = Conditions(episodes=30, seed=2, recorded=30)
-    first = fly(hover, Constant(0.0, hover), conditions).recording
-    second = fly(hover, Constant(1.0, hover), conditions).recording
-    other = fly(hover, Constant(0.0, hover), Conditions(episodes=30, seed=3, recorded=30)).recording
+    first = rollout(hover, Constant(0.0, hover), conditions).recording
+    second = rollout(hover, Constant(1.0, hover), conditions).recording
+    other = rollout(hover, Constant(0.0, hover), Conditions(episodes=30, seed=3, recorded=30)).recording
     for name in ("position", "orientation", "linear_velocity", "angular_velocity", "rotor_speed", "position_setpoint"):
         np.testing.assert_array_equal(first[name][0], second[name][0])
     for name in ("position", "orientation", "linear_velocity"):
@@ -164,16 +164,16 @@ def test_the_same_conditions_give_two_pilots_the_same_flights(hover: Task) -> No
 
 
 def test_the_same_pilot_flies_the_same_flight_twice(hover: Task) -> None:
-    first, second = (fly(hover, ControllerPilot(hover), Conditions(episodes=40, seed=1)) for _ in range(2))
+    first, second = (rollout(hover, ControllerPolicy(hover), Conditions(episodes=40, seed=1)) for _ in range(2))
     np.testing.assert_array_equal(first.tracking_error, second.tracking_error)
 
 
 def test_more_episodes_than_one_batch_are_all_different(hover: Task) -> None:
     episodes = BATCH + 52
-    flights = fly(hover, Constant(0.0, hover), Conditions(episodes=episodes, seconds=1.1, recorded=3))
+    flights = rollout(hover, Constant(0.0, hover), Conditions(episodes=episodes, seconds=1.1, recorded=3))
     assert len(flights) == episodes == flights.summary()["episodes"]
     assert flights.recording["position"].shape[1] == 3
-    one = fly(hover, Constant(0.0, hover), Conditions(episodes=BATCH, seconds=1.1))
+    one = rollout(hover, Constant(0.0, hover), Conditions(episodes=BATCH, seconds=1.1))
     np.testing.assert_array_equal(flights.duration[:BATCH], one.duration)
     assert not np.array_equal(flights.duration[BATCH:], one.duration[:52])
 
@@ -181,7 +181,7 @@ def test_more_episodes_than_one_batch_are_all_different(hover: Task) -> None:
 def test_training_never_draws_from_the_seeds_of_evaluation(hover: Task, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="larger ones are kept for evaluation"):
         Run.create(tmp_path, "quadrotor-hover", None, "apg", HELD_OUT, {})
-    flown = fly(hover, Constant(0.5, hover), Conditions(episodes=16, recorded=16)).recording["position"][0]
+    flown = rollout(hover, Constant(0.5, hover), Conditions(episodes=16, recorded=16)).recording["position"][0]
     held_out = VecEnv(hover, 16, seed=HELD_OUT, evaluation=True).plant.state.position
     np.testing.assert_array_equal(flown, held_out)
     for seed in range(20):
@@ -190,7 +190,7 @@ def test_training_never_draws_from_the_seeds_of_evaluation(hover: Task, tmp_path
 
 def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
     conditions = Conditions(episodes=20, fixed={"initial/tilt": 0.5}, recorded=20)
-    x, y = fly(hover, Constant(0.5, hover), conditions).recording["orientation"][0].T[:2]
+    x, y = rollout(hover, Constant(0.5, hover), conditions).recording["orientation"][0].T[:2]
     np.testing.assert_allclose(np.arccos(1 - 2 * (x * x + y * y)), 0.5, atol=1e-4)
 
 
@@ -207,11 +207,11 @@ def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
 )
 def test_impossible_conditions_are_refused(hover: Task, conditions: Conditions, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        fly(hover, Constant(0.0, hover), conditions)
+        rollout(hover, Constant(0.0, hover), conditions)
 
 
 def test_signals_are_recorded_as_measured_and_failed_flights_begin_again(hover: Task) -> None:
-    seen = fly_signals(hover, Constant(0.0, hover), Conditions(episodes=8, seed=1))
+    seen = rollout_signals(hover, Constant(0.0, hover), Conditions(episodes=8, seed=1))
     assert {name: value.shape for name, value in seen.items()} == {
         signal.name: (500, 8, signal.size) for signal in hover.spec.signals
     }
@@ -227,7 +227,7 @@ def test_a_sweep_fixes_one_range_at_a_time_to_each_of_its_values(hover: Task) ->
     assert [row["episodes"] for row in (*table["mass"], *table["wind"])] == [40, 40, 40]
     light, nominal = (row["duration_mean_s"] for row in table["mass"])
     assert light < nominal, "half the mass at the same thrust is soon a metre above"
-    single = fly(hover, pilot, dataclasses.replace(conditions, fixed={"wind": 0.0})).summary()
+    single = rollout(hover, pilot, dataclasses.replace(conditions, fixed={"wind": 0.0})).summary()
     np.testing.assert_equal(sweep(hover, pilot, {"wind": [0.0]}, conditions), {"wind": [{"value": 0.0, **single}]})
 
 
@@ -273,9 +273,11 @@ def test_the_trained_policy_beats_a_constant_command(hover: Task, trained_run: P
     policy, _ = Run.open(trained_run).policy()
 
     def survival(pilot: object) -> object:
-        return lambda seed: float(fly(hover, pilot, Conditions(episodes=10, seed=seed, seconds=2.0)).survived.mean())
+        return lambda seed: float(
+            rollout(hover, pilot, Conditions(episodes=10, seed=seed, seconds=2.0)).survived.mean()
+        )
 
-    outcome = compare({"policy": survival(GraphPilot(policy)), "constant": survival(Constant(0.6, hover))})
+    outcome = compare({"policy": survival(GraphPolicy(policy)), "constant": survival(Constant(0.6, hover))})
     assert outcome["decision"] == "larger"
 
 
@@ -286,8 +288,8 @@ def test_a_diverged_flight_is_a_failure_and_poisons_no_other(hover: Task) -> Non
             commands["rotor_speed"][3] = float("nan")
             return commands, state
 
-    clean = fly(hover, Constant(0.0, hover), Conditions(episodes=8))
-    flights = fly(hover, Poison(0.0, hover), Conditions(episodes=8))
+    clean = rollout(hover, Constant(0.0, hover), Conditions(episodes=8))
+    flights = rollout(hover, Poison(0.0, hover), Conditions(episodes=8))
     assert not flights.survived[3]
     assert flights.duration[3] == pytest.approx(0.01)
     others = np.arange(8) != 3

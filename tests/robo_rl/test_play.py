@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from robo_rl.commands.play import main
-from robo_rl.pilots import find
+from robo_rl.loading import load
 from robo_rl.viewer.flying import GREATEST_SHIFT, Flying
 from robo_rl.viewer.server import Viewer
 from sim.pictures.scene import RenderingError, open_context
@@ -43,7 +43,7 @@ CALM = {
 
 
 def geometric() -> Flying:
-    return Flying(find("geometric", "quadrotor-hover"), flights=2, fixed=CALM)
+    return Flying(load("geometric", "quadrotor-hover"), flights=2, fixed=CALM)
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ def test_vehicles_follow_a_setpoint_that_is_moved():
 
 
 def test_a_policy_and_the_controller_can_take_turns(trained_run):
-    live = Flying(find(str(trained_run)), flights=2)
+    live = Flying(load(str(trained_run)), flights=2)
     assert list(live.pilots) == ["policy", "geometric"]
     for pilot in ("geometric", "policy", "geometric"):
         live.act({"pilot": pilot})

@@ -13,8 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
-from robo_rl.evaluation import Conditions, fly
-from robo_rl.pilots import Flier
+from robo_rl.evaluation import Conditions, rollout
+from robo_rl.loading import Loaded
 from robo_rl.viewer.server import Viewer
 from robo_rl.viewer.walking import Stand, Walking
 from sim.pictures.scene import RenderingError, open_context
@@ -25,7 +25,7 @@ TASK = load_task("go2-flat")
 
 
 def standing(robots: int = 2) -> Walking:
-    return Walking(Flier("standing", TASK, Stand(TASK)), robots)
+    return Walking(Loaded("standing", TASK, Stand(TASK)), robots)
 
 
 def content(live: Walking) -> dict:
@@ -50,7 +50,7 @@ def test_the_feet_of_the_page_are_those_of_the_plant():
 
 def test_robots_that_get_up_are_shown_without_commands_and_can_be_pushed():
     task = load_task("go2-recover")
-    live = Walking(Flier("standing", task, Stand(task)), 2, fixed={"initial/easy": 0.0})
+    live = Walking(Loaded("standing", task, Stand(task)), 2, fixed={"initial/easy": 0.0})
     live.act({"pause": True})
     assert not any(name.startswith("command/") for name in (knob["name"] for knob in live.scene()["knobs"]))
     assert content(live)["wanted"] == [[0.0] * 3] * 2
@@ -95,10 +95,10 @@ def test_loads_and_motors_of_the_knobs_reach_the_plant():
 
 def test_the_friction_knob_reaches_all_of_rough_ground():
     rough = load_task("go2-rough")
-    live = Walking(Flier("standing", rough, Stand(rough)), 1)
+    live = Walking(Loaded("standing", rough, Stand(rough)), 1)
     live.act({"knob": {"name": "ground_friction", "value": 0.3}})
     plant = live.env.plant
-    np.testing.assert_allclose(plant.batch.get_model(0).geom_friction[plant.places.ground, 0], 0.3)
+    np.testing.assert_allclose(plant.batch.get_model(0).geom_friction[plant.indices.ground, 0], 0.3)
 
 
 def test_who_falls_begins_again_beside_the_others():
@@ -155,7 +155,7 @@ def test_a_recorded_walk_becomes_a_film_and_a_strip(tmp_path):
         open_context((32, 32)).free()
     except RenderingError as error:
         pytest.skip(str(error))
-    recording = fly(TASK, Stand(TASK), Conditions(2, seconds=1.2, recorded=2)).recording
+    recording = rollout(TASK, Stand(TASK), Conditions(2, seconds=1.2, recorded=2)).recording
     assert film(tmp_path / "walk.mp4", TASK.card, recording, 0.02, "standing", (160, 120), 5) == 6
     assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "walk.mp4"))[0] == 6
     strip(tmp_path / "walk.png", TASK.card, recording, 0.02, 3, 0.4, (100, 80))

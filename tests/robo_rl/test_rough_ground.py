@@ -1,4 +1,4 @@
-"""From a teacher on rough ground to a policy for robots: warm start, distillation, crossings, refusals."""
+"""From a teacher on rough ground to a policy for robots: warm start, distillation, evaluate_terrain, refusals."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from robo_rl.algorithms import new_learner
 from robo_rl.algorithms.config import DistillConfig, PpoConfig
 from robo_rl.commands import resume, train
 from robo_rl.commands.distill import main
-from robo_rl.crossing import crossings
 from robo_rl.distill import distill
-from robo_rl.evaluation import GraphPilot
+from robo_rl.evaluation import GraphPolicy
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
+from robo_rl.terrain_evaluation import evaluate_terrain
 from robo_rl.warm_start import begin_from, narrow, widen
 from sim.tasks import load_task
 
@@ -189,7 +189,7 @@ def test_a_student_begins_with_its_teachers_weights_of_what_it_sees(teacher: Pol
 def test_crossings_tell_of_every_kind_and_height_with_an_interval() -> None:
     task = load_task("go2-rough")
     student = PolicyGraph(task, (8,), "elu")
-    table = crossings(task, GraphPilot(student), each=1, seconds=1.0)
+    table = evaluate_terrain(task, GraphPolicy(student), each=1, seconds=1.0)
     assert len(table) == 7 * 6
     assert {(row["kind"], row["height"]) for row in table} >= {("stairs up", "10 cm"), ("slope down", "20°")}
     assert all(0.0 <= row["crossed_low"] <= row["crossed"] <= row["crossed_high"] <= 1.0 for row in table)
@@ -197,11 +197,11 @@ def test_crossings_tell_of_every_kind_and_height_with_an_interval() -> None:
 
 def test_crossings_may_be_of_some_patches_alone() -> None:
     task = load_task("go2-rough")
-    policy = GraphPilot(PolicyGraph(task, (8,), "elu"))
-    table = crossings(task, policy, each=3, seconds=0.5, fixed={"ground/difficulty": 0.75, "command/x": 0.3})
+    policy = GraphPolicy(PolicyGraph(task, (8,), "elu"))
+    table = evaluate_terrain(task, policy, each=3, seconds=0.5, fixed={"ground/difficulty": 0.75, "command/x": 0.3})
     assert [(row["kind"], row["walks"]) for row in table] == [(kind, 3) for kind in task.ground.kinds]
     assert {row["height"] for row in table} >= {"10 cm", "20°"}
-    (row,) = crossings(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": 1.0, "ground/kind": 2 / 7})
+    (row,) = evaluate_terrain(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": 1.0, "ground/kind": 2 / 7})
     assert (row["kind"], row["height"]) == ("slope up", "24°")
-    (row,) = crossings(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": -1.0, "ground/kind": 1.0})
+    (row,) = evaluate_terrain(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": -1.0, "ground/kind": 1.0})
     assert (row["kind"], row["height"]) == ("stairs up", "2 cm")

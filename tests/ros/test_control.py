@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from robo_rl_ros.control import Control
-from robo_rl_ros.inbox import Inbox
-from robo_rl_ros.pilot import Pilot
+from robo_rl_ros.runner import PolicyRunner
+from robo_rl_ros.signal_buffer import SignalBuffer
 from robo_rl_ros.wiring import signal_wires
 
 from controllers.gate_codes import Reason, Request, State
@@ -22,9 +22,9 @@ from deploy.runtime import Policy
 @pytest.fixture
 def stalled(bundle_file: Path) -> tuple[Control, Callable[[int], None]]:
     """A control loop that does not run, and one step of it, at a time in ms, for a robot at rest on the ground."""
-    pilot = Pilot(Policy.load(bundle_file, 100))
-    contract = pilot.contract
-    control = Control(pilot, Inbox(contract, signal_wires(contract.signals)), lambda _: None, lambda _: None)
+    runner = PolicyRunner(Policy.load(bundle_file, 100))
+    contract = runner.contract
+    control = Control(runner, SignalBuffer(contract, signal_wires(contract.signals)), lambda _: None, lambda _: None)
     noise = np.random.default_rng(0)
 
     def step(time: int) -> None:
@@ -43,7 +43,7 @@ def test_a_request_to_arm_that_was_not_heard_in_time_is_not_carried_out_later(st
     step(1000)
     assert control.request(Request.ARM) is None
     step(1010)
-    assert control.pilot.gate.state == State.IDLE
+    assert control.policy.gate.state == State.IDLE
 
 
 def test_a_request_to_stop_that_was_not_heard_in_time_still_stops(stalled):
@@ -51,5 +51,5 @@ def test_a_request_to_stop_that_was_not_heard_in_time_still_stops(stalled):
     step(1000)
     assert control.request(Request.STOP) is None
     step(1010)
-    assert control.pilot.gate.state == State.FAULT
-    assert control.pilot.gate.problem.reason == Reason.OPERATOR_STOP
+    assert control.policy.gate.state == State.FAULT
+    assert control.policy.gate.problem.reason == Reason.OPERATOR_STOP

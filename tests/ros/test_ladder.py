@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.pilot import Pilot
+from robo_rl_ros.runner import PolicyRunner
 
 from controllers.gate_codes import Request, State
 from deploy.runtime import Policy
@@ -17,13 +17,13 @@ PERIOD = 10_000  # µs
 
 
 class Hover:
-    """A pilot on signals of a robot at rest, with the noise that keeps them from looking frozen."""
+    """A runner on signals of a robot at rest, with the noise that keeps them from looking frozen."""
 
     def __init__(self, bundle: Path, **settings) -> None:
         import numpy as np
 
         policy = Policy.load(bundle, rate_hz=100)
-        self.pilot, self.time, self.noise = Pilot(policy, **settings), 0, np.random.default_rng(0)
+        self.policy, self.time, self.noise = PolicyRunner(policy, **settings), 0, np.random.default_rng(0)
         self.contract, self.height = policy.contract, 0.0
 
     def step(self, request: Request = Request.NONE, **changes):
@@ -38,7 +38,7 @@ class Hover:
             if s.name == "position":
                 value[2] += self.height
             samples[s.name] = (changes.get(s.name, value).astype(np.float32), self.time)
-        return self.pilot.step(self.time, samples, request)
+        return self.policy.step(self.time, samples, request)
 
     def take_off(self):
         self.step()
@@ -60,7 +60,7 @@ def test_in_shadow_signals_and_commands_are_compared(bundle_file: Path):
     hover.take_off()
     for _ in range(50):
         hover.step()
-    found = hover.pilot.envelope.summary()
+    found = hover.policy.envelope.summary()
     assert found["outside/position"] == 0
     assert 0 < found["command_difference"] < 0.5  # of the range: two controllers that both hover
 
@@ -73,7 +73,7 @@ def test_blending_begins_with_the_controller_and_ends_with_the_policy(bundle_fil
     assert decisions[49].authority == pytest.approx(0.5, abs=0.02)
     assert decisions[-1].authority == 1.0
     assert (decisions[-1].send == decisions[-1].policy).all()
-    assert hover.pilot.promote() == "mode is now 'live'"
+    assert hover.policy.promote() == "mode is now 'live'"
 
 
 def test_blending_can_be_stopped(bundle_file: Path):
@@ -81,7 +81,7 @@ def test_blending_can_be_stopped(bundle_file: Path):
     hover.take_off()
     for _ in range(60):
         hover.step()
-    hover.pilot.demote()
+    hover.policy.demote()
     after = [hover.step() for _ in range(80)]
     assert after[-1].authority == 0.0
     assert after[-1].output.state == State.ACTIVE  # the controller flies
@@ -91,9 +91,9 @@ def test_commands_begin_to_be_sent_only_from_idle(bundle_file: Path):
     hover = Hover(bundle_file, mode="shadow")
     hover.take_off()
     with pytest.raises(ValueError, match="disarm before"):
-        hover.pilot.promote()
+        hover.policy.promote()
     hover.step(Request.DISARM)
-    assert hover.pilot.promote() == "mode is now 'blend'"
+    assert hover.policy.promote() == "mode is now 'blend'"
 
 
 def test_a_faulty_policy_hands_over_to_the_controller_which_lands(bundle_file: Path):

@@ -9,9 +9,9 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robo_rl_ros.composing import compose
-from robo_rl_ros.pace import Pace
+from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import MessageError, read
+from robo_rl_ros.scheduler import StepScheduler
 from robo_rl_ros.wiring import Wire
 from robo_rl_ros.writing import write
 from scipy.spatial.transform import Rotation
@@ -93,7 +93,7 @@ def test_commands_that_are_written_are_read_back(kind, field):
 @given(st.floats(0.985, 1.015), st.integers(0, 9999))
 def test_steps_meet_signals_of_a_slightly_different_clock_and_keep_the_rate(ratio: float, phase: int):
     """Sensors come every 10 ms by a clock that is off by up to 1.5 %: each step waits for its sample, or not long."""
-    pace, now, steps = Pace(10_000), 0, []
+    pace, now, steps = StepScheduler(10_000), 0, []
     pace.stepped(0)
     arrivals = [phase + round(10_000 * ratio * k) for k in range(2000)]
     seen = 0

@@ -16,7 +16,7 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 from geometry_msgs.msg import Twist, TwistStamped
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robo_rl_ros.composing import compose
+from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import read
 from robo_rl_ros.teleoperation import LEASH, Teleoperation, TeleoperationError
 from robo_rl_ros.wiring import WiringError, signal_wires
@@ -194,24 +194,24 @@ def test_sticks_and_twists_lift_a_quadrotor(grounded, source: str):
 def test_a_velocity_that_is_not_repeated_is_zero_after_half_a_second(bundle_file: Path):
     """Against the record of what the policy was given, by a control thread on a clock that the test moves."""
     from robo_rl_ros.control import Control
-    from robo_rl_ros.inbox import Inbox
-    from robo_rl_ros.pilot import Decision, Pilot
+    from robo_rl_ros.runner import Decision, PolicyRunner
+    from robo_rl_ros.signal_buffer import SignalBuffer
 
     from deploy.runtime import Policy
 
-    pilot = Pilot(Policy.load(bundle_file, 100))
-    contract = pilot.contract
-    inbox = Inbox(contract, signal_wires(contract.signals))
+    runner = PolicyRunner(Policy.load(bundle_file, 100))
+    contract = runner.contract
+    buffer = SignalBuffer(contract, signal_wires(contract.signals))
     seen: list[tuple[int, np.ndarray]] = []
-    place = next(w.offset for w in pilot.config.signals if w.name == "linear_velocity_setpoint")
+    place = next(w.offset for w in runner.config.signals if w.name == "linear_velocity_setpoint")
 
     def note(decision: Decision) -> None:
         seen.append((decision.time, decision.inputs.signals[place : place + 3].copy()))
 
     name = "linear_velocity_setpoint"
-    control = Control(pilot, inbox, lambda command: None, note, perishable=[name], lasting=0.5)
-    inbox.samples[name] = (np.array([0.4, 0, 0], np.float32), 1_000_000)
-    control._samples = dict(inbox.samples)
+    control = Control(runner, buffer, lambda command: None, note, perishable=[name], lasting=0.5)
+    buffer.samples[name] = (np.array([0.4, 0, 0], np.float32), 1_000_000)
+    control._samples = dict(buffer.samples)
     control._operator = -1
     for now in (1_000_000, 1_490_000, 1_500_000, 1_510_000):
         control._step(now)

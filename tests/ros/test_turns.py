@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from robo_rl_ros.operate import OperatorError
-from robo_rl_ros.repertoire import BETWEEN, HAND_OVER, WARM_UP, Repertoire, require_compatible
+from robo_rl_ros.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
 
 from deploy.bundle import Bundle, BundleError
 from deploy.logfile import read_log
@@ -39,8 +39,8 @@ def successor_file(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) 
     return out
 
 
-def pair(first: Path, second: Path) -> Repertoire:
-    return Repertoire({"first": Policy.load(first, RATE), "second": Policy.load(second, RATE)})
+def pair(first: Path, second: Path) -> PolicySwitcher:
+    return PolicySwitcher({"first": Policy.load(first, RATE), "second": Policy.load(second, RATE)})
 
 
 def at_rest(bundle: Path, noise: np.random.Generator) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from deploy.doctor import healthy
-from deploy.joints import WiggleError, examine_joints, find_joints
+from deploy.joints import JointTestError, examine_joints, find_joints
 from robo_rl.contract import Provenance
 from sim.tasks import load_task
 
@@ -28,14 +28,14 @@ NOBODY = Provenance("none", 0, 0, "0" * 64, (8,), "tanh", False)
 
 def examine() -> list[Any]:
     """The joints of the robot on DDS, held against the contract of the Go2's task."""
-    from robo_rl_ros.examination import Examination
-    from robo_rl_ros.wiggling import wiggle
+    from robo_rl_ros.joint_test import wiggle
+    from robo_rl_ros.signal_check import SignalCheck
 
     contract = load_task("go2-flat").spec.contract(NOBODY)
     patient = dataclasses.replace(contract.safety, signal_timeout=5.0)  # a busy computer keeps that
-    with Examination(dataclasses.replace(contract, safety=patient)) as examination:
-        examination.discover(60.0)
-        motion = wiggle(examination, "", lambda name: None)
+    with SignalCheck(dataclasses.replace(contract, safety=patient)) as check:
+        check.discover(60.0)
+        motion = wiggle(check, "", lambda name: None)
     return examine_joints(find_joints(contract)[0], motion)
 
 
@@ -81,7 +81,7 @@ def test_joints_are_not_moved_while_another_node_could_command_them(hung, flight
 
     hung()
     flight.operator.node.create_publisher(JointState, "command/joint_position_target", 1)
-    with pytest.raises(WiggleError, match="policy_node included"):
+    with pytest.raises(JointTestError, match="policy_node included"):
         examine()
 
 
@@ -107,7 +107,7 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
 
     The gate is asked to arm and to engage at the given times (s).
     """
-    from robo_rl_ros.pilot import Pilot
+    from robo_rl_ros.runner import PolicyRunner
     from robo_rl_ros.twin import make_twin
     from robo_rl_ros.twin_node import EPOCH
 
@@ -115,7 +115,7 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
     from deploy.runtime import Policy
 
     twin = make_twin("go2-flat", None, 0, 0.01, NOISE, 1.0, False, [])
-    pilot = Pilot(Policy.load(bundle, rate_hz=1 / twin.period))
+    runner = PolicyRunner(Policy.load(bundle, rate_hz=1 / twin.period))
     requests = {round(1e6 * armed): Request.ARM, round(1e6 * engaged): Request.ACTIVATE}
     reported = {}
     while True:
@@ -125,9 +125,9 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
         signals = {**twin.measure(), **{name: np.array(value, np.float32) for name, value in FORWARD.items()}}
         reported[round(1e-6 * now, 3)] = signals["joint_position"]
         samples = {name: (value, now) for name, value in signals.items()}
-        decision = pilot.step(now, samples, requests.get(now, Request.NONE))
+        decision = runner.step(now, samples, requests.get(now, Request.NONE))
         assert decision.send is not None
-        (command,) = pilot.contract.commands
+        (command,) = runner.contract.commands
         twin.step({command.name: decision.send})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sim.env import VecEnv, see
+from sim.env import VecEnv, privileged_observation
 from sim.tasks import load_task
 
 HOVER = load_task("quadrotor-hover")
@@ -42,7 +42,7 @@ def test_a_timeout_gives_the_last_true_state_not_the_new_one() -> None:
     torch.testing.assert_close(travelled[:, :2], torch.full((3, 2), 0.1 * 0.01), rtol=0.1, atol=0.0)  # 0.1 m/s, 10 ms
     torch.testing.assert_close(step.final_signals["position"], step.final_truth["position"])
     assert step.signals["position"].abs().max() < 1e-6  # a new flight has begun at the set-point
-    assert (env.books.time == 0).all()
+    assert (env.episode.time == 0).all()
 
 
 def test_a_failure_ends_that_episode_alone() -> None:
@@ -83,7 +83,7 @@ def test_a_critic_sees_parameters_as_they_are_now(name: str, changed: str) -> No
     before = env.privileged()
     env.plant.param(changed)[1] *= 1.3
     given = type(env.plant.parameters)(*[value.float() for value in env.plant.parameters])
-    now = see(env.task, env.plant.truth(), env.books.time, env.draws.course, given)
+    now = privileged_observation(env.task, env.plant.truth(), env.episode.time, env.draws.goal, given)
     torch.testing.assert_close(env.privileged(), now)
     assert (env.privileged() != before).any(1).tolist() == [False, True, False]
 
@@ -122,7 +122,7 @@ def test_commands_are_clamped_to_the_limits_of_the_contract() -> None:
 
 def test_reward_is_the_weighted_sum_of_the_tasks_terms() -> None:
     env = VecEnv(HOVER, 50, seed=2, evaluation=True)
-    previous = {name: value.clone() for name, value in env.books.previous.items()}
+    previous = {name: value.clone() for name, value in env.episode.previous.items()}
     commands = {"rotor_speed": random_commands(1, 50)[0]}
     step = env.step(commands)
     going_on = [i for i in range(50) if i not in step.ids]
@@ -137,9 +137,9 @@ def test_surviving_raises_the_level_of_the_tilt_and_failing_lowers_it() -> None:
     column = env.levels.names.index("initial/tilt")
     assert (env.levels.level[:, column] == 0).all()
     ids = torch.tensor([0, 1])
-    env.finish(ids, failed=torch.tensor([False, True]))
+    env.end(ids, failed=torch.tensor([False, True]))
     assert env.levels.level[:, column].tolist() == [0.25, 0.0]
-    env.finish(ids, failed=torch.tensor([True, False]))
+    env.end(ids, failed=torch.tensor([True, False]))
     assert env.levels.level[:, column].tolist() == [0.0, 0.25]
 
 
@@ -183,7 +183,7 @@ def test_the_number_of_environments_does_not_change_a_bit_of_a_flight(n: int) ->
 def test_an_episode_may_be_shorter_or_longer_than_the_tasks() -> None:
     for seconds, steps in ((None, 500), (0.07, 7)):
         env = VecEnv(HOVER, 1, fixed={**STILL, **CALM, "noise": 0.0}, evaluation=True, episode_length=seconds)
-        env.books.time[:] = (steps - 2) * HOVER.spec.control_period
+        env.episode.time[:] = (steps - 2) * HOVER.spec.control_period
         assert not env.step(hover(env)).timeout.any()
         assert env.step(hover(env)).timeout.all()
 

@@ -21,9 +21,11 @@ def ramp(sensors: Sensors, delays: torch.Tensor, steps: int) -> torch.Tensor:
     """Readings (steps, n, 3) of a position that grows by 1 m per control step, from a standstill at 0."""
     n = len(delays)
     truth = {"position": torch.zeros(n, 3)}
-    line, read = sensors.start(truth), []
+    delay_buffer, read = sensors.start(truth), []
     for k in range(1, steps + 1):
-        signals, line = sensors.measure({"position": torch.full((n, 3), float(k))}, line, delays, torch.zeros(n, 3))
+        signals, delay_buffer = sensors.measure(
+            {"position": torch.full((n, 3), float(k))}, delay_buffer, delays, torch.zeros(n, 3)
+        )
         read.append(signals["position"])
     return torch.stack(read)
 
@@ -31,7 +33,7 @@ def ramp(sensors: Sensors, delays: torch.Tensor, steps: int) -> torch.Tensor:
 def test_delay_of_a_ramp_is_exact_also_between_steps() -> None:
     delays = torch.tensor([0.0, 0.004, 0.01, 0.0175, 0.03])
     read = ramp(Sensors([POSITION], PERIOD), delays, 10)
-    for k in range(4, 10):  # from when on the standstill is out of the line
+    for k in range(4, 10):  # from when on the standstill is out of the delay_buffer
         torch.testing.assert_close(read[k, :, 0], k + 1 - delays / PERIOD, atol=1e-4, rtol=0.0)
 
 

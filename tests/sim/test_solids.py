@@ -106,8 +106,8 @@ def test_all_of_the_ground_has_the_friction_that_is_set(ground: Ground) -> None:
     saved = {name: value.clone() for name, value in plant.save().items()}
     for i, expected in ((0, 1.0), (1, 0.6)):
         model = plant.batch.get_model(i)
-        np.testing.assert_allclose(model.geom_friction[plant.places.ground, 0], expected)
+        np.testing.assert_allclose(model.geom_friction[plant.indices.ground, 0], expected)
     plant.param("ground_friction")[1] = 0.9
     plant.refresh(torch.tensor([1]))
     plant.load(saved)
-    np.testing.assert_allclose(plant.batch.get_model(1).geom_friction[plant.places.ground, 0], 0.6)
+    np.testing.assert_allclose(plant.batch.get_model(1).geom_friction[plant.indices.ground, 0], 0.6)

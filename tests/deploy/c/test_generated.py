@@ -23,9 +23,9 @@ from deploy.c.host import STRICT, CompilerMissing, HostPolicy, compile_host
 from deploy.c.lower import lower
 from deploy.c.plan import plan
 from deploy.c.program import Program
-from deploy.verify import PARITY_TOLERANCE, BundlePilot, task_of
+from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of
 from robo_rl.contract import Contract, Multirotor, Provenance, Rotor, Safety, Signal, StateBlock
-from robo_rl.evaluation import Conditions, fly
+from robo_rl.evaluation import Conditions, rollout
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def compiled(made: Generated) -> HostPolicy:
     return compile_host(made)
 
 
-class Witness(BundlePilot):
+class Witness(BundlePolicy):
     """Flies by the C, asks onnxruntime the same at every step, and keeps the greatest difference."""
 
     def __init__(self, bundle: Bundle, compiled: HostPolicy) -> None:
@@ -61,7 +61,7 @@ class Witness(BundlePilot):
 
 def test_c_equals_onnxruntime_over_ten_thousand_closed_loop_steps(bundle: Bundle, compiled: HostPolicy) -> None:
     witness = Witness(bundle, compiled)
-    flights = fly(task_of(bundle.contract), witness, Conditions(episodes=20, seed=3))
+    flights = rollout(task_of(bundle.contract), witness, Conditions(episodes=20, seed=3))
     assert witness.steps >= 10_000
     assert flights.survived.mean() >= 0.9
     assert witness.worst <= PARITY_TOLERANCE

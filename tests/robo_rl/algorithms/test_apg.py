@@ -10,7 +10,7 @@ import torch
 
 from robo_rl.algorithms.apg import Learner
 from robo_rl.algorithms.config import ApgConfig
-from robo_rl.evaluation import Conditions, GraphPilot, fly
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from sim.tasks import load_task
@@ -30,7 +30,7 @@ def weights(learner: Learner) -> np.ndarray:
 
 def test_training_with_defaults_flies_at_least_95_percent_of_500_held_out_flights(trained_run: Path) -> None:
     policy, provenance = Run.open(trained_run).policy()
-    flights = fly(policy.task, GraphPilot(policy), Conditions(episodes=500, seed=3)).summary()
+    flights = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=500, seed=3)).summary()
     assert flights["success"] >= 0.95
     assert flights["position_error_mean_m"] < 0.2
     assert provenance.environment_steps < 3_000_000
@@ -98,5 +98,5 @@ def test_gradients_are_cut_to_the_chosen_norm() -> None:
 def test_a_track_task_gets_more_updates() -> None:
     task = load_task("quadrotor-track")
     learner = Learner(task, PolicyGraph(task, SMALL.hidden), SMALL, seed=0)
-    assert learner.total == round(SMALL.updates * task.effort) > SMALL.updates
+    assert learner.total == round(SMALL.updates * task.update_scale) > SMALL.updates
     assert np.isfinite(learner.update()["reward"])

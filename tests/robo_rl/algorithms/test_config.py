@@ -19,7 +19,7 @@ from robo_rl.runs import Run, RunError
     [
         (PpoConfig, {"updates": 0}, "updates is 0; expected at least 1"),
         (PpoConfig, {"gamma": 1.5}, "gamma is 1.5; expected 0 to 1"),
-        (PpoConfig, {"settle": float("nan")}, "settle is nan; expected 0 to 1"),
+        (PpoConfig, {"anneal": float("nan")}, "anneal is nan; expected 0 to 1"),
         (PpoConfig, {"entropy": -0.1}, "entropy is -0.1; expected 0 or a positive number"),
         (PpoConfig, {"recurrent": -1}, "recurrent is -1; expected at least 0"),
         (PpoConfig, {"environments": 4, "horizon": 3, "mini_batches": 13}, "mini_batches is 13; expected at most 12"),
@@ -37,7 +37,7 @@ def test_a_hyperparameter_that_cannot_be_is_refused(config: Any, wrong: dict[str
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("updates", 1), ("gamma", 1.0), ("lam", 0.0), ("settle", 1.0), ("entropy", 0.0), ("recurrent", 0),
+        ("updates", 1), ("gamma", 1.0), ("lam", 0.0), ("anneal", 1.0), ("entropy", 0.0), ("recurrent", 0),
         ("hidden", ()), ("mini_batches", 1024 * 32),
     ],
 )  # fmt: skip

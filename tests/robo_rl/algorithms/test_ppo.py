@@ -15,8 +15,8 @@ from rsl_rl.storage import RolloutStorage
 
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import GROUPS, Learner, RslRlEnv
-from robo_rl.evaluation import Conditions, GraphPilot, fly
-from robo_rl.observed import ObservedEnv
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.ranges import Range
@@ -54,10 +54,10 @@ def test_ppo_learns_to_stay_in_the_air_longer(recurrent: int) -> None:
     )  # fmt: skip
     learner = new_learner(config, gentle_task())
     task, policy = learner.policy.task, learner.policy
-    before = fly(task, GraphPilot(policy), Conditions(episodes=400)).duration
+    before = rollout(task, GraphPolicy(policy), Conditions(episodes=400)).duration
     for _ in range(learner.total):
         learner.update()
-    after = fly(task, GraphPilot(policy), Conditions(episodes=400)).duration
+    after = rollout(task, GraphPolicy(policy), Conditions(episodes=400)).duration
     gain = after - before  # the same 400 flights
     assert gain.mean() > 6 * gain.std() / np.sqrt(len(gain))
     assert after.mean() > 1.3 * before.mean()
@@ -75,7 +75,7 @@ def test_a_timeout_is_bootstrapped_with_the_discounted_value_and_a_failure_is_no
     learner = new_learner()
     let_critic_say(learner, 7.0)
     env, base = learner.env, learner.env.env
-    base.books.time[3] = base.episode_length - 0.01  # its last step
+    base.episode.time[3] = base.episode_length - 0.01  # its last step
     base.plant.state.position[5] = torch.tensor([0.0, 0.0, 2.0])  # beyond the metre at which a flight fails
     step = env.step(torch.zeros(16, 4))
     assert step.timeout.nonzero().flatten().tolist() == [3]
@@ -90,9 +90,9 @@ def test_a_timeout_is_bootstrapped_with_the_discounted_value_and_a_failure_is_no
 def test_the_final_observation_is_the_old_episode_s_and_the_next_one_the_new_s() -> None:
     torch.manual_seed(0)
     task = load_task("quadrotor-hover")
-    short = ObservedEnv(VecEnv(task, 6, seed=4))
-    long = ObservedEnv(VecEnv(task, 6, seed=4, episode_length=50.0))
-    short.env.books.time[2] = short.env.episode_length - 0.03
+    short = LearningEnv(VecEnv(task, 6, seed=4))
+    long = LearningEnv(VecEnv(task, 6, seed=4, episode_length=50.0))
+    short.env.episode.time[2] = short.env.episode_length - 0.03
     for k in range(3):
         action = 0.3 * torch.randn(6, 4)
         ended, going_on = short.step(action), long.step(action)
@@ -111,7 +111,7 @@ def test_returns_of_a_constant_critic_follow_the_closed_form() -> None:
     learner = new_learner(config)
     let_critic_say(learner, 7.0)
     base = learner.env.env
-    base.books.time[3] = base.episode_length - 0.03  # its episode ends with the third step
+    base.episode.time[3] = base.episode_length - 0.03  # its episode ends with the third step
     rewards, failed = [], []
     with torch.inference_mode():
         groups = learner._groups(learner.env.observation(), learner.env.privileged())
@@ -132,7 +132,7 @@ def test_returns_of_a_constant_critic_follow_the_closed_form() -> None:
 
 
 def test_the_wanted_divergence_falls_over_the_updates_in_which_the_policy_settles() -> None:
-    learner = new_learner(PpoConfig(**{**vars(SMALL), "updates": 20, "settle": 0.5, "desired_kl": 0.02}))
+    learner = new_learner(PpoConfig(**{**vars(SMALL), "updates": 20, "anneal": 0.5, "desired_kl": 0.02}))
     wanted = []
     for _ in range(learner.total):
         learner.update()
@@ -166,7 +166,7 @@ def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:
 def test_rsl_rl_s_environment_tells_time_outs_from_failures() -> None:
     env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 4, seed=0))
     base = env.observed.env
-    base.books.time[1] = base.episode_length - 0.01
+    base.episode.time[1] = base.episode_length - 0.01
     base.plant.state.position[2] = torch.tensor([0.0, 0.0, 2.0])
     _, _, done, extras = env.step(torch.zeros(4, 4))
     assert done.tolist() == [False, True, True, False]
@@ -215,7 +215,7 @@ def test_a_recurrent_actor_and_its_policy_remember_the_same() -> None:
     assert all(np.isfinite(value) for row in metrics for value in row.values())
     policy, env, actor = learner.policy, learner.env, learner.ppo.actor
     state = policy.pack({**env.memory, "recurrent": actor.get_hidden_state()[0]})
-    env.env.books.time[3] = env.env.episode_length - 0.05  # one of the episodes ends on the way
+    env.env.episode.time[3] = env.env.episode_length - 0.05  # one of the episodes ends on the way
     with torch.inference_mode():
         for _ in range(10):
             groups = learner._groups(env.observation(), env.privileged())
@@ -226,7 +226,7 @@ def test_a_recurrent_actor_and_its_policy_remember_the_same() -> None:
             step = env.step(action)
             actor.reset(step.failed | step.timeout)
             state[step.ids] = policy.initial_state(len(step.ids))
-    assert env.env.books.time[3] < 0.1
+    assert env.env.episode.time[3] < 0.1
 
 
 def test_a_robot_that_diverges_ends_its_episode_and_spoils_no_update() -> None:

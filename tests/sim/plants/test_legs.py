@@ -13,10 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.observed import ObservedEnv
+from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.plants.legs import find_legs
-from sim.plants.rigid import Physics, assemble, find_places
+from sim.plants.rigid import Physics, assemble, find_indices
 from sim.robots import CardError, LeggedCard, load_legged
 from sim.tasks.locomotion import FlatWalk
 from sim.tasks.locomotion_gait import FOLD, LIFT
@@ -94,7 +94,7 @@ def test_the_same_robot_described_otherwise_sees_earns_and_does_the_same(renamed
     """Side by side over a second: one action, one trajectory."""
     n, generator = 8, torch.Generator().manual_seed(0)
     held = {"command/x": 0.3, "command/y": 0.1, "command/yaw": 0.3, "push/x": 0.0, "push/y": 0.0}
-    envs = [ObservedEnv(VecEnv(kind(card), n, seed=5, fixed=held)) for card in (load_legged("go2"), renamed.card)]
+    envs = [LearningEnv(VecEnv(kind(card), n, seed=5, fixed=held)) for card in (load_legged("go2"), renamed.card)]
     first, second = (env.env for env in envs)
     for env in (first, second):
         env.sensors.noise.zero_()
@@ -135,10 +135,10 @@ def test_a_foot_rises_straight_in_mid_swing_whether_knees_are_behind_or_in_front
     task = FlatWalk(card)
     assert set(task.legs.knees) == {knees}
     model = assemble(card, Physics())
-    places, data = find_places(model, card), mujoco.MjData(model)
+    indices, data = find_indices(model, card), mujoco.MjData(model)
 
     def feet(targets: np.ndarray) -> np.ndarray:
-        data.qpos[places.position] = targets
+        data.qpos[indices.position] = targets
         mujoco.mj_kinematics(model, data)
         return np.array([data.geom(foot).xpos for foot in card.feet])
 

@@ -12,7 +12,7 @@ import torch
 
 from controllers.rotation import matrix
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics, RigidTruth, assemble, find_places
+from sim.plants.rigid import Physics, RigidTruth, assemble, find_indices
 from sim.robots import CardError, load_legged
 
 PERIOD = 0.02
@@ -107,7 +107,7 @@ def test_quaternions_are_x_y_z_w_and_turn_the_base_s_axes_as_mujoco_does() -> No
     found = np.array([[float(entry) for entry in row] for row in rows])
     data = plant.batch.get_data(0)
     mujoco.mj_kinematics(plant.model, data)
-    np.testing.assert_allclose(found, data.xmat[plant.places.base].reshape(3, 3), atol=1e-6)
+    np.testing.assert_allclose(found, data.xmat[plant.indices.base].reshape(3, 3), atol=1e-6)
 
 
 def test_velocities_are_the_rates_of_positions_in_the_frames_they_are_said_to_be_in() -> None:
@@ -150,7 +150,7 @@ def test_motors_give_the_torque_of_the_position_control_that_the_card_tells() ->
         plant.step({"joint_position_target": STAND + 0.1})
     truth = {name: value.clone() for name, value in plant.truth().items()}
     model, data = plant.model, plant.batch.get_data(0)
-    q, v = data.qpos[plant.places.position], data.qvel[plant.places.velocity]
+    q, v = data.qpos[plant.indices.position], data.qvel[plant.indices.velocity]
     expected = [
         joint.stiffness * (joint.stand + 0.1 - angle) - joint.damping * speed
         for joint, angle, speed in zip(CARD.joints, q, v, strict=True)
@@ -207,9 +207,9 @@ def test_parameters_are_live_views_that_change_their_own_robot_alone() -> None:
     assert not np.allclose(plant.batch.state[1], other.batch.state[1])
     model = plant.batch.get_model(1)
     np.testing.assert_allclose(model.body_mass, 0.7 * plant.model.body_mass)
-    np.testing.assert_allclose(model.body_subtreemass[plant.places.base], 0.7 * plant.model.body_mass.sum())
+    np.testing.assert_allclose(model.body_subtreemass[plant.indices.base], 0.7 * plant.model.body_mass.sum())
     np.testing.assert_allclose(model.actuator_gainprm[:, 4], 0.7 * plant.model.actuator_gainprm[:, 4])
-    assert model.geom_friction[plant.places.ground, 0] == pytest.approx(0.7)
+    assert model.geom_friction[plant.indices.ground, 0] == pytest.approx(0.7)
 
 
 def test_a_push_is_a_force_on_the_base() -> None:
@@ -220,7 +220,7 @@ def test_a_push_is_a_force_on_the_base() -> None:
     mujoco.mj_forward(plant.model, data)
     mujoco.mj_subtreeVel(plant.model, data)
     speed = 30.0 * 5 * PERIOD / float(plant.nominal.mass.sum())
-    assert data.subtree_linvel[plant.places.base, 0] == pytest.approx(speed, rel=0.01)
+    assert data.subtree_linvel[plant.indices.base, 0] == pytest.approx(speed, rel=0.01)
 
 
 def test_a_saved_plant_continues_bit_by_bit() -> None:
@@ -297,8 +297,8 @@ def test_wrong_periods_and_parameters_are_refused() -> None:
 
 def test_joints_follow_the_card_s_order_in_every_array() -> None:
     plant = plant_of(1)
-    places = find_places(plant.model, CARD)
-    names = [plant.model.joint(int(np.flatnonzero(plant.model.jnt_qposadr == i)[0])).name for i in places.position]
+    indices = find_indices(plant.model, CARD)
+    names = [plant.model.joint(int(np.flatnonzero(plant.model.jnt_qposadr == i)[0])).name for i in indices.position]
     assert tuple(names) == CARD.joint_names
     assert tuple(plant.model.actuator(i).name for i in range(plant.model.nu)) == CARD.joint_names
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from robo_rl.pilots import find
+from robo_rl.loading import load
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.robots import load_legged
@@ -176,20 +176,20 @@ def test_the_task_s_episodes_are_the_same_on_warp_as_on_mujoco() -> None:
 
 
 def test_a_policy_walks_on_every_kind_of_rough_ground_as_on_mujoco() -> None:
-    flier, n = find("zoo:go2-rough", None, None), 7
+    loaded, n = load("zoo:go2-rough", None, None), 7
     fixed: dict[str, float | torch.Tensor] = {
         "ground/kind": (torch.arange(n) + 0.5) / 7,
         "ground/difficulty": 0.9,
         "command/x": 0.6,
         "initial/place": 0.3,
     }
-    plants = (lambda n: flier.task.simulate(WarpPlant, n, device="cpu"), flier.task.make_plant)
+    plants = (lambda n: loaded.task.simulate(WarpPlant, n, device="cpu"), loaded.task.make_plant)
     after = []
     for make_plant in plants:
-        env = VecEnv(flier.task, n, seed=3, fixed=fixed, make_plant=make_plant)
-        signals, state, begun = env.signals(), flier.pilot.initial_state(n), env.plant.truth()["position"].clone()
+        env = VecEnv(loaded.task, n, seed=3, fixed=fixed, make_plant=make_plant)
+        signals, state, begun = env.signals(), loaded.policy.initial_state(n), env.plant.truth()["position"].clone()
         for _ in range(40):
-            commands, state = flier.pilot(signals, state)
+            commands, state = loaded.policy(signals, state)
             step = env.step(commands)
             signals = step.signals
         assert not step.failed.any()

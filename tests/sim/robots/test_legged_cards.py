@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.observed import ObservedEnv
+from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics, assemble, find_places
+from sim.plants.rigid import Physics, assemble, find_indices
 from sim.robots import CardError, load_legged, robot_names
 from sim.tasks import load_task
 
@@ -42,7 +42,7 @@ def test_the_a1_moves_as_the_urdf_that_comes_with_pybullet() -> None:
 
     card = load_legged("a1")
     model = assemble(card, Physics())
-    data, places = mujoco.MjData(model), find_places(model, card)
+    data, places = mujoco.MjData(model), find_indices(model, card)
     bullet = BulletClient(pybullet.DIRECT)
     file = Path(pybullet_data.getDataPath(), "a1", "a1.urdf")
     robot = bullet.loadURDF(str(file), useFixedBase=True, flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
@@ -77,7 +77,7 @@ def test_the_a1_moves_as_the_urdf_that_comes_with_pybullet() -> None:
 @pytest.mark.parametrize("robot", ["a1", "go2"])
 def test_a_robot_of_another_card_stands_under_zero_action(robot: str) -> None:
     still = {"command/stand": 0.0, "push/x": 0.0, "push/y": 0.0, "payload": 0.0, "center_of_mass": 0.0}
-    env = ObservedEnv(VecEnv(load_task("go2-flat", robot), 8, seed=0, fixed=still))
+    env = LearningEnv(VecEnv(load_task("go2-flat", robot), 8, seed=0, fixed=still))
     for _ in range(150):
         step = env.step(torch.zeros(8, 12))
         assert len(step.ids) == 0

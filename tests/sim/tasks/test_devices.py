@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from sim.env import Books, Draws, judge
+from sim.env import Draws, EpisodeState, transition
 from sim.sensors import Sensors
 from sim.tasks import load_task
 
@@ -34,15 +34,15 @@ def test_a_task_keeps_to_its_device(name: str) -> None:
     states = {key: elsewhere(value) for key, value in truth.items()}
     memory = task.first_memory(N, DEVICE)
     commands = task.command(zeros(task.action_size), memory)
-    time, course = zeros(), zeros(task.course_size)
+    time, goal = zeros(), zeros(task.goal_size)
     line = zeros(sensors.steps, sensors.size)
     noise = zeros(sensors.size)
-    draws = Draws(course, zeros(), zeros(), noise)
-    outcome = judge(task, sensors, states, commands, Books(time, line, commands), draws, noise)
-    full = {**states, **task.reference(time, course)}
+    draws = Draws(goal, zeros(), zeros(), noise)
+    outcome = transition(task, sensors, states, commands, EpisodeState(time, line, commands), draws, noise)
+    full = {**states, **task.reference(time, goal)}
     drawn = type(parameters)(*(elsewhere(value) for value in parameters))
     results = (
-        outcome, commands, task.disturb(time, course), task.privileged(full, drawn), task.errors(full),
+        outcome, commands, task.disturb(time, goal), task.privileged(full, drawn), task.errors(full),
         task.observe(outcome.signals, memory), task.remember(memory, outcome.signals, commands),
     )  # fmt: skip
     found = [leaf.device for leaf in tree_leaves(results) if isinstance(leaf, torch.Tensor)]

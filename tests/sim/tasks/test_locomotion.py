@@ -10,7 +10,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from robo_rl.contract import Contract, Legged, Provenance
-from robo_rl.observed import ObservedEnv
+from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.robots import load_legged, load_robot
@@ -76,18 +76,18 @@ def test_velocities_are_those_of_the_heading_frame(task: FlatWalk) -> None:
 
 
 def test_commands_change_every_five_seconds_and_hold_in_between(task: FlatWalk) -> None:
-    course = torch.randn(1, task.course_size)
-    course[:, 15] = 2.0  # s into the first segment
+    goal = torch.randn(1, task.goal_size)
+    goal[:, 15] = 2.0  # s into the first segment
     times = torch.arange(0.01, 20.0, PERIOD)
-    wanted = task.reference(times, course.expand(len(times), -1))["linear_velocity_command"][:, 0]
+    wanted = task.reference(times, goal.expand(len(times), -1))["linear_velocity_command"][:, 0]
     changes = times[1:][wanted[1:] != wanted[:-1]]
     np.testing.assert_allclose(changes.numpy(), [3.0, 8.0, 13.0, 18.0], atol=PERIOD)
-    np.testing.assert_allclose(wanted.unique(sorted=False).sort().values, course[0, [0, 3, 6, 9, 12]].sort().values)
+    np.testing.assert_allclose(wanted.unique(sorted=False).sort().values, goal[0, [0, 3, 6, 9, 12]].sort().values)
 
 
 def test_every_tenth_command_is_to_stand() -> None:
     env = VecEnv(FlatWalk(), 400, 0)
-    commands = env.draws.course[:, :15].reshape(-1, 3)
+    commands = env.draws.goal[:, :15].reshape(-1, 3)
     still = (commands == 0).all(-1).float().mean()
     assert float(still) == pytest.approx(0.1, abs=0.03)
     assert float(commands.abs().amax(0)[0]) == pytest.approx(1.0, abs=0.01)
@@ -97,9 +97,9 @@ def test_every_tenth_command_is_to_stand() -> None:
 def test_the_clock_of_the_policy_keeps_the_pace_of_the_reward_s(task: FlatWalk) -> None:
     signals = {signal.name: torch.zeros(1, signal.size) for signal in task.spec.signals}
     memory, commands = task.first_memory(1), {"joint_position_target": task.stand}
-    course = torch.zeros(1, task.course_size)
+    goal = torch.zeros(1, task.goal_size)
     for k in range(1000):
-        clock = task.reference(torch.tensor([k * PERIOD]), course)["clock"]
+        clock = task.reference(torch.tensor([k * PERIOD]), goal)["clock"]
         torch.testing.assert_close(memory["gait"][:, :2], clock, atol=1e-3, rtol=0.0)
         memory = task.remember(memory, signals, commands)
 
@@ -115,17 +115,17 @@ def test_a_robot_told_to_stand_is_given_the_stand(task: FlatWalk) -> None:
 def test_the_trot_lifts_diagonal_feet_in_turn_and_sweeps_the_others_back(task: FlatWalk) -> None:
     import mujoco
 
-    from sim.plants.rigid import Physics, assemble, find_places
+    from sim.plants.rigid import Physics, assemble, find_indices
 
     card = load_legged("go2")
     model = assemble(card, Physics())
-    places, data = find_places(model, card), mujoco.MjData(model)
+    indices, data = find_indices(model, card), mujoco.MjData(model)
     feet = []
     for angle in np.linspace(0, 2 * math.pi, 41):
         gait = torch.tensor([[math.cos(angle), math.sin(angle), 0.8, 0.0, 0.0]])
-        data.qpos[places.position] = (task.stand + task.gait.targets(gait))[0].numpy()
+        data.qpos[indices.position] = (task.stand + task.gait.targets(gait))[0].numpy()
         mujoco.mj_kinematics(model, data)
-        feet.append(np.array([data.geom_xpos[model.geom(foot).id] - data.xpos[places.base] for foot in card.feet]))
+        feet.append(np.array([data.geom_xpos[model.geom(foot).id] - data.xpos[indices.base] for foot in card.feet]))
     path = np.array(feet)  # (angles, feet, 3)
     height = path[:, :, 2] - path[0, :, 2]
     first, second = (
@@ -149,7 +149,7 @@ def test_pushes_last_a_tenth_of_a_second_and_move_the_robot() -> None:
     command = task.command(torch.zeros(4, 12), memory)
     seen = []
     for _ in range(40):
-        force = task.disturb(pushed.books.time, pushed.draws.course)["force"][:, 0]
+        force = task.disturb(pushed.episode.time, pushed.draws.goal)["force"][:, 0]
         seen.append(float(force[0]))
         before = [env.plant.truth()["linear_velocity"][:, 0].clone() for env in (pushed, alone)]
         pushed.step(command)
@@ -186,7 +186,7 @@ def test_robots_differ_as_the_ranges_say() -> None:
     payload = plant.param("mass")[:, 0] - plant.nominal.mass[0, 0]
     assert float(payload.max()) > 1.8
     np.testing.assert_array_equal(plant.param("mass")[:, 1:].numpy(), plant.nominal.mass[:, 1:].expand(200, -1).numpy())
-    total = plant.batch.expanded("body_subtreemass")[:, plant.places.base]
+    total = plant.batch.expanded("body_subtreemass")[:, plant.indices.base]
     np.testing.assert_allclose(total, plant.param("mass").sum(1).numpy())
 
 
@@ -199,7 +199,7 @@ def test_falls_end_episodes(task: FlatWalk) -> None:
 
 
 def test_an_environment_continues_bit_by_bit_from_what_it_saved() -> None:
-    first, second = (ObservedEnv(VecEnv(FlatWalk(), 6, seed)) for seed in (0, 1))
+    first, second = (LearningEnv(VecEnv(FlatWalk(), 6, seed)) for seed in (0, 1))
     actions = 0.5 * torch.randn(60, 6, 12, generator=torch.Generator().manual_seed(0))
     for action in actions[:30]:
         first.step(action)

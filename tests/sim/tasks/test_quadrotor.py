@@ -118,11 +118,11 @@ def test_a_flight_fails_beyond_one_metre_or_the_gyroscopes_range(position: float
 def test_velocity_set_points_are_the_derivative_of_position_set_points() -> None:
     task = load_task("quadrotor-track")
     env = VecEnv(task, 200, seed=1, evaluation=True)
-    course = env.draws.course.double()
+    goal = env.draws.goal.double()
     time = torch.full((200,), 0.5, dtype=torch.double)  # before any step
     h = 1e-5
-    before, after = (task.reference(time + d, course)["position_setpoint"] for d in (-h, h))
-    velocity = task.reference(time, course)["linear_velocity_setpoint"]
+    before, after = (task.reference(time + d, goal)["position_setpoint"] for d in (-h, h))
+    velocity = task.reference(time, goal)["linear_velocity_setpoint"]
     torch.testing.assert_close((after - before) / (2 * h), velocity, atol=1e-6, rtol=1e-6)
 
 
@@ -130,7 +130,7 @@ def test_the_figure_eight_is_two_metres_by_one_in_five_and_a_half_seconds() -> N
     task = load_task("quadrotor-track")
     env = VecEnv(task, 1, fixed=FIGURE_EIGHT, evaluation=True)
     times = torch.linspace(0, 5.5, 2201)
-    points = task.reference(times, env.draws.course.expand(len(times), -1))["position_setpoint"]
+    points = task.reference(times, env.draws.goal.expand(len(times), -1))["position_setpoint"]
     torch.testing.assert_close(points.amax(0), torch.tensor([1.0, 0.5, 0.0]), atol=1e-3, rtol=0.0)
     torch.testing.assert_close(points.amin(0), torch.tensor([-1.0, -0.5, 0.0]), atol=1e-3, rtol=0.0)
     torch.testing.assert_close(points[0], points[-1], atol=1e-3, rtol=0.0)
@@ -138,10 +138,10 @@ def test_the_figure_eight_is_two_metres_by_one_in_five_and_a_half_seconds() -> N
 
 def test_a_step_moves_the_whole_course_at_its_time() -> None:
     task = load_task("quadrotor-track")
-    env = VecEnv(task, 50, seed=2, fixed={"course/step_time": 2.0}, evaluation=True)
-    course = env.draws.course
-    before, after = (task.reference(torch.full((50,), t), course)["position_setpoint"] for t in (1.9999, 2.0001))
-    torch.testing.assert_close(after - before, course[:, 5:8], atol=1e-3, rtol=0.0)
+    env = VecEnv(task, 50, seed=2, fixed={"goal/step_time": 2.0}, evaluation=True)
+    goal = env.draws.goal
+    before, after = (task.reference(torch.full((50,), t), goal)["position_setpoint"] for t in (1.9999, 2.0001))
+    torch.testing.assert_close(after - before, goal[:, 5:8], atol=1e-3, rtol=0.0)
 
 
 def test_at_the_set_point_nothing_but_being_alive_counts(task) -> None:

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import torch
 
-from robo_rl.observed import ObservedEnv
+from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.plants.rigid import standing
 from sim.tasks import load_task
@@ -33,8 +33,8 @@ def test_robots_are_dropped_from_where_nothing_touches_the_ground() -> None:
     assert tilts.max() > 2.8
     for robot in range(200):
         x, y, z, w = truth["orientation"][robot].tolist()
-        data.qpos[plant.places.free_position :][:7] = [*truth["position"][robot].tolist(), w, x, y, z]
-        data.qpos[plant.places.position] = truth["joint_position"][robot]
+        data.qpos[plant.indices.free_position :][:7] = [*truth["position"][robot].tolist(), w, x, y, z]
+        data.qpos[plant.indices.position] = truth["joint_position"][robot]
         mujoco.mj_forward(plant.model, data)
         assert data.ncon == 0
         assert (data.geom_xpos[:, 2] >= 0.0).all()
@@ -59,7 +59,7 @@ def test_targets_are_told_from_where_the_joints_were() -> None:
 
 
 def test_who_stands_does_not_fail_and_who_lies_does_when_the_time_is_over() -> None:
-    env = ObservedEnv(VecEnv(load_task("go2-recover"), 4, seed=0, fixed={"initial/easy": 0.0}))
+    env = LearningEnv(VecEnv(load_task("go2-recover"), 4, seed=0, fixed={"initial/easy": 0.0}))
     plant = env.env.plant
     position, upright, still, _, joints, at_rest = standing(plant.card, 0.2, 2)
     upside_down = upright.roll(1, 1)  # x, y, z, w = 1, 0, 0, 0: half a turn about x

@@ -1,4 +1,4 @@
-"""The control thread: waits for its time, steps the pilot, hands the command on. Nothing of ROS here.
+"""The control thread: waits for its time, steps the runner, hands the command on. Nothing of ROS here.
 
 A thread of its own on a monotonic clock, so that no executor, timer or service can delay a step. Whatever goes
 wrong in it ends in the safe command, again and again, until the process ends.
@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from controllers.gate_codes import Event, Request, State
-from robo_rl_ros.inbox import Inbox
-from robo_rl_ros.pace import Pace
-from robo_rl_ros.pilot import Decision, Pilot
+from robo_rl_ros.runner import Decision, PolicyRunner
+from robo_rl_ros.scheduler import StepScheduler
+from robo_rl_ros.signal_buffer import SignalBuffer
 
 ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
@@ -33,12 +33,12 @@ def monotonic_us() -> int:
 
 
 class Control:
-    """Steps a pilot on an inbox. ``send`` is called with every command (M,) that the mode allows."""
+    """Steps a runner on a signal buffer. ``send`` is called with every command (M,) that the mode allows."""
 
     def __init__(
         self,
-        pilot: Pilot,
-        inbox: Inbox,
+        runner: PolicyRunner,
+        buffer: SignalBuffer,
         send: Callable[[np.ndarray], None],
         note: Callable[[Decision], None],
         clock: Callable[[], int] = monotonic_us,
@@ -53,11 +53,11 @@ class Control:
         ``perishable``, velocities that an operator wants, are zero when older than ``lasting`` s: who is silent wants
         nothing.
         """
-        self.pilot, self.inbox, self.send, self.note = pilot, inbox, send, note
+        self.runner, self.buffer, self.send, self.note = runner, buffer, send, note
         self.clock, self.ticking, self.constants = clock, ticking, dict(constants or {})
-        self._perishable = {name: np.zeros(pilot.contract.signal(name).size, np.float32) for name in perishable}
+        self._perishable = {name: np.zeros(runner.contract.signal(name).size, np.float32) for name in perishable}
         self._lasting = round(1e6 * lasting)
-        self.pace = Pace(pilot.config.period)
+        self.scheduler = StepScheduler(runner.config.period)
         self.enabled = False
         """Whether commands may leave at all: the node is active."""
         self.intact = True
@@ -84,8 +84,8 @@ class Control:
     def stop(self) -> None:
         """End the thread; its last act is the safe command."""
         self._running = False
-        with self.inbox.changed:
-            self.inbox.changed.notify()
+        with self.buffer.changed:
+            self.buffer.changed.notify()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
@@ -118,32 +118,32 @@ class Control:
             self.broken = traceback.format_exc(limit=3)
             while self._running:
                 self._send_safe()
-                time.sleep(self.pilot.contract.control_period)
+                time.sleep(self.runner.contract.control_period)
 
     def _wait(self) -> int | None:
         """The time of the step that is due; None if something changed before that."""
-        with self.inbox.changed:
+        with self.buffer.changed:
             now = self.clock()
             if now < self._last:  # a clock that was set back: the gate must see it, now and not when it is due
-                self.pace = Pace(self.pilot.config.period)
-            due = self.pace.due(self.inbox.fresh or not self.ticking)
+                self.scheduler = StepScheduler(self.runner.config.period)
+            due = self.scheduler.due(self.buffer.fresh or not self.ticking)
             if now < due:
-                self.inbox.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
+                self.buffer.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
                 return None
             if not self.ticking:  # simulated time stands still while the signals of its tick are on their way
                 grace = GRACE if self._in_step else GRACE_AGAIN
-                self._in_step = self.inbox.changed.wait_for(self._is_in_step, timeout=grace)
+                self._in_step = self.buffer.changed.wait_for(self._is_in_step, timeout=grace)
                 now = self.clock()
-            self._samples, self._operator = self.inbox.take()
+            self._samples, self._operator = self.buffer.take()
             return now
 
     def _is_in_step(self) -> bool:
         """Whether all signals are there, and the clock that belongs to them."""
-        newest = max((stamp for _, stamp in self.inbox.samples.values()), default=0)
-        return self.inbox.fresh and newest <= self.clock()
+        newest = max((stamp for _, stamp in self.buffer.samples.values()), default=0)
+        return self.buffer.fresh and newest <= self.clock()
 
     def _step(self, now: int) -> None:
-        self.pace.stepped(now)
+        self.scheduler.stepped(now)
         self._last = now
         with self._answered:
             requests, self._requests = self._requests, Request.NONE
@@ -151,10 +151,10 @@ class Control:
         for name, nothing in self._perishable.items():
             if name in samples and now - samples[name][1] > self._lasting:
                 samples[name] = nothing, now
-        decision = self.pilot.step(now, samples, requests, self._operator, self.intact)
+        decision = self.runner.step(now, samples, requests, self._operator, self.intact)
         if decision.send is not None and self.enabled:
             self.send(decision.send)
-        self.pilot.settle()
+        self.runner.finish_step()
         if decision.output.events & Event.WAS_RESET:
             self.cause = ""
         elif decision.doubt and decision.output.state == State.FAULT:
@@ -166,8 +166,8 @@ class Control:
         self.note(decision)
 
     def _send_safe(self) -> None:
-        if self.enabled and self.pilot.publishes:
-            self.send(self.pilot.safe)
+        if self.enabled and self.runner.publishes:
+            self.send(self.runner.safe)
 
     def verdict(self, decision: Decision | None, wanted: State) -> tuple[bool, str]:
         """Whether a request led to the state ``wanted``, and a sentence."""
@@ -183,8 +183,8 @@ class Control:
 
     def explain(self, decision: Decision) -> str:
         """The decision's problem as a sentence, with what else is known about its cause."""
-        parts = [self.pilot.explain(decision.output.problem)]
+        parts = [self.runner.explain(decision.output.problem)]
         if decision.output.problem.reason:
             parts += [self.cause] if self.cause else []
-            parts += self.inbox.complaints()
+            parts += self.buffer.complaints()
         return "; ".join(parts)

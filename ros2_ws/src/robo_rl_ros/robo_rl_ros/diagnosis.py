@@ -10,8 +10,8 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from controllers.gate_codes import Event, State
 from robo_rl_ros.control import Control
-from robo_rl_ros.inbox import Arrivals
-from robo_rl_ros.pilot import Decision
+from robo_rl_ros.runner import Decision
+from robo_rl_ros.signal_buffer import Arrivals
 
 WINDOW = 1000
 """Steps that figures are taken over."""
@@ -61,29 +61,29 @@ def diagnostics(name: str, stamp: Any, control: Control, statistics: Statistics,
     message.header.stamp = stamp
     message.status = [
         _gate(name, control, statistics, complaints),
-        *(_signal(name, topic, a, control) for (topic, _), a in control.inbox.arrivals.items()),
+        *(_signal(name, topic, a, control) for (topic, _), a in control.buffer.arrivals.items()),
     ]
     return message
 
 
 def _gate(name: str, control: Control, statistics: Statistics, complaints: list[str]) -> DiagnosticStatus:
-    pilot, decision = control.pilot, statistics.decision
-    contract, bundle = pilot.contract, pilot.policies.policy.bundle
-    state = pilot.gate.state
+    runner, decision = control.runner, statistics.decision
+    contract, bundle = runner.contract, runner.policies.policy.bundle
+    state = runner.gate.state
     sentence = control.explain(decision) if decision is not None and state == State.FAULT else ""
-    complaints = complaints + ([pilot.policies.trouble] if pilot.policies.trouble else [])
+    complaints = complaints + ([runner.policies.trouble] if runner.policies.trouble else [])
     wrong = complaints + ([sentence] if sentence else []) + ([control.broken] if control.broken else [])
     told = {
         "state": state.name,
-        "mode": pilot.mode,
-        "authority": f"{pilot.authority:.2f}",
+        "mode": runner.mode,
+        "authority": f"{runner.authority:.2f}",
         "task": contract.task,
         "robot": contract.robot_name,
         "digest": bundle.digest,
-        "policy": pilot.policies.name,
-        "policies": ", ".join(pilot.policies.policies),
+        "policy": runner.policies.name,
+        "policies": ", ".join(runner.policies.policies),
         **statistics.figures(),
-        **{key: f"{value:.4f}" for key, value in pilot.envelope.summary().items()},
+        **{key: f"{value:.4f}" for key, value in runner.envelope.summary().items()},
     }
     level = DiagnosticStatus.ERROR if wrong else DiagnosticStatus.OK
     return _status(f"{name}: gate", level, "; ".join(wrong) or state.name, bundle.digest[:12], told)
@@ -91,8 +91,8 @@ def _gate(name: str, control: Control, statistics: Statistics, complaints: list[
 
 def _signal(name: str, topic: str, arrivals: Arrivals, control: Control) -> DiagnosticStatus:
     silence = control.clock() * 1e-6 - arrivals.last if arrivals.last >= 0 else float("inf")
-    late = silence > control.pilot.contract.safety.signal_timeout
-    sensed = any(control.pilot.contract.signal(w.name).source == "sensor" for w in _wires(control, topic))
+    late = silence > control.runner.contract.safety.signal_timeout
+    sensed = any(control.runner.contract.signal(w.name).source == "sensor" for w in _wires(control, topic))
     trouble = arrivals.complaint or ("" if arrivals.count else "nothing has arrived")
     trouble = trouble or ("it has stopped" if late and sensed else "")
     told = {
@@ -106,7 +106,7 @@ def _signal(name: str, topic: str, arrivals: Arrivals, control: Control) -> Diag
 
 
 def _wires(control: Control, topic: str) -> list[Any]:
-    return [wire for (t, _), wires in control.inbox.wires.items() if t == topic for wire in wires]
+    return [wire for (t, _), wires in control.buffer.wires.items() if t == topic for wire in wires]
 
 
 def _status(name: str, level: bytes, text: str, hardware: str, told: dict[str, str]) -> DiagnosticStatus:

@@ -89,7 +89,7 @@ class Fault:
         return message is not None
 
 
-class Saboteur:
+class FaultInjector:
     """Lets a fault strike the messages of one topic."""
 
     def __init__(self, serialize: Callable[[Any], bytes]) -> None:

@@ -1,4 +1,4 @@
-"""The stand-in for a multirotor: with a plane to stand on, and an operator who lets it take off and fly a course."""
+"""The stand-in for a multirotor: with a plane to stand on, and an operator who lets it take off and fly a goal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.tasks.quadrotor import FIGURE_EIGHT
 CLIMB = 0.5
 """m/s: how fast the operator's set-point rises at take-off."""
 REST = 2.0
-"""s between the end of the climb and the beginning of the course."""
+"""s between the end of the climb and the beginning of the goal."""
 
 
 class FlyingTwin(Twin):
@@ -35,22 +35,22 @@ class FlyingTwin(Twin):
         """``height`` (m) is the one to fly at; the rest as in ``Twin``."""
         self.height = height
         fixed = {name: value for name, value in FIGURE_EIGHT.items() if name in task.spec.ranges}
-        self.course = VecEnv(task, 1, seed, fixed=fixed).draws.course.clone()
+        self.goal = VecEnv(task, 1, seed, fixed=fixed).draws.goal.clone()
         self.plant = MultirotorPlant(task.spec.multirotor, 1, task.spec.control_period, ground=True)
         super().__init__(task, seed, delay, noise, miswired)
 
     def _place(self) -> None:
-        """On the ground where the course begins, motors off."""
+        """On the ground where the goal begins, motors off."""
         self.plant.reset(torch.tensor([0]))
         self.plant.state.rotor_speed[:] = 0.0
         self.plant.state.position[:] = self._reference(0.0)["position_setpoint"]
         self.plant.state.position[:, 2] = 0.0
 
     def _reference(self, time: float) -> dict[str, Tensor]:
-        return self.task.reference(torch.tensor([time]), self.course)
+        return self.task.reference(torch.tensor([time]), self.goal)
 
     def setpoints(self) -> dict[str, Tensor]:
-        """To climb from the ground, wait, and follow the task's course."""
+        """To climb from the ground, wait, and follow the task's goal."""
         climb = self.height / CLIMB
         flown = self.time - self.commanded_since if self.commanded_since >= 0 else 0.0
         wanted = {name: value.clone() for name, value in self._reference(max(0.0, flown - climb - REST)).items()}

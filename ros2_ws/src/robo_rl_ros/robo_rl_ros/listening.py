@@ -16,7 +16,7 @@ from std_msgs.msg import Empty
 
 from robo_rl_ros import quality
 from robo_rl_ros.control import monotonic_us
-from robo_rl_ros.inbox import Inbox
+from robo_rl_ros.signal_buffer import SignalBuffer
 from robo_rl_ros.writing import message_type
 
 TOLD = 10
@@ -33,16 +33,20 @@ def quickest_executor(context: Context) -> Executor:
 
 
 class Listener:
-    """A node beside ``owner`` that fills an inbox. It also has the clock: simulated time comes by message."""
+    """A node beside ``owner`` that fills a signal buffer. It also has the clock: simulated time comes by message."""
 
     def __init__(
-        self, owner: Node, inbox: Inbox, simulated: bool, on_incompatible: Callable[[str], Callable[[Any], None]]
+        self,
+        owner: Node,
+        buffer: SignalBuffer,
+        simulated: bool,
+        on_incompatible: Callable[[str], Callable[[Any], None]],
     ) -> None:
-        self.inbox, self.simulated, self.ns, self.unreadable = inbox, simulated, 0, 0
+        self.buffer, self.simulated, self.ns, self.unreadable = buffer, simulated, 0, 0
         context: Context = owner.context
         node = Node(f"{owner.get_name()}_signals", start_parameter_services=False, enable_rosout=False, context=context)
         self.node, self._log, self._spinning = node, owner.get_logger(), True
-        for topic, kind in inbox.wires:
+        for topic, kind in buffer.wires:
             events = SubscriptionEventCallbacks(incompatible_qos=on_incompatible(topic))
             receive = self._receiver((topic, kind))
             node.create_subscription(message_type(kind), topic, receive, quality.SENSOR, event_callbacks=events)
@@ -67,15 +71,15 @@ class Listener:
         self.node.destroy_node()
 
     def _receiver(self, key: tuple[str, str]) -> Callable[[Any], None]:
-        return lambda message: self.inbox.put(key, message, self.now(), self.ros_ns())
+        return lambda message: self.buffer.put(key, message, self.now(), self.ros_ns())
 
     def _on_heartbeat(self, message: Empty) -> None:
-        self.inbox.alive(self.now())
+        self.buffer.alive(self.now())
 
     def _on_clock(self, message: Clock) -> None:
         self.ns = message.clock.sec * 1_000_000_000 + message.clock.nanosec
-        with self.inbox.changed:
-            self.inbox.changed.notify()
+        with self.buffer.changed:
+            self.buffer.changed.notify()
 
     def _receive(self) -> None:
         executor = quickest_executor(self.node.context)

@@ -2,7 +2,7 @@
 
 configure reads the bundle, checks its digest and golden vectors, and measures whether this computer is fast enough.
 activate arms the gate; ``~/engage`` lets the policy take over. deactivate, an error and the end of the process send
-the safe command. The core (pilot, inbox, control) knows nothing of ROS; this file only connects it.
+the safe command. The core (runner, buffer, control) knows nothing of ROS; this file only connects it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from robo_rl_ros import quality
 from robo_rl_ros.arguments import name_and_arguments
 from robo_rl_ros.control import Control
 from robo_rl_ros.diagnosis import Statistics, diagnostics
-from robo_rl_ros.inbox import Inbox
 from robo_rl_ros.listening import Listener
 from robo_rl_ros.loading import Watch, load
 from robo_rl_ros.parameters import declare
-from robo_rl_ros.pilot import Decision, Pilot
-from robo_rl_ros.repertoire import Repertoire
+from robo_rl_ros.runner import Decision, PolicyRunner
 from robo_rl_ros.settings import numbers_by_name, texts_by_name
+from robo_rl_ros.signal_buffer import SignalBuffer
+from robo_rl_ros.switcher import PolicySwitcher
 from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, write
@@ -76,8 +76,8 @@ class PolicyNode(LifecycleNode):
             "disarm": lambda: self._gate_request(Request.DISARM, State.IDLE),
             "stop": lambda: self._gate_request(Request.STOP, State.FAULT),
             "reset": lambda: self._gate_request(Request.RESET, State.IDLE),
-            "promote": lambda: self._ladder(Pilot.promote),
-            "demote": lambda: self._ladder(Pilot.demote),
+            "promote": lambda: self._ladder(PolicyRunner.promote),
+            "demote": lambda: self._ladder(PolicyRunner.demote),
         }
         for service, act in services.items():
             self.create_service(Trigger, f"~/{service}", _trigger(act))
@@ -139,17 +139,17 @@ class PolicyNode(LifecycleNode):
     def _configure(self) -> None:
         policies = self._load()
         contract = policies.contract
-        self.pilot = Pilot(policies, self._text("mode"), self.get_parameter("blend_time").value)
+        self.runner = PolicyRunner(policies, self._text("mode"), self.get_parameter("blend_time").value)
         given = texts_by_name(self.get_parameter("wires").value, "wires")
         wires = signal_wires(contract.signals, given, self._text("cmd_vel"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract)
-        self.inbox = Inbox(contract, [wire for wire in wires if wire.name not in constants])
+        self.buffer = SignalBuffer(contract, [wire for wire in wires if wire.name not in constants])
         self.statistics = Statistics(contract.control_period)
         simulated = self.get_parameter("use_sim_time").value
-        self.listener = Listener(self, self.inbox, simulated, self._incompatible)
+        self.listener = Listener(self, self.buffer, simulated, self._incompatible)
         self.control = Control(
-            self.pilot,
-            self.inbox,
+            self.runner,
+            self.buffer,
             self._send,
             self._note,
             clock=self.listener.now,
@@ -167,7 +167,7 @@ class PolicyNode(LifecycleNode):
         gc.freeze()  # what there is now stays; the collector need not look at it during a step
         self.control.start()
 
-    def _load(self) -> Repertoire:
+    def _load(self) -> PolicySwitcher:
         first, robot = self._text("bundle"), self._text("robot")
         others = texts_by_name(self.get_parameter("others").value, "others")
         share = 0.5 if others else 1.0  # while one takes over from another, both are at work
@@ -178,13 +178,13 @@ class PolicyNode(LifecycleNode):
             digest = policies[name].bundle.digest
             self.get_logger().info(f"{path}: digest {digest[:12]}, a step takes {1e6 * took:.0f} µs")
         self._files = [Watch(policy.bundle) for policy in policies.values()]
-        return Repertoire(policies)
+        return PolicySwitcher(policies)
 
     def _create_commands(self, contract: Any) -> None:
         timeout = contract.safety.signal_timeout
         profile = quality.command(deadline=max(timeout, 2 * contract.control_period), lifespan=timeout)
         self.command_wires = command_wires(contract.commands, self._text("command_message"))
-        self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.pilot.config.commands}
+        self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.runner.config.commands}
         events = PublisherEventCallbacks(incompatible_qos=self._incompatible("commands"))
         self._outlets = [
             (
@@ -207,8 +207,8 @@ class PolicyNode(LifecycleNode):
     def _record(self) -> None:
         folder = Path(self._text("record")).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
-        name = time.strftime(f"{self.pilot.contract.task}-%Y%m%d-%H%M%S.mcap", time.gmtime())
-        bundles = [policy.bundle for policy in self.pilot.policies.policies.values()]
+        name = time.strftime(f"{self.runner.contract.task}-%Y%m%d-%H%M%S.mcap", time.gmtime())
+        bundles = [policy.bundle for policy in self.runner.policies.policies.values()]
         self.recorder = Recorder(folder / name, *bundles, on_failure=self._recorder_failed)
         self.get_logger().info(f"recording to {self.recorder.path}")
 
@@ -228,9 +228,9 @@ class PolicyNode(LifecycleNode):
         """After the command left: record, count, and publish what the gate decided when it changed."""
         self.statistics.note(decision, self.listener.now())  # type: ignore[union-attr]
         if self.recorder is not None:
-            self.recorder.note(decision.record(self.pilot.mode, self._sentence(decision)))
+            self.recorder.note(decision.record(self.runner.mode, self._sentence(decision)))
         output = decision.output
-        shown = (output.state, output.source, output.problem, self.pilot.mode, self.pilot.policies.name)
+        shown = (output.state, output.source, output.problem, self.runner.mode, self.runner.policies.name)
         if shown != self._last_gate:
             self._last_gate = shown
             self._news.append(decision)
@@ -251,15 +251,15 @@ class PolicyNode(LifecycleNode):
             "source": output.source.name,
             "reason": output.problem.reason.name,
             "sentence": self._sentence(decision),
-            "mode": self.pilot.mode,
+            "mode": self.runner.mode,
             "authority": round(decision.authority, 4),
-            "policy": self.pilot.policies.name,
+            "policy": self.runner.policies.name,
         }
         self._gate_topic.publish(String(data=json.dumps(told)))
         if output.problem.reason:
             self.get_logger().error(f"{output.state.name}: {told['sentence']}")
         else:
-            self.get_logger().info(f"{output.state.name}, {output.source.name}, mode {self.pilot.mode}")
+            self.get_logger().info(f"{output.state.name}, {output.source.name}, mode {self.runner.mode}")
 
     def _gate_request(self, request: Request, wanted: State) -> tuple[bool, str]:
         if self.control is None:
@@ -268,11 +268,11 @@ class PolicyNode(LifecycleNode):
             return False, f"the control loop broke: {self.control.broken}"
         return self.control.verdict(self.control.request(request), wanted)
 
-    def _ladder(self, move: Callable[[Pilot], str]) -> tuple[bool, str]:
+    def _ladder(self, move: Callable[[PolicyRunner], str]) -> tuple[bool, str]:
         if self.control is None:
             return False, "the node is not configured"
         try:
-            sentence = move(self.pilot)
+            sentence = move(self.runner)
         except ValueError as error:
             return False, str(error)
         self.get_logger().info(sentence)
@@ -307,9 +307,9 @@ class PolicyNode(LifecycleNode):
         """Let another policy fly, on the signals that there are."""
         if self.control is None:
             raise ValueError("the node is not configured")
-        with self.inbox.changed:
-            values = {name: value for name, (value, _) in self.inbox.samples.items()}
-        return self.pilot.policies.select(name, {**self.control.constants, **values})
+        with self.buffer.changed:
+            values = {name: value for name, (value, _) in self.buffer.samples.items()}
+        return self.runner.policies.select(name, {**self.control.constants, **values})
 
     # --- the end ----------------------------------------------------------------------------------------------
 
@@ -323,8 +323,8 @@ class PolicyNode(LifecycleNode):
             return
         self.control.request(Request.DISARM)
         self.control.enabled = False
-        if self.pilot.publishes:
-            self._send(self.pilot.safe)
+        if self.runner.publishes:
+            self._send(self.runner.safe)
 
     def survive(self, executor: SingleThreadedExecutor) -> None:
         """Serve one request. An error in it must not end the process that holds the robot."""

@@ -23,8 +23,8 @@ from std_srvs.srv import Trigger
 
 from robo_rl.contract import Contract, Signal
 from robo_rl_ros import quality
-from robo_rl_ros.composing import compose
 from robo_rl_ros.keyboard import Keyboard
+from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.operate import Operator
 from robo_rl_ros.reading import MessageError, read
 from robo_rl_ros.settings import texts_by_name

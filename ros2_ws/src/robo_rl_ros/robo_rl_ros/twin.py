@@ -58,7 +58,7 @@ class Twin(ABC):
         """Stand on the ground. Time goes on."""
         self.commanded_since = self.handled_until = -1.0
         self._place()
-        self.line = self.sensors.start(self._truth())
+        self.delay_buffer = self.sensors.start(self._truth())
 
     @property
     def time(self) -> float:
@@ -110,7 +110,7 @@ class Twin(ABC):
     def measure(self) -> dict[str, np.ndarray]:
         """The signals now, (k,) float32 by name; call it once per step."""
         noise = torch.randn(1, self.sensors.size, generator=self.generator) * self.sensors.noise * self.noise
-        signals, self.line = self.sensors.measure(self._truth(), self.line, self.delay, noise)
+        signals, self.delay_buffer = self.sensors.measure(self._truth(), self.delay_buffer, self.delay, noise)
         values = {name: value[0].numpy().copy() for name, value in signals.items()}
         for signal in self.spec.signals:
             for one in self.miswirings:

@@ -35,8 +35,8 @@ from std_srvs.srv import Trigger
 
 from robo_rl.contract import Signal
 from robo_rl_ros import quality
-from robo_rl_ros.composing import compose
-from robo_rl_ros.faults import Fault, FaultError, Saboteur
+from robo_rl_ros.faults import Fault, FaultError, FaultInjector
+from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
 from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.transport import prefer_udp
@@ -78,14 +78,14 @@ class TwinNode(Node):
         for name, value, text in (
             ("task", "quadrotor-hover", "the task whose plant, signals and commands are used"),
             ("robot", "", "another robot card, by name or path; '': the task's own"),
-            ("seed", 0, "of noise and course"),
+            ("seed", 0, "of noise and goal"),
             ("delay", 0.01, "latency of the sensors, s"),
             ("noise", 1.0, "factor on the noise of training"),
             ("height", 1.0, "m above ground to fly at"),
             ("hung", False, "a robot on legs hangs in the air, for the doctor"),
             ("miswired", [""], "mistakes of assembly: 'swap A B', 'reverse A', 'offset A 0.3'"),
             ("timeout", 0.0, "s without a command after which the robot goes to its safe one; 0: the task's"),
-            ("operator", True, "publish set-points: take off, wait, follow the task's course"),
+            ("operator", True, "publish set-points: take off, wait, follow the task's goal"),
             ("lockstep", False, "publish /clock, and wait for the command to every set of signals"),
             ("duration", 0.0, "s after which the process ends; 0: never"),
             ("command_message", "", "message type of commands; '': what suits the contract"),
@@ -108,7 +108,7 @@ class TwinNode(Node):
         wires = signal_wires(spec.signals, texts_by_name(get("wires"), "wires"))
         kept = [w for w in wires if get("operator") or self.signals[w.name].source == "sensor"]
         self._outlets = self._create_outlets(kept)
-        self._saboteurs = {topic: Saboteur(serialize_message) for topic, _, _ in self._outlets}
+        self._saboteurs = {topic: FaultInjector(serialize_message) for topic, _, _ in self._outlets}
         self._fault = Fault.parse(get("fault"))
         self._fault_since = 0
         self.add_on_set_parameters_callback(self._on_parameters)

@@ -26,7 +26,7 @@ BACKLOG = 1000
 """Messages that are taken in at once, at most."""
 
 
-class Examination:
+class SignalCheck:
     """Subscriptions to all sensor signals of a contract. Use it in a ``with`` statement."""
 
     def __init__(self, contract: Contract, wires: Mapping[str, str] | None = None, namespace: str = "") -> None:
@@ -38,7 +38,7 @@ class Examination:
         self._publishers: dict[str, int] = {}
         """By topic."""
 
-    def __enter__(self) -> Examination:
+    def __enter__(self) -> SignalCheck:
         prefer_udp()
         self._changed = time.monotonic()
         self.context = rclpy.Context()

@@ -18,7 +18,7 @@ PULL = 0.008
 
 
 @dataclass
-class Pace:
+class StepScheduler:
     """The schedule of steps ``period`` µs apart."""
 
     period: int

@@ -25,9 +25,9 @@ WAY = CELL * (PLATFORM + TREAD * STEPS)  # m, along x or y
 COMMAND = {"command/x": SPEED, "command/y": 0.0, "command/yaw": 0.0, "command/stand": 1.0}
 
 
-def crossings(
+def evaluate_terrain(
     task: RoughWalk,
-    pilot: Any,
+    policy: Any,
     each: int = 50,
     seed: int = 0,
     seconds: float = SECONDS,
@@ -51,12 +51,12 @@ def crossings(
         task, n, HELD_OUT + 1000 * seed, fixed=held, evaluation=True, episode_length=2 * seconds, make_plant=make_plant
     )
     middle = torch.from_numpy(task.ground.starts)[row, kind].float()
-    signals, state = env.signals(), pilot.initial_state(n)
+    signals, state = env.signals(), policy.initial_state(n)
     under_way, crossed = torch.ones(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
     steps = round(seconds / task.spec.control_period)
     with Progress("crossing", steps) as progress:
         for k in range(steps):
-            commands, state = pilot(signals, state)
+            commands, state = policy(signals, state)
             step = env.step(commands)
             signals = step.signals
             under_way &= ~step.failed

@@ -6,7 +6,7 @@ import torch
 from rsl_rl.modules import EmpiricalNormalization
 from torch import nn
 
-from robo_rl.algorithms.lean import Elu, Normalization, quicken
+from robo_rl.algorithms.fast_ppo import Elu, Normalization, use_fast_elu
 
 
 def test_elu_and_its_gradient_are_torchs() -> None:
@@ -19,7 +19,7 @@ def test_elu_and_its_gradient_are_torchs() -> None:
 
 def test_only_elu_with_the_usual_slope_is_replaced() -> None:
     network = nn.Sequential(nn.ELU(), nn.ELU(alpha=0.5), nn.Tanh(), nn.Linear(2, 2))
-    quicken(network)
+    use_fast_elu(network)
     assert [type(layer) for layer in network] == [Elu, nn.ELU, nn.Tanh, nn.Linear]
 
 

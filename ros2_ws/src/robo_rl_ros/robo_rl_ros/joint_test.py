@@ -2,7 +2,7 @@
 
 Nothing here counts on being in time. A joint is held at a place until what is reported has come to rest there, and
 only reports that were measured after the command count; so a slow robot, a slow network or a busy computer make the
-examination longer and not its findings wrong.
+check longer and not its findings wrong.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from rclpy.publisher import Publisher
 
 from deploy.doctor import Series
-from deploy.joints import Motion, WiggleError, find_joints, places
+from deploy.joints import JointTestError, Motion, find_joints, places
 from robo_rl_ros import quality
-from robo_rl_ros.examination import Examination
+from robo_rl_ros.signal_check import SignalCheck
 from robo_rl_ros.wiring import command_wires
 from robo_rl_ros.writing import message_type, write
 
@@ -29,22 +29,22 @@ STILL = 0.02
 LOOKS = 15
 """So often at most: a joint that is not at rest then never will be, and is judged by where it is."""
 AWAY = 1.0
-"""rad: a joint that is reported this far from where it began ends the examination."""
+"""rad: a joint that is reported this far from where it began ends the check."""
 SILENCE = 2.0
 """s without a report that end it."""
 
 
-def wiggle(examination: Examination, message: str, progress: Callable[[str], None]) -> Motion:
+def wiggle(check: SignalCheck, message: str, progress: Callable[[str], None]) -> Motion:
     """Hold the pose that is reported, move one joint after the other, and end with the safe command.
 
-    ``message``: type of the commands, "" for the usual one; ``progress`` is told each joint's name. WiggleError if
+    ``message``: type of the commands, "" for the usual one; ``progress`` is told each joint's name. JointTestError if
     anything else commands the robot, if its reports end, or if a joint goes astray.
     """
-    hand = _Hand(examination, message)
+    hand = _Hand(check, message)
     try:
         rest = hand.watch()
         if not ((rest >= hand.lower - AWAY) & (rest <= hand.upper + AWAY)).all():
-            raise WiggleError(f"joints are reported at {np.round(rest, 2).tolist()}, far beyond their stops")
+            raise JointTestError(f"joints are reported at {np.round(rest, 2).tolist()}, far beyond their stops")
         aim = np.clip(rest, hand.lower, hand.upper)
         hand.begin(aim)
         held = hand.hold_at(aim)
@@ -64,31 +64,33 @@ def wiggle(examination: Examination, message: str, progress: Callable[[str], Non
 class _Hand:
     """Commands at the contract's rate, and what is reported after them."""
 
-    def __init__(self, examination: Examination, message: str) -> None:
-        contract, self.examination = examination.contract, examination
+    def __init__(self, check: SignalCheck, message: str) -> None:
+        contract, self.check = check.contract, check
         self.channel, self.signal = find_joints(contract)
         self.period, self.timeout = contract.control_period, contract.safety.signal_timeout
         self.lower, self.upper = np.array(self.channel.lower), np.array(self.channel.upper)
         (self.wire,) = command_wires([self.channel], message)
         self.publisher: Publisher | None = None
-        if not examination.settle():
-            raise WiggleError("publishers come and go, so nobody knows who else is there; let all nodes start first")
+        if not check.settle():
+            raise JointTestError("publishers come and go, so nobody knows who else is there; let all nodes start first")
         self._refuse_others()
 
     def _refuse_others(self) -> None:
         own = 0 if self.publisher is None else 1
-        if others := self.examination.node.count_publishers(self.wire.topic) - own:
-            raise WiggleError(f"{others} node(s) send on '{self.wire.topic}' already; end them, policy_node included")
+        if others := self.check.node.count_publishers(self.wire.topic) - own:
+            raise JointTestError(
+                f"{others} node(s) send on '{self.wire.topic}' already; end them, policy_node included"
+            )
 
     def watch(self) -> np.ndarray:
         """What is reported while nobody commands, (J,)."""
-        return self._average(self.examination.hear)
+        return self._average(self.check.hear)
 
     def begin(self, place: np.ndarray) -> None:
         """From now on there are commands; the first is ``place``, (J,)."""
         validity = max(self.timeout, 2 * self.period)
         profile = quality.command(deadline=validity, lifespan=validity)
-        self.publisher = self.examination.node.create_publisher(message_type(self.wire.kind), self.wire.topic, profile)
+        self.publisher = self.check.node.create_publisher(message_type(self.wire.kind), self.wire.topic, profile)
         self.began = self.place = place
 
     def move_to(self, place: np.ndarray) -> None:
@@ -97,7 +99,7 @@ class _Hand:
         count = max(1, round(float(np.abs(place - begin).max()) / (SPEED * self.period)))
         for k in range(1, count + 1):
             self._command(begin + (place - begin) * k / count)
-            self.examination.hear(self.period)
+            self.check.hear(self.period)
             self._check()
 
     def hold_at(self, place: np.ndarray) -> np.ndarray:
@@ -120,7 +122,7 @@ class _Hand:
         for k in range(1, count + 1):
             self._command(begin + (safe - begin) * k / count)
             time.sleep(self.period)
-        self.examination.node.destroy_publisher(self.publisher)
+        self.check.node.destroy_publisher(self.publisher)
 
     def _command(self, place: np.ndarray) -> None:
         self.place = np.clip(place, self.lower, self.upper)
@@ -129,7 +131,7 @@ class _Hand:
 
     def _hold(self, seconds: float) -> None:
         self._command(self.place)
-        self.examination.hear(seconds)
+        self.check.hear(seconds)
         self._check()
 
     def _average(self, go_on: Callable[[float], None]) -> np.ndarray:
@@ -142,16 +144,16 @@ class _Hand:
             if fresh.sum() >= enough and time.monotonic() >= begun + LOOK:
                 found = np.array(series.values)[fresh]
                 if not np.isfinite(found).all():
-                    raise WiggleError(f"'{self.signal.name}' is not always a finite number")
+                    raise JointTestError(f"'{self.signal.name}' is not always a finite number")
                 return found.mean(axis=0)
 
     def _reports(self) -> Series:
-        series = self.examination.series.get(self.signal.name)
+        series = self.check.series.get(self.signal.name)
         if series is None or not series.values:
             reason = series.problem if series else "nothing arrives"
-            raise WiggleError(f"'{self.signal.name}' is not reported: {reason}")
+            raise JointTestError(f"'{self.signal.name}' is not reported: {reason}")
         if time.monotonic() - series.times[-1] > SILENCE:
-            raise WiggleError(f"'{self.signal.name}' has not been reported for {SILENCE:g} s")
+            raise JointTestError(f"'{self.signal.name}' has not been reported for {SILENCE:g} s")
         return series
 
     def _check(self) -> None:
@@ -161,4 +163,4 @@ class _Hand:
         if not np.abs(found - self.began).max() < AWAY:
             j = int(np.argmax(np.abs(found - self.began)))
             begin = self.began[j]
-            raise WiggleError(f"'{self.channel.elements[j]}' went astray: from {begin:.2f} to {found[j]:.2f} rad")
+            raise JointTestError(f"'{self.channel.elements[j]}' went astray: from {begin:.2f} to {found[j]:.2f} rad")

@@ -43,7 +43,7 @@ class Arrivals:
         self.count, self.last, self.age = self.count + 1, now, age
 
 
-class Inbox:
+class SignalBuffer:
     """Samples by signal. ``changed`` is notified when one arrives."""
 
     def __init__(self, contract: Contract, wires: Sequence[Wire]) -> None:

@@ -1,7 +1,7 @@
 """An environment seen through a policy's eyes: observations out, actions in.
 
 ``VecEnv`` speaks signals and commands. Algorithms that learn from samples want observations and actions, which
-are the task's: what is observed of signals and memory, and what an action commands. ``ObservedEnv`` keeps the
+are the task's: what is observed of signals and memory, and what an action commands. ``LearningEnv`` keeps the
 memory in between, so that rsl_rl and gymnasium see what the exported policy graph will see.
 """
 
@@ -18,7 +18,7 @@ from sim.fuse import fuse
 
 
 class Transition(NamedTuple):
-    """What ``ObservedEnv.step`` returns; finished environments have begun again."""
+    """What ``LearningEnv.step`` returns; finished environments have begun again."""
 
     observation: Tensor
     """(n, k) of what the policy may see."""
@@ -34,7 +34,7 @@ class Transition(NamedTuple):
     final_privileged: Tensor
 
 
-class ObservedEnv:
+class LearningEnv:
     """n environments with the memory that a policy keeps."""
 
     def __init__(self, env: VecEnv) -> None:

@@ -9,39 +9,39 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.evaluation import Conditions, fly
-from robo_rl.pilots import find
+from robo_rl.evaluation import Conditions, rollout
+from robo_rl.loading import load
 from sim.robots import FOLDER
 
 
 def test_a_run_and_its_file_fly_alike(trained_run: Path, bundle_file: Path) -> None:
-    run, file = find(str(trained_run)), find(str(bundle_file))
+    run, file = load(str(trained_run)), load(str(bundle_file))
     assert (run.name, file.name) == (trained_run.name, "policy.onnx")
     assert run.task.spec.name == file.task.spec.name == "quadrotor-hover"
-    errors = [fly(flier.task, flier.pilot, Conditions(episodes=20)).position_error for flier in (run, file)]
+    errors = [rollout(loaded.task, loaded.policy, Conditions(episodes=20)).position_error for loaded in (run, file)]
     np.testing.assert_allclose(errors[0], errors[1], atol=1e-3)
 
 
 def test_the_geometric_controller_flies_any_task_and_robot() -> None:
-    flier = find("geometric", "quadrotor-track", "hummingbird")
-    assert (flier.task.spec.name, flier.task.spec.robot.name) == ("quadrotor-track", "hummingbird")
-    assert fly(flier.task, flier.pilot, Conditions(episodes=10)).survived.mean() > 0.8
+    loaded = load("geometric", "quadrotor-track", "hummingbird")
+    assert (loaded.task.spec.name, loaded.task.spec.robot.name) == ("quadrotor-track", "hummingbird")
+    assert rollout(loaded.task, loaded.policy, Conditions(episodes=10)).survived.mean() > 0.8
 
 
 def test_a_policy_can_fly_another_task_than_its_own(trained_run: Path, bundle_file: Path) -> None:
     for target in (trained_run, bundle_file):
-        flier = find(str(target), "quadrotor-track")
-        assert flier.task.spec.name == "quadrotor-track"
-        assert fly(flier.task, flier.pilot, Conditions(episodes=4, seconds=1.1)).summary()["episodes"] == 4
+        loaded = load(str(target), "quadrotor-track")
+        assert loaded.task.spec.name == "quadrotor-track"
+        assert rollout(loaded.task, loaded.policy, Conditions(episodes=4, seconds=1.1)).summary()["episodes"] == 4
 
 
 def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path) -> None:
     card = tmp_path / "heavy.toml"
     shutil.copy(FOLDER / "crazyflie" / "card.toml", card)
-    flier = find(str(trained_run), robot=str(card))
-    assert flier.task.spec.robot.name == "heavy"
-    state = flier.pilot.initial_state(2)
-    commands, _ = flier.pilot({s.name: torch.zeros(2, s.size) for s in flier.task.spec.signals}, state)
+    loaded = load(str(trained_run), robot=str(card))
+    assert loaded.task.spec.robot.name == "heavy"
+    state = loaded.policy.initial_state(2)
+    commands, _ = loaded.policy({s.name: torch.zeros(2, s.size) for s in loaded.task.spec.signals}, state)
     assert commands["rotor_speed"].shape == (2, 4)
 
 
@@ -56,4 +56,4 @@ def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path
 )
 def test_what_does_not_fly_is_refused(target: str, task: str | None, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        find(target, task)
+        load(target, task)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.observed import ObservedEnv
+from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import load_task
@@ -23,7 +23,7 @@ def test_flying_by_actions_is_flying_by_the_policy_graph(task_name: str) -> None
     torch.manual_seed(0)
     policy = PolicyGraph(task, (16,)).requires_grad_(False)
     policy.network[-1].weight.mul_(100.0)
-    observed, env = ObservedEnv(VecEnv(task, 12, seed=1)), VecEnv(task, 12, seed=1)
+    observed, env = LearningEnv(VecEnv(task, 12, seed=1)), VecEnv(task, 12, seed=1)
     state, signals = policy.initial_state(12), env.signals()
     ended = 0
     observation = observed.observation()
@@ -46,24 +46,24 @@ def test_flying_by_actions_is_flying_by_the_policy_graph(task_name: str) -> None
 
 
 def test_reset_begins_all_episodes_with_a_fresh_memory() -> None:
-    env = ObservedEnv(VecEnv(load_task("quadrotor-hover"), 4, seed=0))
+    env = LearningEnv(VecEnv(load_task("quadrotor-hover"), 4, seed=0))
     for _ in range(5):
         env.step(torch.ones(4, 4))
     assert env.memory["command_history"].abs().max() > 0.1
     observation = env.reset()
     np.testing.assert_array_equal(env.memory["command_history"], 0.0)
-    np.testing.assert_array_equal(env.env.books.time, 0.0)
+    np.testing.assert_array_equal(env.env.episode.time, 0.0)
     np.testing.assert_array_equal(observation, env.observation())
 
 
 def test_loaded_into_a_new_environment_it_goes_on_to_the_bit(task_name: str) -> None:
     torch.manual_seed(0)
     actions = 0.5 * torch.randn(40, 6, 4)
-    first = ObservedEnv(VecEnv(load_task(task_name), 6, seed=1))
+    first = LearningEnv(VecEnv(load_task(task_name), 6, seed=1))
     for action in actions[:20]:
         first.step(action)
     saved = {name: value.clone() for name, value in first.save().items()}
-    second = ObservedEnv(VecEnv(load_task(task_name), 6, seed=99))
+    second = LearningEnv(VecEnv(load_task(task_name), 6, seed=99))
     second.load(saved)
     np.testing.assert_array_equal(second.observation(), first.observation())
     for action in actions[20:]:

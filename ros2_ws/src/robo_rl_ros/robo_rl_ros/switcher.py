@@ -24,7 +24,7 @@ BETWEEN = -1
 """The number of the policy while two share the command."""
 
 
-class Repertoire:
+class PolicySwitcher:
     """Policies by name, in order; the first flies at first. It is stepped as a ``Policy`` is."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:

@@ -27,7 +27,7 @@ class Heights(NamedTuple):
     """(n, P) m, of the base above the ground at points around it, fixed in its heading frame."""
 
 
-class Scanned:
+class HeightScan:
     """A plant, and the quantities of ``Heights``."""
 
     def __init__(self, plant: Any, ground: Ground, points: Sequence[tuple[float, float]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sim.env import Books, Draws, VecEnv, judge
+from sim.env import Draws, EpisodeState, VecEnv, transition
 from sim.fuse import Fused, blocks_like, fuse
 from sim.fuse.call import flatten
 
@@ -23,7 +23,7 @@ class World(NamedTuple):
     """All that a control step depends on and changes."""
 
     state: Any
-    books: Books
+    episode: EpisodeState
     memory: dict[str, Any]
     signals: dict[str, Any]
     """What the policy last saw."""
@@ -66,7 +66,7 @@ def _numbers(value: Any) -> int:
     return sum(tensor[0].numel() for tensor in tensors)
 
 
-class Tape:
+class GradientRollout:
     """A horizon of n environments, prepared for running forward and back many times."""
 
     def __init__(self, env: VecEnv, network: nn.Sequential, horizon: int) -> None:
@@ -80,16 +80,16 @@ class Tape:
         commands = task.command(action, world.memory)
         memory = task.remember(world.memory, world.signals, commands)
         state = env.plant.dynamics(world.state, commands, parameters)
-        outcome = judge(task, env.sensors, state._asdict(), commands, world.books, draws, noise)
+        outcome = transition(task, env.sensors, state._asdict(), commands, world.episode, draws, noise)
         alive = world.alive * (1 - outcome.failed) * outcome.finite
-        new = World(state, outcome.books, memory, outcome.signals, alive)
+        new = World(state, outcome.episode, memory, outcome.signals, alive)
         terms = world.alive[:, None] * outcome.terms
         return Moment(keep_where(world.alive, new, world), task.observe(outcome.signals, memory), terms)
 
     def _record(self, step: Fused) -> None:
         env, n, horizon = self.env, self.env.n, self.horizon
         alive = torch.ones(n, device=env.device)
-        world = World(env.plant.state, env.books, env.task.first_memory(n, env.device), env.signals(), alive)
+        world = World(env.plant.state, env.episode, env.task.first_memory(n, env.device), env.signals(), alive)
         fixed = (env.plant.parameters, env.draws)
         sizes = [layer.out_features for layer in self.layers]
         # all that a horizon computes: moments and the network's layers, and what the reward feels of each
@@ -125,23 +125,23 @@ class Tape:
     def start(self) -> None:
         """Begin all episodes."""
         ids = torch.arange(self.env.n, device=self.env.device)
-        self._place(ids, self.env.begin(ids))
+        self._place(ids, self.env.reset(ids))
 
     def carry_on(self) -> None:
         """Let the next horizon begin where this one ended; episodes that are over begin again."""
         self._blocks[0].copy_(self._blocks[-1])
         world = self.moments[0].world
         failed = world.alive < 0.5
-        ids = (failed | (world.books.time > self.env.episode_length - 1e-4)).nonzero()[:, 0]
-        self.env.adopt(world.state, world.books, self._terms.sum(0))
+        ids = (failed | (world.episode.time > self.env.episode_length - 1e-4)).nonzero()[:, 0]
+        self.env.set_state(world.state, world.episode, self._terms.sum(0))
         if len(ids):
-            self._place(ids, self.env.finish(ids, failed[ids]))
+            self._place(ids, self.env.end(ids, failed[ids]))
 
     def _place(self, ids: Tensor, signals: dict[str, Tensor]) -> None:
         """Put the environment's newly begun episodes ``ids`` into the first moment."""
         task, first = self.env.task, self.moments[0]
         memory = task.first_memory(len(ids), self.env.device)
-        copy_rows((self.env.plant.state, self.env.books), (first.world.state, first.world.books), ids)
+        copy_rows((self.env.plant.state, self.env.episode), (first.world.state, first.world.episode), ids)
         for mine, begun in ((first.world.memory, memory), (first.world.signals, signals)):
             for name, value in begun.items():
                 mine[name][ids] = value

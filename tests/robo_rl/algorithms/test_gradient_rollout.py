@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.algorithms.tape import Tape
+from robo_rl.algorithms.gradient_rollout import GradientRollout
 from robo_rl.networks import MLP
-from sim.env import VecEnv, judge
+from sim.env import VecEnv, transition
 from sim.tasks import Task, load_task
 
 HORIZON, N = 12, 10
@@ -28,7 +28,7 @@ def double(value: Any) -> Any:
     return value.detach().double().clone()
 
 
-def new_tape(task: Task, levels: float = 1.0) -> tuple[VecEnv, MLP, Tape]:
+def new_tape(task: Task, levels: float = 1.0) -> tuple[VecEnv, MLP, GradientRollout]:
     torch.manual_seed(0)
     env = VecEnv(task, N, seed=3)
     env.levels.level.fill_(levels)
@@ -36,10 +36,10 @@ def new_tape(task: Task, levels: float = 1.0) -> tuple[VecEnv, MLP, Tape]:
     network = MLP(task.observation_size, (16, 16), task.action_size)
     with torch.no_grad():
         network[-1].weight.mul_(50.0)
-    tape = Tape(env, network, HORIZON)
+    tape = GradientRollout(env, network, HORIZON)
     tape.start()
     world = tape.moments[0].world
-    setpoint = task.reference(world.books.time, env.draws.course)["position_setpoint"]
+    setpoint = task.reference(world.episode.time, env.draws.goal)["position_setpoint"]
     for i, robot in enumerate(DOOMED):
         world.state.position[robot] = setpoint[robot] + torch.tensor([0.0, 0.98, 0.0])
         world.state.linear_velocity[robot] = torch.tensor([0.0, 0.5 + i, 0.0])
@@ -59,10 +59,10 @@ class Plain:
             own = type(parameters)(*(value[rows] if len(value) == env.n else value for value in parameters))
             draws = double(type(env.draws)(*(value[rows] for value in env.draws)))
             state = type(start.state)(*(value[rows] for value in start.state))
-            books = start.books._replace(
-                time=start.books.time[rows],
-                line=start.books.line[rows],
-                previous={name: value[rows] for name, value in start.books.previous.items()},
+            episode = start.episode._replace(
+                time=start.episode.time[rows],
+                delay_buffer=start.episode.delay_buffer[rows],
+                previous={name: value[rows] for name, value in start.episode.previous.items()},
             )
             memory = {name: value[rows] for name, value in start.memory.items()}
             signals = {name: value[rows] for name, value in start.signals.items()}
@@ -71,8 +71,8 @@ class Plain:
                 commands = task.command(self.network(task.observe(signals, memory)))
                 memory = task.remember(memory, signals, commands)
                 state = env.plant.dynamics(state, commands, own)
-                outcome = judge(task, env.sensors, state._asdict(), commands, books, draws, noise[t, :, rows].mT)
-                books, signals = outcome.books, outcome.signals
+                outcome = transition(task, env.sensors, state._asdict(), commands, episode, draws, noise[t, :, rows].mT)
+                episode, signals = outcome.episode, outcome.signals
                 total, length = total + outcome.reward[0], length + 1
                 if outcome.failed[0] > 0.5:
                     break
@@ -127,14 +127,14 @@ def test_episodes_that_failed_begin_again_and_all_others_go_on() -> None:
     first = tape.moments[0].world
     others = [robot for robot in range(N) if robot not in DOOMED]
     np.testing.assert_array_equal(first.alive, 1.0)
-    np.testing.assert_array_equal(first.books.time[DOOMED], 0.0)
+    np.testing.assert_array_equal(first.episode.time[DOOMED], 0.0)
     np.testing.assert_array_equal(first.memory["command_history"][DOOMED], 0.0)
     assert (first.state.position[DOOMED].norm(dim=-1) < 0.2 * 3**0.5 + 1e-6).all()
     for before, now in zip(last.state, first.state, strict=True):
         np.testing.assert_array_equal(before[others].float(), now[others])
     for name, value in last.memory.items():
         np.testing.assert_array_equal(value[others].float(), first.memory[name][others])
-    np.testing.assert_allclose(first.books.time[others], HORIZON * 0.01, rtol=1e-5)
+    np.testing.assert_allclose(first.episode.time[others], HORIZON * 0.01, rtol=1e-5)
     for mine, theirs in zip(env.plant.state, first.state, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     expected = env.task.observe(first.signals, first.memory)
@@ -143,11 +143,11 @@ def test_episodes_that_failed_begin_again_and_all_others_go_on() -> None:
 
 def test_episodes_whose_time_is_over_begin_again() -> None:
     env, _, tape = new_tape(load_task("quadrotor-hover"))
-    tape.moments[0].world.books.time[4] = env.episode_length - (HORIZON - 1) * 0.01
+    tape.moments[0].world.episode.time[4] = env.episode_length - (HORIZON - 1) * 0.01
     tape.forward()
     tape.carry_on()
-    assert tape.moments[0].world.books.time[4] == 0.0
-    assert tape.moments[0].world.books.time[5] > 0.0
+    assert tape.moments[0].world.episode.time[4] == 0.0
+    assert tape.moments[0].world.episode.time[5] > 0.0
 
 
 def test_a_diverged_robot_begins_again_with_the_next_horizon() -> None:

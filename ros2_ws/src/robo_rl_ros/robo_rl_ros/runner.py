@@ -1,7 +1,7 @@
-"""The pilot: policy, gate, fallback and the ladder to live, stepped once per control period. Nothing of ROS here.
+"""Policy, gate, fallback and the ladder to live, stepped once per control period. Nothing of ROS here.
 
-    pilot = Pilot(Policy.load("policy.onnx", 100))
-    decision = pilot.step(now, {"position": (array, stamp), …}, requests)
+    runner = PolicyRunner(Policy.load("policy.onnx", 100))
+    decision = runner.step(now, {"position": (array, stamp), …}, requests)
     if decision.send is not None: send it to the actuators
 
 Times are whole µs of one monotonic clock. In the modes "dry_run" and "shadow" nothing is ever to be sent.
@@ -23,8 +23,8 @@ from controllers.safety import step as gate_step
 from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
 from robo_rl_ros.fallback import NEEDED, Fallback
-from robo_rl_ros.plausible import Orientations
-from robo_rl_ros.repertoire import Repertoire
+from robo_rl_ros.orientation_monitor import OrientationMonitor
+from robo_rl_ros.switcher import PolicySwitcher
 
 MODES = ("dry_run", "shadow", "blend", "live")
 """The ladder, from the ground up."""
@@ -50,7 +50,7 @@ class Decision:
     inference: float
     """s that the policy took."""
     doubt: str = ""
-    """Why the pilot itself asked for a stop, or did not pass on the request to arm."""
+    """Why the runner itself asked for a stop, or did not pass on the request to arm."""
     number: int = 0
     """Which policy proposed; negative while one takes over from another."""
 
@@ -86,25 +86,25 @@ class Decision:
         )
 
 
-class Pilot:
+class PolicyRunner:
     """One robot's policy behind its gate."""
 
-    def __init__(self, policy: Policy | Repertoire, mode: str = "live", blend_time: float = 5.0) -> None:
+    def __init__(self, policy: Policy | PolicySwitcher, mode: str = "live", blend_time: float = 5.0) -> None:
         """``blend_time`` (s) is how long the policy's authority takes from 0 to 1 in the mode "blend"."""
-        self.policies = policy if isinstance(policy, Repertoire) else Repertoire({"policy": policy})
+        self.policies = policy if isinstance(policy, PolicySwitcher) else PolicySwitcher({"policy": policy})
         self.contract = self.policies.contract
         self.config = GateConfig.from_contract(self.contract)
         self.gate = initial(self.config)
         self.fallback = Fallback(self.contract) if Fallback.suits(self.contract) else None
-        self.orientations = Orientations(self.contract)
+        self.orientations = OrientationMonitor(self.contract)
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
         self.envelope = Envelope(self.config, self.contract.signals)
-        self._unsettled: tuple[Output, Mapping[str, np.ndarray], np.ndarray | None, np.ndarray | None] | None = None
+        self._unfinished: tuple[Output, Mapping[str, np.ndarray], np.ndarray | None, np.ndarray | None] | None = None
         self.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
-        """Put the pilot on one rung of the ladder, at its beginning."""
+        """Put the runner on one rung of the ladder, at its beginning."""
         if mode not in MODES:
             raise ValueError(f"mode is '{mode}'; expected one of {MODES}")
         if mode == "blend" and self.fallback is None:
@@ -153,7 +153,7 @@ class Pilot:
         intact: bool = True,
     ) -> Decision:
         """One control period."""
-        self.settle()
+        self.finish_step()
         if self.gate.state != State.ACTIVE:
             self.policies.reset()  # a take-over begins with the memory of the contract
         memory = self.policies.state[0]
@@ -178,7 +178,7 @@ class Pilot:
         if output.events & Event.FALLBACK_LOST:  # the gate is pure: ask again, with the controller that it wants
             given = dataclasses.replace(given, fallback=self._for_gate(self._ask_fallback(values, now, landing=True)))
             gate, output = gate_step(self.config, self.gate, given)
-        self.gate, self._unsettled = gate, (output, values, own, other)
+        self.gate, self._unfinished = gate, (output, values, own, other)
         send = output.command if self.publishes else None
         return Decision(now, given, output, send, own, memory, self.authority, inference, doubt, number)
 
@@ -221,11 +221,11 @@ class Pilot:
             return None
         return (other + np.float32(self.authority) * (own - other)).astype(np.float32)
 
-    def settle(self) -> None:
+    def finish_step(self) -> None:
         """What need not be done before a step's command leaves: call it after that, else the next step does."""
-        if self._unsettled is None:
+        if self._unfinished is None:
             return
-        (output, values, own, other), self._unsettled = self._unsettled, None
+        (output, values, own, other), self._unfinished = self._unfinished, None
         if self.fallback is not None:
             if output.events & Event.ARMED:
                 self.fallback.arm(values)

@@ -19,7 +19,7 @@ ROOM = 0.1
 """By how much an element may lie outside of what training met."""
 
 
-class Orientations:
+class OrientationMonitor:
     """Watches the quaternion signals of a contract."""
 
     def __init__(self, contract: Contract) -> None:
