@@ -199,7 +199,9 @@ class VecEnv:
         """Begin new episodes in the environments ``ids`` (m,), or in all; returns their signals, (m, k) each."""
         ids = torch.arange(self.n, device=self.device) if ids is None else ids
         drawn = self.levels.draw(ids, self.generator)
-        self.draws.goal[ids] = self.task.reset(self.plant, ids, drawn)
+        self.draws.goal[ids] = goal = self.task.goal(drawn)
+        self.task.randomize(self.plant, ids, drawn)
+        self.task.place(self.plant, ids, drawn, goal)
         self.draws.delay[ids] = drawn["delay"]
         self.draws.noise[ids] = drawn["noise"]
         if not isinstance(self.draws.bias, tuple):
@@ -212,8 +214,8 @@ class VecEnv:
             self.episode.previous[name][ids] = value
         self._sums[ids] = 0.0
         noise = torch.randn(len(ids), self.sensors.size, generator=self.generator, device=self.device)
-        goal, delay, factor, bias = self.draws
-        here = Draws(goal[ids], delay[ids], factor[ids], bias if isinstance(bias, tuple) else bias[ids])
+        _, delay, factor, bias = self.draws
+        here = Draws(goal, delay[ids], factor[ids], bias if isinstance(bias, tuple) else bias[ids])
         signals, _ = self.sensors.measure(truth, delay_buffer, here.delay, sensor_errors(self.sensors, noise, here))
         for name, value in signals.items():
             self._outcome.signals[name][ids] = value

@@ -174,8 +174,16 @@ class Task(ABC):
         """(n,) whether the episode is over."""
 
     @abstractmethod
-    def reset(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Randomize and place the robots ``ids`` (m,), given a draw from every range; returns their goal (m, k)."""
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """The goals (m, goal_size) of episodes, given a draw from every range."""
+
+    @abstractmethod
+    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+        """Write the physical parameters of the robots ``ids`` (m,), given a draw from every range."""
+
+    @abstractmethod
+    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        """Put the robots ``ids`` (m,) where their episodes begin, given a draw from every range and their goals."""
 
 
 def task_names() -> list[str]:

@@ -180,7 +180,7 @@ class FlatWalk(Task):
             force[:, 1] += torch.where(pushing, y, 0.0)
         return {"force": force}
 
-    def reset(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         nominal = plant.nominal
         mass = plant.param("mass")
         mass[ids] = nominal.mass.repeat(len(ids), 1)
@@ -195,10 +195,8 @@ class FlatWalk(Task):
         plant.param("resistance")[ids] = nominal.resistance / drawn["strength"].to(mass)[:, None]
         late = LATENESS * (drawn["command_delay"].to(mass) / LATENESS).round()
         plant.param("command_delay")[ids] = late[:, None]
-        self._place(plant, ids, drawn)
-        return self.goal(drawn)
 
-    def _place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         yaw = 0.5 * drawn["initial/yaw"]
         zero, start = torch.zeros_like(yaw), self.start(drawn)
         joints = torch.clamp(self.stand + drawn["initial/joint_position"], self.lower, self.upper)

@@ -162,7 +162,7 @@ class QuadrotorHover(Task):
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorPlant:
         return MultirotorPlant(self.card, n, self.spec.control_period, device)
 
-    def reset(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+    def randomize(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         nominal = plant.nominal
         parameters = {
             "mass": nominal.mass * drawn["mass"],
@@ -178,7 +178,8 @@ class QuadrotorHover(Task):
         }
         for name, value in parameters.items():
             plant.param(name)[ids] = value
-        goal = self.goal(drawn)
+
+    def place(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         start = self.reference(torch.zeros_like(drawn["mass"]), goal)
         state = plant.state
         state.position[ids] = start["position_setpoint"] + drawn["initial/position"]
@@ -186,7 +187,6 @@ class QuadrotorHover(Task):
         state.angular_velocity[ids] = drawn["initial/angular_velocity"]
         state.rotor_speed[ids] = self.top * drawn["initial/rotor_speed"][:, None]
         state.orientation[ids] = attitude(drawn["initial/tilt"], drawn["initial/direction"], drawn["initial/yaw"])
-        return goal
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         q = signals["orientation"].split(1, -1)

@@ -97,7 +97,7 @@ class Recover(FlatWalk):
         """(m, goal_size): nobody pushes, but for a person who looks on."""
         return torch.zeros(len(drawn["noise"]), self.goal_size, device=drawn["noise"].device)
 
-    def _place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         easy = drawn["initial/easy"][:, None] < EASY
         joints = self.lower + drawn["initial/joint_position"] * (self.upper - self.lower)
         upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]], device=joints.device)
