@@ -1,6 +1,6 @@
 """gymnasium's Ant-v5 and HalfCheetah-v5 on our batch, beside EnvPool in the same run, on as many threads.
 
-Both sides simulate the same definitions (tests/sim/test_standard.py holds ours against gymnasium's, bit by bit):
+Both sides simulate the same definitions (tests/robo_rl/test_standard_envs.py holds ours against gymnasium's, bit by bit):
 physics, observation, reward, termination and resets under the same random actions. EnvPool brings its own MuJoCo
 (3.6.0 in envpool 1.2.5, says the text in its library); ours is MuJoCo's own package. EnvPool counts by the better of
 its two modes.
@@ -15,7 +15,7 @@ import torch
 from results import write
 
 from robo_rl.benchmark import STANDARD, rates, standard_sides
-from sim.standard import DEFINITIONS
+from robo_rl.standard_envs import DEFINITIONS
 
 
 def main() -> None:

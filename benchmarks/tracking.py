@@ -17,7 +17,7 @@ from results import write
 from robo_rl.commands.train import main as train
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.loading import load
-from sim.tasks.quadrotor import FIGURE_EIGHT
+from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
 

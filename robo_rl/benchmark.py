@@ -130,7 +130,7 @@ def standard_sides(name: str, threads: int) -> tuple[dict[str, tuple[int, Callab
     of its environments ("peer") and for the first half of them ("peer, asynchronous"); else gymnasium's own vector of
     processes.
     """
-    from sim.standard import StandardEnv
+    from robo_rl.standard_envs import StandardEnv
 
     ours = StandardEnv(name, STANDARD, threads=threads)
     actions = np.random.default_rng(0).uniform(-1.0, 1.0, (64, STANDARD, ours.model.nu))

@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT
 from sim.env import VecEnv
-from sim.tasks.rough import RoughWalk
+from sim.tasks.legged.rough import RoughWalk
 from sim.terrain import CELL, PLATFORM, STEPS, TREAD, described
 
 SPEED = 0.5  # m/s

@@ -37,7 +37,7 @@ def engines(task: Task) -> list[Engine]:
 
 def _legged(task: Task) -> list[Engine]:
     from sim.plants.mujoco_cpu import MujocoPlant
-    from sim.tasks.locomotion import FlatWalk
+    from sim.tasks.legged.walk import FlatWalk
 
     assert isinstance(task, FlatWalk)
     home: Physics = task.make_plant(1, "cpu").physics

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from sim.pictures.walking import Stage
-from sim.tasks.rough import RoughWalk
+from sim.tasks.legged.rough import RoughWalk
 
 KINDS = (("stairs up", "slope up"), ("blocks", "gaps"))
 ROW, AWAY = 4, 1.8  # of difficulty, and m from the middle of the patch

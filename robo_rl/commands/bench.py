@@ -25,7 +25,7 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.benchmark import env_stepper, l2f_stepper, machine, plant_stepper, rates
-    from sim.standard import DEFINITIONS
+    from robo_rl.standard_envs import DEFINITIONS
     from sim.tasks import load_task
 
     if task in DEFINITIONS:

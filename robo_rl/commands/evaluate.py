@@ -116,7 +116,7 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
 
 def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
     from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
-    from sim.tasks.rough import RoughWalk
+    from sim.tasks.legged.rough import RoughWalk
 
     if not isinstance(loaded.task, RoughWalk):
         raise ValueError(

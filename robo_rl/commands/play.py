@@ -124,7 +124,7 @@ def _film(
     """Fly, then draw every frame."""
     from sim.pictures import film, walking
     from sim.robots import LeggedCard
-    from sim.tasks.locomotion import FlatWalk
+    from sim.tasks.legged.walk import FlatWalk
 
     card, period = loaded.task.spec.robot, loaded.task.spec.control_period
     legs = isinstance(card, LeggedCard)
@@ -147,7 +147,7 @@ def _strobe(
     from sim.pictures.film import strobe
     from sim.pictures.walking import strip
     from sim.robots import LeggedCard
-    from sim.tasks.locomotion import FlatWalk
+    from sim.tasks.legged.walk import FlatWalk
 
     card, period = loaded.task.spec.robot, loaded.task.spec.control_period
     if isinstance(card, LeggedCard):

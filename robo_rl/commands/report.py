@@ -47,14 +47,14 @@ def main(
         out or (first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent) / "report.html"
     )
     if isinstance(load(targets[0], None, robot).task.spec.robot, LeggedCard):
-        from deploy import walking_report
+        from robo_rl.report import legged as walking_report
 
         walked = walking_report.gather(targets, episodes, seed, robot, transfer)
         size, figures = walking_report.write(walked, out), walked.figures()
     elif transfer is not None:
         raise ValueError("--transfer is for robots on legs; 'robo-rl transfer' reports on multirotors by itself")
     else:
-        from deploy import report
+        from robo_rl.report import multirotor as report
 
         findings = report.gather(targets, episodes, seed, robot)
         size, figures = report.write(findings, out), findings.figures()

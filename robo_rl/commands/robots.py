@@ -75,8 +75,8 @@ def describe(card: RobotCard) -> dict[str, Any]:
 
 def _legs(card: LeggedCard) -> dict[str, Any]:
     """What each joint moves, as the walking tasks understand the model, or why they can't have this robot."""
-    from sim.plants.legs import ABOUT, PARTS, find_legs
     from sim.robots import CardError
+    from sim.tasks.legged.legs import ABOUT, PARTS, find_legs
 
     moved = dict.fromkeys(card.joint_names, "")
     try:

@@ -43,7 +43,7 @@ def main(
     from sim.ranges import write_ranges
     from sim.robots import LeggedCard
     from sim.tasks import load_task
-    from sim.tasks.locomotion import FlatWalk
+    from sim.tasks.legged.walk import FlatWalk
 
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
@@ -77,7 +77,7 @@ def main(
     say(f"{out}: {', '.join(known) or 'nothing that the recording determines'}", json)
     say(f"Next:  robo-rl train {loaded.spec.name} --ranges {out}      robo-rl evaluate POLICY --ranges {out}", json)
     if plot is not None:
-        from deploy.walking_plots import draw_identified
+        from robo_rl.report.legged_plots import draw_identified
 
         draw_identified(found, card.joint_names, record.period).savefig(plot, dpi=120)
         say(f"{plot}", json)

@@ -74,7 +74,7 @@ def main(
         verdict = "every engine keeps at least" if passed else "FAILED: an engine keeps only"
         say(f"{verdict} {found.least_kept:.1%} of home's success{bar}", json)
     if plot is not None:
-        from deploy.plots import draw_transfer
+        from robo_rl.report.plots import draw_transfer
 
         draw_transfer(found, loaded.task.spec.ranges).savefig(plot, dpi=120)
         say(f"{plot}", json)

@@ -13,7 +13,7 @@ from robo_rl.evaluation import ControllerPolicy
 from robo_rl.loading import Loaded
 from robo_rl.viewer.live import Knob, Live, rounded, tilt, triple
 from sim.pictures.walk import Poser, shapes
-from sim.tasks.locomotion import PUSH_TIME, SEGMENTS, STILL
+from sim.tasks.legged.walk import PUSH_TIME, SEGMENTS, STILL
 
 GREATEST_PUSH = 2.0  # m/s
 APART = 0.9  # m between robots that walk side by side

@@ -207,10 +207,10 @@ def load_task(name: str, robot: str | None = None) -> Task:
 
 
 def _tasks() -> dict[str, type[Task]]:
-    from sim.tasks.locomotion import FlatWalk
-    from sim.tasks.quadrotor import QuadrotorHover, QuadrotorTrack
-    from sim.tasks.recover import Recover
-    from sim.tasks.rough import RoughTeacher, RoughWalk
+    from sim.tasks.legged.recover import Recover
+    from sim.tasks.legged.rough import RoughTeacher, RoughWalk
+    from sim.tasks.legged.walk import FlatWalk
+    from sim.tasks.multirotor.quadrotor import QuadrotorHover, QuadrotorTrack
 
     classes: tuple[type[Task], ...] = (FlatWalk, RoughWalk, RoughTeacher, Recover, QuadrotorHover, QuadrotorTrack)
     return {task.name: task for task in classes}

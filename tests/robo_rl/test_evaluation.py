@@ -30,7 +30,7 @@ from robo_rl.evaluation import (
 from robo_rl.runs import Run
 from sim.env import VecEnv
 from sim.tasks import Task, load_task
-from sim.tasks.quadrotor import QuadrotorHover
+from sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 
 class Constant:

@@ -12,7 +12,7 @@ from robo_rl.contract import Provenance
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task, load_task
-from sim.tasks.quadrotor import QuadrotorHover
+from sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 PROVENANCE = Provenance("apg", 0, 0, "", (64, 64), "tanh", False)
 

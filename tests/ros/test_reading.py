@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState, LaserScan
 from trajectory_msgs.msg import JointTrajectory
 
 from robo_rl.contract import Command, Signal
-from sim.tasks.quadrotor import XYZ
+from sim.tasks.multirotor.quadrotor import XYZ
 
 JOINTS = ("hip", "thigh", "calf")
 POSITION = Signal("joint_position", JOINTS, "rad", "joint", (-3.0,) * 3, (3.0,) * 3)

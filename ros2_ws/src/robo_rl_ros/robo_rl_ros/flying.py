@@ -12,7 +12,7 @@ from robo_rl_ros.twin import Twin
 from sim.env import VecEnv
 from sim.plants.multirotor import MultirotorPlant
 from sim.tasks import Task
-from sim.tasks.quadrotor import FIGURE_EIGHT
+from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 CLIMB = 0.5
 """m/s: how fast the operator's set-point rises at take-off."""

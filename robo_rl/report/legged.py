@@ -1,4 +1,4 @@
-"""The report of a robot on legs: what a policy is and does, on one page. See ``deploy.report`` for multirotors."""
+"""The report of a legged robot on one page: what a policy is and does. As ``robo_rl.report.multirotor`` otherwise."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy import plots, walking_plots
-from deploy.page import Subject, load_all, pictured, subject_of, write_page
 from robo_rl.console import Progress
 from robo_rl.evaluation import Conditions, perturbations, sweep
+from robo_rl.report import legged_plots, plots
+from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_page
 from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
 from robo_rl.transfer import Transfer
 from sim.pictures.walking import film, strip
 from sim.robots import LeggedCard
 from sim.tasks import Task
-from sim.tasks.locomotion import FlatWalk
-from sim.tasks.rough import RoughWalk
+from sim.tasks.legged.rough import RoughWalk
+from sim.tasks.legged.walk import FlatWalk
 
 RECORDED = 4  # walks in plots and film
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 8.0, 20, (480, 360)
@@ -96,11 +96,11 @@ def write(findings: Findings, out: Path) -> int:
     measure = findings.task.measures[-1]
     drawn = {
         "training": plots.training(first.metrics) if first.metrics else [],
-        "velocities": walking_plots.velocities(recording, period) if "linear_velocity_command" in recording else "",
-        "gait": walking_plots.gait(recording["foot_force"][:, 0], card.feet, period),
-        "falls": walking_plots.falls(first.flights.survived, first.flights.duration, spec.episode_length),
+        "velocities": legged_plots.velocities(recording, period) if "linear_velocity_command" in recording else "",
+        "gait": legged_plots.gait(recording["foot_force"][:, 0], card.feet, period),
+        "falls": legged_plots.falls(first.flights.survived, first.flights.duration, spec.episode_length),
         "errors": [
-            walking_plots.walking_errors(first.flights.errors[m.error], m.error, m.unit) for m in findings.task.measures
+            legged_plots.walking_errors(first.flights.errors[m.error], m.error, m.unit) for m in findings.task.measures
         ],
         "sweeps": {
             name: plots.perturbation(name, {"policy": rows}, measure, spec.ranges[name].end)
@@ -109,7 +109,7 @@ def write(findings: Findings, out: Path) -> int:
         "elsewhere": plots.transfer(findings.elsewhere, spec.ranges) if findings.elsewhere else "",
     }
     return write_page(
-        "walking_report.html",
+        "legged.html",
         out,
         first,
         findings.figures(),

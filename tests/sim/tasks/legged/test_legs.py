@@ -15,12 +15,12 @@ from torch import Tensor
 
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
-from sim.plants.legs import find_legs
 from sim.plants.rigid import Physics, assemble, find_indices
 from sim.robots import CardError, LeggedCard, load_legged
-from sim.tasks.locomotion import FlatWalk
-from sim.tasks.locomotion_gait import FOLD, LIFT
-from sim.tasks.rough import RoughTeacher
+from sim.tasks.legged.gait import FOLD, LIFT
+from sim.tasks.legged.legs import find_legs
+from sim.tasks.legged.rough import RoughTeacher
+from sim.tasks.legged.walk import FlatWalk
 
 ORDER = [7, 0, 4, 11, 2, 9, 1, 10, 3, 8, 6, 5]
 AGAINST = [1, 2, 3, 6, 8, 11]

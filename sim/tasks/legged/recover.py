@@ -26,8 +26,8 @@ from robo_rl.contract import Safety
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Measure, Tensors
-from sim.tasks.locomotion import HISTORY, FlatWalk
-from sim.tasks.locomotion_ranges import PUSHES, initial_ranges, physical_ranges
+from sim.tasks.legged.ranges import PUSHES, initial_ranges, physical_ranges
+from sim.tasks.legged.walk import HISTORY, FlatWalk
 
 TIME = 5.0  # s, to get up
 REACH = 0.5  # rad, of the network's output: from where a joint was to its target

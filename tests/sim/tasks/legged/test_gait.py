@@ -12,8 +12,8 @@ from torch import Tensor
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.tasks.locomotion import HISTORY, PERIOD, FlatWalk
-from sim.tasks.locomotion_gait import JOINTS, PACE
+from sim.tasks.legged.gait import JOINTS, PACE
+from sim.tasks.legged.walk import HISTORY, PERIOD, FlatWalk
 
 N = 64
 POLAR, AXIAL = torch.tensor([1.0, -1.0, 1.0]), torch.tensor([-1.0, 1.0, -1.0])

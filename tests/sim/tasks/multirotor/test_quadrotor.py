@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from sim.env import VecEnv
 from sim.tasks import load_task, task_names
-from sim.tasks.quadrotor import FIGURE_EIGHT, HISTORY
+from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT, HISTORY
 
 NAMES = ["quadrotor-hover", "quadrotor-track"]
 

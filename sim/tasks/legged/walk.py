@@ -3,11 +3,11 @@
 The policy sees what the robot measures: attitude (gravity's direction in the base frame), body rates, joint angles
 and speeds; no velocity of the base. Memory holds the last joint angles and targets, from which that velocity can be
 inferred, and a gait: a clock and the commanded velocity, which it takes up without a jump. They make a rough trot
-(``locomotion_gait``); the network adds to its joint targets what balance and exact tracking need (after Iscen et al.
+(``gait``); the network adds to its joint targets what balance and exact tracking need (after Iscen et al.
 2018, Policies Modulating Trajectory Generators). The reward wants the feet as high as the clock says (after Siekmann
 et al. 2021, Sim-to-Real Learning of All Common Bipedal Gaits via Periodic Reward Composition). Rewards for tracking
 and for calm are those of Rudin et al. 2022, Learning to Walk in Minutes. Signals and ranges are in
-``locomotion_ranges``.
+``ranges``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
 from sim.robots import LeggedCard, load_legged
 from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.locomotion_gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
-from sim.tasks.locomotion_ranges import (
+from sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
+from sim.tasks.legged.ranges import (
     MASS,
     PUSH_TIME,
     PUSHES,
@@ -100,7 +100,7 @@ class FlatWalk(Task):
     """Per second."""
 
     def __init__(self, card: LeggedCard | None = None) -> None:
-        from sim.plants.legs import find_legs
+        from sim.tasks.legged.legs import find_legs
 
         card = card or load_legged("go2")
         count = len(card.joints)

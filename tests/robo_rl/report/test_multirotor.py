@@ -15,12 +15,12 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from deploy.page import Subject
-from deploy.report import Findings, failures, gather
 from robo_rl.algorithms.config import ApgConfig
 from robo_rl.commands import evaluate, report, train
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.loading import Loaded, load
+from robo_rl.report.multirotor import Findings, failures, gather
+from robo_rl.report.page import Subject
 
 pytestmark = pytest.mark.slow
 EPISODES = 60

@@ -15,7 +15,7 @@ from sim.plants.mujoco_cpu import MujocoPlant
 from sim.robots import load_legged
 from sim.solids import Solids
 from sim.tasks import load_task
-from sim.tasks.rough import AHEAD, ASIDE, RoughTeacher
+from sim.tasks.legged.rough import AHEAD, ASIDE, RoughTeacher
 from sim.terrain import KINDS, Ground
 
 NOWHERE = Provenance("ppo", 0, 0, "0" * 64, (8,), "elu", True)

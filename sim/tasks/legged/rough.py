@@ -25,9 +25,9 @@ from sim.plants.height_scan import HeightScan
 from sim.ranges import Range, Rule
 from sim.robots import LeggedCard
 from sim.tasks import Tensors
-from sim.tasks.locomotion import PERIOD, SCALE, FlatWalk
-from sim.tasks.locomotion_gait import JOINTS, PACE, polar
-from sim.tasks.locomotion_ranges import XYZ
+from sim.tasks.legged.gait import JOINTS, PACE, polar
+from sim.tasks.legged.ranges import XYZ
+from sim.tasks.legged.walk import PERIOD, SCALE, FlatWalk
 from sim.terrain import Ground, rough_ground
 
 AHEAD = tuple(round(-0.45 + 0.12 * i, 2) for i in range(11))  # m, forward of the base, of the scan's points

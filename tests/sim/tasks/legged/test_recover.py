@@ -10,7 +10,7 @@ from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.plants.rigid import standing
 from sim.tasks import load_task
-from sim.tasks.recover import REACH, TIME, attitude
+from sim.tasks.legged.recover import REACH, TIME, attitude
 
 
 def test_attitudes_are_uniform_over_all_rotations() -> None:

@@ -1,4 +1,4 @@
-"""The plots of a report on a robot on legs, in the style of ``deploy.plots``; and of what was identified."""
+"""The plots of a report on a robot on legs, in the style of ``robo_rl.report.plots``; and of what was identified."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from deploy.plots import (
+from robo_rl.report.plots import (
     CONTROLLER,
     INK,
     POLICY,

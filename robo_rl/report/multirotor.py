@@ -14,15 +14,15 @@ import numpy as np
 import torch
 
 from controllers.rotation import body_z
-from deploy import plots
-from deploy.page import Subject, load_all, pictured, subject_of, write_page
 from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT, Conditions, ControllerPolicy, Episodes, compare, perturbations, rollout, sweep
 from robo_rl.loading import Loaded
+from robo_rl.report import plots
+from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_page
 from sim.env import VecEnv
 from sim.pictures.film import film, moves, strobe
 from sim.tasks import Task
-from sim.tasks.quadrotor import FIGURE_EIGHT
+from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 RECORDED = 8  # flights in plots
 FILMED, FILM_SECONDS, FILM_FPS, FILM_SIZE = 4, 4.0, 20, (480, 360)
@@ -159,7 +159,7 @@ def write(findings: Findings, out: Path) -> int:
         },
     }
     return write_page(
-        "report.html",
+        "multirotor.html",
         out,
         first,
         findings.figures(),

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.page import Subject
-from deploy.walking_plots import falls, gait
-from deploy.walking_report import Findings, read_transfer, write
 from robo_rl.contract import Provenance
 from robo_rl.evaluation import Conditions, rollout, sweep
 from robo_rl.loading import Loaded
+from robo_rl.report.legged import Findings, read_transfer, write
+from robo_rl.report.legged_plots import falls, gait
+from robo_rl.report.page import Subject
 from robo_rl.transfer import kept
 from robo_rl.viewer.walking import Stand
 from sim.tasks import load_task

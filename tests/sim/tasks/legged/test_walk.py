@@ -15,9 +15,9 @@ from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.robots import load_legged, load_robot
 from sim.tasks import load_task
-from sim.tasks.locomotion import PERIOD, FlatWalk
-from sim.tasks.locomotion_gait import PACE, SWEEP
-from sim.tasks.locomotion_ranges import PUSH_TIME
+from sim.tasks.legged.gait import PACE, SWEEP
+from sim.tasks.legged.ranges import PUSH_TIME
+from sim.tasks.legged.walk import PERIOD, FlatWalk
 
 MADE = Provenance("ppo", 0, 0, "0" * 64, (8,), "tanh", False)
 

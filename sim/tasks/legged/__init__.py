@@ -1,0 +1,1 @@
+"""Tasks of legged robots: walking on flat and on rough ground, and getting up."""
