@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sim.plants.rigid import Physics
+from sim.plants.physics import Physics
 from sim.robots import LeggedCard
 from sim.tasks import Task
 

@@ -61,12 +61,14 @@ def describe(card: RobotCard) -> dict[str, Any]:
             "hover_speed_rad_s": card.hover_speed,
         }
     else:
-        from sim.plants.rigid import Physics, assemble, standing_height
+        from sim.plants.assembly import assemble
+        from sim.plants.indices import standing_height
+        from sim.plants.physics import Physics
 
-        model = assemble(card, Physics())
+        model = assemble(card.mechanism, Physics())
         figures = {
             "mass_kg": float(model.body_mass.sum()),
-            "height_m": standing_height(model, card),
+            "height_m": standing_height(model, card.mechanism),
             "feet": list(card.feet),
             **_legs(card),
         }

@@ -39,7 +39,7 @@ def main(
     """
     from deploy.logfile import read_log
     from robo_rl.identification import identify, walk
-    from sim.plants.rigid import Physics
+    from sim.plants.physics import Physics
     from sim.ranges import write_ranges
     from sim.robots import LeggedCard
     from sim.tasks import load_task
@@ -55,7 +55,7 @@ def main(
         raise ValueError(f"{log} is of a {card.facts().kind}; expected a robot on legs")
     if loaded.ground is not None:
         raise ValueError(f"{log} is of {loaded.spec.name}, on rough ground; expected a walk on flat ground")
-    if loaded.contacts != "feet":
+    if loaded.contacts != "points":
         raise ValueError(f"{log} is of {loaded.spec.name}, where all shapes touch the ground; expected a walk")
     record = walk(recorded)
     say(f"{log}: {len(record)} control steps, {len(record) * record.period:.1f} s, {card.title}", json)

@@ -17,7 +17,7 @@ from scipy.linalg import eigh, hadamard
 
 from robo_rl.identification.observer import UNKNOWNS, Observer, Unknown
 from robo_rl.identification.recorded import IdentificationError, Record
-from sim.plants.rigid import Physics
+from sim.plants.physics import Physics
 from sim.robots import LeggedCard
 
 STRETCH = 100

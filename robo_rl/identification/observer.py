@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.identification.recorded import Record
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import LONGEST_DELAY, Physics
+from sim.plants.physics import LONGEST_DELAY, Physics
 from sim.robots import LeggedCard
 
 ATTITUDE, RATE, ANGLE, SPEED = 0.03, 0.05, 0.05, 0.01
@@ -127,7 +127,7 @@ class Observer:
     def _sized(self, rows: int) -> MujocoPlant:
         """Robots that are stepped once per physics step."""
         if self._plant is None or self._plant.n != rows:
-            self._plant = MujocoPlant(self.card, rows, self.physics.timestep, self.physics)
+            self._plant = MujocoPlant(self.card.mechanism, rows, self.physics.timestep, self.physics)
         return self._plant
 
     def _set(self, plant: MujocoPlant, inner: np.ndarray) -> np.ndarray:

@@ -40,9 +40,11 @@ def portrait(card: RobotCard, size: tuple[int, int]) -> np.ndarray:
 
 def _standing(card: LeggedCard, size: tuple[int, int]) -> np.ndarray:
     from sim.pictures.walking import Stage
-    from sim.plants.rigid import Physics, assemble, standing_height
+    from sim.plants.assembly import assemble
+    from sim.plants.indices import standing_height
+    from sim.plants.physics import Physics
 
-    height = standing_height(assemble(card, Physics()), card)
+    height = standing_height(assemble(card.mechanism, Physics()), card.mechanism)
     values = {
         "position": (0.0, 0.0, height),
         "orientation": (0.0, 0.0, 0.0, 1.0),

@@ -7,7 +7,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.plants.rigid import Physics, assemble, find_indices
+from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices
+from sim.plants.physics import Physics
 from sim.robots import LeggedCard
 
 KINDS = {
@@ -22,8 +24,8 @@ class Poser:
     """From places and joint angles of robots to the poses of all their bodies."""
 
     def __init__(self, card: LeggedCard) -> None:
-        self.model = assemble(card, Physics(contacts="all"))
-        self.indices = find_indices(self.model, card)
+        self.model = assemble(card.mechanism, Physics(contacts="all"))
+        self.indices = find_indices(self.model, card.mechanism)
         self.data = mujoco.MjData(self.model)
 
     def put(self, position: np.ndarray, orientation: np.ndarray, joints: np.ndarray) -> None:

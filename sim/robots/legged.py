@@ -7,11 +7,13 @@ order the robot's computer has them; it is the order of signals and commands.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from robo_rl.contract import ContractError, Joint, Legged
 from sim.robots.figures import CardError, figure, require
+from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
 
 UNITS = {
     "stand": "rad",
@@ -62,6 +64,25 @@ class LeggedCard:
     def facts(self) -> Legged:
         """What a contract tells about this robot."""
         return Legged(self.joints, self.feet)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """Bodies and joints for the plants: a free base, position-controlled DC motors, feet that touch."""
+        joints = tuple(
+            DrivenJoint(
+                joint.name, joint.stand, joint.lower, joint.upper, joint.effort, joint.velocity, joint.stiffness,
+                joint.damping, motor.armature, motor.friction,
+            )
+            for joint, motor in zip(self.joints, self.motors, strict=True)
+        )  # fmt: skip
+        return Mechanism(
+            name=self.name,
+            model=self.model,
+            base=self.base,
+            fixed=False,
+            groups=(JointGroup("joint", joints, dc_motor=True),),
+            contacts=(ContactPoints("foot", self.feet),),
+        )
 
 
 def read_legged(card: dict[str, Any], name: str, path: Path) -> LeggedCard:

@@ -16,7 +16,7 @@ from robo_rl.contract import Provenance
 from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identify, walk
 from robo_rl.identification.observer import Observer, Unknown
 from sim.env import VecEnv
-from sim.plants.rigid import Physics
+from sim.plants.physics import Physics
 from sim.robots import LeggedCard
 from sim.tasks import load_task
 

@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from controllers.rotation import matrix
+from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics, RigidTruth, assemble, find_indices
+from sim.plants.physics import Physics
 from sim.robots import CardError, load_legged
 
 PERIOD = 0.02
@@ -21,7 +23,7 @@ STAND = torch.tensor([[joint.stand for joint in CARD.joints]])
 
 
 def plant_of(n: int, **options) -> MujocoPlant:
-    return MujocoPlant(CARD, n, PERIOD, threads=options.pop("threads", 1), physics=Physics(**options))
+    return MujocoPlant(CARD.mechanism, n, PERIOD, threads=options.pop("threads", 1), physics=Physics(**options))
 
 
 def targets(n: int, steps: int, seed: int = 0) -> torch.Tensor:
@@ -41,7 +43,7 @@ def state_of(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     return state
 
 
-@pytest.mark.parametrize("contacts", ["feet", "all"])
+@pytest.mark.parametrize("contacts", ["points", "all"])
 def test_a_batch_of_one_steps_exactly_like_mj_step(contacts: str) -> None:
     plant = plant_of(1, contacts=contacts)
     plant.param("command_delay")[:] = 0.01
@@ -112,7 +114,7 @@ def test_quaternions_are_x_y_z_w_and_turn_the_base_s_axes_as_mujoco_does() -> No
 
 def test_velocities_are_the_rates_of_positions_in_the_frames_they_are_said_to_be_in() -> None:
     plant = plant_of(1, timestep=0.0005)
-    plant = MujocoPlant(CARD, 1, 0.0005, Physics(timestep=0.0005), threads=1)
+    plant = MujocoPlant(CARD.mechanism, 1, 0.0005, Physics(timestep=0.0005), threads=1)
     turn = torch.tensor([[0.3, -0.2, 0.1, 0.9]])
     plant.place(
         torch.arange(1), torch.tensor([[0.0, 0.0, 2.0]]), turn / turn.norm(), torch.tensor([[1.0, -0.5, 0.2]]),
@@ -270,7 +272,10 @@ def test_a_state_that_is_not_finite_stays_visible_and_leaves_others_alone() -> N
 def test_truth_has_a_shape_for_every_quantity() -> None:
     plant = plant_of(3)
     sizes = {name: tuple(value.shape) for name, value in plant.truth().items()}
-    assert tuple(sizes) == RigidTruth._fields
+    assert tuple(sizes) == (
+        "position", "orientation", "linear_velocity", "angular_velocity", "joint_position", "joint_velocity",
+        "joint_torque", "foot_position", "foot_velocity", "foot_force",
+    )  # fmt: skip
     assert sizes["foot_position"] == (3, 12)
     assert sizes["foot_force"] == (3, 4)
     assert all(value.dtype == torch.float32 for value in plant.truth().values())
@@ -278,26 +283,26 @@ def test_truth_has_a_shape_for_every_quantity() -> None:
 
 def test_models_that_do_not_fit_their_card_are_refused_by_what_is_missing(tmp_path: Path) -> None:
     strange = dataclasses.replace(CARD, feet=("FL_toe",))
-    with pytest.raises(CardError, match=r"FL_toe.*feet"):
-        assemble(strange, Physics())
+    with pytest.raises(CardError, match=r"FL_toe.*points 'foot'"):
+        assemble(strange.mechanism, Physics())
     with pytest.raises(CardError, match=r"trunk.*base"):
-        assemble(dataclasses.replace(CARD, base="trunk"), Physics())
+        assemble(dataclasses.replace(CARD, base="trunk").mechanism, Physics())
     broken = tmp_path / "broken.xml"
     broken.write_text("<mujoco><worldbody><body></mujoco>")
     with pytest.raises(CardError, match=r"broken\.xml"):
-        assemble(dataclasses.replace(CARD, model=broken), Physics())
+        assemble(dataclasses.replace(CARD, model=broken).mechanism, Physics())
 
 
 def test_wrong_periods_and_parameters_are_refused() -> None:
     with pytest.raises(ValueError, match="multiple"):
-        MujocoPlant(CARD, 1, 0.015)
+        MujocoPlant(CARD.mechanism, 1, 0.015)
     with pytest.raises(KeyError, match="colour"):
         plant_of(1).param("colour")
 
 
 def test_joints_follow_the_card_s_order_in_every_array() -> None:
     plant = plant_of(1)
-    indices = find_indices(plant.model, CARD)
+    indices = find_indices(plant.model, CARD.mechanism)
     names = [plant.model.joint(int(np.flatnonzero(plant.model.jnt_qposadr == i)[0])).name for i in indices.position]
     assert tuple(names) == CARD.joint_names
     assert tuple(plant.model.actuator(i).name for i in range(plant.model.nu)) == CARD.joint_names
