@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from sim.plants.mujoco_cpu import MujocoPlant
+from sim.plants.physics import Physics
 from sim.robots.mechanism import (
     ContactPoints,
     Coupling,
@@ -203,6 +210,27 @@ def watcher(folder: Path) -> Mechanism:
     return Mechanism("watcher", model, "eye", False, rays=(rays,), objects=(wall,), frames=(Frame("lens", "lens"),))
 
 
-def replace(mechanism: Mechanism, **changes) -> Mechanism:
-    """The same with other parts."""
-    return dataclasses.replace(mechanism, **changes)
+@pytest.fixture(scope="session")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """The robots of this file, as functions of what is to be different."""
+    folder, made = tmp_path_factory.mktemp("machines"), (cart_pole, arm, six_axes, gripper, watcher)
+    return SimpleNamespace(**{make.__name__: partial(make, folder) for make in made})
+
+
+@pytest.fixture(params=["mujoco", pytest.param("warp", marks=pytest.mark.slow), "bullet"])
+def engine(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """From a mechanism, a number of robots, a control period and physics to a plant, in each engine in turn."""
+    if request.param == "mujoco":
+        return partial(MujocoPlant, threads=1)
+    if request.param == "warp":
+        pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
+        from sim.plants.mujoco_gpu import WarpPlant
+
+        return partial(WarpPlant, device="cpu")
+    pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
+    from sim.plants.bullet import BulletPlant
+
+    def make(mechanism: Mechanism, n: int, period: float, physics: Physics | None = None) -> BulletPlant:
+        return BulletPlant(mechanism, n, period, processes=1)
+
+    return make
