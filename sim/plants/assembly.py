@@ -145,7 +145,8 @@ def _add_object(spec: mujoco.MjSpec, thing: FreeObject, physics: Physics) -> Non
     x, y, z, w = thing.orientation
     pose = {"pos": thing.position, "quat": [w, x, y, z]}
     if thing.mjcf is not None:
-        body = spec.worldbody.add_frame(**pose).attach_body(_only_body(thing), f"{thing.name} ", "")
+        own = _only_body(thing)  # of a document that lives as long as this
+        body = spec.worldbody.add_frame(**pose).attach_body(own.worldbody.bodies[0], f"{thing.name} ", "")
         body.name = thing.name
         for joint in body.joints:
             spec.delete(joint)
@@ -163,15 +164,15 @@ def _add_object(spec: mujoco.MjSpec, thing: FreeObject, physics: Physics) -> Non
         _set_surface(shape, physics)
 
 
-def _only_body(thing: FreeObject) -> Any:
+def _only_body(thing: FreeObject) -> mujoco.MjSpec:
     assert thing.mjcf is not None
     try:
-        bodies = mujoco.MjSpec.from_string(thing.mjcf).worldbody.bodies
+        own = mujoco.MjSpec.from_string(thing.mjcf)
     except ValueError as error:
         raise CardError(f"object '{thing.name}': MuJoCo can't read it ({error}); expected MJCF") from None
-    if len(bodies) != 1 or bodies[0].bodies:
+    if len(own.worldbody.bodies) != 1 or own.worldbody.bodies[0].bodies:
         raise CardError(f"object '{thing.name}': expected MJCF of one body without others on it")
-    return bodies[0]
+    return own
 
 
 def inertia_per_mass(shape: str, size: Any) -> Any:

@@ -90,7 +90,7 @@ def _compound(
     turns = [model.geom_quat[shape][W_LAST].tolist() for shape in shapes]
     number = bullet.createCollisionShapeArray(
         shapeTypes=kinds, collisionFramePositions=places, collisionFrameOrientations=turns,
-        **{f"{key}s" if key != "halfExtents" else key: values for key, values in columns.items()},
+        halfExtents=columns["halfExtents"], radii=columns["radius"], lengths=columns["length"],
     )  # fmt: skip
     inertial = {"baseInertialFramePosition": center.tolist(), "baseInertialFrameOrientation": turn.as_quat().tolist()}
     return bullet.createMultiBody(mass, number, **inertial)

@@ -131,6 +131,19 @@ GRIPPER = """
 """
 
 
+WATCHER = """
+<mujoco>
+  <worldbody>
+    <body name="eye">
+      <freejoint/>
+      <geom name="eye" type="box" size="0.05 0.05 0.05" mass="1"/>
+      <site name="lens" pos="0.1 0 0"/>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
 def _file(folder: Path, name: str, text: str) -> Path:
     path = folder / f"{name}.xml"
     path.write_text(text)
@@ -196,18 +209,16 @@ def gripper(folder: Path, thing: FreeObject | None = None, **changes) -> Mechani
     return Mechanism("gripper", model, "gantry", True, **{**usual, **changes})  # type: ignore[arg-type]
 
 
-def watcher(folder: Path) -> Mechanism:
+def watcher(folder: Path, **changes) -> Mechanism:
     """A box in the air that looks around: down, ahead and askew."""
-    model = _file(
-        folder,
-        "watcher",
-        '<mujoco><worldbody><body name="eye"><freejoint/><geom name="eye" type="box" size=".05 .05 .05" mass="1"/>'
-        '<site name="lens" pos="0.1 0 0"/></body></worldbody></mujoco>',
-    )
     slant = (math.sin(0.4), 0.0, -math.cos(0.4))
-    rays = Rays("scan", "lens", ((0, 0, -1), (1, 0, 0), slant, (0, 1, 0)), longest=5.0, miss=6.0)
-    wall = FreeObject("wall", "box", (0.1, 0.5, 0.5), 1.0, position=(1.2, 0.0, 1.0))
-    return Mechanism("watcher", model, "eye", False, rays=(rays,), objects=(wall,), frames=(Frame("lens", "lens"),))
+    usual = {
+        "rays": (Rays("scan", "lens", ((0, 0, -1), (1, 0, 0), slant, (0, 1, 0)), longest=5.0, miss=6.0),),
+        "objects": (FreeObject("wall", "box", (0.1, 0.5, 0.5), 1.0, position=(1.2, 0.0, 1.0)),),
+        "frames": (Frame("lens", "lens"),),
+    }
+    model = _file(folder, "watcher", WATCHER)
+    return Mechanism("watcher", model, "eye", False, **{**usual, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")

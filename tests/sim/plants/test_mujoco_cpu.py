@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import mujoco
@@ -314,3 +315,34 @@ def test_the_solver_s_tolerance_matters_far_less_than_the_time_step() -> None:
         drive(plant, targets(16, 15))
     joints = [plant.truth()["joint_position"] for plant in (usual, exact, finer)]
     assert float((joints[0] - joints[1]).abs().median()) < 0.02 * float((joints[0] - joints[2]).abs().median())
+
+
+VECTORS = Path(__file__).parents[2] / "vectors/go2_trot.json"
+"""What this trot gave before plants knew other robots (commit 861c069): truth after steps 1, 13 and 25."""
+
+
+@pytest.mark.parametrize("contacts", ["points", "all"])
+def test_a_trotting_go2_moves_as_it_did_before_plants_knew_other_robots(contacts: str) -> None:
+    plant, spread = plant_of(3, contacts=contacts), torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    plant.param("mass")[:, 0] += 2 * spread
+    plant.param("center_of_mass")[:, 0, 0] += 0.03 * spread
+    plant.param("ground_friction")[:] = 0.4 + 0.8 * spread
+    plant.param("command_delay")[:] = 0.02 * spread[:, None]
+    for name, factor in (("resistance", 0.2), ("armature", 0.2), ("joint_friction", 0.5)):
+        plant.param(name)[:] *= (1 + factor * spread)[:, None]
+    plant.place(
+        torch.arange(3),
+        position=torch.tensor([[0.1, 0.2, plant.height + 0.02]]),
+        orientation=torch.tensor([[0.0, 0.0, 0.6, 0.8]]),
+        linear_velocity=torch.tensor([[0.3, 0.1, 0.0]]),
+        angular_velocity=torch.tensor([[0.2, -0.1, 0.3]]),
+        joint_position=STAND + 0.05,
+        joint_velocity=torch.full((3, 12), 0.1),
+    )
+    expected = json.loads(VECTORS.read_text())[contacts]
+    for k in range(25):
+        plant.param("force")[:] = 20.0 if 10 <= k < 15 else 0.0
+        plant.step({"joint_position_target": (STAND + 0.25 * torch.sin(0.4 * k + torch.arange(12.0))).expand(3, -1)})
+        if k % 12 == 0:
+            for name, value in expected[k // 12].items():
+                np.testing.assert_allclose(plant.truth()[name].numpy(), value, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -1,4 +1,4 @@
-"""States of robots: saved, moved to another place of a batch or another plant, and set again, they repeat the future."""
+"""States of robots: saved, moved to another place or another plant, and set again, they repeat the future."""
 
 from __future__ import annotations
 
