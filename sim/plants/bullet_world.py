@@ -23,7 +23,7 @@ from sim.plants.indices import find_indices
 from sim.plants.parameters import ArticulatedParameters
 from sim.plants.physics import LONGEST_DELAY
 from sim.plants.sensing import W_LAST, frames
-from sim.robots.mechanism import Mechanism
+from sim.robots.mechanism import DrivenJoint, Mechanism
 from sim.robots.urdf import Style, write_urdf
 from sim.solids import Solids
 
@@ -86,11 +86,11 @@ class World:
         self._find_parts()
         self._set_surfaces()
         self._couple()
-        self.motors, self.is_law = self._motors()
+        self._set_drives()
         self._springs = springs(torch.from_numpy(np.array(parameters.impedance_stiffness))[None], mechanism.impedances)
         self.late = np.round(np.array(parameters.command_delay) / TIMESTEP).astype(int)
         self.tools_late = np.round(np.array(parameters.impedance_delay) / TIMESTEP).astype(int)
-        self.forces = np.zeros(len(mechanism.joints))
+        self.forces, self._every = np.zeros(len(mechanism.joints)), np.arange(len(mechanism.driven))
         self._data = mujoco.MjData(model)
         self.time = 0.0
 
@@ -153,15 +153,26 @@ class World:
             self.bullet.setJointMotorControl2(self.robot, rotor, control, targetVelocity=0.0, force=0.0)
             gear(self.bullet, self.robot, self.numbers[name], rotor, GEARING, erp=0.0)
 
-    def _motors(self) -> tuple[Motors, dict[str, np.ndarray]]:
-        """Figures of the drives, and which of them have which law."""
+    def _set_drives(self) -> None:
+        """Which joints have drives, of which law, and the drives' figures."""
         mechanism, own = self.mechanism, self.parameters
-        of = [group for group in mechanism.groups if group.law != "none" for _ in group.joints]
-        laws = {name: np.array([group.law == name for group in of]) for name in ("position", "velocity", "torque")}
-        velocity = [j.velocity if g.dc_motor else math.inf for g, j in zip(of, mechanism.driven, strict=True)]
-        effort = np.array([joint.effort for joint in mechanism.driven])
-        motors = Motors(own.stiffness, own.damping, effort, np.array(velocity), own.resistance)
-        return motors, laws
+        of = [group for group in mechanism.groups for _ in group.joints]
+        self.driven = np.array([k for k, group in enumerate(of) if group.law != "none"], int)
+        self.idle = np.array([float(group.law == "none") for group in of])
+        laws = [of[k].law for k in self.driven]
+        self.is_law = [np.array([law == name for law in laws], bool) for name in ("position", "velocity", "torque")]
+        speeds = [joint.velocity if of[k].dc_motor else math.inf for k, joint in self._drives()]
+        self.motors = Motors(
+            stiffness=own.stiffness * self.is_law[0],
+            damping=own.damping * ~self.is_law[2],
+            effort=np.array([joint.effort for joint in mechanism.driven]),
+            velocity=np.array(speeds),
+            resistance=own.resistance,
+        )
+
+    def _drives(self) -> list[tuple[int, DrivenJoint]]:
+        """Number among all joints, and figures, of every joint with a drive."""
+        return list(zip(self.driven.tolist(), self.mechanism.driven, strict=True))
 
     def close(self) -> None:
         self.bullet.disconnect()
@@ -217,14 +228,15 @@ class World:
         """So many steps under targets (drives,) and (tools, 7), with a force and a torque on the base."""
         bullet = self.bullet
         for _ in range(count):
-            self.line[1:], self.line[0] = self.line[:-1].copy(), told
-            self.tools_line[1:], self.tools_line[0] = self.tools_line[:-1].copy(), tools_told
+            for line, newest in ((self.line, told), (self.tools_line, tools_told)):
+                if newest.size:
+                    line[1:], line[0] = line[:-1].copy(), newest
             self.forces = self._drive()
             efforts = self.forces @ self.shares
             if self.mechanism.impedances:
                 pulled = self._pull()
                 efforts = efforts + pulled
-                self.forces = self.forces + pulled[[self.all_links.index(link) for link in self.joints]] * self._idle()
+                self.forces = self.forces + pulled[[self.all_links.index(link) for link in self.joints]] * self.idle
             if self.all_links:
                 control = pybullet.TORQUE_CONTROL
                 bullet.setJointMotorControlArray(self.robot, self.all_links, control, forces=efforts)
@@ -237,30 +249,19 @@ class World:
             bullet.stepSimulation()
             self.time += TIMESTEP
 
-    def _idle(self) -> np.ndarray:
-        """(J,) 1 for joints without a drive."""
-        groups = self.mechanism.groups
-        return np.array([float(group.law == "none") for group in groups for _ in group.joints])
-
     def _drive(self) -> np.ndarray:
         """(J,) torques of the drives, 0 where there is none."""
-        found = np.zeros(len(self.mechanism.joints))
-        driven = np.flatnonzero(1.0 - self._idle())
-        if len(driven):
-            position, velocity = self._joint_states([self.joints[k] for k in driven])
-            told = self.line[self.late, np.arange(len(driven))]
-            targets = Targets(*(told * self.is_law[law] for law in ("position", "velocity", "torque")))
-            held = self.motors._replace(
-                stiffness=self.motors.stiffness * self.is_law["position"],
-                damping=self.motors.damping * ~self.is_law["torque"],
-            )
-            found[driven] = torque(held, targets, position, velocity)
+        found = np.zeros(len(self.idle))
+        if len(self.driven):
+            position, velocity = self._joint_states([self.joints[k] for k in self.driven])
+            told = self.line[self.late, self._every]
+            found[self.driven] = torque(self.motors, Targets(*(told * law for law in self.is_law)), position, velocity)
         return found
 
     def _pull(self) -> np.ndarray:
         """(joints,) torques by which the tools' springs and dampers move the joints that move, in order.
 
-        By MuJoCo's Jacobian: Bullet's refuses the inertia of links that have a rotor.
+        By MuJoCo's Jacobian: Bullet's has the rotors in it, too.
         """
         model, data, dofs = self.model, self._data, self.model.jnt_dofadr[self.order]
         data.qpos[:] = self.state().qpos

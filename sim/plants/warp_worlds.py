@@ -72,9 +72,9 @@ class Worlds:
         self.inputs = {**self.state, **self.fields, **self.own}
         self.derived = {name: warp.to_torch(getattr(self.model, name)) for name in DERIVED}
         self.derived["warmstart"] = self.state["warmstart"]
-        self._force, self._force_on_joints, self._sensed = (
-            warp.to_torch(field) for field in (self.data.actuator_force, self.data.qfrc_actuator, self.data.sensordata)
-        )
+        self._force, self._sensed = [warp.to_torch(self.data.actuator_force)], warp.to_torch(self.data.sensordata)
+        if (indices.torque >= self._force[0].shape[1]).any():
+            self._force.append(warp.to_torch(self.data.qfrc_actuator))
         self.columns, self._torques, self._sensors = (
             torch.from_numpy(found).to(device) for found in (indices.state, indices.torque, indices.sensors)
         )
@@ -183,7 +183,7 @@ class Worlds:
     def read(self) -> Tensor:
         """The truth, (numbers, n)."""
         state = torch.cat([self.state["qpos"], self.state["qvel"]], 1).index_select(1, self.columns)
-        forces = torch.cat([self._force, self._force_on_joints], 1).index_select(1, self._torques)
+        forces = torch.cat(self._force, 1).index_select(1, self._torques)
         parts = [state, forces, self._sensed.index_select(1, self._sensors)]
         if self._rays:
             parts.append(self._rays.ranges())
