@@ -66,7 +66,7 @@ class BulletPlant(ArticulatedPlant):
         for group in self.mechanism.groups:
             if group.law != "none":
                 end = start + len(group.joints)
-                found[f"{group.name}_{group.law}_target"] = self._told[:, start:end]
+                found[group.command] = self._told[:, start:end]
                 start = end
         for tool, impedance in enumerate(self.mechanism.impedances):
             found[f"{impedance.name}_position_target"] = self._told_tools[:, tool, :3]

@@ -81,7 +81,7 @@ class MujocoPlant(ArticulatedPlant):
         for group in self.mechanism.groups:
             if group.law != "none":
                 end = start + len(group.joints)
-                found.append((f"{group.name}_{group.law}_target", self._control[:, start:end]))
+                found.append((group.command, self._control[:, start:end]))
                 start = end
         return found
 

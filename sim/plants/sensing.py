@@ -59,9 +59,7 @@ def quantities(mechanism: Mechanism) -> Quantities:
     for thing in mechanism.objects:
         state |= {f"{thing.name}_{name}": (size,) for name, size in POSE.items()}
     torque: Shapes = {
-        f"{group.name}_{'force' if group.slides else 'torque'}": (len(group.joints),)
-        for group in mechanism.groups
-        if group.law != "none" or mechanism.impedances
+        group.effort: (len(group.joints),) for group in mechanism.groups if group.law != "none" or mechanism.impedances
     }
     sensed: Shapes = {}
     for contact in mechanism.contacts:

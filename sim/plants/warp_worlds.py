@@ -80,7 +80,6 @@ class Worlds:
         )
         self._commands = self._command_views()
         self._newest = is_newest(mechanism)
-        self._launch: dict[str, Callable[[], None]] = {}
 
     def _batched(self) -> list[str]:
         """Fields of the model that have values of their own in each world."""
@@ -95,7 +94,7 @@ class Worlds:
         for group in self.mechanism.groups:
             if group.law != "none":
                 end = start + len(group.joints)
-                found[f"{group.name}_{group.law}_target"] = self.state["ctrl"][:, start:end]
+                found[group.command] = self.state["ctrl"][:, start:end]
                 start = end
         for tool, impedance in enumerate(self.mechanism.impedances):
             told = self.state["references"][:, tool, 0]

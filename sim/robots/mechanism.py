@@ -4,8 +4,8 @@ The model file has bodies, inertias, joint axes and shapes. A ``Mechanism`` says
 sensed, and what lies around. Names in it are names in the model file; the groups, points, frames, objects and rays
 have names of their own, from which the plant makes the names of quantities and commands:
 
-    group "joint"     joint_position, joint_velocity and joint_torque (of slides joint_force); commands
-                      joint_position_target, joint_velocity_target or joint_torque_target, as its law is
+    group "joint"     joint_position, joint_velocity and joint_torque (of slides joint_force); by its law the command
+                      joint_position_target, joint_velocity_target or joint_torque_target (of slides joint_force_target)
     free base         position, orientation, linear_velocity, angular_velocity
     points "foot"     foot_position, foot_velocity, foot_force
     frame "tool"      tool_position, tool_orientation, tool_linear_velocity, tool_angular_velocity
@@ -73,6 +73,16 @@ class JointGroup:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
+
+    @property
+    def effort(self) -> str:
+        """The quantity that the drives give, by name."""
+        return f"{self.name}_{'force' if self.slides else 'torque'}"
+
+    @property
+    def command(self) -> str:
+        """The command that the drives take, by name."""
+        return f"{self.effort if self.law == 'torque' else f'{self.name}_{self.law}'}_target"
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def cart_pole_after(time: float, angle: float, force: float) -> np.ndarray:
 def test_a_cart_with_a_pole_moves_as_lagrange_s_equations_say(machines, engine) -> None:
     plant = engine(machines.cart_pole(), 1, 0.02, FINE)
     plant.place(torch.arange(1), pole_position=torch.tensor([[0.4]]))
-    last = drive(plant, {"cart_torque_target": 1.5}, 25)[-1]
+    last = drive(plant, {"cart_force_target": 1.5}, 25)[-1]
     expected = cart_pole_after(0.5, 0.4, 1.5)
     found = [float(last[name][0, 0]) for name in ("cart_position", "pole_position", "cart_velocity", "pole_velocity")]
     np.testing.assert_allclose(found, expected, atol=5e-3)  # first order in a step of 1 ms
@@ -60,7 +60,7 @@ def test_the_error_of_a_cart_with_a_pole_is_of_first_order_in_the_step_and_of_fo
     def error(physics: Physics) -> float:
         plant = MujocoPlant(machines.cart_pole(), 1, 0.02, physics)
         plant.place(torch.arange(1), pole_position=torch.tensor([[0.4]], dtype=torch.float64))
-        drive(plant, {"cart_torque_target": 1.5}, 25)
+        drive(plant, {"cart_force_target": 1.5}, 25)
         return float(np.abs(plant.batch.qpos[0] - cart_pole_after(0.5, 0.4, 1.5)[:2]).max())
 
     one, half, fourth = error(FINE), error(Physics(timestep=0.0005)), error(Physics(timestep=0.002, integrator="rk4"))
@@ -182,7 +182,7 @@ def test_a_dc_motor_on_a_slide_loses_its_force_on_a_straight_line_to_its_greates
         JointGroup("pole", (DrivenJoint("pivot", friction=1e6),), law="none"),
     )
     plant = engine(machines.cart_pole(groups=groups), 1, 0.02, FINE)
-    last = drive(plant, {"cart_torque_target": 100.0}, 10)[-1]
+    last = drive(plant, {"cart_force_target": 100.0}, 10)[-1]
     slope, time = 11.0 / (1.1 * 2.0), 0.2  # m v' = F (1 - v / v0)
     assert last["cart_velocity"][0, 0] == pytest.approx(2.0 * (1 - np.exp(-slope * time)), rel=5e-3)
 

@@ -56,7 +56,7 @@ def commands(plant: Any, k: int) -> dict[str, torch.Tensor]:
         if group.law != "none":
             home = torch.tensor([[joint.home for joint in group.joints]])
             scale = 0.01 if group.slides else 0.3
-            told[f"{group.name}_{group.law}_target"] = home + scale * torch.randn(N, home.shape[1], generator=random)
+            told[group.command] = home + scale * torch.randn(N, home.shape[1], generator=random)
     for impedance in plant.mechanism.impedances:
         told[f"{impedance.name}_position_target"] = torch.tensor([0.5, 0.0, 0.2]) + 0.2 * torch.randn(
             N, 3, generator=random
