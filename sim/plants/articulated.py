@@ -100,6 +100,24 @@ class ArticulatedPlant(ABC):
         """Every physical quantity by name, live views (n, …)."""
         return dict(self._truth)
 
+    def _bind_commands(self, drives: Tensor, tools: Tensor) -> None:
+        """Say where commands go: targets of ``drives`` (n, drives) and poses of ``tools`` (n, T, 7)."""
+        self._inputs: dict[str, Tensor] = {}
+        start = 0
+        for group in self.mechanism.groups:
+            if group.law != "none":
+                end = start + len(group.joints)
+                self._inputs[group.command] = drives[:, start:end]
+                start = end
+        for tool, impedance in enumerate(self.mechanism.impedances):
+            self._inputs[f"{impedance.name}_position_target"] = tools[:, tool, :3]
+            self._inputs[f"{impedance.name}_orientation_target"] = tools[:, tool, 3:]
+
+    def _tell(self, commands: Mapping[str, Tensor]) -> None:
+        for name, where in self._inputs.items():
+            if name in commands:
+                where.copy_(commands[name])
+
     @abstractmethod
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter. After writing, ``place`` the robot, or call ``refresh``."""

@@ -55,6 +55,8 @@ def _read(mechanism: Mechanism) -> mujoco.MjSpec:
             expected = "slide" if group.slides else "hinge"
             if is_a != expected:
                 raise CardError(f"{model}: joint '{name}' is of type {is_a}; expected a {expected}")
+    for part in (*spec.actuators, *spec.sensors, *spec.keys):
+        spec.delete(part)  # the mechanism says what is driven and sensed, and where home is
     free = [joint for joint in spec.body(mechanism.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     if mechanism.fixed:
         for joint in free:

@@ -50,7 +50,7 @@ class BulletPlant(ArticulatedPlant):
         self.parameters = ArticulatedParameters(*(value.repeat(n, *[1] * (value.ndim - 1)) for value in self.nominal))
         self._told = torch.zeros(n, len(mechanism.driven), dtype=torch.float64)
         self._told_tools = torch.zeros(n, len(mechanism.impedances), 7, dtype=torch.float64)
-        self._commands = self._command_views()
+        self._bind_commands(self._told, self._told_tools)
         count = min(n, torch.get_num_threads() if processes is None else processes)
         self._shares = [np.arange(n)[k::count] for k in range(count)]
         self._hosts: list[_Worlds | _Worker]
@@ -59,19 +59,6 @@ class BulletPlant(ArticulatedPlant):
         else:
             self._hosts = [_Worker(mechanism, len(share), ground) for share in self._shares]
         self.place(torch.arange(n))
-
-    def _command_views(self) -> dict[str, Tensor]:
-        """Where commands go, by name."""
-        found, start = {}, 0
-        for group in self.mechanism.groups:
-            if group.law != "none":
-                end = start + len(group.joints)
-                found[group.command] = self._told[:, start:end]
-                start = end
-        for tool, impedance in enumerate(self.mechanism.impedances):
-            found[f"{impedance.name}_position_target"] = self._told_tools[:, tool, :3]
-            found[f"{impedance.name}_orientation_target"] = self._told_tools[:, tool, 3:]
-        return found
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter; all but pushes hold from the next ``place`` on."""
@@ -150,9 +137,7 @@ class BulletPlant(ArticulatedPlant):
         self._derive(ids)
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        for name, where in self._commands.items():
-            if name in commands:
-                where.copy_(commands[name])
+        self._tell(commands)
         inputs = (self._told, self._told_tools, self.parameters.force, self.parameters.torque)
         given = [value.numpy() for value in inputs]
         for places, answer in self._ask("step", np.arange(self.n), given, [np.full(self.n, self.substeps)]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -61,20 +61,13 @@ class References:
 
     def __init__(self, impedances: Sequence[Impedance], n: int, period: float, substeps: int) -> None:
         self.tools, self.substeps, self.timestep = len(impedances), substeps, period / substeps
-        kept = math.ceil(LONGEST_DELAY / period) + 1 if impedances else 0
+        kept = math.ceil(LONGEST_DELAY / period) + 1
         self.line = torch.zeros(n, kept, self.tools, 7, dtype=torch.float64)
-        self._names = [
-            (f"{impedance.name}_{part}_target", tool, where)
-            for tool, impedance in enumerate(impedances)
-            for part, where in (("position", slice(0, 3)), ("orientation", slice(3, 7)))
-        ]
+        """(n, periods, T, 7) m and quaternions x, y, z, w, newest first."""
 
-    def send(self, commands: Mapping[str, Tensor]) -> None:
-        """Targets of a new control period; those that are not among the commands stay what they were."""
+    def pass_on(self) -> None:
+        """Begin a control period, in which ``line[:, 0]`` can be told; what is not stays what it was."""
         self.line[:, 1:] = self.line[:, :-1].clone()
-        for name, tool, where in self._names:
-            if name in commands:
-                self.line[:, 0, tool, where] = commands[name].to(self.line)
 
     def at(self, step: int, delay: Tensor) -> Tensor:
         """(n, T, 7) what reaches the tools in this physics step of the period, ``delay`` (n or 1, T) s late."""

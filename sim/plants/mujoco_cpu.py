@@ -54,12 +54,12 @@ class MujocoPlant(ArticulatedPlant):
         if (self.indices.torque >= self._force[0].shape[1]).any():
             self._force.append(torch.from_numpy(_writable(self.batch.bind("qfrc_actuator"))))
         self._control = self._state[:, self._parts["ctrl"]]
-        self._commands = self._command_views()
         self._state_columns, self._torques, self._sensors = map(
             torch.from_numpy, (self._find_columns(), self.indices.torque, self.indices.sensors)
         )
         self._all_torques = np.array_equal(self.indices.torque, np.arange(self._force[0].shape[1]))
         self._references = References(mechanism.impedances, n, period, self.substeps)
+        self._bind_commands(self._control, self._references.line[:, 0])
         self._rays = RayCaster(self.batch, mechanism, self.indices) if mechanism.rays else None
         self._expanded: set[str] = set()
         applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.indices.base]
@@ -74,16 +74,6 @@ class MujocoPlant(ArticulatedPlant):
         qpos, qvel = self._parts["qpos"].start, self._parts["qvel"].start
         columns = self.indices.state
         return np.where(columns < self.model.nq, qpos + columns, qvel + columns - self.model.nq)
-
-    def _command_views(self) -> list[tuple[str, Tensor]]:
-        """Names of the drives' commands, and where they go."""
-        found, start = [], 0
-        for group in self.mechanism.groups:
-            if group.law != "none":
-                end = start + len(group.joints)
-                found.append((group.command, self._control[:, start:end]))
-                start = end
-        return found
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter. After writing, ``place`` the robot, or call ``refresh``."""
@@ -189,17 +179,16 @@ class MujocoPlant(ArticulatedPlant):
             self._block[sensors:].copy_(self._rays.ranges().mT)
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        for name, where in self._commands:
-            if name in commands:
-                where.copy_(commands[name])
         if self.mechanism.impedances:
-            self._step_with_impedances(commands)
+            self._references.pass_on()
+            self._tell(commands)
+            self._step_with_impedances()
         else:
+            self._tell(commands)
             self.batch.step(nstep=self.substeps, stage=self._stage)
         self._read()
 
-    def _step_with_impedances(self, commands: Mapping[str, Tensor]) -> None:
-        self._references.send(commands)
+    def _step_with_impedances(self) -> None:
         pulled = springs(self.parameters.impedance_stiffness, self.mechanism.impedances)
         control = self._control[:, len(self.mechanism.driven) :]
         for step in range(self.substeps):

@@ -50,6 +50,7 @@ class WarpPlant(ArticulatedPlant):
         worlds = (model, mechanism, self.indices)
         self._all = Worlds(*worlds, n, self.substeps, self.device)
         self._few = Worlds(*worlds, min(n, BEGINNERS), self.substeps, self.device)
+        self._bind_commands(self._all.state["ctrl"], self._all.state["references"][:, :, 0])
         self.parameters = self._all.parameters(self.nominal)
         self._few.parameters(self.nominal)
         self._run = self._all.record(self._all.advance)
@@ -106,7 +107,7 @@ class WarpPlant(ArticulatedPlant):
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
         self._require_here(**commands)
-        self._all.send(commands)
+        self._tell(commands)
         self._run()
         self._block.copy_(self._all.read())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import mujoco
 import mujoco_warp
@@ -78,7 +78,6 @@ class Worlds:
         self.columns, self._torques, self._sensors = (
             torch.from_numpy(found).to(device) for found in (indices.state, indices.torque, indices.sensors)
         )
-        self._commands = self._command_views()
         self._newest = is_newest(mechanism)
 
     def _batched(self) -> list[str]:
@@ -87,26 +86,6 @@ class Worlds:
         there = {"object": self.mechanism.objects, "impedance": self.mechanism.impedances}
         written = [field for name, fields in WRITTEN.items() for field in fields if there[name.partition("_")[0]]]
         return sorted({*viewed, *written, *DERIVED})
-
-    def _command_views(self) -> dict[str, Tensor]:
-        """Where commands go, by name."""
-        found, start = {}, 0
-        for group in self.mechanism.groups:
-            if group.law != "none":
-                end = start + len(group.joints)
-                found[group.command] = self.state["ctrl"][:, start:end]
-                start = end
-        for tool, impedance in enumerate(self.mechanism.impedances):
-            told = self.state["references"][:, tool, 0]
-            found[f"{impedance.name}_position_target"] = told[:, :3]
-            found[f"{impedance.name}_orientation_target"] = told[:, 3:]
-        return found
-
-    def send(self, commands: Mapping[str, Tensor]) -> None:
-        """Targets of a new control period; those that are not among the commands stay what they were."""
-        for name, where in self._commands.items():
-            if name in commands:
-                where.copy_(commands[name])
 
     def parameters(self, nominal: ArticulatedParameters) -> ArticulatedParameters:
         """Live views of the parameters, (n, …), those of objects and impedances at their ``nominal`` values."""

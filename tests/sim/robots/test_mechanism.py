@@ -152,3 +152,21 @@ def test_choices_of_physics_reach_the_model(robot: Mechanism) -> None:
     assert (model.geom_condim == 6).all()
     assert (model.geom_solref == [0.01, 0.9]).all()
     assert (model.geom_solimp == [0.8, 0.9, 0.002, 0.5, 2.0]).all()
+
+
+def test_drives_sensors_and_poses_of_the_model_file_give_way_to_those_of_the_mechanism(robot: Mechanism) -> None:
+    own = """<actuator><motor name="slide" joint="slide"/></actuator><sensor><jointpos joint="turn"/></sensor>
+    <keyframe><key qpos="0.1 0.2"/></keyframe></mujoco>"""
+    robot.model.write_text(robot.model.read_text().replace("</mujoco>", own))
+    model = assemble(robot, Physics())
+    assert [model.actuator(i).name for i in range(model.nu)] == ["turn"]
+    assert (model.nsensor, model.nkey) == (0, 0)
+
+
+def test_the_base_is_free_or_fixed_as_the_mechanism_says_whatever_the_model_file_has(robot: Mechanism) -> None:
+    bound = assemble(robot, Physics())
+    free = assemble(dataclasses.replace(robot, fixed=False), Physics())
+    assert (bound.nv, free.nv) == (2, 8)
+    robot.model.write_text(robot.model.read_text().replace('<body name="base">', '<body name="base"><freejoint/>'))
+    assert assemble(robot, Physics()).nv == 2
+    assert assemble(dataclasses.replace(robot, fixed=False), Physics()).nv == 8
