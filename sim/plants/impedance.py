@@ -71,6 +71,8 @@ class References:
 
     def at(self, step: int, delay: Tensor) -> Tensor:
         """(n, T, 7) what reaches the tools in this physics step of the period, ``delay`` (n or 1, T) s late."""
+        if not delay.any():
+            return self.line[:, 0]
         late = (delay / self.timestep).round() - step
         age = (late / self.substeps).ceil().long().clamp(0, self.line.shape[1] - 1).expand(len(self.line), -1)
         return self.line.gather(1, age[:, None, :, None].expand(-1, 1, -1, 7))[:, 0]

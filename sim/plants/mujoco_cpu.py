@@ -44,9 +44,8 @@ class MujocoPlant(ArticulatedPlant):
         """``period`` is the control period in s; ``threads`` are torch's by default, ``ground`` is a plane."""
         self.physics = physics or Physics()
         super().__init__(mechanism, n, period, self.physics.timestep, assemble(mechanism, self.physics, ground))
-        newest = is_newest(mechanism)
-        self.batch = Batch(self.model, n, threads or torch.get_num_threads(), persistent=newest)
-        self._stage = int(mujoco.mjtStage.mjSTAGE_VEL if newest else mujoco.mjtStage.mjSTAGE_NONE)
+        self.batch = Batch(self.model, n, threads or torch.get_num_threads())
+        self._stage = int(mujoco.mjtStage.mjSTAGE_VEL if is_newest(mechanism) else mujoco.mjtStage.mjSTAGE_NONE)
         self._parts = _components(self.model)
         self._state = torch.from_numpy(self.batch.state)
         self._sensed = torch.from_numpy(_writable(self.batch.bind("sensordata")))
