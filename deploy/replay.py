@@ -206,7 +206,8 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
         if signal.seen_low is None or signal.seen_high is None or not flying:
             continue
         values = np.array([step.signals[span] for _, step in flying])
-        out = ~((values >= np.array(signal.seen_low)) & (values <= np.array(signal.seen_high)))
+        low, high = signal.spread(signal.seen_low), signal.spread(signal.seen_high)
+        out = ~((values >= low) & (values <= high))
         parts[signal.name] = float(out.any(-1).mean())
         if out.any():
             row = int(np.argmax(out.any(-1)))
@@ -217,8 +218,8 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
                     k,
                     (
                         f"step {k} ({_since(log, step):.3f} s): signal '{signal.name}', element "
-                        f"'{signal.elements[element]}' is {values[row, element]:.4g} {signal.unit}; training met "
-                        f"{signal.seen_low[element]:.4g} to {signal.seen_high[element]:.4g}"
+                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; training met "
+                        f"{low[element]:.4g} to {high[element]:.4g}"
                     ),
                 )
     return parts, first[1] if first else ""
@@ -256,10 +257,11 @@ def plot(path: str | Path, out: str | Path) -> None:
     for axis, (channel, values) in zip(axes[:, 0], rows, strict=True):
         first = start.get(id(values), 0)
         start[id(values)] = first + channel.size
-        for i, element in enumerate(channel.elements):
+        for i, element in enumerate(channel.labels):
             (line,) = axis.plot(times, values[:, first + i], linewidth=0.8, label=element)
             if isinstance(channel, Signal) and channel.seen_low is not None and channel.seen_high is not None:
-                axis.axhspan(channel.seen_low[i], channel.seen_high[i], color=line.get_color(), alpha=0.06)
+                low, high = channel.spread(channel.seen_low)[i], channel.spread(channel.seen_high)[i]
+                axis.axhspan(low, high, color=line.get_color(), alpha=0.06)
         axis.set_ylabel(f"{channel.name}\n[{channel.unit}]", fontsize=7)
         axis.legend(fontsize=6, loc="upper right", ncols=4)
     axes[-1, 0].set_xlabel("time [s]; shaded: what training met")

@@ -7,7 +7,6 @@ and the same state.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +18,11 @@ from torch import Tensor
 from deploy.bundle import Bundle, BundleError, command_differences, greatest
 from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
-from robo_rl.contract import Contract
+from robo_rl.contract import Command, Contract
 from robo_rl.evaluation import Conditions, rollout
-from robo_rl.policy import RECURRENT, PolicyGraph, recurrent_width
-from sim.tasks import Measure, Task, load_task
+from robo_rl.policy import RECURRENT, PolicyGraph
+from sim.tasks import Measure, Task
+from sim.tasks.loading import load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
 
@@ -81,26 +81,36 @@ def task_of(contract: Contract, robot: str | None = None) -> Task:
     Raises BundleError if today's task has other signals, commands or memory than the contract.
     """
     task = load_task(contract.task, robot or contract.robot_name)
-    now = task.spec.contract(contract.provenance)
-    now = dataclasses.replace(now, state=(*now.state, *(b for b in contract.state if b.name == RECURRENT)))
-    for name in ("control_period", "commands", "state", "robot"):
-        if getattr(now, name) != getattr(contract, name):
+    memory = (*task.spec.memory, *(block for block in contract.state if block.name == RECURRENT))
+    now = task.spec.contract(contract.provenance, contract.network, memory)
+    for name, theirs, ours in (
+        ("control_period", contract.control_period, now.control_period),
+        ("commands", [_command(c) for c in contract.commands], [_command(c) for c in now.commands]),
+        ("state", contract.state, now.state),
+        ("robot", contract.robot, now.robot),
+    ):
+        if theirs != ours:
             raise BundleError(
-                f"{name} of the contract is {getattr(contract, name)}; the task '{contract.task}' for robot "
-                f"'{task.spec.robot.name}' has {getattr(now, name)}"
+                f"{name} of the contract is {theirs}; the task '{contract.task}' for robot "
+                f"'{task.spec.robot.name}' has {ours}"
             )
-    theirs, ours = ([(s.name, s.elements, s.unit, s.frame) for s in c.signals] for c in (contract, now))
-    if theirs != ours:
-        raise BundleError(f"signals of the contract are {theirs}; the task '{contract.task}' has {ours}")
+    seen, known = ([(s.name, s.elements, s.dimensions, s.unit, s.frame) for s in c.signals] for c in (contract, now))
+    if seen != known:
+        raise BundleError(f"signals of the contract are {seen}; the task '{contract.task}' has {known}")
     return task
+
+
+def _command(command: Command) -> tuple[object, ...]:
+    """What a command means to the policy; how it is stopped and measured is the robot's affair."""
+    limits = (command.lower, command.upper, command.start)
+    return (command.name, command.elements, command.unit, command.frame, *limits)
 
 
 def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
-    shape = bundle.contract.provenance
+    shape = bundle.contract.network
     try:
-        recurrent = recurrent_width(bundle.contract.state)
-        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, recurrent)
+        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent)
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"

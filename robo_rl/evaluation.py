@@ -18,9 +18,7 @@ import torch
 from scipy.stats import binomtest
 from torch import Tensor
 
-from controllers.multirotor import GeometricController
 from robo_rl.console import Progress
-from robo_rl.contract import Multirotor
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Measure, Task
@@ -128,10 +126,9 @@ class ControllerPolicy:
     """The task's robot under its classical controller."""
 
     def __init__(self, task: Task) -> None:
-        facts = task.spec.robot.facts()
-        if not isinstance(facts, Multirotor):
-            raise ValueError(f"the classical controller flies multirotors; the robot of '{task.name}' is {facts.kind}")
-        self.controller = GeometricController(facts, task.spec.control_period)
+        self.controller = task.controller()
+        if self.controller is None:
+            raise ValueError(f"there is no classical controller for task '{task.name}'")
 
     def initial_state(self, n: int) -> Tensor:
         return torch.from_numpy(self.controller.first_state(n))

@@ -30,7 +30,8 @@ from torch import Tensor
 
 from robo_rl.learning_env import LearningEnv, Transition
 from sim.env import VecEnv
-from sim.tasks import Task, load_task, task_names
+from sim.tasks import Task
+from sim.tasks.loading import load_task, task_names
 
 ACTION_SCALE = 2.0
 """What an action of ±1 is for the task. Trained quadrotor policies held to it lose no flight out of 1,000; held to half

@@ -9,7 +9,8 @@ from typing import Any
 from robo_rl.evaluation import ControllerPolicy, GraphPolicy
 from robo_rl.runs import Run
 from robo_rl.zoo import located
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ verified; there is no second implementation of any part of it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from robo_rl.contract import Contract, Provenance, StateBlock
+from robo_rl.contract import Contract, Network, Provenance, StateBlock
 from robo_rl.networks import GRU, MLP, Normalizer
 from sim.tasks import Task
 
@@ -44,6 +43,7 @@ class PolicyGraph(nn.Module):
     ) -> None:
         super().__init__()
         self.task, self.memory = task, task.spec.memory
+        self.shape = Network(tuple(hidden), activation, normalize, recurrent)
         self.normalizer = Normalizer(task.observation_size) if normalize else nn.Identity()
         self.recurrence: GRU | None = None
         if recurrent:
@@ -56,7 +56,7 @@ class PolicyGraph(nn.Module):
 
     def contract(self, provenance: Provenance) -> Contract:
         """What a runtime must know: the task's contract with all of the policy's memory."""
-        return dataclasses.replace(self.task.spec.contract(provenance), state=self.memory)
+        return self.task.spec.contract(provenance, self.shape, self.memory)
 
     def initial_state(self, n: int) -> Tensor:
         """The state of n policies before their first step."""

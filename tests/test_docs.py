@@ -16,7 +16,7 @@ import pytest
 
 from robo_rl.cli import COMMANDS
 from sim.robots import UNITS
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(ROOT.glob("docs/*.md"))

@@ -12,8 +12,9 @@ import pytest
 
 from deploy.runtime import Policy
 from robo_rl.zoo import located
-from sim.robots import GRAVITY, load_robot
-from sim.tasks import load_task
+from sim.robots import load_robot
+from sim.robots.multirotor import GRAVITY
+from sim.tasks.loading import load_task
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

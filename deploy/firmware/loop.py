@@ -25,7 +25,7 @@ from deploy.link import LinkError
 from deploy.link_messages import Ask, Commands, Fault, Role, Signals
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
-from robo_rl.contract import Contract
+from robo_rl.contract import Command, Contract
 from robo_rl.evaluation import Conditions, rollout
 
 APART = 123_456_789  # µs, between the clocks of host and device
@@ -141,7 +141,7 @@ class DevicePolicy:
         self._state = np.tile(contract.initial_state, (len(signals), 1))
         loop = Loop(contract, self.devices, len(signals), self.twins)
         loop.hello()
-        start = np.array([x for command in contract.commands for x in command.start or command.safe], np.float32)
+        start = np.array([x for command in contract.commands for x in self._start(command)], np.float32)
         request = Request.ARM
         for k in range(LONGEST_START):
             # a sensor that repeats itself to the bit would be a frozen one
@@ -151,6 +151,13 @@ class DevicePolicy:
             if all(np.array_equal(command.values, start) for command in commands):
                 return loop
         raise LinkError(f"the devices did not reach the start pose {start} within {LONGEST_START} steps")
+
+    @staticmethod
+    def _start(command: Command) -> Sequence[float]:
+        """Where the gate moves the actuators before the policy takes over."""
+        start = command.start or command.safe
+        assert start != "hold"
+        return start
 
     def _check_armed(self, commands: Sequence[Commands], loop: Loop) -> None:
         refused = [i for i, command in enumerate(commands) if command.state != State.READY]

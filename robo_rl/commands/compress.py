@@ -49,17 +49,15 @@ def main(
     from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)
-    task, made = task_of(teacher.contract), teacher.contract.provenance
+    task, made, network = task_of(teacher.contract), teacher.contract.provenance, teacher.contract.network
     hidden = (largest_width(task, layers, budget),) * layers
-    say(f"{' × '.join(map(str, made.hidden))} becomes {' × '.join(map(str, hidden))}", json)
+    say(f"{' × '.join(map(str, network.hidden))} becomes {' × '.join(map(str, hidden))}", json)
     torch.manual_seed(seed)
-    student = PolicyGraph(task, hidden, made.activation)
-    config = DistillConfig(hidden, made.activation, updates=updates, environments=512, mixed=4, learning_rate=3e-3)
+    student = PolicyGraph(task, hidden, network.activation)
+    config = DistillConfig(hidden, network.activation, updates=updates, environments=512, mixed=4, learning_rate=3e-3)
     distilled = distill(torch_policy(teacher, task), student, config, seed)
     steps = made.environment_steps + distilled.environment_steps
-    provenance = dataclasses.replace(
-        made, algorithm="distilled", hidden=hidden, normalize=False, environment_steps=steps
-    )
+    provenance = dataclasses.replace(made, algorithm="distilled", environment_steps=steps)
     bundle = export(student, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
     flights = rollout(task, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())

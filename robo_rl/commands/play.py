@@ -92,7 +92,7 @@ def _serve(
     from robo_rl.viewer.flying import Flying
     from robo_rl.viewer.server import Viewer
     from robo_rl.viewer.walking import Walking
-    from sim.robots import LeggedCard
+    from sim.robots.legged import LeggedCard
 
     torch.set_num_threads(1)
     kind = Walking if isinstance(loaded.task.spec.robot, LeggedCard) else Flying
@@ -123,7 +123,7 @@ def _film(
 ) -> dict[str, Any]:  # fmt: skip
     """Fly, then draw every frame."""
     from sim.pictures import film, walking
-    from sim.robots import LeggedCard
+    from sim.robots.legged import LeggedCard
     from sim.tasks.legged.walk import FlatWalk
 
     card, period = loaded.task.spec.robot, loaded.task.spec.control_period
@@ -146,10 +146,11 @@ def _strobe(
 ) -> dict[str, Any]:
     from sim.pictures.film import strobe
     from sim.pictures.walking import strip
-    from sim.robots import LeggedCard
+    from sim.robots.legged import LeggedCard
     from sim.tasks.legged.walk import FlatWalk
 
-    card, period = loaded.task.spec.robot, loaded.task.spec.control_period
+    card: Any = loaded.task.spec.robot
+    period = loaded.task.spec.control_period
     if isinstance(card, LeggedCard):
         assert isinstance(loaded.task, FlatWalk)
         strip(

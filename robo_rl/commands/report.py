@@ -40,7 +40,7 @@ def main(
     if not targets:
         raise ValueError("report needs the folder of a run or an .onnx file")
     from robo_rl.loading import load
-    from sim.robots import LeggedCard
+    from sim.robots.legged import LeggedCard
 
     first = Path(targets[0])
     out = (

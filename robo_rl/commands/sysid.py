@@ -41,9 +41,9 @@ def main(
     from robo_rl.identification import identify, walk
     from sim.plants.rigid import Physics
     from sim.ranges import write_ranges
-    from sim.robots import LeggedCard
-    from sim.tasks import load_task
+    from sim.robots.legged import LeggedCard
     from sim.tasks.legged.walk import FlatWalk
+    from sim.tasks.loading import load_task
 
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")

@@ -61,13 +61,12 @@ def main(
     from robo_rl import processes
     from robo_rl.runs import Run
     from sim.ranges import read_ranges
-    from sim.robots import LeggedCard
-    from sim.tasks import load_task
+    from sim.tasks.loading import load_task
 
     require_device(device)
     require_plant(plant, task, device)
-    if algorithm == "apg" and load_task(task).robot_kind is LeggedCard:
-        raise ValueError(f"algorithm is apg, which needs the derivative of the plant; '{task}' has none, expected ppo")
+    if algorithm not in load_task(task).algorithms:
+        raise ValueError(f"algorithm is {algorithm}; expected one of {list(load_task(task).algorithms)} for '{task}'")
     if processes.count() > 1 and algorithm != "ppo":
         raise ValueError(f"algorithm is {algorithm}, in {processes.count()} processes; expected ppo")
     device = processes.join(device)
@@ -85,14 +84,14 @@ def main(
 
 def command(words: Sequence[str]) -> Callable[..., int]:
     """``main`` with the defaults that suit the task among the words of a command line, so that --help shows them."""
-    from sim.tasks import load_task, task_names
+    from sim.tasks.loading import load_task, task_names
 
     named = [word for word in words if word in task_names()]
     if not named:
         return main
     task = load_task(named[0])
     apg, ppo = ApgConfig(**task.settings.get("apg", {})), PpoConfig(**task.settings.get("ppo", {}))
-    return functools.partial(main, algorithm=task.algorithm, apg=apg, ppo=ppo)
+    return functools.partial(main, algorithm=task.algorithms[0], apg=apg, ppo=ppo)
 
 
 def require_device(device: str) -> None:
@@ -107,7 +106,7 @@ def require_device(device: str) -> None:
 
 def require_plant(plant: str | None, task: str, device: str) -> None:
     """Refuse an engine that the task's robots can't be simulated by, before a run's folder is."""
-    from sim.tasks import load_task
+    from sim.tasks.loading import load_task
 
     known = load_task(task).plants
     if plant is not None and plant not in known:
@@ -157,7 +156,7 @@ def learn(
     processes.leave()
     result = {
         "run": str(run.folder),
-        "task": run.task_name,
+        "task": policy.task.name,
         "algorithm": run.algorithm,
         "seed": run.seed,
         "train_seconds": trained.seconds,

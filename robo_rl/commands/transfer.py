@@ -93,9 +93,7 @@ def main(
 
 
 def _engines(task: Task, names: Sequence[str]) -> list[Engine]:
-    from sim.engines import engines
-
-    there = {engine.name: engine for engine in engines(task)}
+    there = {engine.name: engine for engine in task.engines()}
     return [there[name] for name in _chosen("engine", names, list(there))]
 
 

@@ -18,7 +18,7 @@ def main(json: bool = False) -> int:
     """
     from robo_rl import zoo
     from robo_rl.evaluation import shown
-    from sim.tasks import load_task
+    from sim.tasks.loading import load_task
 
     policies = []
     for name in zoo.names():

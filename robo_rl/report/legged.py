@@ -15,7 +15,7 @@ from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_p
 from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
 from robo_rl.transfer import Transfer
 from sim.pictures.walking import film, strip
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.tasks import Task
 from sim.tasks.legged.rough import RoughWalk
 from sim.tasks.legged.walk import FlatWalk

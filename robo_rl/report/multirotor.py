@@ -21,6 +21,7 @@ from robo_rl.report import plots
 from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_page
 from sim.env import VecEnv
 from sim.pictures.film import film, moves, strobe
+from sim.robots.multirotor import MultirotorCard
 from sim.tasks import Task
 from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
@@ -134,7 +135,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
 def write(findings: Findings, out: Path) -> int:
     """Write the page; returns its size in bytes."""
     first, task = findings.subjects[0], findings.task
-    period, card = task.spec.control_period, task.spec.multirotor
+    period, card = task.spec.control_period, _card(task)
     with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
         pictures = _pictures(findings, progress)
     drawn = {
@@ -196,7 +197,7 @@ def _commands(findings: Findings) -> list[str]:
 
 def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
     """Strobe picture and film of the first flights, in base 64; or why there are none."""
-    card, period = findings.task.spec.multirotor, findings.task.spec.control_period
+    card, period = _card(findings.task), findings.task.spec.control_period
     recording = findings.subjects[0].flights.recording
     filmed = 1 if moves(recording["position_setpoint"]) else FILMED
     many = {name: value[: round(FILM_SECONDS / period), :filmed] for name, value in recording.items()}
@@ -206,3 +207,9 @@ def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
         film(moving, card, many, period, "", FILM_SIZE, FILM_FPS, progress.update)
 
     return {**pictured(draw), "filmed": filmed}
+
+
+def _card(task: Task) -> MultirotorCard:
+    card = task.spec.robot
+    assert isinstance(card, MultirotorCard)
+    return card

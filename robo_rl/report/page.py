@@ -18,7 +18,7 @@ import jinja2
 
 from deploy.bundle import Bundle
 from robo_rl.console import finite, say
-from robo_rl.contract import Provenance
+from robo_rl.contract import Contract, Provenance
 from robo_rl.evaluation import BATCH, Conditions, Episodes, quantity, rollout
 from robo_rl.loading import Loaded, load
 from robo_rl.runs import Run
@@ -33,12 +33,17 @@ class Subject:
     target: str
     loaded: Loaded
     flights: Episodes
-    provenance: Provenance | None = None
-    """None for the geometric controller."""
+    contract: Contract | None = None
+    """None for the classical controller."""
     digest: str | None = None
     """Of the file, if it is one."""
     metrics: list[dict[str, float]] = field(default_factory=list)
     """Of its training, if it is a run."""
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Where a policy comes from."""
+        return self.contract.provenance if self.contract else None
 
     @property
     def figures(self) -> dict[str, float | int]:
@@ -64,10 +69,11 @@ def subject_of(target: str, loaded: Loaded, conditions: Conditions) -> Subject:
     path = located(target)
     if path.suffix == ".onnx":
         bundle = Bundle.read(path)
-        return Subject(target, loaded, flights, bundle.contract.provenance, bundle.digest)
+        return Subject(target, loaded, flights, bundle.contract, bundle.digest)
     run = Run.open(path)
     lines = (run.folder / "metrics.jsonl").read_text().splitlines()
-    return Subject(target, loaded, flights, run.policy()[1], metrics=[json.loads(line) for line in lines])
+    policy, provenance = run.policy()
+    return Subject(target, loaded, flights, policy.contract(provenance), metrics=[json.loads(line) for line in lines])
 
 
 def pictured(draw: Callable[[Path, Path], None]) -> dict[str, str]:
@@ -87,7 +93,7 @@ def pictured(draw: Callable[[Path, Path], None]) -> dict[str, str]:
 
 def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any], **parts: Any) -> int:
     """Fill in a template of this folder and write the page; returns its size in bytes."""
-    assert first.provenance is not None
+    assert first.contract is not None
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -100,7 +106,7 @@ def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any]
         first=first,
         figures=figures,
         figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
-        contract=first.loaded.task.spec.contract(first.provenance),
+        contract=first.contract,
         **parts,
     )
     out.write_text(page)

@@ -67,7 +67,7 @@ class Flying(Live):
         draws.noise[:] = self.knobs["noise"].value
 
     def scene(self) -> dict[str, Any]:
-        spec, card = self.task.spec, self.task.spec.multirotor
+        spec, card = self.task.spec, self.task.card  # type: ignore[attr-defined]
         every = torch.arange(self.env.n)
         moments = torch.arange(0.0, 10.0, 0.1)
         goal = self.env.draws.goal

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from sim.pictures.scene import Scene
-from sim.robots import MultirotorCard
+from sim.robots.multirotor import MultirotorCard
 
 Recording = Mapping[str, np.ndarray]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from sim.pictures.film import captioned
 from sim.pictures.scene import Scene
-from sim.robots import LeggedCard, RobotCard
+from sim.robots import Card as RobotCard
+from sim.robots.legged import LeggedCard
 
 COLUMNS = 3
 
@@ -27,7 +29,7 @@ def draw_portraits(file: Path, cards: Sequence[RobotCard], size: tuple[int, int]
     Image.fromarray(np.concatenate(rows)).save(file)
 
 
-def portrait(card: RobotCard, size: tuple[int, int]) -> np.ndarray:
+def portrait(card: Any, size: tuple[int, int]) -> np.ndarray:
     """Pixels (height, width, 3), uint8."""
     if isinstance(card, LeggedCard):
         return _standing(card, size)

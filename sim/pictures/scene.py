@@ -18,7 +18,7 @@ from typing import Any, Self
 import mujoco
 import numpy as np
 
-from sim.robots import MultirotorCard
+from sim.robots.multirotor import MultirotorCard
 
 LIBRARIES = {"egl": "libEGL.so.1", "osmesa": "libOSMesa.so.8"}
 MOST_GEOMS = 20_000

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from sim.plants.rigid import Physics, assemble, find_indices
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 
 KINDS = {
     mujoco.mjtGeom.mjGEOM_BOX: "box",

@@ -22,7 +22,7 @@ from PIL import Image
 from sim.pictures.film import captioned, require_film, write_film
 from sim.pictures.scene import FRONT, TARGET, TRAIL, Canvas
 from sim.pictures.walk import Poser
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.solids import Solids, add_solids
 from sim.terrain import Ground, add_ground
 

@@ -41,7 +41,7 @@ from sim.plants.rigid import (
     substeps,
 )
 from sim.plants.urdf import write_urdf
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.solids import Solids
 from sim.terrain import Ground
 

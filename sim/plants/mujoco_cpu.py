@@ -29,7 +29,7 @@ from sim.plants.rigid import (
     substeps,
     view,
 )
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.terrain import Ground
 
 DERIVED_FROM = {"body_mass", "body_ipos", "actuator_armature"}

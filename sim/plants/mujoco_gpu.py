@@ -38,7 +38,7 @@ from sim.plants.rigid import (
     substeps,
     view,
 )
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.terrain import Ground
 
 DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from controllers.rotation import add, body_z, cross, dot, multiply, nearly_normalized, small_rotation
 from sim.fuse import Fused, empty_block, fuse
-from sim.robots import GRAVITY, MultirotorCard
+from sim.robots.multirotor import GRAVITY, MultirotorCard
 
 
 class MultirotorState(NamedTuple):

@@ -21,7 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sim.robots import CardError, LeggedCard
+from sim.robots.figures import CardError
+from sim.robots.legged import LeggedCard
 from sim.terrain import Ground, add_ground
 
 LONGEST_DELAY = 0.06

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim.plants.rigid import RigidParameters
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 
 
 def write_urdf(model: mujoco.MjModel, card: LeggedCard, parameters: RigidParameters) -> str:

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from deploy.doctor import Series, examine, healthy
 from robo_rl.contract import Provenance
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 RATE, SECONDS = 100, 6.0
 

@@ -17,7 +17,7 @@ from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
 from robo_rl.contract import Provenance
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.policy import PolicyGraph
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 WIDTH = 10
 

@@ -16,7 +16,7 @@ from robo_rl.cli import main
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.runs import Run
 from sim.robots import FOLDER, load_robot
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 INTERVAL = {"episodes", "success", "success_low", "success_high", "position_error_mean_m"}
 

@@ -29,7 +29,8 @@ from robo_rl.evaluation import (
 )
 from robo_rl.runs import Run
 from sim.env import VecEnv
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 from sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 import robo_rl.gym
 from sim.robots import load_robot, robot_names
-from sim.tasks import load_task, task_names
+from sim.tasks.loading import load_task, task_names
 
 
 def robots_for(task):

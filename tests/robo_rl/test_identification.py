@@ -17,8 +17,8 @@ from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identi
 from robo_rl.identification.observer import Observer, Unknown
 from sim.env import VecEnv
 from sim.plants.rigid import Physics
-from sim.robots import LeggedCard
-from sim.tasks import load_task
+from sim.robots.legged import LeggedCard
+from sim.tasks.loading import load_task
 
 HIDDEN = {"joint_friction": 1.8, "armature": 1.5, "payload": 1.5, "command_delay": 0.02}
 SOME = tuple(unknown for unknown in UNKNOWNS if unknown.name in HIDDEN)

@@ -28,7 +28,7 @@ from robo_rl.loading import load
 from robo_rl.viewer.flying import GREATEST_SHIFT, Flying
 from robo_rl.viewer.server import Viewer
 from sim.pictures.scene import RenderingError, open_context
-from sim.robots import GRAVITY
+from sim.robots.multirotor import GRAVITY
 
 CALM = {
     "thrust": 1.0,
@@ -219,7 +219,7 @@ def test_a_browser_that_goes_away_ends_only_its_own_stream(viewer, capsys):
 def test_mean_thrust_at_hover_carries_the_mass_that_the_knob_says():
     """Level hover without disturbance: Σ c2 Ω² = m g."""
     live = geometric()
-    card = live.task.spec.multirotor
+    card = live.task.card
     for factor in (0.8, 1.5):
         live.act({"knob": {"name": "mass", "value": factor}})
         for _ in range(900):
@@ -235,7 +235,7 @@ def test_knobs_hold_in_flights_that_begin_later():
         live.act({"knob": {"name": name, "value": value}})
     live.act({"reset": True})
     plant = live.env.plant
-    np.testing.assert_allclose(plant.param("mass"), 1.3 * live.task.spec.multirotor.mass, rtol=1e-6)
+    np.testing.assert_allclose(plant.param("mass"), 1.3 * live.task.card.mass, rtol=1e-6)
     np.testing.assert_allclose(plant.param("wind"), [[2.0, 0.0, 0.0]] * 2)
     np.testing.assert_allclose(live.env.draws.delay, 0.03)
     np.testing.assert_allclose(live.env.draws.noise, 4.0)

@@ -19,7 +19,7 @@ from robo_rl.viewer.server import Viewer
 from robo_rl.viewer.walking import Stand, Walking
 from sim.pictures.scene import RenderingError, open_context
 from sim.pictures.walking import film, strip
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
 

@@ -11,7 +11,8 @@ import torch
 from robo_rl.contract import Provenance
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 from sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 PROVENANCE = Provenance("apg", 0, 0, "", (64, 64), "tanh", False)

@@ -24,7 +24,7 @@ from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from robo_rl.terrain_evaluation import evaluate_terrain
 from robo_rl.warm_start import begin_from, narrow, widen
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 
 @pytest.fixture(scope="module")

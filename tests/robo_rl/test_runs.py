@@ -15,7 +15,8 @@ import safetensors.torch
 from robo_rl.algorithms.config import ApgConfig, PpoConfig
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.runs import Run, RunError
-from sim.robots import FOLDER, CardError, load_robot
+from sim.robots import FOLDER, load_robot
+from sim.robots.figures import CardError
 
 SMALL = dataclasses.asdict(ApgConfig(updates=2, environments=8, horizon=4, hidden=(8,)))
 

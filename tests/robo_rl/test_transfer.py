@@ -13,7 +13,7 @@ from robo_rl.commands import transfer as command
 from robo_rl.transfer import beyond, kept
 from sim.engines import engines
 from sim.env import VecEnv
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 
 def figures(successes: int, total: int) -> dict[str, float]:

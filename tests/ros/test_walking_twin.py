@@ -14,7 +14,7 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 from deploy.doctor import healthy
 from deploy.joints import JointTestError, examine_joints, find_joints
 from robo_rl.contract import Provenance
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.slow
 TROT = 1.0
@@ -108,13 +108,13 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
     The gate is asked to arm and to engage at the given times (s).
     """
     from robo_rl_ros.runner import PolicyRunner
-    from robo_rl_ros.twin import make_twin
     from robo_rl_ros.twin_node import EPOCH
+    from robo_rl_ros.twins import make_twin
 
     from controllers.gate_codes import Request
     from deploy.runtime import Policy
 
-    twin = make_twin("go2-flat", None, 0, 0.01, NOISE, 1.0, False, [])
+    twin = make_twin("go2-flat", noise=NOISE)
     runner = PolicyRunner(Policy.load(bundle, rate_hz=1 / twin.period))
     requests = {round(1e6 * armed): Request.ARM, round(1e6 * engaged): Request.ACTIVATE}
     reported = {}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sim.plants.rigid import Physics, assemble
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 from sim.terrain import CELL, KINDS, PATCH, RISER, ROWS, SLOPE, Ground, rough_ground
 
 

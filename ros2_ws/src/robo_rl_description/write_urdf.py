@@ -13,7 +13,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.robots import LeggedCard, MultirotorCard, load_robot, robot_names
+from sim.robots import load_robot, robot_names
+from sim.robots.legged import LeggedCard
+from sim.robots.multirotor import MultirotorCard
 
 FOLDER = Path(__file__).parent / "urdf"
 DISC = 0.004

@@ -6,7 +6,7 @@ import math
 
 from robo_rl.contract import Command, Signal
 from sim.ranges import Range
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 
 XYZ = ("x", "y", "z")
 DELAY = (0.0, 0.01)  # s, of the sensors
@@ -46,7 +46,10 @@ def position_target(card: LeggedCard) -> Command:
     """Targets of the position control at the motors."""
     stand = tuple(joint.stand for joint in card.joints)
     lower, upper = (tuple(getattr(joint, end) for joint in card.joints) for end in ("lower", "upper"))
-    return Command("joint_position_target", card.joint_names, "rad", "joint", lower, upper, safe=stand, start=stand)
+    return Command(
+        "joint_position_target", card.joint_names, "rad", "joint", lower, upper, safe=stand, start=stand, stop="ramp",
+        law=card.law, feedback="joint_position",
+    )  # fmt: skip
 
 
 def initial_ranges(joints: int) -> dict[str, Range]:

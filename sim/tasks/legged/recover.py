@@ -24,7 +24,7 @@ from torch import Tensor
 from controllers.rotation import body_z, multiply
 from robo_rl.contract import Safety
 from sim.ranges import Range, Rule
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.tasks import Measure, Tensors
 from sim.tasks.legged.ranges import PUSHES, initial_ranges, physical_ranges
 from sim.tasks.legged.walk import HISTORY, FlatWalk
@@ -70,7 +70,7 @@ class Recover(FlatWalk):
             episode_length=TIME + 1.0,
             signals=tuple(signal for signal in self.spec.signals if signal.source == "sensor"),
             memory=tuple(block for block in self.spec.memory if block.name != "gait"),
-            safety=Safety(signal_timeout=0.04, tilt_limit=math.pi, on_fault="damp"),  # no tilt is a fall here
+            safety=Safety(signal_timeout=0.04),  # no tilt is a fall here
             ranges={
                 **initial_ranges(count),
                 **physical_ranges(count, self.legs.mass),

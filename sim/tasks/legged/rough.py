@@ -23,7 +23,7 @@ from controllers.rotation import heading, turn_back
 from robo_rl.contract import Signal, StateBlock
 from sim.plants.height_scan import HeightScan
 from sim.ranges import Range, Rule
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.tasks import Tensors
 from sim.tasks.legged.gait import JOINTS, PACE, polar
 from sim.tasks.legged.ranges import XYZ

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
-from sim.robots import LeggedCard, load_legged
+from sim.engines import Engine
+from sim.robots.legged import LeggedCard, load_legged
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
 from sim.tasks.legged.ranges import (
@@ -54,7 +55,7 @@ class FlatWalk(Task):
 
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
-    robot_kind = LeggedCard
+    card_type = LeggedCard
     plants = ("mujoco", "warp")
     contacts = "feet"
     """What can touch the ground: the feet alone, or all shapes."""
@@ -63,7 +64,6 @@ class FlatWalk(Task):
     goal_size = 3 * SEGMENTS + 1 + 3 * PUSHES
     pushed = 3 * SEGMENTS + 1
     """Where a goal begins to tell of pushes."""
-    algorithm = "ppo"
     settings = MappingProxyType(
         {
             "ppo": {
@@ -126,7 +126,7 @@ class FlatWalk(Task):
                 StateBlock("target_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
                 StateBlock("gait", (5,), (1.0, 0.0, 0.0, 0.0, 0.0)),
             ),
-            safety=Safety(signal_timeout=0.04, tilt_limit=1.2, on_fault="damp", operator_timeout=0.5),
+            safety=Safety(signal_timeout=0.04, tilt_limit=1.2, operator_timeout=0.5),
             reward=self.weighed(),
             ranges={
                 **initial_ranges(count),
@@ -151,6 +151,11 @@ class FlatWalk(Task):
         from sim.plants.mujoco_cpu import MujocoPlant
 
         return self.simulate(MujocoPlant, n, physics=physics)
+
+    def engines(self) -> list[Engine]:
+        from sim.tasks.legged import engines
+
+        return engines.engines(self)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n robots on the task's ground in an engine, a class of ``sim.plants``."""

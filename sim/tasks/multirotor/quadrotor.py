@@ -16,11 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from controllers.multirotor import GeometricController
 from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Command, Safety, Signal, StateBlock
+from sim.engines import Engine
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
 from sim.ranges import Range, Rule
-from sim.robots import GRAVITY, MultirotorCard, load_multirotor
+from sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
 from sim.tasks import Measure, Spec, Task, Tensors
 
 XYZ = ("x", "y", "z")
@@ -98,6 +100,8 @@ class QuadrotorHover(Task):
 
     name = "quadrotor-hover"
     summary = "hover at a point, from any tilt up to 90 degrees"
+    card_type = MultirotorCard
+    algorithms = ("apg", "ppo")
     goal_size = 3
     measures = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
     perturbed = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")
@@ -135,7 +139,7 @@ class QuadrotorHover(Task):
                 Command("rotor_speed", rotors, "rad/s", "rotor", (0.0,) * count, (self.top,) * count, (0.0,) * count),
             ),
             memory=self.memory_blocks(count),
-            safety=Safety(signal_timeout=0.02, tilt_limit=math.pi, on_fault="controller"),
+            safety=Safety(signal_timeout=0.02, on_fault="controller"),
             reward=dict(self.weights),
             ranges={**initial_ranges(), **physical_ranges(card), **self.goal_ranges()},
             rules=(Rule("initial/tilt", metric="survived", up=0.5, down=0.5, step=0.25),),
@@ -161,6 +165,15 @@ class QuadrotorHover(Task):
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorPlant:
         return MultirotorPlant(self.card, n, self.spec.control_period, device)
+
+    def engines(self) -> list[Engine]:
+        from sim.plants.flying_mujoco import FlyingMujoco
+
+        period = self.spec.control_period
+        return [Engine("mujoco", "MuJoCo at 1 ms", lambda n: FlyingMujoco(self.card, n, period))]
+
+    def controller(self) -> GeometricController:
+        return GeometricController(self.card.airframe, self.spec.control_period)
 
     def randomize(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         nominal = plant.nominal

@@ -10,7 +10,7 @@ import pytest
 from robo_rl import checkpoint
 from robo_rl.cli import main
 from robo_rl.commands.train import command
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 SMALL = ("--ppo.updates", "1", "--ppo.environments", "8", "--ppo.horizon", "4", "--episodes", "0")
 

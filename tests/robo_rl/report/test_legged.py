@@ -18,7 +18,7 @@ from robo_rl.report.legged_plots import falls, gait
 from robo_rl.report.page import Subject
 from robo_rl.transfer import kept
 from robo_rl.viewer.walking import Stand
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
 PILOT = Loaded("standing", TASK, Stand(TASK))

@@ -16,7 +16,7 @@ from sim.pictures.film import frame
 from sim.pictures.scene import RenderingError, Scene, model_text, open_context
 from sim.pictures.walking import Stage
 from sim.robots import load_robot
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 SIZE = (320, 240)
 LEVEL = np.array([[0.0, 0.0, 0.0, 1.0]])

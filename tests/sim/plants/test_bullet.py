@@ -12,7 +12,7 @@ import torch
 
 from sim.plants.rigid import Physics, RigidParameters, RigidTruth
 from sim.plants.urdf import write_urdf
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 
 pybullet = pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
 from pybullet_utils.bullet_client import BulletClient  # noqa: E402

@@ -13,7 +13,8 @@ import torch
 from controllers.rotation import matrix
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.rigid import Physics, RigidTruth, assemble, find_indices
-from sim.robots import CardError, load_legged
+from sim.robots.figures import CardError
+from sim.robots.legged import load_legged
 
 PERIOD = 0.02
 CARD = load_legged("go2")

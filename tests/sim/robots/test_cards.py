@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sim.robots import FOLDER, UNITS, CardError, load_robot, robot_names
+from sim.robots import FOLDER, UNITS, load_robot, robot_names
+from sim.robots.figures import CardError
 
 CARD = (FOLDER / "crazyflie" / "card.toml").read_text()
 

@@ -13,8 +13,10 @@ from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.rigid import Physics, assemble, find_indices
-from sim.robots import CardError, load_legged, robot_names
-from sim.tasks import load_task
+from sim.robots import robot_names
+from sim.robots.figures import CardError
+from sim.robots.legged import load_legged
+from sim.tasks.loading import load_task
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_quadruped"
 A1_TO_URDF = {"hip": "hip", "thigh": "upper", "calf": "lower"}

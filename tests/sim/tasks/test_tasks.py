@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from robo_rl.contract import Contract, Provenance
-from sim.robots import CardError, load_legged, load_multirotor
-from sim.tasks import load_task
+from sim.robots.figures import CardError
+from sim.robots.legged import load_legged
+from sim.robots.multirotor import load_multirotor
+from sim.tasks.loading import load_task
 
 PROVENANCE = Provenance("none", 0, 0, "0" * 64, (8,), "tanh", False)
 
@@ -19,7 +21,7 @@ def test_the_contract_tells_the_robots_facts_and_the_first_memory(name, robot):
     contract = task.spec.contract(PROVENANCE)
     assert Contract.from_json(contract.to_json()) == contract
     assert contract.robot == load_multirotor(robot).facts()
-    assert contract.command("rotor_speed").elements == task.spec.multirotor.rotor_names
+    assert contract.command("rotor_speed").elements == task.card.rotor_names
     first = task.first_memory(2)
     assert np.array_equal(np.concatenate([block[1].flatten() for block in first.values()]), contract.initial_state)
 

@@ -116,5 +116,6 @@ def _axes(signal: Signal) -> dict[int, int]:
 
 def _met(signal: Signal, element: int) -> float:
     """The greatest size of an element that training met, or that the contract allows where that is not known."""
-    low, high = signal.seen_low or signal.lower, signal.seen_high or signal.upper
-    return min(abs(low[element]), abs(high[element]))
+    low = signal.lower if signal.seen_low is None else signal.seen_low
+    high = signal.upper if signal.seen_high is None else signal.seen_high
+    return float(min(abs(signal.spread(low)[element]), abs(signal.spread(high)[element])))

@@ -16,7 +16,8 @@ from torch import Tensor
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.plants.rigid import Physics, assemble, find_indices
-from sim.robots import CardError, LeggedCard, load_legged
+from sim.robots.figures import CardError
+from sim.robots.legged import LeggedCard, load_legged
 from sim.tasks.legged.gait import FOLD, LIFT
 from sim.tasks.legged.legs import find_legs
 from sim.tasks.legged.rough import RoughTeacher

@@ -12,10 +12,10 @@ from robo_rl.contract import ContractError, Provenance
 from sim.env import VecEnv
 from sim.plants.height_scan import HeightScan
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 from sim.solids import Solids
-from sim.tasks import load_task
 from sim.tasks.legged.rough import AHEAD, ASIDE, RoughTeacher
+from sim.tasks.loading import load_task
 from sim.terrain import KINDS, Ground
 
 NOWHERE = Provenance("ppo", 0, 0, "0" * 64, (8,), "elu", True)

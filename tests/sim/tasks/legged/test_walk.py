@@ -13,11 +13,12 @@ from robo_rl.contract import Contract, Legged, Provenance
 from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.robots import load_legged, load_robot
-from sim.tasks import load_task
+from sim.robots import load_robot
+from sim.robots.legged import load_legged
 from sim.tasks.legged.gait import PACE, SWEEP
 from sim.tasks.legged.ranges import PUSH_TIME
 from sim.tasks.legged.walk import PERIOD, FlatWalk
+from sim.tasks.loading import load_task
 
 MADE = Provenance("ppo", 0, 0, "0" * 64, (8,), "tanh", False)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl_ros.twin import Twin
+from robo_rl_ros.twins.hand import hand
+from robo_rl_ros.twins.twin import Twin
 from sim.env import VecEnv
 from sim.plants.multirotor import MultirotorPlant
+from sim.robots.multirotor import MultirotorCard
 from sim.tasks import Task
 from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
@@ -23,6 +24,8 @@ REST = 2.0
 class FlyingTwin(Twin):
     """One multirotor at a task."""
 
+    settings = ("height",)
+
     def __init__(
         self,
         task: Task,
@@ -34,10 +37,16 @@ class FlyingTwin(Twin):
     ) -> None:
         """``height`` (m) is the one to fly at; the rest as in ``Twin``."""
         self.height = height
-        fixed = {name: value for name, value in FIGURE_EIGHT.items() if name in task.spec.ranges}
-        self.goal = VecEnv(task, 1, seed, fixed=fixed).draws.goal.clone()
-        self.plant = MultirotorPlant(task.spec.multirotor, 1, task.spec.control_period, ground=True)
         super().__init__(task, seed, delay, noise, miswired)
+
+    def _make_plant(self) -> MultirotorPlant:
+        card = self.spec.robot
+        assert isinstance(card, MultirotorCard)
+        return MultirotorPlant(card, 1, self.period, ground=True)
+
+    def _draw(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
+        fixed = {name: value for name, value in FIGURE_EIGHT.items() if name in self.spec.ranges}
+        return VecEnv(self.task, 1, seed, fixed=fixed).draws.goal.clone(), {}
 
     def _place(self) -> None:
         """On the ground where the goal begins, motors off."""
@@ -62,9 +71,6 @@ class FlyingTwin(Twin):
             wanted["position_setpoint"][:, 2] += min(self.height, CLIMB * flown)
         return wanted
 
-    def _move(self, commands: Mapping[str, Tensor]) -> None:
-        self.plant.step(dict(commands))
-
     def _be_handled(self) -> None:
         position, orientation, velocity, rates = hand(self.hands())
         state = self.plant.state
@@ -72,21 +78,4 @@ class FlyingTwin(Twin):
         state.linear_velocity[0], state.angular_velocity[0] = torch.from_numpy(velocity), torch.from_numpy(rates)
 
 
-def hand(time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Position (m), orientation (x, y, z, w), velocity (m/s) and body rates (rad/s) of what is moved by hand.
-
-    Angles and places are sines of different periods; rates and velocities are their derivatives.
-    """
-    from scipy.spatial.transform import Rotation  # takes half a second to load, which few twins need
-
-    here, soon = _held(time), _held(time + 1e-3)
-    turned = Rotation.from_quat(here[1]).inv() * Rotation.from_quat(soon[1])
-    return *here, (soon[0] - here[0]) / 1e-3, turned.as_rotvec() / 1e-3
-
-
-def _held(time: float) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.spatial.transform import Rotation
-
-    periods = np.array([1.3, 1.7, 2.1])  # s
-    wave = np.sin(2 * np.pi * time / periods)
-    return np.array([0, 0, 0.5]) + 0.2 * wave, Rotation.from_euler("xyz", 0.4 * wave).as_quat()
+TWIN = FlyingTwin

@@ -14,7 +14,7 @@ from controllers.multirotor import Gains, GeometricController, Mixer
 from robo_rl.contract import Multirotor
 from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
 from sim.robots import load_robot
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 PERIOD = 0.01
 CALM = {

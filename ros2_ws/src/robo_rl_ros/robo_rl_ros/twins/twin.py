@@ -1,11 +1,11 @@
 """The stand-in robot: a task's plant with its sensors' noise and latency, and an operator for it.
 
-The plant and the sensors are those of training. What differs between kinds of robots is in ``flying`` and ``walking``.
+The plant and the sensors are those of training. This does for any task; a kind of robot that begins on the ground, can
+hang in the air or be moved by hand has a module beside this one under its name.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,15 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robo_rl.contract.channels import feedback
+from sim.ranges import Levels
 from sim.sensors import Sensors
-from sim.tasks import Task, load_task
+from sim.tasks import Task
 
 
-class Twin(ABC):
+class Twin:
     """One robot at a task, stepped once per control period."""
 
-    plant: Any
-    """The task's plant with one robot; made before this class's own beginning."""
+    settings: tuple[str, ...] = ()
+    """Names of further arguments that this kind of robot takes."""
 
     def __init__(
         self,
@@ -46,7 +48,8 @@ class Twin(ABC):
         self.miswirings = [Miswiring.parse(text) for text in miswired if text]
         for one in self.miswirings:
             one.check([element for signal in self.spec.signals for element in signal.elements])
-        self.safe = {c.name: torch.tensor([c.safe]) for c in self.spec.commands}
+        self.plant = self._make_plant()
+        self.goal, self._drawn = self._draw(seed)
         self.limits = {c.name: (torch.tensor([c.lower]), torch.tensor([c.upper])) for c in self.spec.commands}
         self.steps = 0
         self.hands = lambda: self.time
@@ -65,21 +68,42 @@ class Twin(ABC):
         """s since the beginning."""
         return self.steps * self.period
 
-    @abstractmethod
+    def _make_plant(self) -> Any:
+        return self.task.make_plant(1, "cpu")
+
+    def _draw(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The goal (1, k) of the robot's only episode, and a draw of every range as it is at the end of training."""
+        levels = Levels(self.spec.ranges, (), 1)
+        drawn = levels.draw(torch.tensor([0]), torch.Generator().manual_seed(seed))
+        return self.task.goal(drawn), drawn
+
     def setpoints(self) -> dict[str, Tensor]:
-        """What the operator wants now, (1, k) by signal."""
+        """What the operator wants now, (1, k) by signal: what the task does, from the first command on."""
+        begun = self.time - self.commanded_since if self.commanded_since >= 0 else 0.0
+        return self.task.reference(torch.tensor([begun]), self.goal)
 
-    @abstractmethod
     def _place(self) -> None:
-        """Put the robot on the ground."""
+        """Put the robot where it begins: with nothing drawn of its physics, it is the one of the card."""
+        self.task.place(self.plant, torch.tensor([0]), self._drawn, self.goal)
 
-    @abstractmethod
     def _move(self, commands: Mapping[str, Tensor]) -> None:
         """One period under commands (1, k) within their limits."""
+        self.plant.step(dict(commands))
 
-    @abstractmethod
     def _be_handled(self) -> None:
-        """Put the robot where somebody's hands have it now."""
+        """Put the robot where somebody's hands have it now: most kinds stay where they are."""
+
+    def passive(self) -> dict[str, Tensor]:
+        """What the actuators do without a command, (1, k) each: the safe command, or they stay where they are."""
+        truth = self.plant.truth()
+        found = {}
+        for command in self.spec.commands:
+            if command.safe != "hold":
+                found[command.name] = torch.tensor([command.safe])
+                continue
+            measured = [truth[name][:, index] for name, index in feedback(self.spec.signals, command)]
+            found[command.name] = torch.clamp(torch.stack(measured, -1), *self.limits[command.name])
+        return found
 
     def _truth(self) -> dict[str, Tensor]:
         return {**self.plant.truth(), **self.setpoints()}
@@ -88,20 +112,22 @@ class Twin(ABC):
         """True quantities and set-points (k,) by name."""
         return {name: value[0].numpy().copy() for name, value in self._truth().items()}
 
-    def step(self, commands: Mapping[str, np.ndarray] | None) -> None:
-        """One period under commands (k,) by name, clamped; None is the safe command."""
-        given = self.safe
+    def step(self, commands: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+        """One period under commands (k,) by name, clamped; without any, the actuators are passive. Returns what they
+        got."""
+        given = passive = self.passive()
         if commands is not None:
             given = {
                 name: torch.clamp(torch.as_tensor(commands[name], dtype=torch.float32)[None], *self.limits[name])
-                for name in self.safe
+                for name in passive
             }
         self._move(given)
         self.steps += 1
         if self.hands() < self.handled_until:
             self._be_handled()
-        if self.commanded_since < 0 and any(bool((given[n] != self.safe[n]).any()) for n in given):
+        if self.commanded_since < 0 and any(bool((given[n] != passive[n]).any()) for n in given):
             self.commanded_since = self.time
+        return {name: value[0].numpy() for name, value in given.items()}
 
     def take_in_hand(self, seconds: float) -> None:
         """For some time, be turned and moved by hand, about and along all axes."""
@@ -153,20 +179,3 @@ class Miswiring:
             values[at] = -values[at]
         elif unit == "rad":
             values[at] += self.value
-
-
-def make_twin(
-    task: str, robot: str | None, seed: int, delay: float, noise: float, height: float, hung: bool,
-    miswired: Sequence[str],
-) -> Twin:  # fmt: skip
-    """The stand-in for a task's robot, or another of its kind."""
-    from robo_rl_ros.flying import FlyingTwin
-    from robo_rl_ros.walking import WalkingTwin
-    from sim.robots import LeggedCard
-
-    loaded = load_task(task, robot)
-    if isinstance(loaded.spec.robot, LeggedCard):
-        return WalkingTwin(loaded, seed, delay, noise, miswired, hung=hung)
-    if hung:
-        raise ValueError(f"parameter 'hung' is true, but '{loaded.spec.robot.name}' has no legs")
-    return FlyingTwin(loaded, seed, delay, noise, miswired, height=height)

@@ -1,4 +1,4 @@
-"""The stand-in for a robot on legs: MuJoCo, with the position control at the rate of its motors."""
+"""The stand-in for a legged robot: MuJoCo, with the position control at the rate of its motors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl_ros.flying import hand
-from robo_rl_ros.twin import Twin
+from robo_rl_ros.twins.hand import hand
+from robo_rl_ros.twins.twin import Twin
+from sim.robots.legged import LeggedCard
 from sim.tasks import Task
 
 REST = 2.0
@@ -22,7 +23,9 @@ HANG = 0.7
 
 
 class WalkingTwin(Twin):
-    """One robot on legs at a task."""
+    """One legged robot at a task."""
+
+    settings = ("hung",)
 
     def __init__(
         self,
@@ -35,9 +38,13 @@ class WalkingTwin(Twin):
     ) -> None:
         """``hung``: its base hangs in the air and does not move; the rest as in ``Twin``."""
         self.hung = hung
-        self.plant: Any = task.make_plant(1, "cpu")
-        self.stand = torch.tensor([[joint.stand for joint in task.spec.robot.joints]])  # type: ignore[union-attr]
+        card = task.spec.robot
+        assert isinstance(card, LeggedCard)
+        self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         super().__init__(task, seed, delay, noise, miswired)
+
+    def _draw(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
+        return torch.zeros(1, self.task.goal_size), {}  # the operator's own: see ``setpoints``
 
     def _place(self) -> None:
         height = HANG if self.hung else self.plant.height
@@ -69,3 +76,6 @@ class WalkingTwin(Twin):
     def _be_handled(self) -> None:
         truth = self.plant.truth()
         self._put(*hand(self.hands()), truth["joint_position"], truth["joint_velocity"])
+
+
+TWIN = WalkingTwin

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from controllers.multirotor import GeometricController
-from robo_rl.contract import Contract, ContractError, Multirotor
+from controllers.multirotor.facts import KIND, Multirotor
+from controllers.multirotor.geometric import GeometricController
+from robo_rl.contract import Contract
 
 DESCENT = 0.5
 """m/s: the speed of a landing. A choice; a Crazyflie's own landing is about as fast."""
@@ -21,14 +22,14 @@ LONGEST = 30.0
 NEEDED = ("position", "orientation", "linear_velocity", "angular_velocity")
 
 
-class Fallback:
-    """A controller's command (M,) for every step, on the contract's signals."""
+class Landing:
+    """``controllers.Fallback`` of a multirotor: it holds the place, and after a fault it descends and switches off."""
+
+    needed = NEEDED
 
     def __init__(self, contract: Contract) -> None:
-        robot = contract.robot
-        if not isinstance(robot, Multirotor):
-            raise ContractError(f"robot is a {robot.kind}; expected a multirotor, the one kind with a fallback")
-        self.contract, self.robot = contract, robot
+        self.contract, self.robot = contract, Multirotor.of(contract.robot)
+        robot = self.robot
         self.controller = GeometricController(robot, contract.control_period)
         self._rises = np.exp(-contract.control_period / np.array([rotor.rise for rotor in robot.rotors], np.float32))
         self._falls = np.exp(-contract.control_period / np.array([rotor.fall for rotor in robot.rotors], np.float32))
@@ -49,7 +50,7 @@ class Fallback:
         """Whether there is a controller for this robot and these signals and commands."""
         names = {signal.name for signal in contract.signals}
         commands = [command.name for command in contract.commands]
-        return isinstance(contract.robot, Multirotor) and names >= set(NEEDED) and commands == ["rotor_speed"]
+        return contract.robot.kind == KIND and names >= set(NEEDED) and commands == ["rotor_speed"]
 
     def rest(self) -> None:
         """Motors stand still, and no landing is under way."""
