@@ -163,7 +163,7 @@ def _ground() -> Ground:
 
 
 def _seen_by_simulation(card: LeggedCard) -> tuple[Signal, ...]:
-    points = tuple(f"{ahead:+.2f} {aside:+.2f}" for ahead in AHEAD for aside in ASIDE)
+    points = tuple(f"x{ahead:.2f}y{aside:.2f}" for ahead in AHEAD for aside in ASIDE)
     feet, force = len(card.feet), 2000.0
     return (
         Signal("linear_velocity", XYZ, "m/s", "world", (-20.0,) * 3, (20.0,) * 3, source="simulation"),
