@@ -38,8 +38,9 @@ def main(
 ) -> int:
     """Train a policy on a task, then fly it.
 
-    Ctrl-C saves and stops; 'robo-rl resume RUN' goes on. With --json: run, task, algorithm, seed,
-    train_seconds, compile_seconds, wall_seconds, environment_steps, interrupted, and what 'evaluate' gives.
+    'robo-rl train TASK --help' shows the defaults that suit the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
+    goes on. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
+    environment_steps, interrupted, and what 'evaluate' gives.
 
     Args:
         task: Name of the task; 'robo-rl tasks' lists them.
@@ -84,9 +85,14 @@ def main(
 
 def command(words: Sequence[str]) -> Callable[..., int]:
     """``main`` with the defaults that suit the task among the words of a command line, so that --help shows them."""
-    from sim.tasks.loading import load_task, task_names
+    given = [word for word in words if not word.startswith("-")]
+    if not given:
+        return main  # tasks are made of torch, whose import takes a second
 
-    named = [word for word in words if word in task_names()]
+    from sim.tasks.loading import FILE, load_task, task_names
+
+    known = task_names()
+    named = [word for word in given if word in known or FILE.fullmatch(word)]
     if not named:
         return main
     task = load_task(named[0])
