@@ -236,6 +236,11 @@ class PolicyRunner:
         if self.mode in ("dry_run", "shadow"):
             self.envelope.note(values, own, other)
 
+    def obstacle(self, given: Inputs) -> Problem:
+        """Why the gate would not arm, if it were asked to on these inputs."""
+        _, output = gate_step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))
+        return output.problem
+
     def explain(self, problem: Problem) -> str:
         """A problem as one sentence."""
         return explain(self.config, problem)

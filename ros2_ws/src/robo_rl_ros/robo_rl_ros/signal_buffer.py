@@ -107,6 +107,13 @@ class SignalBuffer:
         self._missing = set(self._sensed)
         return dict(self.samples), self.operator_stamp
 
+    def absent(self) -> dict[str, list[str]]:
+        """Signals of which no message could be used so far, by topic."""
+        with self.changed:
+            here = set(self.samples)
+        absent = {key[0]: [wire.name for wire in wires if wire.name not in here] for key, wires in self.wires.items()}
+        return {topic: names for topic, names in absent.items() if names}
+
     def complaints(self) -> list[str]:
         """Why messages are refused at present, with their topics."""
         return [f"{topic}: {a.complaint}" for (topic, _), a in self.arrivals.items() if a.complaint]
