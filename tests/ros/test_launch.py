@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +19,8 @@ pytest.importorskip("ros2launch", reason=MISSING)
 
 pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parents[2] / "ros2_ws/src"
+PATIENT = "sigterm_timeout:=600"
+"""Launch kills no node that takes longer to end on a busy computer."""
 ROS2 = (sys.executable, "-c", "from ros2cli.cli import main; raise SystemExit(main())")
 
 
@@ -52,15 +56,26 @@ def fly_into_a_fault(flight) -> None:
     flight.until(lambda: flight.state == "IDLE", "the reset gate")
 
 
+def interrupt(flight) -> list[str]:
+    """Ctrl-C in the terminal of the launch file; what it says about the end of its nodes."""
+    launch = flight.processes["launch"]
+    os.killpg(launch.pid, signal.SIGINT)
+    assert launch.wait(timeout=120) == 0
+    return re.findall(r"\[(\w+_node)-\d\]: (process has .*) \[", flight.log("launch"))
+
+
 def test_launched_together_policy_and_twin_fly_and_a_fault_stays(flight, workspace, bundle_file: Path):
-    arguments = f"policy:={bundle_file}", "robot:=crazyflie", "use_sim_time:=true", "activate:=true"
+    arguments = f"policy:={bundle_file}", "robot:=crazyflie", "use_sim_time:=true", "activate:=true", PATIENT
     flight.run("launch", [*ROS2, "launch", "robo_rl_bringup", "twin.launch.py", *arguments], workspace)
     fly_into_a_fault(flight)
+    ended = interrupt(flight)
+    assert sorted(ended) == [(name, "process has finished cleanly") for name in ("policy_node", "twin_node")]
 
 
 def test_a_launched_policy_waits_for_a_robot_that_starts_later_and_flies_it(flight, workspace, bundle_file: Path):
-    arguments = f"policy:={bundle_file}", "use_sim_time:=true", "activate:=true", "activate_timeout:=600"
+    arguments = f"policy:={bundle_file}", "use_sim_time:=true", "activate:=true", "activate_timeout:=600", PATIENT
     flight.run("launch", [*ROS2, "launch", "robo_rl_bringup", "policy.launch.py", *arguments], workspace)
     flight.until(lambda: "digest" in flight.log("launch"), "the configured node")
     flight.start("twin", "--use-sim-time")
     fly_into_a_fault(flight)
+    assert interrupt(flight) == [("policy_node", "process has finished cleanly")]
