@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import COMMANDS, main
-from sim.tasks import load_task
 
 
 def run(*words: str) -> int:
@@ -47,15 +46,6 @@ for words in ([], *([name] for name in COMMANDS)):
 
 def test_help_imports_nothing_that_takes_long() -> None:
     subprocess.run([sys.executable, "-c", HELP], check=True, capture_output=True)
-
-
-def test_help_for_a_task_shows_the_figures_that_suit_it(capsys: pytest.CaptureFixture[str]) -> None:
-    own = load_task("go2-flat").settings["ppo"]
-    assert run("train", "go2-flat", "--help") == 0
-    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    for name in ("desired_kl", "epochs"):
-        assert re.search(rf"--ppo.{name.replace('_', '-')} \S+ [^(]*\(default: {own[name]}\)", text), name
-    assert re.search(r"--algorithm {apg,ppo} [^(]*\(default: ppo\)", text)
 
 
 def test_help_names_every_command_and_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
