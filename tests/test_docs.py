@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import COMMANDS
-from sim.robots import UNITS
+from sim.robots.multirotor import UNITS
 from sim.tasks.loading import load_task
 
 ROOT = Path(__file__).parent.parent

@@ -183,7 +183,8 @@ class Contract:
         ``where`` names the file in the message.
         """
         data = read_object(text, where)
-        if data.get("version") != 1:
+        version = data.get("version")
+        if version != 1 or type(version) is not int:
             return build(Contract, data, where)
         contract = build(Contract, upgraded(data, where), where)
         object.__setattr__(contract, "text", _canonical(data))

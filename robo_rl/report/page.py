@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 
 from deploy.bundle import Bundle
 from robo_rl.console import finite, say
-from robo_rl.contract import Contract, Provenance
+from robo_rl.contract import Contract, Numbers, Provenance
 from robo_rl.evaluation import BATCH, Conditions, Episodes, quantity, rollout
 from robo_rl.loading import Loaded, load
 from robo_rl.runs import Run
@@ -121,8 +122,10 @@ def _centimetres(value: float) -> str:
     return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
 
 
-def span(low: Sequence[float], high: Sequence[float]) -> str:
+def span(low: Numbers | float, high: Numbers | float) -> str:
     """Limits of a signal's or command's elements, as one range where they agree."""
+    lows, highs = np.broadcast_arrays(np.atleast_1d(low), np.atleast_1d(high))
+    low, high = tuple(lows.tolist()), tuple(highs.tolist())
     if len(set(low)) == 1 and len(set(high)) == 1:
         return f"{low[0]:g} to {high[0]:g}"
     return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))

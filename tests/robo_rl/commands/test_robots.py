@@ -52,7 +52,7 @@ def test_a_robot_that_can_not_walk_here_is_shown_with_the_reason(
         (tmp_path / path.name).write_text(text.replace('"LF_foot", "RF_foot", "LH_foot", "RH_foot"', '"LF_foot"'))
     assert main([str(tmp_path / "card.toml")]) == 0
     assert re.search(
-        r"not for the walking tasks: .*quadruped.urdf: feet are at .*expected four", capsys.readouterr().out
+        r"no_walk: .*quadruped.urdf: feet are at .*expected four", capsys.readouterr().out
     )
 
 

@@ -69,7 +69,7 @@ def test_tasks_without_figures_of_their_own_have_the_usual_ones() -> None:
 def test_rigid_bodies_have_no_derivative_to_learn_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "go2-flat", "--algorithm", "apg", "--runs", str(tmp_path / "runs")])
-    assert "algorithm is apg, which needs the derivative of the plant" in capsys.readouterr().err
+    assert "algorithm is apg; expected one of ['ppo'] for 'go2-flat'" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 
