@@ -165,7 +165,7 @@ def test_the_contracts_fields_are_all_specified():
     kinds = [
         kind for _, kind in inspect.getmembers(contract, dataclasses.is_dataclass) if not kind.__name__.startswith("_")
     ]
-    names = {field.name for kind in kinds for field in dataclasses.fields(kind)}
+    names = {field.name for kind in kinds for field in dataclasses.fields(kind) if field.init}
     assert {name for name in names if f"`{name}`" not in text} == set()
 
 
