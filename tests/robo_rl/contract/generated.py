@@ -251,6 +251,7 @@ facts = st.dictionaries(
 robots = unique(labels, 1, 4).flatmap(
     lambda names: st.builds(Robot, labels, identifiers, st.tuples(*[actuators(name) for name in names]), facts)
 )
+digests = st.just("") | st.text("0123456789abcdef", min_size=64, max_size=64)
 widths = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 networks = unique(identifiers, 0, 2).flatmap(
@@ -269,8 +270,10 @@ networks = unique(identifiers, 0, 2).flatmap(
 
 @st.composite
 def envelopes(draw: Any, signal: Signal) -> Envelope:
-    bound = st.none() | one_or(signal.dimensions[-1])
-    given = draw(st.tuples(bound, bound, st.none() | positive).filter(lambda g: g != (None, None, None)))
+    count = signal.dimensions[-1]
+    low, high = draw(limits(count, draw(st.booleans())))
+    norm = draw(positive)
+    given = draw(st.sampled_from([(low, high, None), (low, None, norm), (None, high, None), (None, None, norm)]))
     return Envelope(signal.name, *given)
 
 
@@ -303,9 +306,9 @@ def contracts(draw: Any) -> Contract:
             draw(labels),
             draw(st.integers(-(2**53) + 1, 2**53 - 1)),
             draw(st.integers(0, 2**53 - 1)),
-            draw(st.text("0123456789abcdef", max_size=64)),
+            draw(digests),
             draw(st.dictionaries(plain_texts, plain_texts, max_size=3)),
             draw(st.just("") | labels),
-            draw(st.text("0123456789abcdef", max_size=64)),
+            draw(digests),
         ),
     )  # fmt: skip
