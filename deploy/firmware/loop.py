@@ -27,6 +27,7 @@ from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
 from robo_rl.contract import Command, Contract
 from robo_rl.evaluation import Conditions, rollout
+from sim.tasks import Task
 
 APART = 123_456_789  # µs, between the clocks of host and device
 LATENCY = 1_000  # µs, of the wire
@@ -192,9 +193,16 @@ class Flown:
     faults: list[Fault]
 
 
-def fly_devices(bundle: Bundle, devices: Devices, twins: Devices | None, conditions: Conditions, title: str) -> Flown:
-    """Fly a bundle's task by devices, one for each flight."""
+def fly_devices(
+    bundle: Bundle,
+    devices: Devices,
+    twins: Devices | None,
+    conditions: Conditions,
+    title: str,
+    task: Task | None = None,
+) -> Flown:
+    """Fly a bundle's task, or the one that is given, by devices, one for each flight."""
     policy = DevicePolicy(bundle, devices, twins)
-    flights: Any = rollout(task_of(bundle.contract), policy, conditions, title).summary()
+    flights: Any = rollout(task or task_of(bundle.contract), policy, conditions, title).summary()
     assert policy.loop is not None
     return Flown(flights, policy.steps, policy.loop.different, policy.worst, policy.loop.faults)

@@ -45,7 +45,7 @@ def main(
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
-        task: Fly this task instead of its own.
+        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
         robot: Fly this robot instead of its own.
         seed: Of the flights.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
@@ -69,7 +69,7 @@ def main(
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     loaded = load(target, task, robot)
     if video is None and picture is None:
-        others = {Path(name).stem: load(name, loaded.task.spec.name, robot).policy for name in switch}
+        others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}
         return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:

@@ -49,10 +49,11 @@ class Findings:
 
 
 def gather(
-    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, elsewhere: Path | None = None
-) -> Findings:
+    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None,
+    elsewhere: Path | None = None, task_name: str | None = None,
+) -> Findings:  # fmt: skip
     """Walk all that the page tells about; ``elsewhere``: what 'robo-rl transfer --json' printed about the first."""
-    subjects = load_all(targets, episodes, robot)
+    subjects = load_all(targets, episodes, robot, task_name)
     task = subjects[0].task
     there = read_transfer(elsewhere, task) if elsewhere else None
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)

@@ -72,9 +72,11 @@ class Findings:
         return found
 
 
-def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None) -> Findings:
+def gather(
+    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, task_name: str | None = None
+) -> Findings:
     """Fly everything that the page tells about. All ``targets`` (runs or bundles) must be of one task and robot."""
-    loaded = load_all(targets, episodes, robot)
+    loaded = load_all(targets, episodes, robot, task_name)
     task = loaded[0].task
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
     geometric = Loaded("geometric", task, ControllerPolicy(task))  # refuses robots that it can't fly

@@ -51,11 +51,11 @@ class Subject:
         return self.flights.summary()
 
 
-def load_all(targets: Sequence[str], episodes: int, robot: str | None) -> list[Loaded]:
+def load_all(targets: Sequence[str], episodes: int, robot: str | None, task: str | None = None) -> list[Loaded]:
     """What flies or walks ``targets`` (runs or bundles), all of one task and robot."""
     if not 20 <= episodes <= BATCH:
         raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
-    subjects = [load(target, None, robot) for target in targets]
+    subjects = [load(target, task, robot) for target in targets]
     expected = subjects[0].task.spec.name, subjects[0].task.spec.robot.name
     for target, loaded in zip(targets, subjects, strict=True):
         names = loaded.task.spec.name, loaded.task.spec.robot.name

@@ -119,6 +119,8 @@ class Task(ABC):
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
     source: Source | None = None
     """Where it is written, if that is a user's own file (``sim.tasks.loading``)."""
+    files: tuple[str, ...] = ()
+    """In a user's own file: names of the files beside it that it reads, such as a card or a model. A run keeps them."""
     student: str | None = None
     """For a task whose policy sees what no robot measures: the task that ``robo-rl distill`` teaches it to."""
     plants: tuple[str, ...] = ()
