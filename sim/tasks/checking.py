@@ -61,13 +61,12 @@ def _problems(task: Task) -> Iterator[str]:
     drawn = _draw(task)
     goal = _call(task, "goal", drawn)
     yield from _shaped("goal", goal, (N, task.goal_size), "two robots, by goal_size")
+    reference = _call(task, "reference", torch.zeros(N), goal)
+    yield from _named("reference", reference, _names(spec.signals, "operator"), "a signal from the operator", True)
     plant, ids = _call(task, "make_plant", N, "cpu"), torch.arange(N)
     _call(task, "randomize", plant, ids, drawn)
     _call(task, "place", plant, ids, drawn, goal)
-    known = {name: value.clone() for name, value in plant.truth().items()}
-    reference = _call(task, "reference", torch.zeros(N), goal)
-    yield from _named("reference", reference, _names(spec.signals, "operator"), "a signal from the operator", True)
-    known |= reference
+    known = {**{name: value.clone() for name, value in plant.truth().items()}, **reference}
     yield from _of_the_signals(spec, known)
     signals = {signal.name: known.get(signal.name, torch.zeros(N, *signal.dimensions)) for signal in spec.signals}
     commands = yield from _of_the_policy(task, signals)
@@ -156,6 +155,8 @@ def _of_the_episode(
     for what, values in (("reward", terms), ("errors", errors)):
         for name, value in values.items():
             yield from _shaped(f"{what}: '{name}'", value, (N,), "one number per robot")
+            if isinstance(value, Tensor) and not torch.isfinite(value).all():
+                yield f"{what}: '{name}' is {value.tolist()} where an episode begins; expected finite numbers"
     failed = _call(task, "failed", known)
     yield from _shaped("failed", failed, (N,), "one truth value per robot")
     seen = _call(task, "privileged", known, plant.parameters)
@@ -173,8 +174,8 @@ def _of_the_environment(task: Task, commands: Mapping[str, Tensor]) -> Iterator[
                 step = env.step({name: value.clone() for name, value in commands.items()})
     except ValueError as error:
         raise _FailedError(str(error)) from error.__cause__
-    if not torch.isfinite(step.reward).all():
-        yield f"the reward of a step is {step.reward.tolist()}; expected finite numbers"
+    if env.diverged:
+        yield "after two steps a robot's state or reward is not finite"
     for name, value in step.signals.items():
         if not torch.isfinite(value).all():
             yield f"the signal '{name}' is {value[0].tolist()} after two steps; expected finite numbers"

@@ -195,7 +195,7 @@ def test_firmware_is_generated_and_tests_itself(name: str, file: Path, tmp_path:
     made = generate(bundle, tmp_path)
     assert compile_host(made, ["-O1"]).self_test() <= made.tolerance
     (digest,) = re.findall(r"GATE_CONTRACT_DIGEST\[\] = {(.*)};", gate_header(bundle.contract))
-    assert bytes(map(int, digest.split(", "))).hex() == bundle.contract.digest
+    assert bytes(int(byte, 0) for byte in digest.split(", ")).hex() == bundle.contract.digest
 
 
 def test_the_gate_arms_a_robot_at_rest_with_it(name: str, file: Path) -> None:
