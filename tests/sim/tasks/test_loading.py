@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from robo_rl.commands.tasks import main
 from sim.robots import load_robot
 from sim.robots.figures import CardError
 from sim.tasks.loading import imported_later, load_task, task_class, task_names
@@ -307,6 +309,17 @@ def test_a_packages_task_that_can_not_be_loaded_is_told_and_harms_no_other(packa
         load_task("packaged-nothing")
     with pytest.raises(ValueError, match=r"packaged-module.*: it is not a task; expected a subclass of sim.tasks.Task"):
         load_task("packaged-module")
+
+
+def test_tasks_of_packages_are_listed_and_what_is_wrong_with_one(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(json=True) == 0
+    out, err = capsys.readouterr()
+    found = {task["name"]: task for task in json.loads(out)["tasks"]}
+    assert found["packaged-hover"]["robot"] == "crazyflie"
+    assert "packaged-broken" not in found
+    assert "'packaged-broken' of the package 'my-package' (mypackage.broken:Broken): RuntimeError: no driver" in err
 
 
 def test_a_package_offers_a_kind_of_robot_and_its_classical_controller(
