@@ -133,8 +133,19 @@ class Bundle:
                 )
 
     def run(self, signals: dict[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """One step of a batch, unchecked: signals (n, k) by name and state (n, S), all float32."""
-        *commands, state = self.session.run(None, {**signals, "state": state})
+        """One step of a batch: signals (n, k) by name and state (n, S), all float32, whose values are not checked.
+
+        BundleError if the graph can't be run, or gives arrays of other shapes than the contract's.
+        """
+        try:
+            found = self.session.run(None, {**signals, "state": state})
+        except Exception as error:  # onnxruntime's errors share no type below Exception
+            raise BundleError(f"{self.path}: the graph can't be run ({error})") from None
+        shapes = {c.name: (len(state), c.size) for c in self.contract.commands} | {"next_state": state.shape}
+        for (name, shape), value in zip(shapes.items(), found, strict=True):
+            if value.shape != shape:
+                raise BundleError(f"{self.path}: the graph's output '{name}' has shape {value.shape}; expected {shape}")
+        *commands, state = found
         return {c.name: value for c, value in zip(self.contract.commands, commands, strict=True)}, state
 
     def golden_error(self) -> float:

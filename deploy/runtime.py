@@ -4,14 +4,15 @@
     commands = policy.step({"position": [0, 0, 1], "orientation": [0, 0, 0, 1], …})
 
 Loading refuses a file that is damaged or fails its golden vectors, and a rate other than the contract's. A step
-refuses signals that are missing, unknown, of the wrong size, not finite or out of range, and steps at the wrong
-time. A refusal raises, changes nothing, and means that the caller must send ``policy.safe_commands``.
+refuses signals that are missing, unknown, of the wrong size, not finite or out of range, steps at the wrong time,
+and what a graph gives that is not finite. A refusal raises, changes nothing, and means that the caller must send
+``policy.safe_commands``. Commands are within the contract's limits, whatever the graph does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 from onnxruntime import OrtValue
 
 from deploy.bundle import Bundle, BundleError
-from robo_rl.contract import Contract, Signal
+from robo_rl.contract import Command, Contract, Signal
 
 GOLDEN_TOLERANCE = 1e-5  # deviation, commands in units of their range
 RATE_TOLERANCE = 1e-3  # relative
@@ -43,6 +44,7 @@ class Policy:
         }
         self._lower, self._upper = (np.concatenate(parts) for parts in zip(*self._bounds.values(), strict=True))
         self._quaternions = [s.name for s in self.contract.signals if s.kind == "quaternion"]
+        self._feedback = {c.name: self.contract.feedback(c) for c in self.contract.commands if c.safe == "hold"}
         self._graph = BoundGraph(bundle)
         self.reset()
 
@@ -67,11 +69,27 @@ class Policy:
         """Forget the past: before every take-over of the robot."""
         self.state = self.contract.initial_state[None]
         self._time: float | None = None
+        self._accepted: dict[str, np.ndarray] = {}
 
     @property
     def safe_commands(self) -> dict[str, np.ndarray]:
-        """What to send when in doubt."""
-        return {command.name: np.array(command.safe, np.float32) for command in self.contract.commands}
+        """What to send when in doubt: the contract's safe numbers, or the last measured values where it says "hold".
+
+        SignalError if a value must be held and no step was taken since the last ``reset``.
+        """
+        return {command.name: self._safe(command) for command in self.contract.commands}
+
+    def _safe(self, command: Command) -> np.ndarray:
+        if command.safe != "hold":
+            return np.array(command.safe, np.float32)
+        if not self._accepted:
+            raise SignalError(
+                f"command '{command.name}' holds what is measured when in doubt, and nothing was measured since the "
+                "last reset; expected a step with accepted signals before"
+            )
+        measured = [self._accepted[signal][index] for signal, index in self._feedback[command.name]]
+        lower, upper = (np.array(limits, np.float32) for limits in (command.lower, command.upper))
+        return np.clip(np.array(measured, np.float32), lower, upper)
 
     def step(self, signals: Mapping[str, ArrayLike], time: float | None = None) -> dict[str, np.ndarray]:
         """Commands, (k,) by name, for signals, (k,) by name, both in the contract's order and units.
@@ -81,9 +99,7 @@ class Policy:
         checked = self.check(signals)
         self._check_time(time)
         commands, state = self._graph.run(checked, self.state)
-        if not (np.isfinite(state).all() and all(np.isfinite(value).all() for value in commands.values())):
-            raise SignalError(f"the policy's output is not finite for signals {checked}; expected finite commands")
-        self.state, self._time = state, time
+        self.state, self._time, self._accepted = state, time, checked
         return commands
 
     def check(self, signals: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
@@ -147,20 +163,45 @@ class BoundGraph:
         self._session, self._binding = bundle.session, bundle.session.io_binding()
         self._inputs = {s.name: np.zeros((1, s.size), np.float32) for s in contract.signals}
         self._state = np.zeros((1, contract.state_size), np.float32)
-        self._outputs = {c.name: np.zeros((1, c.size), np.float32) for c in contract.commands}
-        self._next = np.zeros((1, contract.state_size), np.float32)
+        self._names = [command.name for command in contract.commands]
+        shapes = [*((command.size,) for command in contract.commands), (contract.state_size,)]
+        self._outputs, places = side_by_side(shapes)
+        *self._commands, self._next = places
+        self._lower, lower = side_by_side(shapes, -np.inf)
+        self._upper, upper = side_by_side(shapes, np.inf)
+        for command, low, high in zip(contract.commands, lower, upper, strict=False):
+            low[0], high[0] = command.lower, command.upper
         for name, array in {**self._inputs, "state": self._state}.items():
             self._binding.bind_ortvalue_input(name, OrtValue.ortvalue_from_numpy(array))
-        for name, array in {**self._outputs, "next_state": self._next}.items():
+        for name, array in zip([*self._names, "next_state"], places, strict=True):
             self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Commands (k,) by name and the next state (1, S), for signals (k,) by name and a state (1, S)."""
+        """Commands (k,) by name and the next state (1, S), for signals (k,) by name and a state (1, S).
+
+        Commands are within their limits. SignalError if the graph can't be run, or gives what is not finite.
+        """
         for name, array in self._inputs.items():
             array[0] = signals[name]
         self._state[:] = state
-        self._session.run_with_iobinding(self._binding)
-        return {name: array[0].copy() for name, array in self._outputs.items()}, self._next.copy()
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except Exception as error:  # onnxruntime's errors share no type below Exception
+            raise SignalError(f"the policy can't be run on signals {signals} ({error}); expected commands") from None
+        if not np.isfinite(self._outputs).all():
+            raise SignalError(f"the policy's output is not finite for signals {signals}; expected finite commands")
+        np.maximum(self._outputs, self._lower, out=self._outputs)
+        np.minimum(self._outputs, self._upper, out=self._outputs)
+        commands = {name: place[0].copy() for name, place in zip(self._names, self._commands, strict=True)}
+        return commands, self._next.copy()
+
+
+def side_by_side(shapes: Sequence[tuple[int, ...]], value: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
+    """One flat float32 array full of ``value``, and arrays (1, *shape) in it, each at a multiple of 64 bytes."""
+    sizes = [-(-math.prod(shape) // 16) * 16 for shape in shapes]
+    flat = np.full(sum(sizes), value, np.float32)
+    starts = np.cumsum([0, *sizes[:-1]])
+    return flat, [flat[i : i + math.prod(s)].reshape(1, *s) for i, s in zip(starts, shapes, strict=True)]
 
 
 def _numbers(given: ArrayLike) -> np.ndarray | None:

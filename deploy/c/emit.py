@@ -159,6 +159,23 @@ class Source:
                 step = "i" if stride == 1 else f"{stride}u * i"
                 self._loop(count, f"{name}[{_sum(start + at, 'i')}] = {origin}[{_sum(offset, step)}];")
 
+    def require(self, fact: str, otherwise: str) -> None:
+        """Go on if an expression is true; else do something and leave."""
+        self.statements.append(f"if (!{fact}) {{\n    {otherwise}\n}}")
+
+    def require_finite(self, addresses: Addresses, otherwise: str) -> None:
+        """Go on if these floats are finite."""
+        for first, stride, count, _ in self._runs(addresses):
+            if self.program.find(first)[0].values is not None:
+                continue  # a constant
+            if count == 1:
+                self.require(f"is_finite({self.value(first)})", otherwise)
+            elif stride == 1:
+                self.require(f"all_finite({self.pointer(first)}, {count}u)", otherwise)
+            else:
+                for i in range(count):
+                    self.require(f"is_finite({self.value(first + i * stride)})", otherwise)
+
     def _runs(self, addresses: Addresses) -> Iterator[tuple[int, int, int, int]]:
         """(first, stride, count, position) of evenly spaced addresses in one buffer; short stretches fall apart."""
         i, n = 0, len(addresses)
