@@ -93,8 +93,8 @@ class StepRecord:
 
 
 def element_names(channels: Sequence[Any]) -> list[str]:
-    """``position/x`` and so on, for signals or commands."""
-    return [f"{channel.name}/{element}" for channel in channels for element in channel.elements]
+    """``position/x`` and so on, for signals or commands; ``scan/17`` for places of signals with a shape."""
+    return [f"{channel.name}/{label}" for channel in channels for label in channel.labels]
 
 
 class NamedNumbers:

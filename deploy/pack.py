@@ -19,7 +19,7 @@ from robo_rl.contract import Contract
 
 
 def pack(model: ModelProto, contract: Contract, signals: Mapping[str, np.ndarray], out: str | Path) -> Bundle:
-    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, k) by name, to ``out``."""
+    """Write ``model``, ``contract`` and golden vectors for ``signals``, (steps, *dimensions) by name, to ``out``."""
     out, packed = Path(out), ModelProto()
     packed.CopyFrom(model)
     del packed.metadata_props[:]

@@ -22,6 +22,7 @@ from robo_rl.contract import Command, Contract, Signal
 
 HERE = Path(__file__).parent
 INDENT = "    "
+GOLDEN_BYTES = 1 << 17
 
 
 Precision = Literal["float32", "int16", "int8"]
@@ -54,7 +55,7 @@ class Options:
     name: str = "policy"
     """What functions and files begin with."""
     golden_steps: int | None = None
-    """Recorded steps in the self-test; None for all."""
+    """Recorded steps in the self-test; None for all, or as many as there is room for in ``GOLDEN_BYTES``."""
     precision: Precision = "float32"
     samples: Mapping[str, np.ndarray] | None = None
     """Signals and state (n, k) by name, for the scales of integers; None for those of the golden vectors."""
@@ -66,7 +67,8 @@ def generate(bundle: Bundle, folder: str | Path, options: Options | None = None)
     """Write the sources of ``bundle`` into ``folder``."""
     folder, contract, options = Path(folder), bundle.contract, options or Options()
     source = _source(bundle, options)
-    steps = min(len(bundle.golden), options.golden_steps or len(bundle.golden))
+    floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
+    steps = min(len(bundle.golden), options.golden_steps or max(1, GOLDEN_BYTES // (4 * floats)))
     name, texts = options.name, _interface(bundle, options.name, steps, options.tolerance)
     body = _body(source, contract, name, texts["guard"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +79,6 @@ def generate(bundle: Bundle, folder: str | Path, options: Options | None = None)
     safe = {"safe": _safe(contract, name, texts["guard"])}
     _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | safe | code)
     _write(folder / f"{name}_self_test.c", "self_test.c", texts | _golden(bundle, name, steps))
-    floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
     arena = 4 * max(source.plan.floats, 1) + 2 * source.plan.integers
     made = Generated(
         folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, 4 * steps * floats,
@@ -196,10 +197,18 @@ def _members(names: Sequence[str], channels: Sequence[Signal | Command]) -> str:
     lines = []
     for name, channel in zip(names, channels, strict=True):
         kind = "unit quaternion, " if getattr(channel, "kind", "") == "quaternion" else ""
-        elements = ", ".join(channel.elements) if channel.size <= 16 else f"{channel.elements[0]} and so on"
-        text = f"{channel.unit}, {kind}{channel.frame}: {elements}".replace("*/", "")
+        text = f"{channel.unit}, {kind}{channel.frame}: {_order(channel)}".replace("*/", "")
         lines.append(f"{INDENT}float {name}[{channel.size}]; /* {text} */")
     return "\n".join(lines)
+
+
+def _order(channel: Signal | Command) -> str:
+    """The order of a channel's floats, in words."""
+    names = ", ".join(channel.elements) if len(channel.elements) <= 16 else f"{channel.elements[0]} and so on"
+    if channel.dimensions == (len(channel.elements),):
+        return names
+    places = " x ".join(map(str, channel.dimensions)) + (", row by row" if len(channel.dimensions) > 1 else "")
+    return f"{places}: {names}" if names else places
 
 
 def _state_members(contract: Contract) -> str:
@@ -260,7 +269,7 @@ def _golden(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
         for n, c in zip(commands, contract.commands, strict=True)
     ]
     return {
-        "signals": records(signals, lambda k: [golden.signals[s.name][k] for s in contract.signals]),
+        "signals": records(signals, lambda k: [golden.signals[s.name][k].ravel() for s in contract.signals]),
         "commands": records(commands, lambda k: [golden.commands[c.name][k] for c in contract.commands]),
         "comparisons": _indented(comparisons, 2),
     }

@@ -77,11 +77,12 @@ class HostPolicy:
         return np.stack(rows)
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """One step of a batch, like ``Bundle.run``: signals (n, k) by name and state (n, S).
+        """One step of a batch, like ``Bundle.run``: signals (n, *dimensions) by name and state (n, S).
 
         Commands are NaN, and the state stays, where the C refuses the step.
         """
-        packed = np.concatenate([signals[s.name] for s in self.contract.signals], axis=1, dtype=np.float32)
+        flat = [signals[s.name].reshape(len(state), s.size) for s in self.contract.signals]
+        packed = np.concatenate(flat, axis=1, dtype=np.float32)
         packed, following = np.ascontiguousarray(packed), np.array(state, np.float32, order="C")
         sizes = [command.size for command in self.contract.commands]
         commands = np.empty((len(packed), sum(sizes)), np.float32)

@@ -1,6 +1,7 @@
 /* Made by robo-rl from a bundle; do not edit. */
 #include "${name}.h"
 
+#include "convolve.h"
 #include "linear.h"
 #include "linear_int.h"
 #include "outputs.h"
