@@ -12,7 +12,7 @@ and what a graph gives that is not finite. A refusal raises, changes nothing, an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,6 +50,9 @@ class Policy:
         self._lower, self._upper = (np.concatenate(parts) for parts in flat)
         self._shapes = {signal.name: signal.dimensions for signal in self._given}
         self._quaternions = [s.name for s in self._given if s.kind == "quaternion"]
+        self._limits = {
+            c.name: (np.array(c.lower, np.float32), np.array(c.upper, np.float32)) for c in self.contract.commands
+        }
         self._feedback = {c.name: self.contract.feedback(c) for c in self.contract.commands if c.safe == "hold"}
         self._holding = Holding.from_contract(self.contract)
         told = {signal.age_of for signal in self.contract.signals}
@@ -103,8 +106,7 @@ class Policy:
                 "last reset; expected a step with accepted signals before"
             )
         measured = [self._seen[signal][index] for signal, index in self._feedback[command.name]]
-        lower, upper = (np.array(limits, np.float32) for limits in (command.lower, command.upper))
-        return np.clip(np.array(measured, np.float32), lower, upper)
+        return np.clip(np.array(measured, np.float32), *self._limits[command.name])
 
     def step(
         self, signals: Mapping[str, ArrayLike], time: float | None = None, ages: Mapping[str, float] | None = None
@@ -127,8 +129,22 @@ class Policy:
             self._refuse_late(samples, now)
             seen = {name: value for name, (value, _) in self._holding.completed(samples, now).items()}
         commands, state = self._graph.run(seen, self.state)
+        commands = {name: self._within(commands[name], *limits, seen) for name, limits in self._limits.items()}
+        if not np.isfinite(state).all():
+            raise SignalError(f"the policy's memory is not finite for signals {seen}; expected finite numbers")
         self.state, self._time, self._now, self._samples, self._seen = state, time, now, samples, seen
         return commands
+
+    @staticmethod
+    def _within(
+        command: np.ndarray, lower: np.ndarray, upper: np.ndarray, seen: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
+        """A command within its limits, whatever the graph gave; SignalError for what is not finite."""
+        if ((command >= lower) & (command <= upper)).all():  # False for NaN
+            return command
+        if not np.isfinite(command).all():
+            raise SignalError(f"the policy's output is not finite for signals {seen}; expected finite commands")
+        return np.clip(command, lower, upper)
 
     @staticmethod
     def _stamped(
@@ -181,16 +197,17 @@ class Policy:
         raise SignalError(f"signals {sorted(unknown)} are not in the contract; expected {list(self._bounds)}")
 
     def _array(self, signal: Signal, signals: Mapping[str, ArrayLike]) -> np.ndarray:
+        given = signals.get(signal.name)
+        value = None if given is None else _numbers(given)
+        if value is not None and value.shape == self._shapes[signal.name]:
+            return value
         where = f"signal '{signal.name}'"
         if signal.name not in signals:
             raise SignalError(f"{where} is missing; expected {_amount(signal)}")
-        value = _numbers(signals[signal.name])
         if value is None:
-            raise SignalError(f"{where} is {repr(signals[signal.name])[:200]}; expected {signal.size} numbers")
-        if value.shape != self._shapes[signal.name]:
-            elements = f" for {signal.elements}" if signal.elements else ""
-            raise SignalError(f"{where} has shape {value.shape}; expected {signal.dimensions}{elements}")
-        return value
+            raise SignalError(f"{where} is {repr(given)[:200]}; expected {signal.size} numbers")
+        elements = f" for {signal.elements}" if signal.elements else ""
+        raise SignalError(f"{where} has shape {value.shape}; expected {signal.dimensions}{elements}")
 
     def _refuse_range(self, arrays: Mapping[str, np.ndarray]) -> NoReturn:
         """Name the first element that is out of range."""
@@ -237,23 +254,17 @@ class BoundGraph:
         self._session, self._binding = bundle.session, bundle.session.io_binding()
         self._inputs = {s.name: np.zeros((1, *s.dimensions), np.float32) for s in contract.signals}
         self._state = np.zeros((1, contract.state_size), np.float32)
-        self._names = [command.name for command in contract.commands]
-        shapes = [*((command.size,) for command in contract.commands), (contract.state_size,)]
-        self._outputs, places = side_by_side(shapes)
-        *self._commands, self._next = places
-        self._lower, lower = side_by_side(shapes, -np.inf)
-        self._upper, upper = side_by_side(shapes, np.inf)
-        for command, low, high in zip(contract.commands, lower, upper, strict=False):
-            low[0], high[0] = command.lower, command.upper
+        self._outputs = {c.name: np.zeros((1, c.size), np.float32) for c in contract.commands}
+        self._next = np.zeros((1, contract.state_size), np.float32)
         for name, array in {**self._inputs, "state": self._state}.items():
             self._binding.bind_ortvalue_input(name, OrtValue.ortvalue_from_numpy(array))
-        for name, array in zip([*self._names, "next_state"], places, strict=True):
+        for name, array in {**self._outputs, "next_state": self._next}.items():
             self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Commands (k,) by name and the next state (1, S), for signals (*dimensions) by name and a state (1, S).
 
-        Commands are within their limits. SignalError if the graph can't be run, or gives what is not finite.
+        SignalError if the graph can't be run on them.
         """
         for name, array in self._inputs.items():
             array[0] = signals[name]
@@ -262,20 +273,7 @@ class BoundGraph:
             self._session.run_with_iobinding(self._binding)
         except Exception as error:  # onnxruntime's errors share no type below Exception
             raise SignalError(f"the policy can't be run on signals {signals} ({error}); expected commands") from None
-        if not np.isfinite(self._outputs).all():
-            raise SignalError(f"the policy's output is not finite for signals {signals}; expected finite commands")
-        np.maximum(self._outputs, self._lower, out=self._outputs)
-        np.minimum(self._outputs, self._upper, out=self._outputs)
-        commands = {name: place[0].copy() for name, place in zip(self._names, self._commands, strict=True)}
-        return commands, self._next.copy()
-
-
-def side_by_side(shapes: Sequence[tuple[int, ...]], value: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
-    """One flat float32 array full of ``value``, and arrays (1, *shape) in it, each at a multiple of 64 bytes."""
-    sizes = [-(-math.prod(shape) // 16) * 16 for shape in shapes]
-    flat = np.full(sum(sizes), value, np.float32)
-    starts = np.cumsum([0, *sizes[:-1]])
-    return flat, [flat[i : i + math.prod(s)].reshape(1, *s) for i, s in zip(starts, shapes, strict=True)]
+        return {name: array[0].copy() for name, array in self._outputs.items()}, self._next.copy()
 
 
 def _numbers(given: ArrayLike) -> np.ndarray | None:
