@@ -27,6 +27,17 @@ Samples = Mapping[str, tuple[np.ndarray, int]]
 """The newest values (*dimensions) float32 of signals by name, and when they were measured (µs)."""
 
 
+AGE_ROUNDING = 2e-6
+"""s by which an age in float32 may be off."""
+
+
+def may_wait(contract: Contract) -> frozenset[str]:
+    """Signals that are not needed at every step: the slow ones, and those whose age is told, which may be absent."""
+    told = {signal.age_of for signal in contract.signals}
+    slow = (s for s in contract.signals if s.period is not None or s.name in told)
+    return frozenset(signal.name for signal in slow if signal.source != "runtime")
+
+
 @dataclass(frozen=True)
 class Slot:
     """How one signal is held. Times in µs."""
@@ -87,6 +98,31 @@ class Holding:
             return np.array([slot.upper])
         age = np.float32(max(0, min(now - stamp, LONGEST))) * np.float32(1e-6)
         return np.array([max(slot.lower, min(slot.upper, age))])
+
+
+def samples_behind(
+    contract: Contract, values: Mapping[str, np.ndarray], before: Samples, now: int
+) -> dict[str, tuple[np.ndarray, int]]:
+    """The samples behind what a simulation tells at every step: ``values`` of all signals, ages among them.
+
+    A slow signal was measured anew where its value, or its age, says so. ``before`` are the samples of the step before.
+    """
+    told = {signal.age_of: signal for signal in contract.signals if signal.age_of}
+    waits, samples = may_wait(contract), {}
+    for signal in contract.signals:
+        if signal.source == "runtime":
+            continue
+        value, last, stamp = values[signal.name], before.get(signal.name), now
+        held = signal.name in waits and last is not None and np.array_equal(value, last[0])
+        if signal.name in told:
+            age = float(np.ravel(values[told[signal.name].name])[0])
+            known = age < told[signal.name].bounds[1][0] - AGE_ROUNDING
+            if not known and last is None:
+                continue  # there is none
+            stamp = now - round(1e6 * age)
+            held = held and last is not None and (not known or abs(stamp - last[1]) <= 1e6 * AGE_ROUNDING)
+        samples[signal.name] = (value, last[1] if held and last is not None else stamp)
+    return samples
 
 
 def _slot(contract: Contract, signal: Signal) -> Slot:

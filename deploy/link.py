@@ -16,6 +16,7 @@ import zlib
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from controllers.held import may_wait
 from robo_rl.contract import Contract, Signal
 
 VERSION = 1
@@ -245,15 +246,12 @@ def signals_together(contract: Contract) -> list[Signal]:
 
 def sample_sizes(contract: Contract) -> tuple[int, ...]:
     """Elements of each signal that comes alone, when it was measured; 0 for the others."""
-    told = {signal.age_of for signal in contract.signals}
-    alone = [s.source != "runtime" and (s.period is not None or s.name in told) for s in contract.signals]
+    waits = may_wait(contract)
     most = (MAX_PAYLOAD - SAMPLE_HEAD.size) // 4
-    for signal, is_alone in zip(contract.signals, alone, strict=True):
-        if is_alone and signal.size > most:
-            raise LinkError(
-                f"signal '{signal.name}' has {signal.size} numbers; the link carries at most {most} at once"
-            )
-    return tuple(s.size if is_alone else 0 for s, is_alone in zip(contract.signals, alone, strict=True))
+    for signal in contract.signals:
+        if signal.name in waits and signal.size > most:
+            raise LinkError(f"signal '{signal.name}' has {signal.size} numbers; a frame holds at most {most}")
+    return tuple(signal.size if signal.name in waits else 0 for signal in contract.signals)
 
 
 @dataclass

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnxruntime import OrtValue
 
-from controllers.held import Holding, Samples
+from controllers.held import Holding, Samples, may_wait
 from deploy.bundle import Bundle, BundleError
 from robo_rl.contract import Command, Contract, Signal
 
@@ -55,8 +55,7 @@ class Policy:
         }
         self._feedback = {c.name: self.contract.feedback(c) for c in self.contract.commands if c.safe == "hold"}
         self._holding = Holding.from_contract(self.contract)
-        told = {signal.age_of for signal in self.contract.signals}
-        self._waits = frozenset(s.name for s in self._given if s.period is not None or s.name in told)
+        self._waits = may_wait(self.contract)
         self._period = round(1e6 * self.contract.control_period)
         self._graph = BoundGraph(bundle)
         self.reset()

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from controllers.gate_codes import Event, Request, Source, State
-from controllers.held import Samples
+from controllers.held import Samples, samples_behind
 from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.device import Answer
 from deploy.c.device import Request as Parcel
-from deploy.link import LinkError, sample_sizes
+from deploy.link import LinkError
 from deploy.link_messages import Ask, Commands, Fault, Role, messages_of
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
@@ -32,7 +32,6 @@ from robo_rl.evaluation import Conditions, rollout
 APART = 123_456_789  # µs, between the clocks of host and device
 LATENCY = 1_000  # µs, of the wire
 LONGEST_START = 1000  # steps, to the start pose
-AGE_ROUNDING = 2e-6  # s, of ages in float32
 
 
 class Devices(Protocol):
@@ -64,6 +63,8 @@ class Loop:
         self.mailboxes = [Mailbox(f"device {i}") for i in range(self.count)]
         self.links = [Link(mailbox, self.contract, Role.HOST) for mailbox in self.mailboxes]
         self.period = round(self.contract.control_period * 1e6)
+        self._names = [signal.name for signal in self.contract.signals]
+        self._ends = np.cumsum([signal.size for signal in self.contract.signals])[:-1]
         self.samples: list[Samples] = [{} for _ in range(self.count)]
         self.sent: list[dict[str, int]] = [{} for _ in range(self.count)]
 
@@ -79,7 +80,8 @@ class Loop:
         for i, (link, values) in enumerate(zip(self.links, signals, strict=True)):
             if request:
                 link.send(Ask(request))
-            self.samples[i] = measured(self.contract, values, self.samples[i], self.time)
+            parts = dict(zip(self._names, np.split(values, self._ends), strict=True))
+            self.samples[i] = samples_behind(self.contract, parts, self.samples[i], self.time)
             messages, self.sent[i] = messages_of(self.contract, self.samples[i], self.time, 0, self.sent[i])
             for message in messages:
                 link.send(message)
@@ -114,29 +116,6 @@ class Loop:
                 f"device {index} says that it commands {commands.values}; its actuators get {answer.motors}"
             )
         return commands
-
-
-def measured(contract: Contract, values: np.ndarray, before: Samples, now: int) -> dict[str, tuple[np.ndarray, int]]:
-    """The samples behind all signals (N,) of a simulated robot at a time (µs), which tell of slow ones at every step.
-
-    A slow signal was measured anew where its value, or its age, says so.
-    """
-    ends = np.cumsum([signal.size for signal in contract.signals])[:-1]
-    parts = dict(zip((s.name for s in contract.signals), np.split(values, ends), strict=True))
-    ages = {s.age_of: (float(parts[s.name][0]), float(s.bounds[1][0])) for s in contract.signals if s.age_of}
-    samples = {}
-    for signal, alone in zip(contract.signals, sample_sizes(contract), strict=True):
-        value, last = parts[signal.name], before.get(signal.name)
-        age, most = ages.get(signal.name, (0.0, np.inf))
-        same = last is not None and np.array_equal(value, last[0])
-        if signal.source == "runtime" or (age >= most - AGE_ROUNDING and last is None):
-            continue  # an age, or what is absent
-        stamp = now - round(1e6 * age)
-        unknown = signal.name not in ages or age >= most - AGE_ROUNDING
-        if alone and same and last is not None and (unknown or abs(stamp - last[1]) <= 1e6 * AGE_ROUNDING):
-            stamp = last[1]
-        samples[signal.name] = (value, stamp)
-    return samples
 
 
 class DevicePolicy:

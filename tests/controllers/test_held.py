@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 sys.path.append(str(Path(__file__).parents[1] / "deploy"))
 from graphs import make_contract, position, target
 
-from controllers.held import LONGEST, NEVER, Holding
+from controllers.held import LONGEST, NEVER, Holding, may_wait, samples_behind
 from deploy.c.held_header import held_header
 from robo_rl.contract import Contract, Safety, Signal
 
@@ -106,6 +106,43 @@ def test_samples_pass_as_they_are() -> None:
     holding = Holding.from_contract(CONTRACTS["plain"])
     samples = {"joint_position": sample(0.5, (3,), 3)}
     assert holding.completed(samples, 4) == samples
+
+
+def test_what_a_simulated_robot_tells_at_every_step_is_what_it_measured() -> None:
+    """Slow signals are the same until they are measured; an age tells when that was."""
+    contract = make_contract(
+        [position(), scan(period=0.04), neighbours(), age_of("neighbours", upper=0.05)], [target()]
+    )
+
+    def told(beam: float, x: float, age: float) -> dict[str, np.ndarray]:
+        shapes = {
+            "joint_position": ((3,), 0.0),
+            "scan": ((4,), beam),
+            "neighbours": ((2, 2), x),
+            "neighbours_age": ((1,), age),
+        }
+        return {name: np.full(shape, value, np.float32) for name, (shape, value) in shapes.items()}
+
+    steps = [told(1, 0.5, 0.05), told(1, 2.0, 0.003), told(1, 2.0, 0.013), told(1, 2.0, 0.003), told(2, 2.0, 0.05)]
+    samples: dict[str, tuple[np.ndarray, int]] = {}
+    stamps = []
+    for k, values in enumerate(steps):
+        samples = samples_behind(contract, values, samples, 1_000_000 + 10_000 * k)
+        stamps.append(tuple(samples.get(s.name, (None, NEVER))[1] for s in contract.signals[:3]))
+    assert stamps == [
+        (1_000_000, 1_000_000, NEVER),
+        (1_010_000, 1_000_000, 1_007_000),
+        (1_020_000, 1_000_000, 1_007_000),
+        (1_030_000, 1_000_000, 1_027_000),
+        (1_040_000, 1_040_000, 1_027_000),
+    ]
+    assert "neighbours_age" not in samples
+
+
+def test_what_may_be_left_out_of_a_step() -> None:
+    assert may_wait(CONTRACTS["plain"]) == frozenset()
+    assert may_wait(CONTRACTS["slow"]) == {"scan"}
+    assert may_wait(CONTRACTS["all"]) == {"scan", "neighbours"}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from graphs import make_bundle, make_contract, position, target
 
 from controllers.held import NEVER, Samples
 from deploy.bundle import Bundle
-from deploy.firmware.loop import measured
 from deploy.link import Clock, Decoder, Layout, LinkError, Session, Type, Verdict, encode, signals_together
 from deploy.link_messages import AGE_NEVER, Hello, Sample, Signals, frame_of, messages_of, parse, stamp_of
 from deploy.runtime import Policy, SignalError
@@ -224,7 +223,7 @@ def test_a_peer_holds_what_came_alone(bundle: Bundle) -> None:
 
 def test_a_signal_that_no_frame_can_hold_is_refused() -> None:
     huge = Signal("depth", (), "m", "camera", 0.0, 5.0, shape=(128, 128), period=0.1)
-    with pytest.raises(LinkError, match="signal 'depth' has 16384 numbers; the link carries at most 16380 at once"):
+    with pytest.raises(LinkError, match="signal 'depth' has 16384 numbers; a frame holds at most 16380"):
         Layout.of(make_contract([position(), huge], [target()]))
 
 
@@ -239,28 +238,6 @@ def test_what_is_no_sample_of_the_contract_is_refused() -> None:
         with pytest.raises(LinkError, match="expected those of a slow signal of the contract"):
             parse(frame, layout)
     assert session.accept(frame_of(Sample(0, 0, 1, np.zeros(2, np.float32)), 1), 0) == Verdict.TAKEN
-
-
-def test_what_a_simulated_robot_tells_at_every_step_is_what_it_measured() -> None:
-    """Slow signals are the same until they are measured; an age tells when that was."""
-
-    def flat(scan: float, x: float, age: float) -> np.ndarray:
-        return np.array([0.0, 0.0, 0.0, scan, scan, x, age], np.float32)
-
-    steps = [flat(1, 0.5, 0.05), flat(1, 2.0, 0.003), flat(1, 2.0, 0.013), flat(1, 2.0, 0.003), flat(2, 2.0, 0.05)]
-    samples: Samples = {}
-    stamps = []
-    for k, values in enumerate(steps):
-        samples = measured(contract(), values, samples, 1_000_000 + 10_000 * k)
-        stamps.append((samples["joint_position"][1], samples["scan"][1], samples.get("object", (None, NEVER))[1]))
-    assert stamps == [
-        (1_000_000, 1_000_000, NEVER),
-        (1_010_000, 1_000_000, 1_007_000),
-        (1_020_000, 1_000_000, 1_007_000),
-        (1_030_000, 1_000_000, 1_027_000),
-        (1_040_000, 1_040_000, 1_027_000),
-    ]
-    assert "object_age" not in samples
 
 
 def test_the_document_has_the_layout_of_a_sample() -> None:
