@@ -93,3 +93,15 @@ def test_a_task_without_groups_has_the_parameters_that_it_had() -> None:
     ]  # fmt: skip
     torch.manual_seed(3)
     assert torch.equal(policy.network[0].weight, torch.nn.Linear(policy.task.observation_size, 8).weight)
+
+
+def test_what_can_not_learn_encoders_says_so() -> None:
+    from robo_rl.algorithms.apg import Learner
+    from robo_rl.algorithms.config import ApgConfig
+    from robo_rl.distill import Distillation, DistillConfig
+
+    policy = seeing_policy()
+    with pytest.raises(ValueError, match="task 'quadrotor-hover' has encoders of scans or images; train it with ppo"):
+        Learner(policy.task, policy, ApgConfig(), 0)
+    with pytest.raises(ValueError, match="teacher or student has encoders of scans or images"):
+        Distillation(policy, policy, DistillConfig(), 0)
