@@ -161,7 +161,7 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
     shape = bundle.contract.network
     try:
-        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent)
+        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent, shape.encoders)
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from controllers.gate_codes import Event, Request, Source, State
+from controllers.held import Samples, samples_behind
 from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.device import Answer
 from deploy.c.device import Request as Parcel
 from deploy.link import LinkError
-from deploy.link_messages import Ask, Commands, Fault, Role, Signals
+from deploy.link_messages import Ask, Commands, Fault, Role, messages_of
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
 from robo_rl.contract import Command, Contract
@@ -63,6 +64,10 @@ class Loop:
         self.mailboxes = [Mailbox(f"device {i}") for i in range(self.count)]
         self.links = [Link(mailbox, self.contract, Role.HOST) for mailbox in self.mailboxes]
         self.period = round(self.contract.control_period * 1e6)
+        self._names = [signal.name for signal in self.contract.signals]
+        self._ends = np.cumsum([signal.size for signal in self.contract.signals])[:-1]
+        self.samples: list[Samples] = [{} for _ in range(self.count)]
+        self.sent: list[dict[str, int]] = [{} for _ in range(self.count)]
 
     def hello(self) -> None:
         """Begin all connections."""
@@ -73,11 +78,14 @@ class Loop:
 
     def step(self, signals: np.ndarray, request: Request = Request.NONE) -> list[Commands]:
         """One control period with signals (count, N): what the devices command then."""
-        ages = (0,) * len(self.contract.signals)
-        for link, values in zip(self.links, signals, strict=True):
+        for i, (link, values) in enumerate(zip(self.links, signals, strict=True)):
             if request:
                 link.send(Ask(request))
-            link.send(Signals(self.time, 0, ages, values))
+            parts = dict(zip(self._names, np.split(values, self._ends), strict=True))
+            self.samples[i] = samples_behind(self.contract, parts, self.samples[i], self.time)
+            messages, self.sent[i] = messages_of(self.contract, self.samples[i], self.time, 0, self.sent[i])
+            for message in messages:
+                link.send(message)
         commands = self._exchange()
         self.time += self.period
         missing = [i for i, command in enumerate(commands) if command is None]
@@ -126,7 +134,7 @@ class DevicePolicy:
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         contract = self.bundle.contract
         arrays = {s.name: np.ascontiguousarray(signals[s.name].numpy()) for s in contract.signals}
-        flat = np.concatenate(list(arrays.values()), axis=1, dtype=np.float32)
+        flat = np.concatenate([a.reshape(len(a), -1) for a in arrays.values()], axis=1, dtype=np.float32)
         request = Request.NONE
         if self.loop is None:
             self.loop, request = self._ready(flat), Request.ACTIVATE

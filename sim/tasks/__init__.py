@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from robo_rl.contract import Command, Contract, Network, Provenance, Safety, Signal, StateBlock
+from robo_rl.contract import Command, Contract, Encoder, Network, Provenance, Safety, Signal, StateBlock
 from sim.engines import Engine
 from sim.fuse import empty_block
 from sim.plants import Plant
@@ -115,6 +115,8 @@ class Task(ABC):
     """How many times the algorithms' usual number of updates the task needs."""
     algorithms: tuple[Literal["apg", "ppo"], ...] = ("ppo",)
     """Those that can train it, the fastest first; "apg" needs a plant with a derivative."""
+    encoders: tuple[Encoder, ...] = ()
+    """The networks in front of the policy's, one for each group that ``observe`` gives besides the vector."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
     source: Source | None = None
@@ -142,7 +144,11 @@ class Task(ABC):
 
     @abstractmethod
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, observation_size): what the network sees of measured signals and its memory."""
+        """(n, observation_size): what the network sees of measured signals and its memory.
+
+        Or a dictionary of groups: that vector as "policy", and scans, images or tables (n, *shape) by the names of
+        ``encoders``.
+        """
 
     @abstractmethod
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
