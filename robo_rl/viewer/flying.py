@@ -11,7 +11,7 @@ from torch import Tensor
 from robo_rl.evaluation import ControllerPolicy
 from robo_rl.loading import Loaded
 from robo_rl.viewer.live import Knob, Live, rounded, tilt, triple
-from sim.pictures.film import spread
+from sim.pictures.camera import spread
 
 LONGEST_DELAY = 0.06  # s
 GREATEST_PUSH = 3.0  # m/s

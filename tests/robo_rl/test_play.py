@@ -27,7 +27,7 @@ from robo_rl.commands.play import main
 from robo_rl.loading import load
 from robo_rl.viewer.flying import GREATEST_SHIFT, Flying
 from robo_rl.viewer.server import Viewer
-from sim.pictures.scene import RenderingError, open_context
+from sim.pictures.canvas import RenderingError, open_context
 from sim.robots.multirotor import GRAVITY
 
 CALM = {

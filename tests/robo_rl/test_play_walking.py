@@ -7,18 +7,14 @@ import re
 import threading
 import urllib.request
 
-import imageio_ffmpeg
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from robo_rl.evaluation import Conditions, rollout
 from robo_rl.loading import Loaded
 from robo_rl.viewer.server import Viewer
 from robo_rl.viewer.walking import Stand, Walking
-from sim.pictures.scene import RenderingError, open_context
-from sim.pictures.walking import film, strip
 from sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
@@ -148,18 +144,3 @@ def test_in_chromium_the_page_draws_a_robot_and_its_numbers_without_complaint(ch
     assert green.sum() > 100  # arrows
     table = page.stdout.split('<tbody id="flights">')[1].split("</tbody>")[0]
     assert len(re.findall(r">\d\.\d\d<", table)) == 2
-
-
-def test_a_recorded_walk_becomes_a_film_and_a_strip(tmp_path):
-    try:
-        open_context((32, 32)).free()
-    except RenderingError as error:
-        pytest.skip(str(error))
-    recording = rollout(TASK, Stand(TASK), Conditions(2, seconds=1.2, recorded=2)).recording
-    assert film(tmp_path / "walk.mp4", TASK.card, recording, 0.02, "standing", (160, 120), 5) == 6
-    assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "walk.mp4"))[0] == 6
-    strip(tmp_path / "walk.png", TASK.card, recording, 0.02, 3, 0.4, (100, 80))
-    with Image.open(tmp_path / "walk.png") as image:
-        pixels = np.asarray(image.convert("RGB")).astype(int)
-    assert pixels.shape == (80, 300, 3)
-    assert ((pixels[..., 0] > pixels[..., 2] + 90) & (pixels[..., 1] < 160)).sum() > 30  # orange feet

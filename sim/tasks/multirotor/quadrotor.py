@@ -19,6 +19,7 @@ from torch import Tensor
 from controllers.multirotor import GeometricController
 from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Command, Safety, Signal, StateBlock
+from sim.drawing import GREEN, Marker, Sphere, Trail
 from sim.engines import Engine
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
 from sim.ranges import Range, Rule
@@ -243,6 +244,15 @@ class QuadrotorHover(Task):
         """Distance from the set-point, m, as position and as tracking error."""
         distance = (truth["position"] - truth["position_setpoint"]).norm(dim=-1)
         return {"position_error": distance, "tracking_error": distance}
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """The set-point and its way, and the vehicle's."""
+        target, size = truth["position_setpoint"], self.card.arm
+        return [
+            Sphere("set-point", target, 0.3 * size),
+            Trail("way of the set-point", target, None, (*GREEN[:3], 0.45)),
+            Trail("way of the vehicle", truth["position"]),
+        ]
 
     def failed(self, truth: Tensors) -> Any:
         error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
