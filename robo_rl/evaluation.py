@@ -19,6 +19,8 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from robo_rl.console import Progress
+from robo_rl.contract import Command
+from robo_rl.contract.channels import feedback
 from robo_rl.policy import PolicyGraph
 from sim.drawing import Motion, can_draw, record
 from sim.env import VecEnv
@@ -138,6 +140,33 @@ class ControllerPolicy:
 
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         return self.controller(signals, state)
+
+
+class StopPolicy:
+    """What actuators are told when a robot is stopped: each command's safe value, or what was measured first."""
+
+    def __init__(self, task: Task) -> None:
+        self.spec = task.spec
+        self.sizes = [command.size for command in task.spec.commands]
+
+    def initial_state(self, n: int) -> Tensor:
+        """(n, 1 + elements): whether anything was measured yet, and what is held."""
+        return torch.zeros(n, 1 + sum(self.sizes))
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        begun, held = state[:, :1] > 0, state[:, 1:]
+        now = torch.cat([self._value(command, signals, len(state)) for command in self.spec.commands], 1)
+        held = torch.where(begun, held, now)
+        names = [command.name for command in self.spec.commands]
+        sent = dict(zip(names, held.split(self.sizes, 1), strict=True))
+        return sent, torch.cat([torch.ones(len(state), 1), held], 1)
+
+    def _value(self, command: Command, signals: Mapping[str, Tensor], n: int) -> Tensor:
+        """(n, k)."""
+        if command.safe != "hold":
+            return torch.tensor([command.safe]).expand(n, -1)
+        measured = feedback(self.spec.signals, command)
+        return torch.stack([signals[name][:, column] for name, column in measured], 1)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ def main(
     size: tuple[int, int] = (640, 480),
     fps: int = 30,
     port: int = 0,
+    address: str = "127.0.0.1",
     no_open: bool = False,
     json: bool = False,
 ) -> int:
@@ -70,7 +71,7 @@ def main(
     loaded = load(target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task.spec.name, robot).policy for name in switch}
-        return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
+        return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, address, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:
         result |= _strip(loaded, flights or STRIP_FLIGHTS, seed, seconds or STRIP_SECONDS, fixed, picture, json)
@@ -81,34 +82,41 @@ def main(
 
 
 def _serve(
-    loaded: Loaded, flights: int, seed: int, seconds: float | None, fixed: dict[str, float],
-    others: dict[str, Any], port: int, no_open: bool, json: bool,
+    loaded: Loaded, robots: int, seed: int, seconds: float | None, fixed: dict[str, float],
+    others: dict[str, Any], port: int, address: str, no_open: bool, json: bool,
 ) -> int:  # fmt: skip
     """Serve the page until Ctrl-C."""
+    import secrets
     import webbrowser
 
     import torch
 
-    from robo_rl.viewer.flying import Flying
-    from robo_rl.viewer.server import Viewer
-    from robo_rl.viewer.walking import Walking
-    from sim.robots.legged import LeggedCard
+    from robo_rl.viewer.access import Access
+    from robo_rl.viewer.live import Live
+    from robo_rl.viewer.page import Page
 
     torch.set_num_threads(1)
-    kind = Walking if isinstance(loaded.task.spec.robot, LeggedCard) else Flying
-    live = kind(loaded, flights, seed, seconds, fixed, others)
-    with Viewer(live, port) as viewer:
-        threading.Thread(target=viewer.serve_forever, daemon=True).start()
-        say(f"{loaded.name} is at {viewer.url}   (Ctrl-C ends it)", json)
-        give({"url": viewer.url}, json)
+    local = address.startswith("127.")
+    access = Access(address, "" if local else secrets.token_urlsafe(24))
+    live, stop = Live(loaded, robots, seed, seconds, fixed, others), threading.Event()
+    try:
+        page = Page(live, port, access)
+    except OSError as error:
+        raise ValueError(f"the page can't be served at {address}, port {port}: {error}") from None
+    with page:
+        sender = threading.Thread(target=page.run, args=(stop,), daemon=True)
+        sender.start()
+        say(f"{loaded.name} is at {page.url}   (Ctrl-C ends it)", json)
+        give({"url": page.url}, json)
         if not no_open and has_display():
-            webbrowser.open(viewer.url)
+            webbrowser.open(page.url)
         try:
-            live.run(threading.Event())
+            live.run(stop)
         except KeyboardInterrupt:
             say("", json)
         finally:
-            viewer.shutdown()
+            stop.set()
+            sender.join(timeout=5.0)
     return 0
 
 

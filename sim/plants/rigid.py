@@ -24,9 +24,9 @@ from torch import Tensor
 from sim.drawing import Poser, drawn, read_shapes
 from sim.robots.figures import CardError
 from sim.robots.legged import LeggedCard
-from sim.terrain import Ground, add_ground
+from sim.solids import add_solids
+from sim.terrain import Ground, add_ground, visible_solids
 
-HAIR = 2e-4  # m
 LONGEST_DELAY = 0.06
 """s, of a target on its way to the motors: room for it is kept in every environment's state."""
 
@@ -145,9 +145,10 @@ def draw_rigid(card: LeggedCard, ground: Ground | None = None) -> mujoco.MjModel
     """How the robot and its ground look, with the bodies and joints of ``assemble``."""
     spec = read_shapes(card.model)
     _release(spec, card)
-    for number, shape in enumerate(add_ground(spec, ground)):
-        if shape.type == mujoco.mjtGeom.mjGEOM_BOX:  # tops that overlap would be seen to fight
-            shape.pos = shape.pos - [0.0, 0.0, HAIR * (number % 8)]
+    if ground is None:
+        add_ground(spec, None)
+    else:
+        add_solids(spec, visible_solids(ground))
     return drawn(spec, card.feet)
 
 
