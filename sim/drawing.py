@@ -259,25 +259,38 @@ def moving(model: mujoco.MjModel) -> np.ndarray:
 def centers(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:
     """(…, shapes, 3) m: the middles of ``moving`` shapes of robots whose bodies have ``poses`` (…, bodies, 7)."""
     shapes = moving(model)
-    body = poses[..., model.geom_bodyid[shapes] - 1, :]
-    axis, w, arm = body[..., 3:6], body[..., 6:], model.geom_pos[shapes]
-    twice = 2 * np.cross(axis, arm)
-    return body[..., :3] + arm + w * twice + np.cross(axis, twice)
+    return _placed(poses, model.geom_bodyid[shapes], model.geom_pos[shapes])
 
 
-def margin(model: mujoco.MjModel) -> float:
-    """m from the middle of a shape to its end, at most."""
+def corners(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:
+    """(…, 8 shapes, 3) m: of the boxes around ``moving`` shapes of robots with ``poses`` (…, bodies, 7)."""
     shapes = moving(model)
-    return float(model.geom_rbound[shapes].max()) if len(shapes) else 0.1
+    signs = np.stack(np.meshgrid(*[(-1.0, 1.0)] * 3), -1).reshape(1, 8, 3)
+    box = model.geom_aabb[shapes]
+    corner = box[:, None, :3] + signs * box[:, None, 3:]
+    turn = model.geom_quat[shapes][:, [1, 2, 3, 0]].repeat(8, 0)
+    local = model.geom_pos[shapes].repeat(8, 0) + rotated(turn, corner.reshape(-1, 3))
+    return _placed(poses, model.geom_bodyid[shapes].repeat(8), local)
+
+
+def _placed(poses: np.ndarray, bodies: np.ndarray, local: np.ndarray) -> np.ndarray:
+    """Points (…, P, 3) of the world that are at ``local`` (P, 3) in the frames of ``bodies`` (P,)."""
+    body = poses[..., bodies - 1, :]
+    return body[..., :3] + rotated(body[..., 3:], local)
+
+
+def rotated(orientation: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Vectors (…, 3) turned by quaternions (…, 4) x, y, z, w."""
+    axis, twice = orientation[..., :3], 2 * np.cross(orientation[..., :3], vector)
+    return vector + orientation[..., 3:] * twice + np.cross(axis, twice)
 
 
 def size_of(model: mujoco.MjModel, poses: np.ndarray) -> float:
     """How far (m) the shapes of a robot reach from the middle of all, in ``poses`` (bodies, 7)."""
-    places = centers(model, poses)
-    if not len(places):
+    points = corners(model, poses)
+    if not len(points):
         return 0.5
-    middle = 0.5 * (places.min(0) + places.max(0))
-    return float((np.linalg.norm(places - middle, axis=-1) + model.geom_rbound[moving(model)]).max())
+    return float(np.linalg.norm(points - 0.5 * (points.min(0) + points.max(0)), axis=-1).max())
 
 
 def has_ground(model: mujoco.MjModel) -> bool:

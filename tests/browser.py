@@ -101,7 +101,17 @@ class Browser:
             self.ask("Input.dispatchKeyEvent", type=kind, code="Space", key=" ", text=" " if kind == "keyDown" else "")
 
     def click(self, selector: str) -> None:
-        box = f"document.querySelector('{selector}').getBoundingClientRect()"
+        """Click on the middle of an element."""
+        self._click(f"document.querySelector('{selector}')")
+
+    def click_text(self, text: str) -> None:
+        """Click on the first element that says nothing else, as soon as it is there."""
+        found = f"[...document.querySelectorAll('*')].find(e => !e.childElementCount && e.textContent == {json.dumps(text)})"
+        self.until(f"!!{found}")
+        self._click(found)
+
+    def _click(self, element: str) -> None:
+        box = f"{element}.getBoundingClientRect()"
         x, y = self.run(f"(box => [box.x + box.width / 2, box.y + box.height / 2])({box})")
         for kind in ("mousePressed", "mouseReleased"):
             self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

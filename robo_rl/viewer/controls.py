@@ -52,6 +52,12 @@ class Controls:
         self._on(self.speed, lambda value: act({"speed": value}))
         self.policy = gui.add_dropdown("policy", tuple(self.live.policies), initial_value=self.live.policy)
         self._on(self.policy, lambda value: act({"policy": value}))
+        if hasattr(self.live.env.plant, "push"):
+            self._add_push()
+        self._add_choices()
+
+    def _add_push(self) -> None:
+        gui = self.gui
         self.push = gui.add_slider("push, m/s", 0.0, GREATEST_PUSH, 0.1, 0.5)
         self.way = gui.add_button_group("push along", tuple(PUSHES))
 
@@ -59,8 +65,11 @@ class Controls:
         def _(event: Any) -> None:
             if event.target.value in PUSHES:
                 strength = self.push.value if math.isfinite(self.push.value) else 0.0
-                act({"push": [strength * part for part in PUSHES[event.target.value]]})
+                self.page.act({"push": [strength * part for part in PUSHES[event.target.value]]})
 
+    def _add_choices(self) -> None:
+        """Of robots: which one tables and plots are of, and which one the camera follows."""
+        gui = self.gui
         robots = tuple(f"robot {i + 1}" for i in range(self.live.n))
         if len(robots) > 1:
             self.robot = gui.add_dropdown("robot", robots, hint="of which tables and plots are")

@@ -203,6 +203,20 @@ class Live:
         sent = {name: as_array(value).copy() for name, value in self._sent.items()}
         return Moment(self._time, {name: as_array(value).copy() for name, value in truth.items()}, sent, errors)
 
+    def ways(self, seconds: float) -> np.ndarray | None:
+        """(steps, n, 3) m: where the robots' first bodies go in so many s, after which all begin again."""
+        if self.model is None:
+            return None
+        found = []
+        with self._lock:
+            for _ in range(round(seconds / self.task.spec.control_period)):
+                self.step()
+                found.append(self.env.plant.poses(self._everyone)[:, 0, :3])
+            self._time, self._counters = 0.0, self._no_counters()
+            self.past.clear()
+            self.reset()
+        return np.stack(found)
+
     def run(self, stop: threading.Event) -> None:
         """In real time until ``stop`` is set."""
         period = self.task.spec.control_period

@@ -13,8 +13,10 @@ from robo_rl.viewer.live import FRAMES_PER_SECOND
 from robo_rl.viewer.shapes import UNIT
 from sim.drawing import Arrow, Color, Frame, Line, Sphere, Text, Trail
 
-LONGEST_TRAIL = 600  # points
+LONGEST_TRAIL = 300  # points
 GONE = 1e-6  # scale of what is not shown
+AWAY = np.array([[0.0, 0.0, -1e4], [0.0, 0.0, -1e4 - 1.0]])
+"""m, where arrows are put that are not shown: their heads have a size of their own."""
 
 
 class Shown:
@@ -65,8 +67,7 @@ class Arrows(Shown):
         points = np.stack([starts, ends], 1).astype(np.float32)
         width = markers[0].width
         there = np.isfinite(points).all((1, 2)) & (np.linalg.norm(points[:, 1] - points[:, 0], axis=1) > 2 * width)
-        points = np.where(there[:, None, None], points, 0.0)
-        points[~there, 1, 2] = GONE
+        points = np.where(there[:, None, None], points, AWAY).astype(np.float32)
         if self.handle is None:
             self.handle = self.server.scene.add_arrows(
                 self.path, points, _rgb(markers[0].color), shaft_radius=width, head_radius=2.2 * width,

@@ -18,11 +18,13 @@ from robo_rl.viewer.controls import Controls
 from robo_rl.viewer.live import Frame, Live
 from robo_rl.viewer.plots import Plots
 from robo_rl.viewer.scene import Scene
+from sim.drawing import has_ground
 
+WATCHED = 3.0  # s, of where robots go that have no ground, so that they are shown apart
 SLOWLY = 0.2  # s between changes of tables and plots
 PROOF = (48, 64)  # pixels, height and width, of a picture by which a browser shows that it has drawn the scene
 PATIENCE = 300.0  # s, for it: without a graphics card the first picture takes long
-PANEL = 380  # pixels
+PANEL = 400  # pixels
 
 
 class Page:
@@ -46,7 +48,8 @@ class Page:
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(0, 114, 178))
         self.server.gui.main_panel.dock_right()
         self.server.gui.main_panel.set_width(PANEL)
-        self.scene = Scene(self.server, live.model, live.frame)
+        flies = live.model is not None and not has_ground(live.model)
+        self.scene = Scene(self.server, live.model, live.frame, live.ways(WATCHED) if flies else None)
         self._add_panel(live.frame)
         self.server.on_client_connect(self._prove)
 

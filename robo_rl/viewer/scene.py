@@ -15,8 +15,8 @@ import viser
 
 from robo_rl.viewer.live import FRAMES_PER_SECOND, Frame
 from robo_rl.viewer.markers import SHOWN, Shown
-from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, rotated, turned
-from sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, seen, size_of
+from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, turned
+from sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, rotated, seen, size_of
 from sim.pictures.camera import AZIMUTH, ELEVATION, spread
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
@@ -27,15 +27,20 @@ PLANE, LINES, SECTIONS = (236, 239, 243), (205, 212, 220), (160, 170, 182)
 class Scene:
     """Robots of one model, n times."""
 
-    def __init__(self, server: viser.ViserServer, model: mujoco.MjModel | None, first: Frame) -> None:
-        """``model`` is the plant's drawing; ``first``: the robots as they begin."""
+    def __init__(
+        self, server: viser.ViserServer, model: mujoco.MjModel | None, first: Frame, ways: np.ndarray | None = None
+    ) -> None:
+        """``model`` is the plant's drawing; ``first``: the robots as they begin.
+
+        ``ways`` (steps, n, 3) m: where they go, as far as that should keep them apart.
+        """
         self.server, self.model, self.n = server, model, len(first.counters.begun)
         poses = first.poses
         self.size = FALLBACK if model is None or poses is None else size_of(model, poses[0])
         self.offsets = np.zeros((self.n, 3))
         self.terrain = model is not None and has_terrain(model, self.size)
         if self.n > 1 and not self.terrain:
-            self.offsets = spread(np.zeros((1, self.n, 3)), self.size)
+            self.offsets = spread(np.zeros((1, self.n, 3)) if ways is None else ways, self.size)
         self.root = server.scene.add_frame("/world", show_axes=False)
         self.followed: int | None = 0 if model is not None and has_ground(model) else None
         self._middle = np.zeros(3)
@@ -51,8 +56,7 @@ class Scene:
         server.scene.add_light_ambient("/ambient", color=(255, 255, 255), intensity=0.5)
         if model is not None:
             self._add_bodies(model)
-        self._add_floor(first)
-        self._look(first)
+        self._add_floor(first, 12.0 * self._look(first))
         self.update(first)
 
     def _add_bodies(self, model: mujoco.MjModel) -> None:
@@ -94,8 +98,8 @@ class Scene:
         handle.batched_positions = places.reshape(-1, 3).astype(np.float32)
         handle.batched_wxyzs = turns.reshape(-1, 4)[:, [3, 0, 1, 2]].astype(np.float32)
 
-    def _add_floor(self, first: Frame) -> None:
-        """A grid on the model's plane, or below robots that have no ground."""
+    def _add_floor(self, first: Frame, reach: float) -> None:
+        """A grid on the model's plane, or below robots that have no ground; it fades at ``reach`` (m)."""
         height = None
         if self.model is not None and first.poses is not None:
             planes = [shape for shape in seen(self.model) if is_plane(self.model, shape)]
@@ -118,14 +122,14 @@ class Scene:
             section_size=5 * cell,
             section_color=SECTIONS,
             section_thickness=1.0,
-            fade_distance=float(80 * self.size),
+            fade_distance=reach,
             plane_color=PLANE,
             plane_opacity=1.0,
             shadow_opacity=0.35,
         )
 
-    def _look(self, first: Frame) -> None:
-        """The first camera: on the followed robot, or on all of them."""
+    def _look(self, first: Frame) -> float:
+        """The first camera: on the followed robot, or on all of them; returns its distance (m)."""
         where = self._where(first)
         following = self.followed is not None
         middle = where[self.followed] if self.followed is not None else where.mean(0)
@@ -138,6 +142,7 @@ class Scene:
         camera.look_at = tuple(at)
         camera.position = tuple(at - 4.2 * around * ahead)
         camera.near, camera.far = 0.02 * self.size, 400.0 * max(self.size, 0.2)
+        return 4.2 * around
 
     def _where(self, frame: Frame) -> np.ndarray:
         """(n, 3) m: where robots are, by their first bodies, or else by their first markers."""

@@ -122,9 +122,3 @@ def turned(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     axis, other, w, v = first[..., :3], second[..., :3], first[..., 3:], second[..., 3:]
     vector = w * other + v * axis + np.cross(axis, other)
     return np.concatenate([vector, w * v - (axis * other).sum(-1, keepdims=True)], -1)
-
-
-def rotated(orientation: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Vectors (…, 3) turned by quaternions (…, 4) x, y, z, w."""
-    axis, twice = orientation[..., :3], 2 * np.cross(orientation[..., :3], vector)
-    return vector + orientation[..., 3:] * twice + np.cross(axis, twice)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.drawing import Motion, Sphere, centers, has_ground, has_terrain, margin, size_of
+from sim.drawing import Motion, Sphere, corners, has_ground, has_terrain, size_of
 from sim.pictures.stage import FIELD_OF_VIEW
 
 AZIMUTH, ELEVATION = 120.0, -20.0
@@ -20,8 +20,10 @@ BESIDE = 55.0
 """Degrees between the way of a robot and the direction of the camera that follows it: it sees what is ahead."""
 FAR = 2.0
 """Sizes of a robot that it goes at least to be followed."""
-AWAY = 0.9
+AWAY = 1.1
 """Of the distance from which a robot is just seen as a whole: how far away the camera is that follows it."""
+ENOUGH = 200
+"""Moments of a motion by which a camera that stands still is set up."""
 CATCHING_UP = 5.0
 """1/s: part of the way to the robot that the camera goes in a time."""
 JUMP = 3.0
@@ -86,9 +88,10 @@ def spread(way: np.ndarray, size: float) -> np.ndarray:
 
 
 def points_of(motion: Motion, scene: Scene) -> np.ndarray:
-    """(k, 3) m: all that should be seen, by the middles of shapes and the markers that are where robots go."""
+    """(k, 3) m: all that should be seen, by the robots' shapes and the balls that are where they go."""
     offsets = np.zeros((motion.robots, 3)) if scene.offsets is None else scene.offsets
-    parts = [(centers(motion.model, motion.poses) + offsets[:, None]).reshape(-1, 3)]
+    every = max(1, len(motion) // ENOUGH)
+    parts = [(corners(motion.model, motion.poses[::every]) + offsets[:, None]).reshape(-1, 3)]
     parts += [(m.position + offsets).reshape(-1, 3) for m in motion.markers if isinstance(m, Sphere)]
     points = np.concatenate(parts)
     return points[np.isfinite(points).all(1)]
@@ -116,14 +119,14 @@ def frame(
 def whole(motion: Motion, scene: Scene, size: tuple[int, int]) -> tuple[np.ndarray, float, float, float]:
     """Place, distance (m), azimuth and elevation (degrees) of a camera that stands still and sees everything."""
     azimuth = AZIMUTH if scene.floor is not None or motion.robots > 1 else scene.heading[0] + BESIDE
-    at, distance = frame(points_of(motion, scene), margin(motion.model), size, azimuth, ELEVATION)
+    at, distance = frame(points_of(motion, scene), 0.15 * scene.size, size, azimuth, ELEVATION)
     return at, distance, azimuth, ELEVATION
 
 
 def distance_of(motion: Motion, size: tuple[int, int]) -> float:
     """m, from which a camera that follows sees a whole robot in a picture of ``size`` (pixels)."""
-    places = centers(motion.model, motion.poses[0, 0])
-    return AWAY * frame(places, margin(motion.model), size, 90.0, ELEVATION)[1]
+    narrow = math.tan(math.radians(FIELD_OF_VIEW / 2)) * min(1.0, size[0] / size[1])
+    return AWAY * size_of(motion.model, motion.poses[0, 0]) / narrow
 
 
 def as_many_as_seen(motion: Motion, size: tuple[int, int]) -> Motion:
@@ -136,7 +139,7 @@ def as_many_as_seen(motion: Motion, size: tuple[int, int]) -> Motion:
 
 def middles_of(motion: Motion) -> np.ndarray:
     """(steps, n, 3) m, between the outermost shapes of each robot."""
-    places = centers(motion.model, motion.poses)
+    places = corners(motion.model, motion.poses)
     return 0.5 * (places.min(2) + places.max(2))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sim.drawing import Motion, centers, margin
+from sim.drawing import Motion, corners
 from sim.pictures.camera import BESIDE, arrange, frame
 from sim.pictures.film import captioned
 from sim.pictures.stage import Stage
@@ -37,7 +37,7 @@ def portrait(card: Card, size: tuple[int, int]) -> np.ndarray:
     """Pixels (height, width, 3), uint8."""
     model, poses = card.drawing()
     scene = arrange(Motion(model, poses[None, None], (), 1.0))
-    at, distance = frame(centers(model, poses), margin(model), size, BESIDE, ELEVATION)
+    at, distance = frame(corners(model, poses), 0.15 * scene.size, size, BESIDE, ELEVATION)
     with Stage(model, 1, size, distance / 3, floor=scene.floor) as stage:
         stage.place(poses[None])
         stage.look(at, distance, BESIDE + scene.heading[0] + 90.0 * (scene.floor is not None), ELEVATION)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sim.drawing import BLUE, Motion, centers, margin, size_of
+from sim.drawing import BLUE, Motion, centers, corners, size_of
 from sim.pictures.camera import BESIDE, ELEVATION, JUMP, arrange, distance_of, frame, headings, middles_of
 from sim.pictures.film import picture, since_start
 from sim.pictures.stage import Stage
@@ -99,8 +99,8 @@ def _strobe(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndar
     shift = np.concatenate([level - motion.poses[:, :, 0, :2], np.zeros((len(motion), robots, 1))], -1)
     places = motion.poses.copy()
     places[..., :3] += shift[:, :, None]
-    points = centers(motion.model, places[steps]).reshape(-1, 3)
-    at, distance = frame(points, margin(motion.model), size, 90.0, STROBE_ELEVATION)
+    points = corners(motion.model, places[steps]).reshape(-1, 3)
+    at, distance = frame(points, 0.15 * single, size, 90.0, STROBE_ELEVATION)
     floor = float(points[:, 2].min()) - 1.5 * single
     with Stage(motion.model, STROBES * robots, size, distance / 3, floor=floor) as stage:
         stage.look(at, distance, 90.0, STROBE_ELEVATION)
