@@ -106,7 +106,8 @@ class Browser:
 
     def click_text(self, text: str) -> None:
         """Click on the first element that says nothing else, as soon as it is there."""
-        found = f"[...document.querySelectorAll('*')].find(e => !e.childElementCount && e.textContent == {json.dumps(text)})"
+        says = f"!e.childElementCount && e.textContent == {json.dumps(text)}"
+        found = f"[...document.querySelectorAll('*')].find(e => {says})"
         self.until(f"!!{found}")
         self._click(found)
 

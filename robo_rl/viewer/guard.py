@@ -60,8 +60,10 @@ class Bucket:
         """Whether one more is let through at a time (s)."""
         self.left = min(self.most, self.left + self.rate * (now - self.seen))
         self.seen = now
+        if self.left < 1:
+            return False
         self.left -= 1
-        return self.left >= 0
+        return True
 
 
 class Connection(ServerConnection):
