@@ -20,6 +20,7 @@ from sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, rotated
 from sim.pictures.camera import AZIMUTH, ELEVATION, spread
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
+NEAR = 3.2  # sizes of what is seen: the distance of the first camera
 CATCHING_UP = 6.0  # 1/s, of the frame that follows a robot
 PLANE, LINES, SECTIONS = (236, 239, 243), (205, 212, 220), (160, 170, 182)
 
@@ -140,9 +141,9 @@ class Scene:
         ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
         camera = self.server.initial_camera
         camera.look_at = tuple(at)
-        camera.position = tuple(at - 4.2 * around * ahead)
+        camera.position = tuple(at - NEAR * around * ahead)
         camera.near, camera.far = 0.02 * self.size, 400.0 * max(self.size, 0.2)
-        return 4.2 * around
+        return NEAR * around
 
     def _where(self, frame: Frame) -> np.ndarray:
         """(n, 3) m: where robots are, by their first bodies, or else by their first markers."""

@@ -22,7 +22,7 @@ from sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.browser
 STRANGER = f"{Path(__file__).with_name('cart_and_pole.py')}:Balance"
-PICTURE = (240, 320)  # pixels, height and width
+PICTURE = (480, 640)  # pixels, height and width
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def count(pixels: np.ndarray, color: str) -> int:
     red, green, blue = np.moveaxis(pixels, -1, 0)
     return int(
         {
-            "orange": (red > blue + 60) & (red > green + 15) & (green > 60),
+            "orange": (red > blue + 60) & (red > green + 10) & (green > 60),
             "green": (green > red + 30) & (green > blue + 5),
             "red": (red > green + 60) & (red > blue + 60),
             "blue": (blue > red + 60) & (blue > green + 30),
@@ -103,6 +103,7 @@ def test_a_walker_is_drawn_with_its_feet_and_commanded_velocity(opened):
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_rough_ground_is_drawn_under_the_robot(opened):
     """Risers of stairs are darker than treads; on the flat patch there are none."""
     shades = {}
@@ -117,7 +118,7 @@ def test_rough_ground_is_drawn_under_the_robot(opened):
         shades[kind] = int((grey & (pixels.max(-1) > 60) & (pixels.max(-1) < 190)).sum())
         assert count(pixels, "dark") > 100  # the robot
         assert browser.complaints == []
-    assert shades["stairs up"] > 8000  # pixels of risers, of 76,800
+    assert shades["stairs up"] > 30_000  # pixels of risers, of 307,200
     assert shades["flat"] < 0.4 * shades["stairs up"]
 
 
@@ -164,11 +165,9 @@ def test_buttons_and_sliders_of_the_page_reach_the_simulation(opened):
     np.testing.assert_allclose(change, [[0.5, 0.0, 0.0]] * 2, atol=1e-6)
     browser.click_text("run")
     waits(live, lambda: not live.clock.paused)
-    name = "[...document.querySelectorAll('*')].find(e => !e.childElementCount && e.textContent == 'mass, ×')"
-    field = (
-        f"(e => {{ while (!e.querySelector('input')) e = e.parentElement; return e.querySelector('input') }})({name})"
-    )
-    browser.until(f"!!{name} && !!{field}")
+    name = "[...document.querySelectorAll('label')].find(e => e.textContent == 'mass, ×')"
+    field = f"{name}?.closest('.mantine-Flex-root').querySelector('input[type=text]')"
+    browser.until(f"!!{field}")
     browser.run(f"{field}.focus(); {field}.select()")
     browser.ask("Input.insertText", text="1.2")
     waits(live, lambda: live.ranges["mass"].value == 1.2)
