@@ -14,19 +14,16 @@ import numpy as np
 import torch
 
 from controllers.rotation import body_z
-from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT, Conditions, ControllerPolicy, Episodes, compare, perturbations, rollout, sweep
 from robo_rl.loading import Loaded
 from robo_rl.report import plots
-from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_page
+from robo_rl.report.page import Subject, load_all, pictures, subject_of, write_page
 from sim.env import VecEnv
-from sim.pictures.film import film, moves, strobe
 from sim.robots.multirotor import MultirotorCard
 from sim.tasks import Task
 from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 RECORDED = 8  # flights in plots
-FILMED, FILM_SECONDS, FILM_FPS, FILM_SIZE = 4, 4.0, 20, (480, 360)
 FIGURE_EIGHT_SECONDS = 6.5  # one round of 5.5 s after 1 s to settle in
 FAILURES_SHOWN = 12
 SENTENCES = {
@@ -138,8 +135,6 @@ def write(findings: Findings, out: Path) -> int:
     """Write the page; returns its size in bytes."""
     first, task = findings.subjects[0], findings.task
     period, card = task.spec.control_period, _card(task)
-    with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
-        pictures = _pictures(findings, progress)
     drawn = {
         "training": plots.training(first.metrics) if first.metrics else [],
         "errors": plots.errors({"policy": first.flights, "controller": findings.controller.flights}, period),
@@ -173,7 +168,7 @@ def write(findings: Findings, out: Path) -> int:
         recorded=RECORDED,
         sentences=SENTENCES,
         commands=_commands(findings),
-        **pictures,
+        pictures=pictures(first.flights.motion),
     )
 
 
@@ -195,20 +190,6 @@ def _commands(findings: Findings) -> list[str]:
         eight = f"--episodes {len(few)} --seconds {FIGURE_EIGHT_SECONDS:g} --fixed {fixed}"
         commands.append(f"robo-rl evaluate {target} {eight}")
     return commands
-
-
-def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
-    """Strobe picture and film of the first flights, in base 64; or why there are none."""
-    card, period = _card(findings.task), findings.task.spec.control_period
-    recording = findings.subjects[0].flights.recording
-    filmed = 1 if moves(recording["position_setpoint"]) else FILMED
-    many = {name: value[: round(FILM_SECONDS / period), :filmed] for name, value in recording.items()}
-
-    def draw(still: Path, moving: Path) -> None:
-        strobe(still, card, {name: value[:, :2] for name, value in recording.items()}, period, size=(1000, 500))
-        film(moving, card, many, period, "", FILM_SIZE, FILM_FPS, progress.update)
-
-    return {**pictured(draw), "filmed": filmed}
 
 
 def _card(task: Task) -> MultirotorCard:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Contract, Encoder, Network, Provenance, Safety, Signal, StateBlock
+from sim.drawing import Marker
 from sim.engines import Engine
 from sim.fuse import empty_block
 from sim.plants import Plant
@@ -188,6 +189,10 @@ class Task(ABC):
     @abstractmethod
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the robot is from what it should do, (n,) by the names of ``measures``."""
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """What pictures show besides the robots' bodies: set-points, velocities, contacts."""
+        return []
 
     @abstractmethod
     def failed(self, truth: Tensors) -> Any:
