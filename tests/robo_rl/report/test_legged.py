@@ -17,11 +17,11 @@ from robo_rl.report.legged import Findings, read_transfer, write
 from robo_rl.report.legged_plots import falls, gait
 from robo_rl.report.page import Subject
 from robo_rl.transfer import kept
-from robo_rl.viewer.walking import Stand
+from robo_rl.evaluation import StopPolicy
 from sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
-PILOT = Loaded("standing", TASK, Stand(TASK))
+PILOT = Loaded("standing", TASK, StopPolicy(TASK))
 
 
 def transfer_file(folder: Path, **changed: object) -> Path:
