@@ -27,7 +27,7 @@ def repack(path: str | Path, contract: Contract, out: str | Path) -> Bundle:
 
 
 def pack(model: ModelProto, contract: Contract, signals: Mapping[str, np.ndarray], out: str | Path) -> Bundle:
-    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, *dimensions) by name, to ``out``."""
+    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, *dimensions), to ``out``."""
     return _write(model, contract, _record(model, contract, signals).to_json(), out)
 
 

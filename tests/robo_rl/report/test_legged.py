@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from robo_rl.contract import Network, Provenance
-from robo_rl.evaluation import Conditions, rollout, sweep
+from robo_rl.evaluation import Conditions, StopPolicy, rollout, sweep
 from robo_rl.loading import Loaded
 from robo_rl.report.legged import Findings, read_transfer, write
 from robo_rl.report.legged_plots import falls, gait
 from robo_rl.report.page import Subject
 from robo_rl.transfer import kept
-from robo_rl.evaluation import StopPolicy
 from sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
