@@ -10,12 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from deploy.bundle import Bundle
 from deploy.pack import pack
-from robo_rl.contract import Command, Contract, Multirotor, Provenance, Rotor, Safety, Signal
+from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal
 
 NETWORKS = {"A": ((146, 64, 64, 4), "Tanh"), "B": ((48, 128, 128, 128, 12), "Elu")}
-ROBOT = Multirotor(
-    1.0, (1.0, 1.0, 1.0), tuple(Rotor(f"m{i}", (0, 0, 0), "cw", (0, 0, 1), 0, 0, 0, 0, 1) for i in range(3))
-)
+ROBOT = Robot("network", "none", (Actuator("motor", "velocity", "rad/s", 0.0, 1.0, safe=0.0),))
 
 
 def write_network(name: str, out: Path, steps: int = 8) -> Bundle:
@@ -42,9 +40,9 @@ def write_network(name: str, out: Path, steps: int = 8) -> Bundle:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     elements = [tuple(f"{e}{i}" for i in range(n)) for e, n in (("x", sizes[0]), ("y", sizes[-1]))]
     contract = Contract(
-        "benchmark", f"network {name}", 0.01,
+        "benchmark", 0.01,
         (Signal("signal", elements[0], "1", "none", (-10.0,) * sizes[0], (10.0,) * sizes[0]),),
         (Command("command", elements[1], "1", "none", (-1.0,) * sizes[-1], (1.0,) * sizes[-1], (0.0,) * sizes[-1]),),
-        (), Safety(0.1, 3.0), ROBOT, Provenance("none", 0, 0, "0" * 64, sizes[1:-1], activation.lower(), False),
+        (), Safety(0.1), ROBOT, Network(sizes[1:-1], activation.lower(), False), Provenance("none", 0, 0, "0" * 64),
     )  # fmt: skip
     return pack(model, contract, {"signal": draw.normal(size=(steps, sizes[0]))}, out)

@@ -21,7 +21,8 @@ from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import Physics
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 
 ROBOTS = 512
 CHOICES = {

@@ -155,10 +155,10 @@ def _resident(pid: int) -> float:
 
 def simulate(bundle: Path, seconds: float) -> np.ndarray:
     """(n,) m between place and set-point, after the climb, of the same twin without ROS."""
-    from robo_rl_ros.twin import make_twin
+    from robo_rl_ros.twins import make_twin
 
     policy = Policy.load(bundle, rate_hz=1 / Bundle.read(bundle).contract.control_period)
-    twin = make_twin(policy.contract.task, None, 0, 0.01, 1.0, 1.0, hung=False, miswired=())  # twin_node's defaults
+    twin = make_twin(policy.contract.task)  # twin_node's defaults
     errors = []
     while twin.time < seconds:
         measured = twin.measure()

@@ -21,8 +21,8 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.benchmark import env_stepper, l2f_stepper, plant_stepper, rates
 from sim.env import VecEnv
-from sim.robots import GRAVITY
-from sim.tasks import load_task
+from sim.robots.multirotor import GRAVITY
+from sim.tasks.loading import load_task
 
 FLIGHTS = 20
 

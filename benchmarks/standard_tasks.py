@@ -1,7 +1,7 @@
 """gymnasium's Ant-v5 and HalfCheetah-v5 on our batch, beside EnvPool in the same run, on as many threads.
 
-Both sides simulate the same definitions (tests/robo_rl/test_standard_envs.py holds ours against gymnasium's, bit by bit):
-physics, observation, reward, termination and resets under the same random actions. EnvPool brings its own MuJoCo
+Both sides simulate the same definitions (tests/robo_rl/test_standard_envs.py holds ours against gymnasium's, bit by
+bit): physics, observation, reward, termination and resets under the same random actions. EnvPool brings its own MuJoCo
 (3.6.0 in envpool 1.2.5, says the text in its library); ours is MuJoCo's own package. EnvPool counts by the better of
 its two modes.
 

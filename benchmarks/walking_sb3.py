@@ -28,7 +28,7 @@ from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 TASK = "go2-flat"
 WALKS = 1000

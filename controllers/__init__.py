@@ -1,1 +1,62 @@
-"""Classical control, and the rotations that it and the simulation share. Needs numpy alone."""
+"""Classical controllers and the gate: numpy alone, so that they run on a robot.
+
+A kind of robot that has a classical controller has a module here under its name, or in a package that tells it by the
+entry point ``robo_rl.controllers``. Its ``FALLBACK`` moves the robot when the policy may not.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Protocol
+
+import numpy as np
+
+from robo_rl.contract import Contract
+
+KINDS = ("multirotor",)
+
+
+class Fallback(Protocol):
+    """A classical controller beside a policy, on the contract's signals (k,) by name, for one robot.
+
+    It follows along while the policy acts, so that its estimates are right when it takes over.
+    """
+
+    needed: tuple[str, ...]
+    """The signals without which it can do nothing."""
+
+    def __init__(self, contract: Contract) -> None: ...
+
+    @staticmethod
+    def suits(contract: Contract) -> bool:
+        """Whether it can act on these signals and commands."""
+
+    def rest(self) -> None:
+        """The actuators are passive."""
+
+    def arm(self, signals: Mapping[str, np.ndarray]) -> None:
+        """The robot is armed where it is."""
+
+    def propose(self, signals: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The command (M,) that follows the operator's set-points, or holds the place where there are none."""
+
+    def land(self, signals: Mapping[str, np.ndarray], time: float) -> np.ndarray | None:
+        """After a fault: the command (M,) that brings the robot to rest; None once it is. ``time`` in s."""
+
+    def follow(self, sent: np.ndarray) -> None:
+        """Note what was sent (M,), whoever chose it."""
+
+
+def fallback(contract: Contract) -> Fallback | None:
+    """The classical controller for a contract's kind of robot, signals and commands; None where there is none."""
+    kind = contract.robot.kind
+    if kind in KINDS:
+        found = importlib.import_module(f"controllers.{kind}").FALLBACK
+    else:
+        points = [point for point in entry_points(group="robo_rl.controllers") if point.name == kind]
+        if not points:
+            return None
+        found = points[0].load().FALLBACK
+    return found(contract) if found.suits(contract) else None

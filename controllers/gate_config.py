@@ -9,14 +9,16 @@ Signals lie one after the other in one flat array, in the contract's order, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robo_rl.contract import Command, Contract, ContractError, Signal
+from robo_rl.contract import Command, Contract, ContractError
+from robo_rl.contract.channels import ATTITUDE_FRAMES
 
 NEVER = -1
 """The stamp (µs) of what has not arrived."""
@@ -27,8 +29,6 @@ SLOW_TIME = 5.0
 slower where its rate limit says so. A choice: a person beside the robot can follow, and stop, a move this slow."""
 CLOCK_SLACK = 100
 """A control period may be wrong by one part in this many, for clocks that differ, and one step in this many late."""
-UPRIGHT_FRAMES = ("body to world", "base to world")
-"""The frame of quaternion signals whose tilt is watched."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,13 @@ class GateConfig:
         if safety.operator_timeout is not None:
             operator_timeout = _microseconds(safety.operator_timeout, "safety: operator_timeout")
         slack = max(1, period // CLOCK_SLACK)
-        signals = _watches(contract, timeout, operator_timeout)
-        commands, start = contract.commands, [c.start or c.safe for c in contract.commands]
+        signals = _watches(contract, operator_timeout)
+        commands = contract.commands
+        for command in commands:
+            if command.safe == "hold":
+                raise ContractError(f"command '{command.name}': safe is 'hold'; expected numbers")
+        safe = [command.safe for command in commands]
+        start = [command.start or command.safe for command in commands]
         slow = [_slow_rate(command) for command in commands]
         rates = [c.rate or (math.inf,) * c.size for c in commands]
         config = GateConfig(
@@ -113,21 +118,21 @@ class GateConfig:
             late_limit=max(timeout - period - slack, period // 2),
             timeout=timeout,
             operator_timeout=operator_timeout,
-            on_fault=safety.on_fault,
+            on_fault="damp" if safety.on_fault == "stop" and commands[0].stop == "ramp" else safety.on_fault,
             norm_low=np.float32((1 - UNIT_TOLERANCE) ** 2),
             norm_high=np.float32((1 + UNIT_TOLERANCE) ** 2),
-            tilt=np.float32(math.sin(min(safety.tilt_limit, math.pi) / 2) ** 2),
+            tilt=np.float32(math.sin(min(safety.tilt_limit or math.pi, math.pi) / 2) ** 2),
             signals=signals,
             commands=_spans(contract),
-            signal_lower=_flat([s.lower for s in contract.signals]),
-            signal_upper=_flat([s.upper for s in contract.signals]),
+            signal_lower=_flat([s.bounds[0] for s in contract.signals]),
+            signal_upper=_flat([s.bounds[1] for s in contract.signals]),
             command_lower=_flat([c.lower for c in commands]),
             command_upper=_flat([c.upper for c in commands]),
-            safe=_flat([c.safe for c in commands]),
+            safe=_flat(safe),
             start=_flat(start),
             rate_step=_flat(rates, contract.control_period),
             slow_step=_flat(slow, contract.control_period),
-            feedback=np.array([i for c in commands for i in _feedback(c, contract.signals, signals)], np.int64),
+            feedback=np.array([i for c in commands for i in _feedback(contract, c, signals)], np.int64),
         )
         config._check(contract)
         return config
@@ -136,10 +141,10 @@ class GateConfig:
         for name in ("signal_lower", "signal_upper", "command_lower", "command_upper"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ContractError(f"{name} is {getattr(self, name)}; expected limits that a float32 can hold")
-        if contract.safety.tilt_limit < math.pi and not any(watch.upright for watch in self.signals):
+        if contract.safety.tilt_limit is not None and not any(watch.upright for watch in self.signals):
             raise ContractError(
                 f"safety: tilt_limit is {contract.safety.tilt_limit} but no sensor signal tells the tilt; expected a "
-                f"quaternion in the frame '{UPRIGHT_FRAMES[0]}', or a tilt_limit of pi, which is no limit"
+                f"quaternion in one of the frames {ATTITUDE_FRAMES}, or no tilt_limit"
             )
         largest = np.maximum(np.abs(self.command_lower), np.abs(self.command_upper))
         for name in ("slow_step", "rate_step"):
@@ -194,26 +199,28 @@ def _microseconds(seconds: float, field: str) -> int:
     return whole
 
 
-def _flat(numbers: list[tuple[float, ...]], factor: float = 1.0) -> np.ndarray:
+def _flat(numbers: Sequence[Any], factor: float = 1.0) -> np.ndarray:
     with np.errstate(over="ignore"):  # what overflows is refused afterwards
         return np.array([factor * x for row in numbers for x in row], np.float64).astype(np.float32)
 
 
-def _watches(contract: Contract, timeout: int, operator_timeout: int) -> tuple[Watch, ...]:
+def _watches(contract: Contract, operator_timeout: int) -> tuple[Watch, ...]:
     watches, offset = [], 0
     for signal in contract.signals:
         sensor, quaternion = signal.source == "sensor", signal.kind == "quaternion"
+        limit = contract.timeout(signal) if sensor else None
+        timeout = 0 if limit is None else _microseconds(limit, f"signal '{signal.name}': timeout")
         watches.append(
             Watch(
                 name=signal.name,
-                elements=signal.elements,
+                elements=signal.labels,
                 unit=signal.unit,
                 offset=offset,
                 timeout=timeout if sensor else operator_timeout,
                 sensor=sensor,
                 quaternion=quaternion,
-                upright=sensor and quaternion and signal.frame in UPRIGHT_FRAMES,
-                noisy=sensor and signal.noise is not None and min(signal.noise) > 0,
+                upright=signal.is_attitude,
+                noisy=timeout > 0 and signal.noise is not None and float(np.min(signal.noise)) > 0,
             )
         )
         offset += signal.size
@@ -235,13 +242,9 @@ def _slow_rate(command: Command) -> tuple[float, ...]:
     return tuple(min((high - low) / SLOW_TIME, limit) for low, high, limit in ranges)
 
 
-def _feedback(command: Command, signals: tuple[Signal, ...], watches: tuple[Watch, ...]) -> list[int]:
-    """Flat indices of the one sensor signal with the command's elements and unit, from where its move begins."""
-    same = [
-        watch.offset
-        for signal, watch in zip(signals, watches, strict=True)
-        if watch.sensor and (signal.elements, signal.unit) == (command.elements, command.unit)
-    ]
-    if command.start is None or len(same) != 1:
+def _feedback(contract: Contract, command: Command, watches: tuple[Watch, ...]) -> list[int]:
+    """Flat indices of what measures the command, from where its moves begin; -1 for what is switched off at once."""
+    if not command.needs_feedback:
         return [-1] * command.size
-    return [same[0] + i for i in range(command.size)]
+    offsets = {watch.name: watch.offset for watch in watches}
+    return [offsets[signal] + index for signal, index in contract.feedback(command)]

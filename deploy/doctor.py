@@ -85,21 +85,24 @@ def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[
     def bad(sentence: str) -> Finding:
         return Finding(False, name, sentence)
 
+    absent = contract.timeout(signal) is None
+    if not series.times and absent and not series.problem:
+        return [Finding(True, name, "there is none at present; it may be absent")]
     if not series.times:
         why = f"its messages can't be read: {series.problem}" if series.problem else "nothing arrives"
-        return [bad(f"{why}; expected {signal.elements} in {signal.unit}")]
+        return [bad(f"{why}; expected {_expected(signal)} in {signal.unit}")]
     found = [bad(f"some messages can't be read: {series.problem}")] if series.problem else []
     if series.publishers > 1:
         found.append(bad(f"{series.publishers} nodes publish it; expected one"))
-    found += [bad(sentence) for sentence in _timing(contract, series)]
+    found += [bad(sentence) for sentence in _timing(contract, signal, series)]
     values = np.array(series.values)
     if not np.isfinite(values).all():
         return [*found, bad("it is not always a finite number")]
-    low, high = np.array(signal.lower), np.array(signal.upper)
+    low, high = signal.bounds
     outside = ((values < low) | (values > high)).any(0)
     for i in np.flatnonzero(outside):
-        span = f"{signal.lower[i]:g} to {signal.upper[i]:g} {signal.unit}"
-        found.append(bad(f"{signal.elements[i]} reaches {np.abs(values[:, i]).max():.4g}; the contract allows {span}"))
+        span = f"{low[i]:g} to {high[i]:g} {signal.unit}"
+        found.append(bad(f"{signal.labels[i]} reaches {np.abs(values[:, i]).max():.4g}; the contract allows {span}"))
     if signal.kind == "quaternion":
         found += [bad(sentence) for sentence in _quaternion(signal, values)]
     if len(values) > 5:
@@ -116,14 +119,20 @@ def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[
     return [Finding(True, name, f"{rate:.1f} Hz, {age:.1f} ms old on arrival, within {timeout * 1e3:g} ms")]
 
 
-def _timing(contract: Contract, series: Series) -> list[str]:
-    period, timeout = contract.control_period, contract.safety.signal_timeout
+def _expected(signal: Signal) -> str:
+    """What a message of a signal holds."""
+    return f"{list(signal.elements)}" if signal.shape is None else f"{' x '.join(map(str, signal.shape))} numbers"
+
+
+def _timing(contract: Contract, signal: Signal, series: Series) -> list[str]:
+    period, timeout = signal.period or contract.control_period, contract.timeout(signal) or math.inf
     sentences = []
     if len(series.times) < 3:
         return [f"only {len(series.times)} messages came"]
     gaps = np.diff(series.times)
     rate = 1 / max(1e-9, float(gaps.mean()))
-    if rate < 0.9 / period:
+    irregular = signal.period is None and contract.timeout(signal) is None  # it comes when there is something
+    if rate < 0.9 / period and not irregular:
         sentences.append(f"it comes at {rate:.1f} Hz; the policy was trained at {1 / period:g} Hz")
     age = float(np.median(series.ages))
     if age > 1e6:
@@ -139,6 +148,8 @@ def _quaternion(signal: Signal, values: np.ndarray) -> list[str]:
     norms = np.linalg.norm(values, axis=1)
     if np.abs(norms - 1).max() > 0.05:
         return [f"its norm reaches {norms[np.argmax(np.abs(norms - 1))]:.3f}; expected 1"]
+    if not signal.is_attitude:
+        return []
     x, y, _, _ = np.median(values, axis=0)
     tilt = 2 * math.asin(min(1.0, math.hypot(x, y)))
     if tilt > math.radians(45):
@@ -149,20 +160,20 @@ def _quaternion(signal: Signal, values: np.ndarray) -> list[str]:
 def _noise(signal: Signal, values: np.ndarray) -> list[str]:
     if signal.noise is None:
         return []
-    deviation, trained = values.std(0), np.array(signal.noise)
+    deviation, trained = values.std(0), signal.spread(signal.noise)
     sentences = []
     for i in np.flatnonzero(trained > 0):
         if deviation[i] == 0:
-            sentences.append(f"{signal.elements[i]} never changes; a real sensor has noise")
+            sentences.append(f"{signal.labels[i]} never changes; a real sensor has noise")
         elif deviation[i] > STILL_NOISE * trained[i]:
             spread = f"{deviation[i]:.3g} {signal.unit}"
-            sentences.append(f"{signal.elements[i]} varies by {spread} at rest; training had {trained[i]:.3g}")
+            sentences.append(f"{signal.labels[i]} varies by {spread} at rest; training had {trained[i]:.3g}")
     return sentences
 
 
 def _examine_rotation(contract: Contract, moved: Mapping[str, Series]) -> list[Finding]:
     """The gyroscope against the orientation, in the body frame."""
-    quaternions = [s for s in contract.signals if s.kind == "quaternion" and s.source == "sensor"]
+    quaternions = [s for s in contract.signals if s.is_attitude]
     rates = [
         s for s in contract.signals if s.unit == "rad/s" and s.elements == ("x", "y", "z") and s.source == "sensor"
     ]

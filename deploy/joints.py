@@ -103,12 +103,13 @@ def _judge_motion(names: Sequence[str], j: int, gains: np.ndarray) -> list[str]:
 
 
 def _judge_pose(command: Command, j: int, motion: Motion, swapped: bool) -> list[str]:
-    rest, start = float(motion.rest[j]), (command.start or command.safe)[j]
+    rest = float(motion.rest[j])
     if not command.lower[j] <= rest <= command.upper[j]:
         return [f"it is reported at {rest:.2f} rad, beyond its stops {command.lower[j]:.2f} to {command.upper[j]:.2f}"]
     off = float(motion.held[j]) - rest
     if abs(off) > ZERO and not swapped:
         return [f"commanded to {rest:.2f} rad it is reported at {rest + off:.2f}: its zero is off by about {off:+.2f}"]
+    start = rest if command.start is None else command.start[j]
     if abs(rest - start) > POSE and not swapped:
         return [f"it began at {rest:.2f} rad; in the start pose it is at {start:.2f}. Is the robot in that pose?"]
     return []

@@ -98,7 +98,8 @@ def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
 
 def _require_same_interface(log: Log, bundle: Bundle) -> None:
     def interface(contract: Contract) -> list[tuple]:
-        return [(c.name, c.elements, c.unit, c.frame) for c in (*contract.signals, *contract.commands)]
+        channels = (*contract.signals, *contract.commands)
+        return [(c.name, c.elements, c.dimensions, c.unit, c.frame) for c in channels]
 
     if interface(log.contract) != interface(bundle.contract):
         raise BundleError(
@@ -119,8 +120,8 @@ def _since(log: Log, step: StepRecord) -> float:
 
 def _by_name(channels: Sequence[Signal], flat: np.ndarray) -> dict[str, np.ndarray]:
     ends = np.cumsum([channel.size for channel in channels])
-    parts = np.split(flat, ends[:-1])
-    return {channel.name: part[None] for channel, part in zip(channels, parts, strict=True)}
+    parts = zip(channels, np.split(flat, ends[:-1]), strict=True)
+    return {channel.name: part.reshape(1, *channel.dimensions) for channel, part in parts}
 
 
 def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[Difference | None, float]:
@@ -206,7 +207,8 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
         if signal.seen_low is None or signal.seen_high is None or not flying:
             continue
         values = np.array([step.signals[span] for _, step in flying])
-        out = ~((values >= np.array(signal.seen_low)) & (values <= np.array(signal.seen_high)))
+        low, high = signal.spread(signal.seen_low), signal.spread(signal.seen_high)
+        out = ~((values >= low) & (values <= high))
         parts[signal.name] = float(out.any(-1).mean())
         if out.any():
             row = int(np.argmax(out.any(-1)))
@@ -217,8 +219,8 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
                     k,
                     (
                         f"step {k} ({_since(log, step):.3f} s): signal '{signal.name}', element "
-                        f"'{signal.elements[element]}' is {values[row, element]:.4g} {signal.unit}; training met "
-                        f"{signal.seen_low[element]:.4g} to {signal.seen_high[element]:.4g}"
+                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; training met "
+                        f"{low[element]:.4g} to {high[element]:.4g}"
                     ),
                 )
     return parts, first[1] if first else ""
@@ -256,10 +258,15 @@ def plot(path: str | Path, out: str | Path) -> None:
     for axis, (channel, values) in zip(axes[:, 0], rows, strict=True):
         first = start.get(id(values), 0)
         start[id(values)] = first + channel.size
-        for i, element in enumerate(channel.elements):
+        if isinstance(channel, Signal) and channel.shape is not None:
+            part = values[:, first : first + channel.size]
+            for name, line in {"least": part.min(1), "mean": part.mean(1), "greatest": part.max(1)}.items():
+                axis.plot(times, line, linewidth=0.8, label=name)
+        for i, element in enumerate(channel.labels if getattr(channel, "shape", None) is None else ()):
             (line,) = axis.plot(times, values[:, first + i], linewidth=0.8, label=element)
             if isinstance(channel, Signal) and channel.seen_low is not None and channel.seen_high is not None:
-                axis.axhspan(channel.seen_low[i], channel.seen_high[i], color=line.get_color(), alpha=0.06)
+                low, high = channel.spread(channel.seen_low)[i], channel.spread(channel.seen_high)[i]
+                axis.axhspan(low, high, color=line.get_color(), alpha=0.06)
         axis.set_ylabel(f"{channel.name}\n[{channel.unit}]", fontsize=7)
         axis.legend(fontsize=6, loc="upper right", ncols=4)
     axes[-1, 0].set_xlabel("time [s]; shaded: what training met")

@@ -15,6 +15,7 @@ import torch
 
 from controllers.gate_codes import Request, State
 from controllers.gate_config import GateConfig
+from controllers.held import NEVER, samples_behind
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
@@ -40,15 +41,19 @@ def record(
     period, begun = round(1e6 * contract.control_period), clock.time_ns()
     about = {"digest": bundle.digest, "bundle": bundle.path.name, "wall": str(begun)}
     writer, failed = LogWriter(path, contract, about), False
-    asked = 0
+    asked, samples = 0, dict[str, tuple[np.ndarray, int]]()
     for k in range(round(seconds / contract.control_period)):
         now = period * (k + 1)
         stamp = now - round(1e6 * float(env.draws.delay[0]))
-        measured = {name: (value[0].numpy(), stamp) for name, value in env.signals().items()}
-        values, stamps = config.flat_signals(measured)
+        told = {name: value[0].numpy() for name, value in env.signals().items()}
+        samples = samples_behind(contract, told, samples, stamp)
+        at = {
+            s.name: stamp if s.source == "runtime" else samples.get(s.name, (None, NEVER))[1] for s in contract.signals
+        }
+        values, stamps = config.flat_signals({name: (value, at[name]) for name, value in told.items()})
         if gate.state != State.ACTIVE:
             state = contract.initial_state[None]
-        commands, following = bundle.run({name: value[None] for name, (value, _) in measured.items()}, state)
+        commands, following = bundle.run({name: value[None] for name, value in told.items()}, state)
         proposed = config.flat_command({name: value[0] for name, value in commands.items()})
         request = Request.NONE
         if gate.state == State.IDLE:  # at once, before the legs give way

@@ -19,10 +19,11 @@ from torch import Tensor
 from deploy.bundle import Bundle, BundleError, command_differences, greatest
 from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
-from robo_rl.contract import Contract
+from robo_rl.contract import Command, Contract
 from robo_rl.evaluation import Conditions, rollout
-from robo_rl.policy import RECURRENT, PolicyGraph, recurrent_width
-from sim.tasks import Measure, Task, load_task
+from robo_rl.policy import RECURRENT, PolicyGraph
+from sim.tasks import Measure, Task
+from sim.tasks.loading import FILE, load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
 
@@ -75,32 +76,92 @@ class _Witness(BundlePolicy):
         return commands, following
 
 
-def task_of(contract: Contract, robot: str | None = None) -> Task:
+def named_task(contract: Contract, task: str | None = None, robot: str | None = None) -> Task:
+    """The task that a contract names, or another one, for its robot, or for the card ``robot``.
+
+    Raises BundleError if it is a user's own and ``task`` does not say where that is.
+    """
+    own = contract.provenance.source
+    if task is None and own:
+        raise BundleError(
+            f"its task '{contract.task}' is from a user's own file, '{own}'; say where that is: --task PATH/TO/{own}"
+        )
+    name = task or contract.task
+    if robot is None and FILE.fullmatch(name):  # its robot may have a card beside it
+        found = load_task(name)
+        if found.spec.robot.name == contract.robot_name:
+            return found
+    return load_task(name, robot or contract.robot_name)
+
+
+def task_of(contract: Contract, robot: str | None = None, task: str | None = None) -> Task:
     """The task that a contract names, for its robot, or for the card ``robot`` of a robot that we don't ship.
 
-    Raises BundleError if today's task has other signals, commands or memory than the contract.
+    ``task`` tells where a user's own task is. Raises BundleError if that is not the one that the policy was trained
+    with, or if today's task has other signals, commands or memory than the contract.
     """
-    task = load_task(contract.task, robot or contract.robot_name)
-    now = task.spec.contract(contract.provenance)
-    now = dataclasses.replace(now, state=(*now.state, *(b for b in contract.state if b.name == RECURRENT)))
-    for name in ("control_period", "commands", "state", "robot"):
-        if getattr(now, name) != getattr(contract, name):
+    found = named_task(contract, task, robot)
+    require_source(contract, found)
+    memory = (*found.spec.memory, *(block for block in contract.state if block.name == RECURRENT))
+    now = found.spec.contract(contract.provenance, contract.network, memory)
+    for name, theirs, ours in (
+        ("task", contract.task, now.task),
+        ("control_period", contract.control_period, now.control_period),
+        ("commands", [_command(c) for c in contract.commands], [_command(c) for c in now.commands]),
+        ("state", contract.state, now.state),
+        ("robot", contract.robot, now.robot),
+    ):
+        if theirs != ours:
             raise BundleError(
-                f"{name} of the contract is {getattr(contract, name)}; the task '{contract.task}' for robot "
-                f"'{task.spec.robot.name}' has {getattr(now, name)}"
+                f"{name} of the contract is {theirs}; the task '{found.name}' for robot "
+                f"'{found.spec.robot.name}' has {ours}"
             )
-    theirs, ours = ([(s.name, s.elements, s.unit, s.frame) for s in c.signals] for c in (contract, now))
-    if theirs != ours:
-        raise BundleError(f"signals of the contract are {theirs}; the task '{contract.task}' has {ours}")
-    return task
+    seen, known = ([(s.name, s.elements, s.dimensions, s.unit, s.frame) for s in c.signals] for c in (contract, now))
+    if seen != known:
+        raise BundleError(f"signals of the contract are {seen}; the task '{found.name}' has {known}")
+    return found
+
+
+def renewed(contract: Contract, task: Task) -> Contract:
+    """The contract that a policy of ``contract`` has by its task (``task_of``) today, of the newest version.
+
+    What tells how the policy was trained stays: limits, noise and latency of signals, and what was seen.
+    """
+    now = task.spec.contract(contract.provenance, contract.network, contract.state)
+    kept = ("lower", "upper", "noise", "delay", "seen_low", "seen_high")
+    signals = tuple(
+        dataclasses.replace(signal, **{name: getattr(contract.signal(signal.name), name) for name in kept})
+        for signal in now.signals
+    )
+    return dataclasses.replace(now, signals=signals)
+
+
+def require_source(contract: Contract, task: Task) -> None:
+    """BundleError unless the files of a user's own task are those that the policy was trained with."""
+    made = contract.provenance
+    if made.source_digest == (task.source.digest if task.source else ""):
+        return
+    if task.source is None:
+        raise BundleError(f"its task is from a user's own file, '{made.source}'; '{task.name}' is not")
+    if not made.source:
+        raise BundleError(f"its task '{contract.task}' is not from a user's own file; {task.source.label} is")
+    raise BundleError(
+        f"{task.source.file} and what it imports give the SHA-256 {task.source.digest[:12]}…, but the policy was "
+        f"trained with {made.source_digest[:12]}…; expected the files as they were: the run's folder 'source' has them"
+    )
+
+
+def _command(command: Command) -> tuple[object, ...]:
+    """What a command means to the policy; how it is stopped and measured is the robot's affair."""
+    limits = (command.lower, command.upper, command.start)
+    return (command.name, command.elements, command.unit, command.frame, *limits)
 
 
 def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
-    shape = bundle.contract.provenance
+    shape = bundle.contract.network
     try:
-        recurrent = recurrent_width(bundle.contract.state)
-        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, recurrent)
+        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent, shape.encoders)
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"
@@ -109,18 +170,19 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
 
 
 def verify(
-    path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None
-) -> Verification:
+    path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None,
+    task: str | None = None,
+) -> Verification:  # fmt: skip
     """Check the file at ``path``: whole, golden, equal to torch, and at least ``min_success`` of flights survive.
 
-    By default that is what its task expects of a trained policy.
+    By default that is what its task expects of a trained policy. ``task`` tells where a user's own task is.
     """
     bundle = Bundle.read(path)
-    task = task_of(bundle.contract, robot)
-    least = task.expected if min_success is None else min_success
+    known = task_of(bundle.contract, robot, task)
+    least = known.expected if min_success is None else min_success
     golden_error = bundle.golden_error()
-    witness = _Witness(bundle, torch_policy(bundle, task))
-    flights = rollout(task, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
+    witness = _Witness(bundle, torch_policy(bundle, known))
+    flights = rollout(known, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
     failures = []
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")
@@ -128,4 +190,4 @@ def verify(
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= least:
         failures.append(f"{flights['success']:.1%} of flights survived; expected at least {least:.1%}")
-    return Verification(golden_error, witness.worst, witness.steps, flights, task.measures, failures)
+    return Verification(golden_error, witness.worst, witness.steps, flights, known.measures, failures)

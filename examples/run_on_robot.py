@@ -21,10 +21,10 @@ import numpy as np
 
 from controllers.gate_codes import Event, Request, State, explain
 from controllers.gate_config import GateConfig
-from controllers.multirotor import GeometricController
+from controllers.multirotor import GeometricController, Multirotor
 from controllers.safety import Inputs, initial, step
 from deploy.runtime import Policy, SignalError
-from robo_rl.contract import Contract, Multirotor, Signal
+from robo_rl.contract import Contract, Signal
 
 SINK = 0.3  # m/s, how fast the reserve controller lands
 GROUND = 0.05  # m, the height at which it has landed
@@ -73,7 +73,7 @@ class Reserve:
     """The geometric controller, ready to take over at any moment and sink to the ground."""
 
     def __init__(self, contract: Contract) -> None:
-        self.controller = GeometricController(contract.robot, contract.control_period)
+        self.controller = GeometricController(Multirotor.of(contract.robot), contract.control_period)
         self.state = self.controller.first_state(1)
 
     def commands(self, signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument("--lose", choices=["sensors", "operator"], help="what the stand-in loses after a second")
     given = parser.parse_args()
     policy = Policy.load(given.bundle, given.rate)
-    if not isinstance(policy.contract.robot, Multirotor):
+    if policy.contract.robot.kind != "multirotor":
         robot = f"'{policy.contract.robot_name}', a {policy.contract.robot.kind} robot"
         parser.error(f"{given.bundle} is for {robot}; expected a multirotor's policy")
     return run(policy, StandIn(policy.contract, given.lose), given.seconds)

@@ -18,7 +18,7 @@ import torch
 
 from robo_rl.console import Progress
 from sim.env import VecEnv
-from sim.robots import MultirotorCard
+from sim.robots.multirotor import MultirotorCard
 from sim.tasks import Task
 
 VEHICLES = 16384

@@ -18,10 +18,11 @@ import torch
 from scipy.stats import binomtest
 from torch import Tensor
 
-from controllers.multirotor import GeometricController
 from robo_rl.console import Progress
-from robo_rl.contract import Multirotor
+from robo_rl.contract import Command
+from robo_rl.contract.channels import feedback
 from robo_rl.policy import PolicyGraph
+from sim.drawing import Motion, can_draw, record
 from sim.env import VecEnv
 from sim.tasks import Measure, Task
 
@@ -49,6 +50,8 @@ class Episodes:
     """(n,) by measure: over the last 2 s, or from 1 s on."""
     recording: dict[str, np.ndarray] = field(default_factory=dict)
     """(steps, recorded, k) true quantities, set-points, and commands of the first flights."""
+    motion: Motion | None = None
+    """What was to be seen of them; None where nothing was recorded, or the plant can't be drawn."""
 
     def __len__(self) -> int:
         return len(self.survived)
@@ -70,7 +73,7 @@ class Episodes:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("survived", "duration")
         )
         errors = {name: np.concatenate([part.errors[name] for part in parts]) for name in parts[0].errors}
-        return cls(survived, duration, parts[0].measures, errors, parts[0].recording)
+        return cls(survived, duration, parts[0].measures, errors, parts[0].recording, parts[0].motion)
 
     def part(self, start: int, stop: int) -> Episodes:
         """Episodes ``start`` to ``stop`` without their recording."""
@@ -128,16 +131,42 @@ class ControllerPolicy:
     """The task's robot under its classical controller."""
 
     def __init__(self, task: Task) -> None:
-        facts = task.spec.robot.facts()
-        if not isinstance(facts, Multirotor):
-            raise ValueError(f"the classical controller flies multirotors; the robot of '{task.name}' is {facts.kind}")
-        self.controller = GeometricController(facts, task.spec.control_period)
+        self.controller = task.controller()
+        if self.controller is None:
+            raise ValueError(f"there is no classical controller for task '{task.name}'")
 
     def initial_state(self, n: int) -> Tensor:
         return torch.from_numpy(self.controller.first_state(n))
 
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         return self.controller(signals, state)
+
+
+class StopPolicy:
+    """What actuators are told when a robot is stopped: each command's safe value, or what was measured first."""
+
+    def __init__(self, task: Task) -> None:
+        self.spec = task.spec
+        self.sizes = [command.size for command in task.spec.commands]
+
+    def initial_state(self, n: int) -> Tensor:
+        """(n, 1 + elements): whether anything was measured yet, and what is held."""
+        return torch.zeros(n, 1 + sum(self.sizes))
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        begun, held = state[:, :1] > 0, state[:, 1:]
+        now = torch.cat([self._value(command, signals, len(state)) for command in self.spec.commands], 1)
+        held = torch.where(begun, held, now)
+        names = [command.name for command in self.spec.commands]
+        sent = dict(zip(names, held.split(self.sizes, 1), strict=True))
+        return sent, torch.cat([torch.ones(len(state), 1), held], 1)
+
+    def _value(self, command: Command, signals: Mapping[str, Tensor], n: int) -> Tensor:
+        """(n, k)."""
+        if command.safe != "hold":
+            return torch.tensor([command.safe]).expand(n, -1)
+        measured = feedback(self.spec.signals, command)
+        return torch.stack([signals[name][:, column] for name, column in measured], 1)
 
 
 @dataclass(frozen=True)
@@ -231,9 +260,13 @@ def _rollout_batch(
     sums = {measure.error: torch.zeros(n) for measure in env.task.measures}
     everyone, few = torch.arange(n), torch.arange(recorded)
     tape: list[dict[str, np.ndarray]] = []
+    model = env.plant.drawing() if recorded and can_draw(env.plant) else None
+    poses: list[np.ndarray] = []
     for k in range(steps):
         if recorded:
             tape.append({name: value.numpy().copy() for name, value in env.truth(few).items()})
+        if model is not None:
+            poses.append(env.plant.poses(few))
         commands, state = policy(signals, state)
         if recorded:
             tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
@@ -257,7 +290,8 @@ def _rollout_batch(
         mean = mean.sqrt() if measure.over == "rms" else mean
         means[measure.error] = torch.where(alive, mean, float("nan")).numpy()
     recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}
-    return Episodes(alive.numpy(), duration.numpy(), env.task.measures, means, recording)
+    motion = None if model is None else record(env.task, model, np.stack(poses), recording)
+    return Episodes(alive.numpy(), duration.numpy(), env.task.measures, means, recording, motion)
 
 
 def perturbations(task: Task) -> dict[str, list[float]]:

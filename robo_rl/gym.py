@@ -5,9 +5,11 @@
 
     env = gymnasium.make("quadrotor-hover", robot="hummingbird")
     envs = gymnasium.make_vec("quadrotor-hover", num_envs=1024)
+    mine = gymnasium.make("robo-rl/Task-v0", task="./circle.py:Circle")
 
-Importing this module registers the tasks under their own names. (Gymnasium 1.0 dropped the plug-ins that let a
-package register without an import; ``gymnasium.make("robo_rl.gym:quadrotor-hover")`` imports and makes in one.)
+Importing this module registers the tasks under their own names, and "robo-rl/Task-v0" for any other, which is given by
+the class in a user's file. (Gymnasium 1.0 dropped the plug-ins that let a package register without an import;
+``gymnasium.make("robo_rl.gym:quadrotor-hover")`` imports and makes in one.)
 
 Observations are what the exported policy graph sees, numpy float32. ``info["privileged"]`` is what only a critic
 may see. An action is the input of the task's ``command``, in units of ``ACTION_SCALE``. Time is the task's: an
@@ -30,22 +32,36 @@ from torch import Tensor
 
 from robo_rl.learning_env import LearningEnv, Transition
 from sim.env import VecEnv
-from sim.tasks import Task, load_task, task_names
+from sim.tasks import Task
+from sim.tasks.checking import check
+from sim.tasks.loading import load_task, task_names
 
 ACTION_SCALE = 2.0
 """What an action of ±1 is for the task. Trained quadrotor policies held to it lose no flight out of 1,000; held to half
 of it they lose 3 in hovering and 12 in tracking."""
 
 
+ANY_TASK = "robo-rl/Task-v0"
+"""The environment whose task is given by the argument ``task``, as ``robo-rl train`` takes it."""
+
+
 def register_tasks() -> None:
     """Make every task known to gymnasium, by its own name."""
-    for name in task_names():
+    for name, given in {**{name: {"task": name} for name in task_names()}, ANY_TASK: {}}.items():
         gymnasium.register(
             id=name,
             entry_point="robo_rl.gym:TaskEnv",
             vector_entry_point="robo_rl.gym:TaskVectorEnv",
-            kwargs={"task": name},
+            kwargs=given,
         )
+
+
+def _load(task: str, robot: str | None) -> Task:
+    """The task; ValueError if it is a user's own and its parts don't fit together."""
+    found = load_task(task, robot)
+    if found.source is not None:
+        check(found)
+    return found
 
 
 class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
@@ -60,7 +76,7 @@ class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
 
         ``evaluation`` puts all ranges at their end, without a curriculum.
         """
-        loaded = load_task(task, robot)
+        loaded = _load(task, robot)
         self.observation_space, self.action_space = _spaces(loaded)
         seed = _draw_seed(self.np_random)
         self.observed = LearningEnv(VecEnv(loaded, 1, seed, fixed=fixed, evaluation=evaluation))
@@ -103,7 +119,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.f
         evaluation: bool = False,
     ) -> None:
         """As ``TaskEnv``, ``num_envs`` times."""
-        loaded = load_task(task, robot)
+        loaded = _load(task, robot)
         self.num_envs = num_envs
         self.single_observation_space, self.single_action_space = _spaces(loaded)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

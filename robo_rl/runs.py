@@ -2,6 +2,7 @@
 
 runs/quadrotor-hover-seed0-1/
     run.json                  what was trained and how; enough to do it again
+    source/                   the files of the task, if it is a user's own
     checkpoint.safetensors    the newest state of the training
     metrics.jsonl             one line per report
     events.out.tfevents.…     the same for TensorBoard
@@ -30,8 +31,12 @@ from robo_rl.contract import Provenance
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.policy import PolicyGraph
 from sim.ranges import replaced
-from sim.robots import LeggedCard, load_robot
-from sim.tasks import Task, load_task
+from sim.robots import load_robot
+from sim.tasks import Task
+from sim.tasks.loading import load_task
+
+SOURCE = "source"
+"""The folder in a run's folder with the files of a user's own task."""
 
 
 class RunError(ValueError):
@@ -54,6 +59,8 @@ class Run:
     """Digest of the policy that this one began with (``robo_rl.warm_start``)."""
     plant: str | None = None
     """Engine of the training, where the task's robots can be simulated by several."""
+    source_digest: str = ""
+    """Of a task from a user's own file, whose copy is in the folder ``source``."""
 
     @classmethod
     def create(
@@ -61,11 +68,13 @@ class Run:
         hyperparameters: dict[str, Any], ranges: Mapping[str, Sequence[float]] | None = None, origin: Run | None = None,
         plant: str | None = None,
     ) -> Run:  # fmt: skip
-        """A new folder under ``root``. A user's card and ranges are copied into it, so that the run stays whole."""
-        load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        """A new folder under ``root``. A user's own task, card and ranges are copied into it: the run stays whole."""
+        task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        if task.source is not None:
+            check_own(task)
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
-        label = f"{task_name}-seed{seed}" if algorithm == "apg" else f"{task_name}-{algorithm}-seed{seed}"
+        label = f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
         root.mkdir(parents=True, exist_ok=True)
         for count in itertools.count(1):
             folder = root / f"{label}-{count}"
@@ -75,16 +84,44 @@ class Run:
             except FileExistsError:
                 continue
         if robot is not None and robot.endswith(".toml"):
-            card = load_robot(robot)
-            if isinstance(card, LeggedCard):
-                shutil.copy(card.model, folder)
+            card = load_robot(robot, task.card_type)
+            for file in card.files():
+                shutil.copy(file, folder)
             own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
             robot = Path(shutil.copy(robot, own)).name
         moved = {name: list(pair) for name, pair in (ranges or {}).items()}
         begun_from = hashlib.sha256(origin.checkpoint_file.read_bytes()).hexdigest() if origin else None
-        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from, plant)
+        digest = ""
+        if task.source is not None:
+            digest, task_name = task.source.digest, f"{SOURCE}/{task.source.label}"
+            for path in task.source.files:
+                copy = folder / SOURCE / path.relative_to(task.source.file.parent)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
+        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from, plant, digest)
+        if task.source is not None:
+            try:
+                run._check_copy(task)
+            except ValueError:
+                shutil.rmtree(folder)
+                raise
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
         return run
+
+    def _check_copy(self, task: Task) -> None:
+        """RunError unless the files in the folder are all that a user's own task needs."""
+        hint = "expected a class whose 'files' name all the files that it reads"
+        try:
+            robot = self.task().spec.robot.name
+        except ValueError as error:
+            raise RunError(
+                f"{task.source and task.source.label}: its copy can't be loaded ({error}); {hint}"
+            ) from error
+        if robot != task.spec.robot.name:
+            raise RunError(
+                f"{task.source and task.source.label}: the robot '{task.spec.robot.name}' is called '{robot}' where a "
+                f"run keeps it; expected a card with the robot's name, as in '{task.spec.robot.name}.toml'"
+            )
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -108,9 +145,16 @@ class Run:
 
     def task(self) -> Task:
         """The task, for the robot of this run."""
-        task = load_task(self.task_name, self.robot_source)
+        task = load_task(self.task_source, self.robot_source)
+        if task.source is not None and task.source.digest != self.source_digest:
+            raise RunError(f"{self.folder / SOURCE}: the files of the task were changed since the training began")
         task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
         return task
+
+    @property
+    def task_source(self) -> str:
+        """Name of the task, or path of the file in the run's folder that it is in, with its class."""
+        return str(self.folder / self.task_name) if self.source_digest else self.task_name
 
     @property
     def robot_source(self) -> str | None:
@@ -150,11 +194,21 @@ class Run:
             seed=self.seed,
             environment_steps=environment_steps,
             configuration_digest=hashlib.sha256(text.encode()).hexdigest(),
-            hidden=tuple(self.hyperparameters["hidden"]),
-            activation=self.hyperparameters["activation"],
-            normalize=self.hyperparameters.get("normalize", False),
+            source=Path(self.task_name).name if self.source_digest else "",
+            source_digest=self.source_digest,
             versions=versions(),
         )
+
+
+def check_own(task: Task) -> None:
+    """ValueError unless the parts of a user's own task fit together, and a run can keep all its files."""
+    from sim.tasks.checking import check
+    from sim.tasks.loading import imported_later
+
+    check(task)
+    assert task.source is not None
+    if later := imported_later(task.source):
+        raise ValueError(f"{task.source.label}: {later} are imported within functions; expected imports at the top")
 
 
 def versions() -> dict[str, str]:

@@ -221,6 +221,28 @@ class VecEnv:
             self._outcome.signals[name][ids] = value
         return signals
 
+    @property
+    def drawn(self) -> dict[str, Tensor]:
+        """Live views of the last draw from every range, (n,) or (n, k) by name."""
+        return self.levels.last
+
+    def apply(self, changes: Mapping[str, float]) -> None:
+        """Let all environments be, from now on, as if the ranges ``changes`` had been drawn with these values.
+
+        Where an episode begins is not changed any more. Later draws are not changed: see ``Levels.fix``.
+        """
+        drawn, ids = self.drawn, torch.arange(self.n, device=self.device)
+        for name, value in changes.items():
+            drawn[name][:] = value
+        self.draws.goal.copy_(self.task.goal(drawn))
+        self.task.randomize(self.plant, ids, drawn)
+        if hasattr(self.plant, "refresh"):
+            self.plant.refresh(ids)
+        self.draws.delay.copy_(drawn["delay"])
+        self.draws.noise.copy_(drawn["noise"])
+        if not isinstance(self.draws.bias, tuple):
+            self.draws.bias.copy_(self._bias(drawn))
+
     def _bias(self, drawn: Mapping[str, Tensor]) -> Tensor:
         """(m, elements) constant errors of the sensors: the draws "bias/<signal>", 0 where there is none."""
         m = len(drawn["noise"])

@@ -23,12 +23,14 @@ from torch import Tensor
 class Range:
     """Bounds (low, high) of a uniform draw at level 0 and at level 1, in the unit of what is drawn.
 
-    ``count`` independent numbers are drawn per environment; None means a single one, of shape ().
+    ``count`` independent numbers are drawn per environment; None means a single one, of shape (). ``unit`` is for
+    people; "×" is a factor on the robot's own figure.
     """
 
     start: tuple[float, float]
     end: tuple[float, float]
     count: int | None = None
+    unit: str = ""
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("start", self.start), ("end", self.end)):
@@ -36,9 +38,9 @@ class Range:
                 raise ValueError(f"range {name} is {(low, high)}; expected (low, high) with low <= high")
 
     @classmethod
-    def fixed(cls, low: float, high: float, count: int | None = None) -> Range:
+    def fixed(cls, low: float, high: float, count: int | None = None, unit: str = "") -> Range:
         """The same bounds at every level."""
-        return cls((low, high), (low, high), count)
+        return cls((low, high), (low, high), count, unit)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Levels:
             torch.tensor(self._counts, device=device)
         )
         self.level = torch.ones(n, len(self.names), device=device)
+        self._last = torch.zeros(n, len(self._column), device=device)
         self._fixed: dict[str, Tensor] = {}
         self._moved: list[list[int]] = []
         for rule in rules:
@@ -96,6 +99,10 @@ class Levels:
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
         self._fixed[name] = numbers.expand(len(self.level))
 
+    def release(self, name: str) -> None:
+        """Draw ``name`` again from its range, from the next draw on."""
+        self._fixed.pop(name, None)
+
     def draw(self, ids: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
         """A draw from every range for the environments ``ids`` (m,): shape (m,), or (m, count), by name."""
         level = self.level[ids][:, self._column]
@@ -105,6 +112,15 @@ class Levels:
         for name, value in self._fixed.items():
             columns, wanted = self._column == self.names.index(name), value[ids, None]
             drawn[:, columns] = torch.where(wanted.isnan(), drawn[:, columns], wanted)
+        self._last[ids] = drawn
+        return self._named(drawn)
+
+    @property
+    def last(self) -> dict[str, Tensor]:
+        """Live views of the last draw from every range, (n,) or (n, count) by name."""
+        return self._named(self._last)
+
+    def _named(self, drawn: Tensor) -> dict[str, Tensor]:
         parts = drawn.split(self._counts, 1)
         return {
             name: part[:, 0] if single else part
@@ -163,5 +179,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
 
 def replaced(ranges: Mapping[str, Range], bounds: Mapping[str, Sequence[float]]) -> dict[str, Range]:
     """The ranges with the bounds of some of them changed, at every level."""
-    fixed = {name: Range.fixed(low, high, ranges[name].count) for name, (low, high) in bounds.items()}
+    fixed = {
+        name: Range.fixed(low, high, ranges[name].count, ranges[name].unit) for name, (low, high) in bounds.items()
+    }
     return {**ranges, **fixed}

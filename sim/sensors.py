@@ -35,7 +35,8 @@ class Sensors:
         self.sensed = [signal for signal in signals if signal.source == "sensor"]
         self.sizes = [signal.size for signal in self.sensed]
         self.size = sum(self.sizes)
-        self.noise = torch.tensor([[x for s in self.sensed for x in (s.noise or (0.0,) * s.size)]], device=device)
+        noise = [x for s in self.sensed for x in s.spread(0.0 if s.noise is None else s.noise)]
+        self.noise = torch.tensor([noise], dtype=torch.float32, device=device)
         delay = max(signal.delay[1] for signal in self.sensed) if longest_delay is None else longest_delay
         self.steps = max(1, math.ceil(delay / period - 1e-9))
 

@@ -12,8 +12,9 @@ import pytest
 
 from deploy.runtime import Policy
 from robo_rl.zoo import located
-from sim.robots import GRAVITY, load_robot
-from sim.tasks import load_task
+from sim.robots import load_robot
+from sim.robots.multirotor import GRAVITY
+from sim.tasks.loading import load_task
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -115,7 +116,7 @@ def test_a_policy_is_trained_for_a_robot_of_ones_own_with_its_six_rotors(tmp_pat
     assert main("quadrotor-hover", robot=str(EXAMPLES / "own_robot.toml"), runs=tmp_path, episodes=20, apg=short) == 0
     (folder,) = tmp_path.iterdir()
     policy, provenance = Run.open(folder).policy()
-    contract = policy.task.spec.contract(provenance)
+    contract = policy.contract(provenance)
     assert contract.robot_name == "own_robot"
     assert contract.command("rotor_speed").elements[0] == "front_left"
-    assert len(contract.robot.rotors) == 6
+    assert len(contract.robot.actuators) == 6

@@ -26,7 +26,7 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
     """
     from robo_rl.benchmark import env_stepper, l2f_stepper, machine, plant_stepper, rates
     from robo_rl.standard_envs import DEFINITIONS
-    from sim.tasks import load_task
+    from sim.tasks.loading import load_task
 
     if task in DEFINITIONS:
         return standard(task, robot, device, json)

@@ -47,7 +47,7 @@ def main(
         raise ValueError(f"{run} has a recurrent network; distillation is for policies without one")
     if processes.count() > 1:
         raise ValueError(f"there are {processes.count()} processes; distillation is for one")
-    made = teacher.policy()[1]
+    made = teacher.policy()[0].shape
     config = DistillConfig(made.hidden, made.activation, made.normalize, updates, teacher=str(run.resolve()))
     chosen = dataclasses.asdict(config)
     student = Run.create(runs, taught, teacher.robot_source, "distilled", seed, chosen, teacher.ranges, teacher)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from robo_rl.console import give, say
-from robo_rl.contract import Contract, Legged, Multirotor
+from robo_rl.contract import Command, Contract, Law, Numbers, Robot, Signal
 
 
 def main(file: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int:
@@ -45,68 +45,122 @@ def main(file: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int
 
 def describe(contract: Contract) -> str:
     """A contract for people."""
-    made = contract.provenance
-    robot = contract.robot
+    made, network = contract.provenance, contract.network
     lines = [
         f"task      {contract.task}, robot {contract.robot_name}, {1 / contract.control_period:g} Hz",
         f"trained   {made.algorithm}, seed {made.seed}, {made.environment_steps:,} control steps, "
         + ", ".join(f"{name} {version}" for name, version in made.versions.items()),
-        f"network   {' × '.join(map(str, made.hidden))} {made.activation}",
+        f"network   {' × '.join(map(str, network.hidden))} {network.activation}"
+        + (f", recurrent {network.recurrent}" if network.recurrent else "")
+        + "".join(f", {e.kind} on {e.group} {' × '.join(map(str, e.shape))}" for e in network.encoders),
+        *([f"source    {made.source}, SHA-256 {made.source_digest}"] if made.source else []),
         "",
         "signals",
     ]
     for signal in contract.signals:
-        kind = "quaternion, " if signal.kind == "quaternion" else ""
-        source = " (from the operator)" if signal.source == "operator" else ""
-        lines.append(f"  {signal.name:<26}{', '.join(signal.elements)}   {signal.unit}, {kind}{signal.frame}{source}")
-        lines.append(f"  {'':<26}valid {_span(signal.lower, signal.upper)}")
-        if signal.seen_low is not None and signal.seen_high is not None:
-            lines.append(f"  {'':<26}met   {_span(signal.seen_low, signal.seen_high)}")
-        if signal.noise is not None:
-            low, high = (1000 * x for x in signal.delay)
-            lines.append(f"  {'':<26}noise {_list(signal.noise)}, latency {low:g} to {high:g} ms")
+        lines += _signal(contract, signal)
     lines += ["", "commands"]
     for command in contract.commands:
-        lines.append(f"  {command.name:<26}{', '.join(command.elements)}   {command.unit}, {command.frame}")
-        lines.append(f"  {'':<26}limits {_span(command.lower, command.upper)}, safe {_list(command.safe)}")
+        lines += _command(contract, command)
     lines += ["", "memory"]
     lines += [f"  {block.name:<26}{' × '.join(map(str, block.shape))}" for block in contract.state]
-    safety = contract.safety
-    lines += [
-        "",
-        f"safety    signals older than {1000 * safety.signal_timeout:g} ms or a tilt beyond "
-        f"{safety.tilt_limit:.2f} rad are faults; on a fault: {safety.on_fault}",
+    return "\n".join([*lines, "", *_safety(contract), *_robot(contract.robot)])
+
+
+def _signal(contract: Contract, signal: Signal) -> list[str]:
+    kind = "quaternion, " if signal.kind == "quaternion" else ""
+    source = {"operator": " (from the operator)", "runtime": f" (the runtime tells how old {signal.age_of} is)"}
+    shape = "" if signal.shape is None else " × ".join(map(str, signal.shape)) + " "
+    elements = shape + ", ".join(signal.elements)
+    lines = [
+        f"  {signal.name:<26}{elements}   {signal.unit}, {kind}{signal.frame}{source.get(signal.source, '')}",
+        f"  {'':<26}valid {_span(signal.lower, signal.upper)}",
     ]
-    lines += _multirotor(robot) if isinstance(robot, Multirotor) else _legged(robot)
-    return "\n".join(lines)
-
-
-def _multirotor(robot: Multirotor) -> list[str]:
-    lines = [f"robot     {robot.kind}, {robot.mass:g} kg, inertia {_list(robot.inertia)} kg m²"]
-    for rotor in robot.rotors:
-        place = ", ".join(f"{x:+.3f}" for x in rotor.position)
-        curve = " ".join(f"{c:+.4g}{unit}" for c, unit in zip(rotor.thrust, ("", " Ω", " Ω²"), strict=True) if c)
-        lines.append(f"  {rotor.name:<8}at ({place}) m, {rotor.spin:<4} T = {curve} N, {rotor.rise:g}/{rotor.fall:g} s")
+    if signal.seen_low is not None and signal.seen_high is not None:
+        lines.append(f"  {'':<26}met   {_span(signal.seen_low, signal.seen_high)}")
+    if signal.noise is not None:
+        low, high = (1000 * x for x in signal.delay)
+        lines.append(f"  {'':<26}noise {_list(signal.noise)}, latency {low:g} to {high:g} ms")
+    if signal.period is not None:
+        timeout = contract.timeout(signal)
+        old = "may be absent" if timeout is None else f"a fault when older than {1000 * timeout:g} ms"
+        lines.append(f"  {'':<26}every {1000 * signal.period:g} ms, held in between, {old}")
     return lines
 
 
-def _legged(robot: Legged) -> list[str]:
-    lines = [f"robot     {robot.kind}, feet {', '.join(robot.feet)}"]
-    width = max(len(joint.name) for joint in robot.joints)
-    for joint in robot.joints:
-        lines.append(
-            f"  {joint.name:<{width}}  stands at {joint.stand:+.3f} rad, {joint.lower:+.3f} to {joint.upper:+.3f}, "
-            f"{joint.effort:g} N m, {joint.velocity:g} rad/s, gains {joint.stiffness:g} and {joint.damping:g}"
-        )
+def _command(contract: Contract, command: Command) -> list[str]:
+    safe = command.safe if command.safe == "hold" else _list(command.safe)
+    lines = [
+        f"  {command.name:<26}{', '.join(command.elements)}   {command.unit}, {command.frame}",
+        f"  {'':<26}limits {_span(command.lower, command.upper)}, safe {safe}, stops by '{command.stop}'",
+    ]
+    if command.needs_feedback:
+        names = dict.fromkeys(name for name, _ in contract.feedback(command))
+        lines.append(f"  {'':<26}measured by {', '.join(names)}")
+    if command.law is not None:
+        lines.append(f"  {'':<26}law {_law(command.law)}")
     return lines
 
 
-def _list(numbers: tuple[float, ...]) -> str:
-    same = len(set(numbers)) == 1
-    return f"{numbers[0]:g}" if same else "[" + ", ".join(f"{x:.4g}" for x in numbers) + "]"
+def _law(law: Law) -> str:
+    gains = [(name, value) for name, value in vars(law).items() if name != "kind"]
+    return f"{law.kind}" + "".join(f", {name} {_list(x) if isinstance(x, tuple) else x}" for name, x in gains)
 
 
-def _span(low: tuple[float, ...], high: tuple[float, ...]) -> str:
-    if len(set(low)) == 1 and len(set(high)) == 1:
-        return f"{low[0]:g} to {high[0]:g}"
-    return ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
+def _safety(contract: Contract) -> list[str]:
+    safety = contract.safety
+    tilt = "" if safety.tilt_limit is None else f" or a tilt beyond {safety.tilt_limit:.2f} rad"
+    lines = [
+        f"safety    signals older than {1000 * safety.signal_timeout:g} ms{tilt} are faults; "
+        f"on a fault: {safety.on_fault}"
+    ]
+    for envelope in safety.envelope:
+        limits = [f"{name} {x}" for name, x in vars(envelope).items() if name != "signal" and x is not None]
+        lines.append(f"          {envelope.signal}: {', '.join(limits)} {contract.signal(envelope.signal).unit}")
+    return lines
+
+
+def _robot(robot: Robot) -> list[str]:
+    width = max(len(actuator.name) for actuator in robot.actuators)
+    lines = [f"robot     {robot.name}, {robot.kind}"]
+    for a in robot.actuators:
+        effort = {"rad": "N m", "rad/s": "N m", "N*m": "N m"}.get(a.unit, "N")
+        strength = "" if a.effort is None else f", {a.effort:g} {effort}"
+        speed = "" if a.speed is None else f", {a.speed:g} {'m/s' if effort == 'N' else 'rad/s'}"
+        lines.append(f"  {a.name:<{width}}  {a.quantity} {a.lower:g} to {a.upper:g} {a.unit}{strength}{speed}")
+    return [*lines, *_facts(robot.facts, 2)]
+
+
+def _facts(facts: dict[str, Any], indent: int) -> list[str]:
+    """The kind's own facts, objects in lists one per line."""
+    lines = []
+    for name, value in facts.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            lines.append(f"{' ' * indent}{name}")
+            lines += [f"{' ' * (indent + 2)}{', '.join(f'{k} {_fact(v)}' for k, v in item.items())}" for item in value]
+        elif isinstance(value, dict):
+            lines += [f"{' ' * indent}{name}", *_facts(value, indent + 2)]
+        else:
+            lines.append(f"{' ' * indent}{name} {_fact(value)}")
+    return lines
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_fact, value)) + "]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _list(numbers: Numbers | float) -> str:
+    values = numbers if isinstance(numbers, tuple) else (numbers,)
+    same = len(set(values)) == 1
+    return f"{values[0]:g}" if same else "[" + ", ".join(f"{x:.4g}" for x in values) + "]"
+
+
+def _span(low: Numbers | float, high: Numbers | float) -> str:
+    lows, highs = (x if isinstance(x, tuple) else (x,) for x in (low, high))
+    count = max(len(lows), len(highs))
+    lows, highs = (x * count if len(x) < count else x for x in (lows, highs))
+    if len(set(lows)) == 1 and len(set(highs)) == 1:
+        return f"{lows[0]:g} to {highs[0]:g}"
+    return ", ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(lows, highs, strict=True))

@@ -36,7 +36,7 @@ def main(
 
     require_device(device)
     opened = Run.open(run)
-    require_plant(opened.plant, opened.task_name, device)
+    require_plant(opened.plant, opened.task_source, device)
     _, numbers = load(opened.checkpoint_file)
     if numbers["finished"]:
         say(f"{run} is finished; there is nothing to resume", json)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from robo_rl.console import give, say
 
 
 def main(json: bool = False) -> int:
-    """List the tasks and the robots that come with robo-rl.
+    """List the tasks and the robots that come with robo-rl, and the tasks of installed packages.
 
     With --json: tasks (name, summary, robot, control_hz, episode_s, signals, commands) and robots (name, title, kind,
-    sources, and of multirotors mass_kg and thrust_to_weight).
+    actuators, sources).
 
     Args:
         json: Print one JSON object on the last line of stdout.
     """
-    from sim.robots import MultirotorCard, load_robot, robot_names
-    from sim.tasks import load_task, task_names
+    from sim.robots import Card, load_robot, robot_names
+    from sim.tasks.loading import load_task, task_names
 
     tasks, robots = [], []
     say("tasks", json)
     for name in task_names():
-        spec = load_task(name).spec
+        try:
+            spec = load_task(name).spec
+        except ValueError as error:  # of an installed package
+            say(f"  {error}", json)
+            continue
         say(f"  {name:<18} {spec.summary} ({spec.robot.name}, {1 / spec.control_period:g} Hz)", json)
         tasks.append(
             {
@@ -37,14 +39,10 @@ def main(json: bool = False) -> int:
         )
     say("robots (or the path of your own card, *.toml)", json)
     for name in robot_names():
-        card = load_robot(name)
-        facts: dict[str, Any] = {"name": name, "title": card.title, "kind": card.facts().kind, "sources": card.sources}
-        if isinstance(card, MultirotorCard):
-            what = f"{card.mass:g} kg, thrust to weight {card.thrust_to_weight:.2f}"
-            facts |= {"mass_kg": card.mass, "thrust_to_weight": card.thrust_to_weight}
-        else:
-            what = f"{len(card.joints)} joints, {len(card.feet)} feet"
-        say(f"  {name:<18} {card.title}, {what}", json)
-        robots.append(facts)
+        card: Card = load_robot(name)
+        actuators = list(card.facts().actuator_names)
+        say(f"  {name:<18} {card.title}, {card.kind}, {len(actuators)} actuators", json)
+        about = {"name": name, "title": card.title, "kind": card.kind, "actuators": actuators}
+        robots.append({**about, "sources": card.sources})
     give({"tasks": tasks, "robots": robots}, json)
     return 0

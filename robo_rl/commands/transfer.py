@@ -40,7 +40,7 @@ def main(
         episodes: Number of flights at home.
         seed: Of the flights.
         seconds: Length of a flight instead of the task's.
-        task: Fly this task instead of its own.
+        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
         robot: Fly this robot instead of its own.
         engines: Names of engines; 'all' that are installed, or 'none'.
         perturbations: Names of the task's ranges that are taken beyond training; 'all' that it names, or 'none'.
@@ -93,9 +93,7 @@ def main(
 
 
 def _engines(task: Task, names: Sequence[str]) -> list[Engine]:
-    from sim.engines import engines
-
-    there = {engine.name: engine for engine in engines(task)}
+    there = {engine.name: engine for engine in task.engines()}
     return [there[name] for name in _chosen("engine", names, list(there))]
 
 

@@ -10,15 +10,15 @@ from robo_rl.console import give, say
 def main(json: bool = False) -> int:
     """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
 
-    With --json: policies, a list of name, file, report (a page for a browser), command, digest, evaluation (what
-    'evaluate' gives).
+    With --json: policies, a list of name, file, report (a page for a browser), command, digest, reported_digest
+    (that the report shows: of the same policy in the format of then), evaluation (what 'evaluate' gives).
 
     Args:
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl import zoo
     from robo_rl.evaluation import shown
-    from sim.tasks import load_task
+    from sim.tasks.loading import load_task
 
     policies = []
     for name in zoo.names():

@@ -15,95 +15,46 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from robo_rl.contract.channels import UNITS, Command, Signal, StateBlock
-from robo_rl.contract.checks import (
-    ContractError,
-    Numbers,
-    require,
-    require_name,
-    require_unique,
-    set_numbers,
-)
-from robo_rl.contract.reading import parse_json
-from robo_rl.contract.robots import Joint, Legged, Multirotor, Robot, Rotor
+from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
+from robo_rl.contract.checks import ContractError, Numbers, require, require_label, require_unique, set_numbers
+from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, TorqueLaw, VelocityLaw
+from robo_rl.contract.provenance import Encoder, Network, Provenance
+from robo_rl.contract.reading import build, read_object
+from robo_rl.contract.robots import Actuator, Robot
+from robo_rl.contract.safety import Envelope, Safety
+from robo_rl.contract.version1 import upgraded
 
 __all__ = [
     "UNITS",
+    "Actuator",
     "Command",
     "Contract",
     "ContractError",
-    "Joint",
-    "Legged",
-    "Multirotor",
+    "CurrentLaw",
+    "Encoder",
+    "Envelope",
+    "Image",
+    "ImpedanceLaw",
+    "Law",
+    "Network",
     "Numbers",
+    "PositionLaw",
     "Provenance",
     "Robot",
-    "Rotor",
     "Safety",
+    "Scan",
     "Signal",
     "StateBlock",
+    "TorqueLaw",
+    "VelocityLaw",
 ]
 
 FORMAT = "robo-rl contract"
-VERSION = 1
-
-
-@dataclass(frozen=True)
-class Safety:
-    """What a runtime must watch besides the ranges of the signals and commands.
-
-    ``signal_timeout`` (s): an older sensor signal means the safe command.
-    ``tilt_limit`` (rad): a larger angle between body z and world z is a fall.
-    ``on_fault``: "stop" sends the safe command, "hold" the last good one, "damp" moves slowly to the safe one;
-    "controller" first lets the classical controller land or hold.
-    ``operator_timeout`` (s): an older sign of life of the operator means a fault; None: no operator is needed.
-    """
-
-    signal_timeout: float
-    tilt_limit: float
-    on_fault: Literal["stop", "hold", "damp", "controller"] = "stop"
-    operator_timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        watched = ("signal_timeout", "tilt_limit") + (
-            ("operator_timeout",) if self.operator_timeout is not None else ()
-        )
-        set_numbers(self, watched, "safety: ")
-        for name in watched:
-            value = getattr(self, name)
-            require(value > 0, f"safety: {name}", value, "a positive number")
-        choices = ("stop", "hold", "damp", "controller")
-        require(self.on_fault in choices, "safety: on_fault", self.on_fault, f"one of {choices}")
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a policy comes from: enough to train it again, nothing about the machine it was trained on.
-
-    ``configuration_digest`` is the SHA-256 of the run's description (task, robot, algorithm, seed and
-    hyperparameters). ``hidden``, ``activation`` and ``normalize`` are the shape of its network.
-    """
-
-    algorithm: str
-    seed: int
-    environment_steps: int
-    configuration_digest: str
-    hidden: tuple[int, ...]
-    activation: str
-    normalize: bool
-    versions: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("algorithm", "activation"):
-            require_name(getattr(self, name), f"provenance: {name}")
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        require(min(self.hidden, default=1) > 0, "provenance: hidden", self.hidden, "positive widths of layers")
-        steps = self.environment_steps
-        require(steps >= 0, "provenance: environment_steps", steps, "a number of 0 or more")
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -111,48 +62,94 @@ class Contract:
     """Everything that a runtime must know to run a policy, besides the graph itself."""
 
     task: str
-    robot_name: str
     control_period: float
     signals: tuple[Signal, ...]
     commands: tuple[Command, ...]
     state: tuple[StateBlock, ...]
     safety: Safety
     robot: Robot
+    network: Network
     provenance: Provenance
     format: str = FORMAT
     version: int = VERSION
+    text: str | None = field(default=None, init=False, repr=False, compare=False)
+    """The canonical JSON that an older version was read from, whose digest other programs know."""
 
     def __post_init__(self) -> None:
         require(self.format == FORMAT, "format", self.format, repr(FORMAT))
-        require(self.version == VERSION, "version", self.version, f"{VERSION}, the one that this release reads")
-        require_name(self.task, "task")
-        require_name(self.robot_name, "robot_name")
+        require(self.version == VERSION, "version", self.version, f"{VERSION}, or 1, which this release reads too")
+        require_label(self.task, "task")
         set_numbers(self, ("control_period",), "")
         require(1e-5 <= self.control_period <= 10, "control_period", self.control_period, "1e-5 to 10 s")
         for name in ("signals", "commands", "state"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         require(len(self.signals) > 0, "signals", self.signals, "at least one signal")
         require(len(self.commands) > 0, "commands", self.commands, "at least one command")
-        robots = "'sensor' or 'operator': no robot measures it, and 'robo-rl distill' teaches a policy to do without"
-        for signal in self.signals:
-            require(signal.source != "simulation", f"signal '{signal.name}': source", signal.source, robots)
         names = [channel.name for channel in (*self.signals, *self.commands)]
         require_unique(names, "signals and commands")
         require_unique([block.name for block in self.state], "state")
         for reserved in ("state", "next_state"):
             require(reserved not in names, "signals and commands", reserved, "a name other than the state's")
-        self._check_actuator_order()
-
-    def _check_actuator_order(self) -> None:
-        """Commands to all actuators of the robot must have them in the robot's order."""
-        if isinstance(self.robot, Multirotor):
-            what, names = "rotors", tuple(rotor.name for rotor in self.robot.rotors)
-        else:
-            what, names = "joints", tuple(joint.name for joint in self.robot.joints)
+        size = sum(signal.size for signal in self.signals)
+        require(size <= MAX_BLOCK, "signals", f"{size} numbers", f"at most {MAX_BLOCK} in all")
+        for signal in self.signals:
+            self._check_signal(signal)
         for command in self.commands:
-            if command.name in ("rotor_speed", "joint_position_target"):
-                where = f"command '{command.name}': elements"
-                require(command.elements == names, where, command.elements, f"the robot's {what} in order, {names}")
+            self._check_actuator_order(command)
+            if command.needs_feedback:
+                self.feedback(command)
+        for envelope in self.safety.envelope:
+            self._check_envelope(envelope)
+
+    def _check_signal(self, signal: Signal) -> None:
+        robots = "'sensor' or 'operator': no robot measures it, and 'robo-rl distill' teaches a policy to do without"
+        require(signal.source != "simulation", f"signal '{signal.name}': source", signal.source, robots)
+        sensed = [s.name for s in self.signals if s.source == "sensor"]
+        if signal.age_of is not None:
+            require(signal.age_of in sensed, f"signal '{signal.name}': age_of", signal.age_of, f"one of {sensed}")
+        if signal.period is not None:
+            least = f"at least the control period, {self.control_period:g} s"
+            good = signal.period >= self.control_period * (1 - 1e-9)
+            require(good, f"signal '{signal.name}': period", signal.period, least)
+
+    def _check_actuator_order(self, command: Command) -> None:
+        """Elements that are actuators of the robot must come in the robot's order."""
+        names = self.robot.actuator_names
+        driven = tuple(element for element in command.elements if element in names)
+        expected = tuple(name for name in names if name in driven)
+        where = f"command '{command.name}': elements"
+        require(driven == expected, where, command.elements, f"the robot's actuators in order, {expected}")
+
+    def _check_envelope(self, envelope: Envelope) -> None:
+        where = f"safety: envelope of '{envelope.signal}'"
+        known = [signal.name for signal in self.signals if signal.source == "sensor"]
+        require(envelope.signal in known, "safety: envelope: signal", envelope.signal, f"one of {known}")
+        count = self.signal(envelope.signal).dimensions[-1]
+        for name in ("lower", "upper"):
+            value = getattr(envelope, name)
+            good = not isinstance(value, tuple) or len(value) == count
+            require(good, f"{where}: {name}", value, f"one number, or {count}")
+        if envelope.lower is not None and envelope.upper is not None:
+            lower, upper = np.broadcast_arrays(np.atleast_1d(envelope.lower), np.atleast_1d(envelope.upper))
+            for i in np.flatnonzero(~(lower < upper))[:1]:
+                expected = f"a number below upper[{i}] = {upper[i]}"
+                require(False, f"{where}: lower[{i}]", float(lower[i]), expected)
+
+    def feedback(self, command: Command) -> tuple[tuple[str, int], ...]:
+        """As ``robo_rl.contract.channels.feedback``."""
+        return feedback(self.signals, command)
+
+    def timeout(self, signal: Signal) -> float | None:
+        """s, the age beyond which a sensor's signal is a fault; None for those whose age a policy is told."""
+        if any(other.age_of == signal.name for other in self.signals):
+            return None
+        if signal.timeout is not None:
+            return signal.timeout
+        return self.safety.signal_timeout + (signal.period or 0.0)
+
+    @property
+    def robot_name(self) -> str:
+        return self.robot.name
 
     @property
     def state_size(self) -> int:
@@ -179,17 +176,32 @@ class Contract:
 
     def to_json(self, indent: int | None = None) -> str:
         """Canonical JSON: sorted keys, floats in the shortest form that reads back to the same bits."""
-        separators = (",", ":") if indent is None else None
+        if self.text is not None:
+            return self.text if indent is None else _canonical(json.loads(self.text), indent)
         data = dataclasses.asdict(self)
-        return json.dumps(data, sort_keys=True, allow_nan=False, indent=indent, separators=separators)
+        del data["text"]
+        return _canonical(data, indent)
 
     @staticmethod
     def from_json(text: str | bytes, where: str = "contract") -> Contract:
-        """Read a contract back. Anything unknown, missing, malformed or inconsistent raises ContractError.
+        """Read a contract back, of this version or the first. Anything unknown, missing, malformed or inconsistent
+        raises ContractError.
 
         ``where`` names the file in the message.
         """
-        return parse_json(Contract, text, where)
+        data = read_object(text, where)
+        version = data.get("version")
+        if version != 1 or type(version) is not int:
+            return build(Contract, data, where)
+        read, told = upgraded(data, where)
+        contract = build(Contract, told, where)
+        object.__setattr__(contract, "text", _canonical(read))
+        return contract
+
+
+def _canonical(data: dict[str, Any], indent: int | None = None) -> str:
+    separators = (",", ":") if indent is None else None
+    return json.dumps(data, sort_keys=True, allow_nan=False, indent=indent, separators=separators)
 
 
 def _named(channels: Sequence[Any], name: str, what: str) -> Any:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 Numbers = tuple[float, ...]
+
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+"""Signals, commands, blocks of memory, kinds: they become members of C structures, tensors and topics."""
+LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}")
+"""Elements, which have the names that a robot gives its joints, and names of tasks and robots, which become files."""
+PHRASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,:;()/+-]{0,127}")
+"""Frames and the like, for people."""
 
 
 class ContractError(ValueError):
@@ -22,10 +30,22 @@ def require(condition: bool, field_name: str, value: object, expected: str) -> N
         raise ContractError(f"{field_name} is {shown[:200]}; expected {expected}")
 
 
-def require_name(name: str, field_name: str) -> None:
-    """``name`` is fit to name something."""
-    allowed = isinstance(name, str) and 0 < len(name) <= 128 and name.isprintable() and name == name.strip()
-    require(allowed, field_name, name, "a printable name of 1 to 128 characters without outer spaces")
+def require_identifier(name: str, field_name: str) -> None:
+    """``name`` is fit to be a variable in any language."""
+    good = isinstance(name, str) and IDENTIFIER.fullmatch(name) is not None
+    require(good, field_name, name, "a letter, then at most 63 letters, digits and underscores")
+
+
+def require_label(name: str, field_name: str) -> None:
+    """``name`` is fit to name a joint, a task or a robot."""
+    good = isinstance(name, str) and LABEL.fullmatch(name) is not None
+    require(good, field_name, name, "1 to 64 letters, digits, and _ . : - after the first")
+
+
+def require_phrase(text: str, field_name: str) -> None:
+    """``text`` is a few plain words."""
+    good = isinstance(text, str) and PHRASE.fullmatch(text) is not None and text == text.strip()
+    require(good, field_name, text, "1 to 128 letters, digits, spaces and _ . , : ; ( ) / + -")
 
 
 def require_unique(names: Sequence[str], field_name: str) -> None:
@@ -46,6 +66,7 @@ def finite_number(value: Any, field_name: str) -> float:
 
 def finite_numbers(values: Sequence[float], count: int, field_name: str) -> Any:
     """``count`` finite floats."""
+    require(not isinstance(values, str | dict) and hasattr(values, "__iter__"), field_name, values, f"{count} numbers")
     found = tuple(finite_number(value, f"{field_name}[{i}]") for i, value in enumerate(values))
     require(len(found) == count, field_name, found, f"{count} numbers, one per element")
     return found

@@ -1,116 +1,110 @@
-"""Facts of robots: what a runtime, a mixer, an actuator or another simulator needs to know of them."""
+"""Facts of robots: what a runtime, a controller or another simulator needs to know of the one that it runs on."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Literal
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from robo_rl.contract.checks import finite_numbers, require, require_name, require_unique, set_numbers
+from robo_rl.contract.checks import finite_number, require, require_identifier, require_label, require_unique
+
+QUANTITIES = {
+    "position": ("rad", "m"),
+    "velocity": ("rad/s", "m/s"),
+    "effort": ("N*m", "N"),
+    "current": ("A",),
+    "voltage": ("V",),
+}
+"""What an actuator can be told to do, and in which units."""
+MAX_DEPTH, MAX_FACTS = 8, 10_000
 
 
 @dataclass(frozen=True)
-class Rotor:
-    """One motor with its propeller, as a runtime, a mixer or another simulator needs it.
+class Actuator:
+    """One motor, drive or servo with the joint, rotor or wheel that it moves.
 
-    ``position`` (m) in the body frame (x forward, y left, z up); thrust acts along body z.
-    ``spin``: "ccw" or "cw" seen from above; the drag torque on the body is opposite to it.
-    ``thrust``: coefficients c0, c1, c2 of T = c0 + c1 Ω + c2 Ω², T in N, Ω in rad/s.
-    ``torque_ratio`` (m): drag torque over thrust. ``rise``, ``fall`` (s): time constants of the first-order
-    lag from commanded to real speed. ``speed_min``, ``speed_max`` (rad/s).
+    ``quantity`` is what it is commanded, in ``unit``, from ``lower`` to ``upper``; ``rate`` (unit per second) is the
+    greatest change that it can or may follow. ``effort`` (N m, or N of a slide) is its greatest torque, ``speed``
+    (rad/s, m/s) its greatest speed; None: not known. ``safe``: what leaves it passive, or "hold" where nothing does.
     """
 
     name: str
-    position: tuple[float, float, float]
-    spin: Literal["ccw", "cw"]
-    thrust: tuple[float, float, float]
-    torque_ratio: float
-    rise: float
-    fall: float
-    speed_min: float
-    speed_max: float
-
-    def __post_init__(self) -> None:
-        where = f"rotor '{self.name}'"
-        require_name(self.name, "rotor.name")
-        require(self.spin in ("ccw", "cw"), f"{where}: spin", self.spin, "'ccw' or 'cw'")
-        object.__setattr__(self, "position", finite_numbers(self.position, 3, f"{where}: position"))
-        object.__setattr__(self, "thrust", finite_numbers(self.thrust, 3, f"{where}: thrust"))
-        set_numbers(self, ("rise", "fall", "torque_ratio", "speed_min", "speed_max"), f"{where}: ")
-        for name in ("rise", "fall", "torque_ratio"):
-            value = getattr(self, name)
-            require(value >= 0, f"{where}: {name}", value, "a number of 0 or more")
-        limits = (self.speed_min, self.speed_max)
-        require(0 <= limits[0] < limits[1], f"{where}: speed_min, speed_max", limits, "0 <= speed_min < speed_max")
-
-
-@dataclass(frozen=True)
-class Multirotor:
-    """Facts of a multirotor: mass (kg), principal moments of inertia (kg m²), rotors in command order."""
-
-    mass: float
-    inertia: tuple[float, float, float]
-    rotors: tuple[Rotor, ...]
-    kind: Literal["multirotor"] = "multirotor"
-
-    def __post_init__(self) -> None:
-        set_numbers(self, ("mass",), "robot: ")
-        require(self.mass > 0, "robot: mass", self.mass, "a positive number, in kg")
-        object.__setattr__(self, "inertia", finite_numbers(self.inertia, 3, "robot: inertia"))
-        require(min(self.inertia) > 0, "robot: inertia", self.inertia, "positive numbers, in kg m^2")
-        object.__setattr__(self, "rotors", tuple(self.rotors))
-        require(len(self.rotors) >= 3, "robot: rotors", len(self.rotors), "at least 3 rotors")
-        require_unique([rotor.name for rotor in self.rotors], "robot: rotors")
-
-
-@dataclass(frozen=True)
-class Joint:
-    """One driven joint, as a runtime, an actuator or another simulator needs it.
-
-    ``stand`` (rad): where it is when the robot stands. ``lower``, ``upper`` (rad): its stops. ``effort`` (N m): the
-    greatest torque, at standstill; it falls to zero at ``velocity`` (rad/s). ``stiffness`` (N m/rad) and ``damping``
-    (N m s/rad): gains of the position control that runs at the motor.
-    """
-
-    name: str
-    stand: float
+    quantity: Literal["position", "velocity", "effort", "current", "voltage"]
+    unit: str
     lower: float
     upper: float
-    effort: float
-    velocity: float
-    stiffness: float
-    damping: float
+    safe: float | Literal["hold"]
+    rate: float | None = None
+    effort: float | None = None
+    speed: float | None = None
 
     def __post_init__(self) -> None:
-        where = f"joint '{self.name}'"
-        require_name(self.name, "joint.name")
-        set_numbers(self, [f.name for f in dataclasses.fields(self) if f.name != "name"], f"{where}: ")
-        stops = (self.lower, self.upper)
-        require(stops[0] <= self.stand <= stops[1], f"{where}: stand", self.stand, f"a number from {stops}")
-        require(stops[0] < stops[1], f"{where}: lower, upper", stops, "lower < upper, in rad")
-        for name in ("effort", "velocity"):
-            require(getattr(self, name) > 0, f"{where}: {name}", getattr(self, name), "a positive number")
-        for name in ("stiffness", "damping"):
-            require(getattr(self, name) >= 0, f"{where}: {name}", getattr(self, name), "a number of 0 or more")
+        require_label(self.name, "actuator.name")
+        where = f"actuator '{self.name}'"
+        require(self.quantity in QUANTITIES, f"{where}: quantity", self.quantity, f"one of {list(QUANTITIES)}")
+        units = QUANTITIES[self.quantity]
+        require(self.unit in units, f"{where}: unit", self.unit, f"one of {units} for a {self.quantity}")
+        for name in ("lower", "upper", "rate", "effort", "speed"):
+            if getattr(self, name) is not None or name in ("lower", "upper"):
+                object.__setattr__(self, name, finite_number(getattr(self, name), f"{where}: {name}"))
+        limits = (self.lower, self.upper)
+        require(limits[0] < limits[1], f"{where}: lower, upper", limits, f"lower < upper, in {self.unit}")
+        for name in ("rate", "effort", "speed"):
+            value = getattr(self, name)
+            require(value is None or value > 0, f"{where}: {name}", value, "a positive number, or none")
+        if self.safe != "hold":
+            object.__setattr__(self, "safe", finite_number(self.safe, f"{where}: safe"))
+            within = limits[0] <= self.safe <= limits[1]
+            require(within, f"{where}: safe", self.safe, f"a number from {limits[0]} to {limits[1]}, or 'hold'")
 
 
 @dataclass(frozen=True)
-class Legged:
-    """Facts of a robot on legs: its driven joints in command order, and the names of its feet."""
+class Robot:
+    """A robot: its kind, its actuators in the order of its commands, and the kind's own facts.
 
-    joints: tuple[Joint, ...]
-    feet: tuple[str, ...]
-    kind: Literal["legged"] = "legged"
+    ``facts`` are plain data (numbers, texts, lists, objects) that the kind's own code understands, such as its
+    classical controller.
+    """
+
+    name: str
+    kind: str
+    actuators: tuple[Actuator, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("joints", "feet"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-            require(len(getattr(self, name)) > 0, f"robot: {name}", (), "at least one")
-        require_unique([joint.name for joint in self.joints], "robot: joints")
-        for foot in self.feet:
-            require_name(foot, "robot: feet")
-        require_unique(self.feet, "robot: feet")
+        require_label(self.name, "robot: name")
+        require_identifier(self.kind, "robot: kind")
+        object.__setattr__(self, "actuators", tuple(self.actuators))
+        require(len(self.actuators) > 0, "robot: actuators", (), "at least one actuator")
+        require_unique([actuator.name for actuator in self.actuators], "robot: actuators")
+        object.__setattr__(self, "facts", plain(self.facts, "robot: facts"))
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """In the order of commands."""
+        return tuple(actuator.name for actuator in self.actuators)
 
 
-Robot = Multirotor | Legged
-"""Facts of a robot; ``kind`` tells which."""
+def plain(facts: Any, field_name: str) -> dict[str, Any]:
+    """A copy of an object of plain data: numbers finite, tuples as lists. ContractError if it holds anything else."""
+    require(isinstance(facts, dict), field_name, facts, "an object")
+    return _plain(facts, field_name, MAX_DEPTH, [MAX_FACTS])
+
+
+def _plain(value: Any, field_name: str, depth: int, left: list[int]) -> Any:
+    left[0] -= 1
+    require(depth > 0 and left[0] >= 0, field_name, "too deep or too large", f"{MAX_DEPTH} levels, {MAX_FACTS} values")
+    if isinstance(value, dict):
+        for key in value:
+            require_label(key, f"{field_name}: a key")
+        return {key: _plain(x, f"{field_name}.{key}", depth - 1, left) for key, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(x, f"{field_name}[{i}]", depth - 1, left) for i, x in enumerate(value)]
+    if isinstance(value, str):
+        good = len(value) <= 256 and value.isprintable()
+        require(good, field_name, value, "printable text of at most 256 characters")
+        return value
+    if isinstance(value, bool) or value is None:
+        return value
+    number = finite_number(value, field_name)
+    return int(number) if isinstance(value, int) and math.fabs(number) < 2**53 else number

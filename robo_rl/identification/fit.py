@@ -18,7 +18,7 @@ from scipy.linalg import eigh, hadamard
 from robo_rl.identification.observer import UNKNOWNS, Observer, Unknown
 from robo_rl.identification.recorded import IdentificationError, Record
 from sim.plants.physics import Physics
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 
 STRETCH = 100
 """Control steps of one piece of the record."""

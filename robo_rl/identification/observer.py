@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from robo_rl.identification.recorded import Record
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import LONGEST_DELAY, Physics
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 
 ATTITUDE, RATE, ANGLE, SPEED = 0.03, 0.05, 0.05, 0.01
 """Parts of the errors of attitude, body rates, joint angles and speeds that are corrected at each control step."""

@@ -68,7 +68,7 @@ def walk(log: Log) -> Record:
     cuts = np.cumsum([signal.size for signal in contract.signals])[:-1]
     signals = dict(zip([signal.name for signal in contract.signals], np.split(flat, cuts, 1), strict=True))
     stamps = np.array([[step.stamps[i] for i, s in enumerate(contract.signals) if s.name in SIGNALS] for step in steps])
-    noise = {s.name: s.noise[0] if s.noise else 0.0 for s in contract.signals}
+    noise = {s.name: s.spread(s.noise)[0] if s.noise is not None else 0.0 for s in contract.signals}
     told = (2 * noise["orientation"], *(noise[name] for name in SIGNALS[1:]))  # an angle is twice its quaternion's part
     return Record(
         name=str(log.path),

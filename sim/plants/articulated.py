@@ -7,6 +7,7 @@ the base frame; joints in the mechanism's order. MuJoCo's quaternions (w first) 
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,12 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim.drawing import Poser
 from sim.fuse import empty_block
+from sim.plants.drawing import draw
 from sim.plants.indices import find_indices, follow, home
 from sim.plants.parameters import ArticulatedParameters, nominal_parameters
 from sim.plants.physics import substeps
-from sim.plants.sensing import W_LAST, quantities
+from sim.plants.sensing import quantities
 from sim.robots.mechanism import Mechanism
+from sim.terrain import Ground
 
 
 class ArticulatedState(NamedTuple):
@@ -67,10 +71,11 @@ class ArticulatedPlant(ABC):
     """Of the engine's numbers."""
 
     def __init__(
-        self, mechanism: Mechanism, n: int, period: float, timestep: float, model: mujoco.MjModel, device: Any = "cpu"
-    ) -> None:
-        """``period`` is the control period, ``timestep`` that of the engine, s."""
-        self.mechanism, self.n, self.period, self.model = mechanism, n, period, model
+        self, mechanism: Mechanism, n: int, period: float, timestep: float, model: mujoco.MjModel,
+        ground: Ground | None, device: Any = "cpu",
+    ) -> None:  # fmt: skip
+        """``period`` is the control period, ``timestep`` that of the engine, s; without a ``ground`` it is a plane."""
+        self.mechanism, self.n, self.period, self.model, self.ground = mechanism, n, period, model, ground
         self.device = torch.empty(0, device=device).device  # with its number
         self.substeps = substeps(period, timestep)
         self.indices = find_indices(model, mechanism)
@@ -215,14 +220,17 @@ class ArticulatedPlant(ABC):
         mujoco.mj_solveM(model, data, rates, jacobian)
         return rates.T @ np.linalg.pinv(jacobian @ rates.T, rcond=1e-6) @ velocity
 
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw(self.mechanism, self.ground))
+
+    def drawing(self) -> mujoco.MjModel:
+        """A model of how a robot, its ground and its objects look."""
+        return self._poser.model
+
     def poses(self, ids: Tensor) -> np.ndarray:
-        """(m, bodies, 7): position (m) and quaternion x, y, z, w in the world of every body but the world."""
-        found = np.empty((len(ids), self.model.nbody - 1, 7))
-        for row, qpos in zip(found, self.state(ids).qpos.double().cpu().numpy(), strict=True):
-            self._data.qpos[:] = qpos
-            mujoco.mj_kinematics(self.model, self._data)
-            row[:, :3], row[:, 3:] = self._data.xpos[1:], self._data.xquat[1:][:, W_LAST]
-        return found
+        """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
+        return self._poser.poses(self.state(ids).qpos)
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

@@ -34,7 +34,9 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
     add_drives(spec, mechanism, physics)
     add_sensors(spec, mechanism)
     for thing in mechanism.objects:
-        _add_object(spec, thing, physics)
+        for shape in add_object(spec, thing).geoms:  # an object's own surface holds in every contact
+            shape.contype, shape.conaffinity, shape.priority = 1, 1, 2
+            _set_surface(shape, physics)
     try:
         return spec.compile()
     except ValueError as error:
@@ -47,6 +49,13 @@ def _read(mechanism: Mechanism) -> mujoco.MjSpec:
         spec = mujoco.MjSpec.from_file(str(model))
     except ValueError as error:
         raise CardError(f"{model}: MuJoCo can't read it ({error}); expected MJCF or URDF") from None
+    prepare(spec, mechanism)
+    return spec
+
+
+def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
+    """Leave of a model file what the mechanism does not say itself, and let the base move or not."""
+    model = mechanism.model
     spec.compiler.fusestatic = False  # a URDF's bodies keep their names
     _require_names(spec, mechanism)
     for group in mechanism.groups:
@@ -63,7 +72,6 @@ def _read(mechanism: Mechanism) -> mujoco.MjSpec:
             spec.delete(joint)
     elif not free:
         spec.body(mechanism.base).add_freejoint()
-    return spec
 
 
 def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
@@ -142,8 +150,8 @@ def _lay(spec: mujoco.MjSpec, physics: Physics, ground: Ground | None) -> None:
         _set_surface(below, physics)
 
 
-def _add_object(spec: mujoco.MjSpec, thing: FreeObject, physics: Physics) -> None:
-    """A free body whose own surface holds in every contact."""
+def add_object(spec: mujoco.MjSpec, thing: FreeObject) -> mujoco.MjsBody:
+    """A free body, its shapes as they come."""
     x, y, z, w = thing.orientation
     pose = {"pos": thing.position, "quat": [w, x, y, z]}
     if thing.mjcf is not None:
@@ -161,9 +169,7 @@ def _add_object(spec: mujoco.MjSpec, thing: FreeObject, physics: Physics) -> Non
         body.mass, body.inertia = thing.mass, thing.mass * inertia_per_mass(thing.shape, size[None])[0]
         body.ipos, body.iquat, body.explicitinertial = np.zeros(3), [1, 0, 0, 0], True
     body.add_freejoint()
-    for shape in body.geoms:
-        shape.contype, shape.conaffinity, shape.priority = 1, 1, 2
-        _set_surface(shape, physics)
+    return body
 
 
 def _only_body(thing: FreeObject) -> mujoco.MjSpec:

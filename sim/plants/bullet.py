@@ -46,7 +46,7 @@ class BulletPlant(ArticulatedPlant):
 
         Without a ``ground`` it is a plane; with one, robots have what is within ``NEAR`` of where they begin.
         """
-        super().__init__(mechanism, n, period, TIMESTEP, assemble(mechanism, Physics(contacts="all")))
+        super().__init__(mechanism, n, period, TIMESTEP, assemble(mechanism, Physics(contacts="all")), ground)
         self.parameters = ArticulatedParameters(*(value.repeat(n, *[1] * (value.ndim - 1)) for value in self.nominal))
         self._told = torch.zeros(n, len(mechanism.driven), dtype=torch.float64)
         self._told_tools = torch.zeros(n, len(mechanism.impedances), 7, dtype=torch.float64)

@@ -13,7 +13,7 @@ from mujoco.batch import Batch
 from torch import Tensor
 
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
-from sim.robots import GRAVITY, MultirotorCard
+from sim.robots.multirotor import GRAVITY, MultirotorCard
 
 TIMESTEP = 0.001  # s
 MODEL = f"""<mujoco>

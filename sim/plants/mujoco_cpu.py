@@ -43,7 +43,8 @@ class MujocoPlant(ArticulatedPlant):
     ) -> None:  # fmt: skip
         """``period`` is the control period in s; ``threads`` are torch's by default, ``ground`` is a plane."""
         self.physics = physics or Physics()
-        super().__init__(mechanism, n, period, self.physics.timestep, assemble(mechanism, self.physics, ground))
+        model = assemble(mechanism, self.physics, ground)
+        super().__init__(mechanism, n, period, self.physics.timestep, model, ground)
         self.batch = Batch(self.model, n, threads or torch.get_num_threads())
         self._stage = int(mujoco.mjtStage.mjSTAGE_VEL if is_newest(mechanism) else mujoco.mjtStage.mjSTAGE_NONE)
         self._parts = _components(self.model)

@@ -45,7 +45,7 @@ class WarpPlant(ArticulatedPlant):
         warp.config.log_level = warp.LOG_WARNING  # it would list its devices and kernels
         warp.init()
         model = assemble(mechanism, self.physics, ground)
-        super().__init__(mechanism, n, period, self.physics.timestep, model, device)
+        super().__init__(mechanism, n, period, self.physics.timestep, model, ground, device)
         self.nominal = ArticulatedParameters(*(value.to(self.device, torch.float32) for value in self.nominal))
         worlds = (model, mechanism, self.indices)
         self._all = Worlds(*worlds, n, self.substeps, self.device)

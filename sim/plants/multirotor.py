@@ -26,12 +26,15 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from controllers.rotation import add, body_z, cross, dot, multiply, nearly_normalized, small_rotation
+from sim.drawing import Poser
 from sim.fuse import Fused, empty_block, fuse
-from sim.robots import GRAVITY, MultirotorCard
+from sim.plants.multirotor_drawing import SLOWDOWN, draw_multirotor
+from sim.robots.multirotor import GRAVITY, MultirotorCard
 
 
 class MultirotorState(NamedTuple):
@@ -304,6 +307,33 @@ class MultirotorPlant:
         if self._run is None:
             self._run = self.advance.bind(self.state, self._command, self.parameters, out=self._block)
         self._run()
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the vehicles ``ids`` by ``velocity`` (3,) m/s, world."""
+        self.state.linear_velocity[ids] += velocity
+
+    def drawing(self) -> Any:
+        """A MuJoCo model of how a vehicle looks."""
+        return self._poser.model
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, 1 + R, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``.
+
+        Blades turn from look to look, as far as they would in a control period if they were slower.
+        """
+        self._blades[ids] += self.nominal.spin * self.state.rotor_speed[ids] * (self.period / SLOWDOWN)
+        position, orientation = self.state.position[ids], self.state.orientation[ids][:, [3, 0, 1, 2]]
+        blades = torch.remainder(self._blades[ids], 2 * torch.pi)
+        return self._poser.poses(torch.cat([position, orientation, blades], 1))
+
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw_multirotor(self.card))
+
+    @functools.cached_property
+    def _blades(self) -> Tensor:
+        """(n, R) rad, at which blades are drawn."""
+        return torch.zeros_like(self.state.rotor_speed)
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

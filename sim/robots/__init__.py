@@ -1,126 +1,68 @@
 """Robots as cards: published figures, each with its unit and its source, in one TOML file per robot.
 
 A card in this folder is known by its folder's name; any other card by its path, so a user's own robot needs
-no code. Everything derived from the figures (hover speed, thrust to weight, the contract's facts) comes from
-here and is written nowhere else.
+no code. Everything derived from the figures (limits, facts of the contract) comes from the card and is written
+nowhere else.
+
+What a card must hold depends on the robot's kind, which has a module here under its name, a package of its own that
+tells it by the entry point ``robo_rl.robots``, or a class in a user's own file beside the task (``Task.card_type``).
 """
 
 from __future__ import annotations
 
-import math
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
-from robo_rl.contract import ContractError, Multirotor, Rotor
-from sim.robots.figures import CardError, figure, is_number, require
-from sim.robots.legged import LeggedCard, read_legged
+from robo_rl.contract import Robot
+from sim.robots import legged, multirotor
+from sim.robots.figures import CardError, require
 
 FOLDER = Path(__file__).parent
-GRAVITY = 9.81
-"""m/s², as the published quadrotor models have it."""
-
-Triple = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
-class CardRotor:
-    """Name, place (m, body frame) and direction of one rotor, seen from above."""
+class Card(Protocol):
+    """The figures of one robot, of one kind."""
 
-    name: str
-    position: Triple
-    spin: Literal["ccw", "cw"]
-
-
-@dataclass(frozen=True)
-class MultirotorCard:
-    """Figures of a multirotor in SI units. Rotors are alike; their order is the order of commands."""
-
-    name: str
-    title: str
-    mass: float
-    inertia: Triple
-    thrust: Triple
-    torque_ratio: float
-    rotor_speed_max: float
-    rise_time: float
-    fall_time: float
-    rotor_inertia: float
-    rotor_drag: tuple[float, float]
-    body_drag: float
-    gyroscope_range: float
-    body_size: Triple
-    propeller_radius: float
-    rotors: tuple[CardRotor, ...]
-    sources: dict[str, str]
+    kind: ClassVar[str]
 
     @property
-    def rotor_names(self) -> tuple[str, ...]:
-        return tuple(rotor.name for rotor in self.rotors)
+    def name(self) -> str: ...
 
     @property
-    def hover_speed(self) -> float:
-        """Rotor speed (rad/s) at which the rotors carry the weight."""
-        return self.speed_for_thrust(self.mass * GRAVITY / len(self.rotors))
+    def title(self) -> str: ...
 
     @property
-    def thrust_to_weight(self) -> float:
-        c0, c1, c2 = self.thrust
-        top = self.rotor_speed_max
-        return len(self.rotors) * (c0 + c1 * top + c2 * top * top) / (self.mass * GRAVITY)
+    def sources(self) -> dict[str, str]:
+        """Where each figure is from."""
 
-    @property
-    def arm(self) -> float:
-        """Greatest horizontal distance of a rotor from the centre of mass, m."""
-        return max(math.hypot(*rotor.position[:2]) for rotor in self.rotors)
-
-    def speed_for_thrust(self, thrust: float) -> float:
-        """The rotor speed (rad/s) that gives ``thrust`` (N) per rotor."""
-        c0, c1, c2 = self.thrust
-        if c2 == 0:
-            return (thrust - c0) / c1
-        return (-c1 + math.sqrt(c1 * c1 + 4 * c2 * (thrust - c0))) / (2 * c2)
-
-    def facts(self) -> Multirotor:
+    def facts(self) -> Robot:
         """What a contract tells about this robot."""
-        rotors = tuple(
-            Rotor(
-                name=rotor.name,
-                position=rotor.position,
-                spin=rotor.spin,
-                thrust=self.thrust,
-                torque_ratio=self.torque_ratio,
-                rise=self.rise_time,
-                fall=self.fall_time,
-                speed_min=0.0,
-                speed_max=self.rotor_speed_max,
-            )
-            for rotor in self.rotors
-        )
-        return Multirotor(mass=self.mass, inertia=self.inertia, rotors=rotors)
+
+    def figures(self) -> dict[str, Any]:
+        """What is worth knowing at a glance, by name with its unit: "mass_kg"."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Files beside the card that belong to it, such as a model."""
+
+    @classmethod
+    def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
+        """The card in the parsed TOML ``card`` of the file ``path``; CardError names what is wrong with it."""
+
+    def drawing(self) -> tuple[Any, Any]:
+        """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
 
 
-RobotCard = MultirotorCard | LeggedCard
+C = TypeVar("C", bound=Card)
 
-UNITS = {
-    "mass": "kg",
-    "inertia": "kg*m^2",
-    "thrust": "N, N*s, N*s^2",
-    "torque_ratio": "m",
-    "rotor_speed_max": "rad/s",
-    "rise_time": "s",
-    "fall_time": "s",
-    "rotor_inertia": "kg*m^2",
-    "rotor_drag": "N*s^2/(rad*m)",
-    "body_drag": "N*s^2/m^2",
-    "gyroscope_range": "rad/s",
-    "body_size": "m",
-    "propeller_radius": "m",
-}
-"""The figures of a card and the one unit that each may have."""
+KINDS: Mapping[str, type[Card]] = {"legged": legged.CARD, "multirotor": multirotor.CARD}
 
-MAY_BE_ZERO = ("thrust", "rotor_inertia", "rotor_drag", "body_drag")
+
+def card_types() -> dict[str, type[Card]]:
+    """The classes of cards by kind: ours, and those of installed packages."""
+    return {**{point.name: point.load() for point in entry_points(group="robo_rl.robots")}, **KINDS}
 
 
 def robot_names() -> list[str]:
@@ -128,8 +70,11 @@ def robot_names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/card.toml"))
 
 
-def load_robot(name: str) -> RobotCard:
-    """The card of that name, or in the file of that path (ending in .toml)."""
+def load_robot(name: str, card_type: type[C] | None = None) -> C:
+    """The card of that name, or in the file of that path (ending in .toml).
+
+    ``card_type`` is the class of the kind that is expected, which need not be one that robo-rl knows.
+    """
     path = Path(name) if name.endswith(".toml") else FOLDER / name / "card.toml"
     if not path.is_file():
         raise CardError(f"robot '{name}' is not known; expected one of {robot_names()} or the path of a card, *.toml")
@@ -138,66 +83,9 @@ def load_robot(name: str) -> RobotCard:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CardError(f"{path}: not TOML ({error})") from None
     label = path.parent.name if path.name == "card.toml" else path.stem
-    kinds = ("multirotor", "legged")
-    require(card.get("kind") in kinds, str(path), "kind", card.get("kind"), f"one of {kinds}")
-    return _multirotor(card, label, str(path)) if card["kind"] == "multirotor" else read_legged(card, label, path)
-
-
-def load_multirotor(name: str) -> MultirotorCard:
-    """As ``load_robot``, for a multirotor."""
-    card = load_robot(name)
-    if not isinstance(card, MultirotorCard):
-        raise CardError(f"robot '{name}' is legged; expected a multirotor")
-    return card
-
-
-def load_legged(name: str) -> LeggedCard:
-    """As ``load_robot``, for a robot on legs."""
-    card = load_robot(name)
-    if not isinstance(card, LeggedCard):
-        raise CardError(f"robot '{name}' is a multirotor; expected a robot on legs")
-    return card
-
-
-def _multirotor(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
-    expected = {"kind", "title", "rotors", *UNITS}
-    for key in card:
-        require(key in expected, where, key, "an unknown field", f"one of {sorted(expected)}")
-    figures = {key: _figure(card, key, where) for key in UNITS}
-    title = card.get("title")
-    require(isinstance(title, str), where, "title", title, "a text")
-    rotors = card.get("rotors")
-    require(isinstance(rotors, list) and len(rotors) >= 3, where, "rotors", rotors, "at least three [[rotors]]")
-    made = tuple(_rotor(rotor, f"rotors[{i}]", where) for i, rotor in enumerate(rotors))  # type: ignore[arg-type]
-    sources = {key: str(card[key]["source"]) for key in UNITS}
-    result = MultirotorCard(name=name, title=str(title), rotors=made, sources=sources, **figures)
-    try:
-        result.facts()
-    except ContractError as error:
-        raise CardError(f"{where}: {error}") from None
-    c0, c1, c2 = result.thrust
-    rises = c0 < result.mass * GRAVITY / len(made) and c1 + 2 * c2 * result.rotor_speed_max > 0
-    curve = "a curve that rises, from less than the hover thrust, up to the top speed"
-    require(rises, where, "thrust.value", result.thrust, curve)
-    weight = f"{result.thrust_to_weight:.2f}"
-    require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
-    return result
-
-
-def _figure(card: dict[str, Any], key: str, where: str) -> Any:
-    annotation = {field.name: field.type for field in fields(MultirotorCard)}[key]
-    count = {"float": 1, "Triple": 3, "tuple[float, float]": 2}[str(annotation)]
-    numbers = figure(card.get(key), key, UNITS[key], count, where)
-    floor = min(numbers) >= 0 if key in MAY_BE_ZERO else min(numbers) > 0
-    require(floor or key == "thrust", where, f"{key}.value", card[key]["value"], "positive numbers")
-    return tuple(numbers) if count > 1 else numbers[0]
-
-
-def _rotor(rotor: Any, label: str, where: str) -> CardRotor:
-    keys = {"name", "position", "spin"}
-    require(isinstance(rotor, dict) and set(rotor) == keys, where, label, rotor, f"the fields {sorted(keys)}")
-    place = rotor["position"]
-    good = isinstance(place, list) and len(place) == 3 and all(is_number(x) for x in place)
-    require(good, where, f"{label}.position", place, "three numbers, in m")
-    require(rotor["spin"] in ("ccw", "cw"), where, f"{label}.spin", rotor["spin"], "'ccw' or 'cw', from above")
-    return CardRotor(str(rotor["name"]), tuple(map(float, place)), rotor["spin"])  # type: ignore[arg-type]
+    known = card_types() | ({card_type.kind: card_type} if card_type else {})
+    kind = card.get("kind", "")
+    require(isinstance(kind, str) and kind in known, str(path), "kind", kind, f"one of {sorted(known)}")
+    if card_type is not None and kind != card_type.kind:
+        raise CardError(f"robot '{name}' is of the kind '{kind}'; expected '{card_type.kind}'")
+    return cast(C, known[kind].read(card, label, path))

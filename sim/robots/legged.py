@@ -1,4 +1,4 @@
-"""Cards of robots on legs: a model file for bodies and shapes, and the figures of the motors in every joint.
+"""Cards of legged robots: a model file for bodies and shapes, and the figures of the motors in every joint.
 
 Motors that are alike are one table ``[[motors]]`` with the joints they drive. The list ``joints`` says in which
 order the robot's computer has them; it is the order of signals and commands.
@@ -6,14 +6,19 @@ order the robot's computer has them; it is the order of signals and commands.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from robo_rl.contract import ContractError, Joint, Legged
+from robo_rl.contract import Actuator, ContractError, PositionLaw, Robot
+from robo_rl.contract.checks import require as require_fact
+from robo_rl.contract.checks import require_label, require_unique, set_numbers
 from sim.robots.figures import CardError, figure, require
 from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
+
+KIND = "legged"
 
 UNITS = {
     "stand": "rad",
@@ -31,6 +36,37 @@ FIELDS = {"kind", "title", "model", "base", "feet", "joints", "motors"}
 
 
 @dataclass(frozen=True)
+class Joint:
+    """One driven joint.
+
+    ``stand`` (rad): where it is when the robot stands. ``lower``, ``upper`` (rad): its stops. ``effort`` (N m): the
+    greatest torque, at standstill; it falls to zero at ``velocity`` (rad/s). ``stiffness`` (N m/rad) and ``damping``
+    (N m s/rad): gains of the position control that runs at the motor.
+    """
+
+    name: str
+    stand: float
+    lower: float
+    upper: float
+    effort: float
+    velocity: float
+    stiffness: float
+    damping: float
+
+    def __post_init__(self) -> None:
+        where = f"joint '{self.name}'"
+        require_label(self.name, "joint.name")
+        set_numbers(self, [f.name for f in dataclasses.fields(self) if f.name != "name"], f"{where}: ")
+        stops = (self.lower, self.upper)
+        require_fact(stops[0] < stops[1], f"{where}: lower, upper", stops, "lower < upper, in rad")
+        require_fact(stops[0] <= self.stand <= stops[1], f"{where}: stand", self.stand, f"a number from {stops}")
+        for name in ("effort", "velocity"):
+            require_fact(getattr(self, name) > 0, f"{where}: {name}", getattr(self, name), "a positive number")
+        for name in ("stiffness", "damping"):
+            require_fact(getattr(self, name) >= 0, f"{where}: {name}", getattr(self, name), "a number of 0 or more")
+
+
+@dataclass(frozen=True)
 class Motor:
     """What a model needs of the motor in a joint, besides the contract's facts: its rotor and its losses."""
 
@@ -42,8 +78,9 @@ class Motor:
 
 @dataclass(frozen=True)
 class LeggedCard:
-    """Figures of a robot on legs in SI units."""
+    """Figures of a legged robot in SI units."""
 
+    kind: ClassVar[str] = KIND
     name: str
     title: str
     model: Path
@@ -61,9 +98,40 @@ class LeggedCard:
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
 
-    def facts(self) -> Legged:
+    @property
+    def law(self) -> PositionLaw:
+        """The position control at the motors."""
+        return PositionLaw(tuple(j.stiffness for j in self.joints), tuple(j.damping for j in self.joints))
+
+    def facts(self) -> Robot:
         """What a contract tells about this robot."""
-        return Legged(self.joints, self.feet)
+        actuators = tuple(
+            Actuator(j.name, "position", "rad", j.lower, j.upper, "hold", effort=j.effort, speed=j.velocity)
+            for j in self.joints
+        )
+        facts = {"feet": list(self.feet), "stand": [joint.stand for joint in self.joints]}
+        return Robot(self.name, KIND, actuators, facts)
+
+    def figures(self) -> dict[str, Any]:
+        """What is worth knowing at a glance: mass, height, and what each joint moves, as the walking tasks see it."""
+        from sim.tasks.legged.legs import describe
+
+        return describe(self)
+
+    def files(self) -> tuple[Path, ...]:
+        """Files beside the card that belong to it."""
+        return (self.model,)
+
+    @classmethod
+    def read(cls, card: dict[str, Any], name: str, path: Path) -> LeggedCard:
+        """The card in the parsed TOML ``card`` of the file ``path``."""
+        return _read(card, name, path)
+
+    def drawing(self) -> tuple[Any, Any]:
+        """How it looks as it stands: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
+        from sim.plants.drawing import at_rest
+
+        return at_rest(self.mechanism)
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -85,7 +153,17 @@ class LeggedCard:
         )
 
 
-def read_legged(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
+CARD = LeggedCard
+
+
+def load_legged(name: str) -> LeggedCard:
+    """As ``sim.robots.load_robot``, for a legged robot."""
+    from sim.robots import load_robot
+
+    return load_robot(name, CARD)
+
+
+def _read(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
     """The card in the parsed TOML ``card`` of the file ``path``."""
     where = str(path)
     for key in card:
@@ -116,6 +194,8 @@ def read_legged(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
             motors=tuple(Motor(values["armature"][0], values["friction"][0]) for values in figures),
             sources={f"{m['name']}.{key}": str(m[key]["source"]) for m in card["motors"] for key in UNITS},
         )
+        require_unique(result.joint_names, "joints")
+        require_unique(result.feet, "feet")
         result.facts()
     except ContractError as error:
         raise CardError(f"{where}: {error}") from None

@@ -12,16 +12,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from robo_rl.contract import Command, Contract, Provenance, Safety, Signal, StateBlock
+from robo_rl.contract import Command, Contract, Encoder, Network, Provenance, Safety, Signal, StateBlock
+from sim.drawing import Marker
+from sim.engines import Engine
 from sim.fuse import empty_block
 from sim.plants import Plant
 from sim.ranges import Range, Rule
-from sim.robots import LeggedCard, MultirotorCard, RobotCard, load_robot
+from sim.robots import Card
+
+if TYPE_CHECKING:
+    from sim.tasks.loading import Source
 
 Tensors = Mapping[str, Any]
 
@@ -32,7 +37,7 @@ class Spec:
 
     name: str
     summary: str
-    robot: RobotCard
+    robot: Card
     control_period: float
     episode_length: float
     signals: tuple[Signal, ...]
@@ -48,24 +53,19 @@ class Spec:
         """Control steps until an episode times out."""
         return round(self.episode_length / self.control_period)
 
-    @property
-    def multirotor(self) -> MultirotorCard:
-        """The robot's card, for what can only be done with a multirotor."""
-        if not isinstance(self.robot, MultirotorCard):
-            raise ValueError(f"this needs a multirotor; the robot of task '{self.name}' is {self.robot.facts().kind}")
-        return self.robot
-
-    def contract(self, provenance: Provenance) -> Contract:
-        """The contract of a policy trained on this task."""
+    def contract(
+        self, provenance: Provenance, network: Network, memory: tuple[StateBlock, ...] | None = None
+    ) -> Contract:
+        """The contract of a policy trained on this task, which may have more ``memory`` than the task."""
         return Contract(
             task=self.name,
-            robot_name=self.robot.name,
             control_period=self.control_period,
             signals=self.signals,
             commands=self.commands,
-            state=self.memory,
+            state=self.memory if memory is None else memory,
             safety=self.safety,
             robot=self.robot.facts(),
+            network=network,
             provenance=provenance,
         )
 
@@ -102,8 +102,8 @@ class Task(ABC):
     observation_size: int
     action_size: int
     goal_size: int
-    robot_kind: type[MultirotorCard] | type[LeggedCard] = MultirotorCard
-    """The kind of robot that can do the task."""
+    card_type: type[Card]
+    """The class of the cards of robots that can do the task."""
     measures: tuple[Measure, ...]
     """What evaluations report; the last one decides comparisons."""
     perturbed: tuple[str, ...] = ()
@@ -114,10 +114,16 @@ class Task(ABC):
     """s; an episode that ends before tells nothing of success."""
     update_scale: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
-    algorithm: Literal["apg", "ppo"] = "apg"
-    """The one that trains it fastest."""
+    algorithms: tuple[Literal["apg", "ppo"], ...] = ("ppo",)
+    """Those that can train it, the fastest first; "apg" needs a plant with a derivative."""
+    encoders: tuple[Encoder, ...] = ()
+    """The networks in front of the policy's, one for each group that ``observe`` gives besides the vector."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
+    source: Source | None = None
+    """Where it is written, if that is a user's own file (``sim.tasks.loading``)."""
+    files: tuple[str, ...] = ()
+    """In a user's own file: names of the files beside it that it reads, such as a card or a model. A run keeps them."""
     student: str | None = None
     """For a task whose policy sees what no robot measures: the task that ``robo-rl distill`` teaches it to."""
     plants: tuple[str, ...] = ()
@@ -139,7 +145,11 @@ class Task(ABC):
 
     @abstractmethod
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, observation_size): what the network sees of measured signals and its memory."""
+        """(n, observation_size): what the network sees of measured signals and its memory.
+
+        Or a dictionary of groups: that vector as "policy", and scans, images or tables (n, *shape) by the names of
+        ``encoders``.
+        """
 
     @abstractmethod
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
@@ -152,6 +162,17 @@ class Task(ABC):
     @abstractmethod
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         """Set-points at ``time`` (n,) s of an episode whose ``goal`` (n, k) was drawn at its start."""
+
+    def engines(self) -> list[Engine]:
+        """Other engines and physics in which a policy can be tried (``robo-rl transfer``)."""
+        return []
+
+    def controller(self) -> Any:
+        """The classical controller that can do the task, or None.
+
+        ``(signals, state) -> (commands, state)`` on arrays of any library, with ``first_state(n)``.
+        """
+        return None
 
     def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
         """Parameters of the plant, (n, …) by name, that change within an episode: what they are from ``time`` on."""
@@ -169,6 +190,10 @@ class Task(ABC):
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the robot is from what it should do, (n,) by the names of ``measures``."""
 
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """What pictures show besides the robots' bodies: set-points, velocities, contacts."""
+        return []
+
     @abstractmethod
     def failed(self, truth: Tensors) -> Any:
         """(n,) whether the episode is over."""
@@ -184,33 +209,3 @@ class Task(ABC):
     @abstractmethod
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         """Put the robots ``ids`` (m,) where their episodes begin, given a draw from every range and their goals."""
-
-
-def task_names() -> list[str]:
-    """All tasks."""
-    return sorted(_tasks())
-
-
-def load_task(name: str, robot: str | None = None) -> Task:
-    """The task of that name, for its own robot or another one (a name, or the path of a card)."""
-    tasks = _tasks()
-    if name not in tasks:
-        raise ValueError(f"task '{name}' is not known; expected one of {sorted(tasks)}")
-    task = tasks[name]
-    if robot is None:
-        return task()
-    card = load_robot(robot)
-    if not isinstance(card, task.robot_kind):
-        kinds = {MultirotorCard: "a multirotor", LeggedCard: "a robot on legs"}
-        raise ValueError(f"robot '{robot}' is {kinds[type(card)]}; task '{name}' is for {kinds[task.robot_kind]}")
-    return task(card)  # type: ignore[call-arg]
-
-
-def _tasks() -> dict[str, type[Task]]:
-    from sim.tasks.legged.recover import Recover
-    from sim.tasks.legged.rough import RoughTeacher, RoughWalk
-    from sim.tasks.legged.walk import FlatWalk
-    from sim.tasks.multirotor.quadrotor import QuadrotorHover, QuadrotorTrack
-
-    classes: tuple[type[Task], ...] = (FlatWalk, RoughWalk, RoughTeacher, Recover, QuadrotorHover, QuadrotorTrack)
-    return {task.name: task for task in classes}

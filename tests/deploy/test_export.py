@@ -19,7 +19,7 @@ from deploy.export import ExportError, _name_parameters, export, read_parameters
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from sim.env import VecEnv
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 
 @pytest.mark.slow

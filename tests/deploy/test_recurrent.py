@@ -17,7 +17,7 @@ from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
 from robo_rl.contract import Provenance
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.policy import PolicyGraph
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 WIDTH = 10
 
@@ -29,7 +29,7 @@ def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     policy = PolicyGraph(load_task("quadrotor-hover"), (16,), "elu", normalize=True, recurrent=WIDTH)
     with torch.no_grad():
         policy.network[-1].weight.mul_(30.0)
-    provenance = Provenance("none", 0, 0, "0" * 64, (16,), "elu", True)
+    provenance = Provenance("none", 0, 0, "0" * 64)
     return export(policy, provenance, tmp_path_factory.mktemp("recurrent") / "policy.onnx")
 
 

@@ -18,7 +18,7 @@ from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 CONFIG = PpoConfig(environments=16, horizon=6, hidden=(16,), critic_hidden=(16,), mini_batches=1, epochs=3)
 

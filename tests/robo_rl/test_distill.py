@@ -9,7 +9,7 @@ import pytest
 from robo_rl.commands.compress import main
 from robo_rl.distill import CODE_BYTES, CompressError, largest_width
 from robo_rl.policy import PolicyGraph
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 
 @pytest.mark.parametrize("flash", [8 << 10, 16 << 10, 64 << 10])

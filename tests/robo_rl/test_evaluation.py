@@ -29,7 +29,9 @@ from robo_rl.evaluation import (
 )
 from robo_rl.runs import Run
 from sim.env import VecEnv
-from sim.tasks import Task, load_task
+from sim.plants.multirotor import MultirotorPlant
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 from sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 
@@ -166,6 +168,28 @@ def test_the_same_conditions_give_two_pilots_the_same_flights(hover: Task) -> No
 def test_the_same_pilot_flies_the_same_flight_twice(hover: Task) -> None:
     first, second = (rollout(hover, ControllerPolicy(hover), Conditions(episodes=40, seed=1)) for _ in range(2))
     np.testing.assert_array_equal(first.tracking_error, second.tracking_error)
+
+
+def test_what_was_to_be_seen_is_recorded_where_and_when_it_was(hover: Task) -> None:
+    flights = rollout(hover, ControllerPolicy(hover), Conditions(episodes=3, seconds=1.2, recorded=2))
+    motion, position = flights.motion, flights.recording["position"]
+    assert motion is not None
+    np.testing.assert_allclose(motion.poses[:, :, 0, :3], position, atol=1e-6)
+    assert motion.period == hover.spec.control_period
+    target = next(marker for marker in motion.markers if marker.name == "set-point")
+    np.testing.assert_array_equal(target.position, flights.recording["position_setpoint"])
+
+
+def test_robots_that_can_not_be_drawn_are_recorded_without_pictures(hover: Task) -> None:
+    def undrawable(n: int) -> MultirotorPlant:
+        plant = hover.make_plant(n, "cpu")
+        plant.drawing = None  # as of a plant that has no such method
+        return plant
+
+    conditions = Conditions(episodes=2, seconds=1.2, recorded=2, make_plant=undrawable)
+    flights = rollout(hover, ControllerPolicy(hover), conditions)
+    assert flights.motion is None
+    assert len(flights.recording["position"]) == 120
 
 
 def test_more_episodes_than_one_batch_are_all_different(hover: Task) -> None:

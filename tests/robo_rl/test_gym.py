@@ -13,12 +13,12 @@ from gymnasium.vector import AutoresetMode
 
 import robo_rl.gym
 from sim.robots import load_robot, robot_names
-from sim.tasks import load_task, task_names
+from sim.tasks.loading import load_task, task_names
 
 
 def robots_for(task):
     """The robots that come with robo-rl and can do the task."""
-    kind = load_task(task).robot_kind
+    kind = load_task(task).card_type
     return [name for name in robot_names() if isinstance(load_robot(name), kind)]
 
 

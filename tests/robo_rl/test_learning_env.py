@@ -9,7 +9,7 @@ import torch
 from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 
 @pytest.fixture(params=["quadrotor-hover", "quadrotor-track"])

@@ -15,7 +15,7 @@ from robo_rl import checkpoint, processes
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 JOINED = Path(__file__).with_name("joined.py")
 

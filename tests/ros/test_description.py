@@ -9,7 +9,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.robots import LeggedCard, MultirotorCard, load_robot, robot_names
+from sim.robots import load_robot, robot_names
+from sim.robots.legged import LeggedCard
+from sim.robots.multirotor import MultirotorCard
 
 PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_description"
 LEGGED = [name for name in robot_names() if isinstance(load_robot(name), LeggedCard)]

@@ -13,8 +13,8 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from deploy.doctor import healthy
 from deploy.joints import JointTestError, examine_joints, find_joints
-from robo_rl.contract import Provenance
-from sim.tasks import load_task
+from robo_rl.contract import Network, Provenance
+from sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.slow
 TROT = 1.0
@@ -23,7 +23,7 @@ FORWARD = {"linear_velocity_command": (0.5, 0.0), "yaw_rate_command": (0.0,)}
 """m/s and rad/s, what the operator wants all the time."""
 NOISE = 0.02
 """Part of training's noise: enough that no signal looks frozen, and too little to matter."""
-NOBODY = Provenance("none", 0, 0, "0" * 64, (8,), "tanh", False)
+NOBODY, NETWORK = Provenance("none", 0, 0, "0" * 64), Network((8,), "tanh", False)
 
 
 def examine() -> list[Any]:
@@ -31,7 +31,7 @@ def examine() -> list[Any]:
     from robo_rl_ros.joint_test import wiggle
     from robo_rl_ros.signal_check import SignalCheck
 
-    contract = load_task("go2-flat").spec.contract(NOBODY)
+    contract = load_task("go2-flat").spec.contract(NOBODY, NETWORK)
     patient = dataclasses.replace(contract.safety, signal_timeout=5.0)  # a busy computer keeps that
     with SignalCheck(dataclasses.replace(contract, safety=patient)) as check:
         check.discover(60.0)
@@ -108,13 +108,13 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
     The gate is asked to arm and to engage at the given times (s).
     """
     from robo_rl_ros.runner import PolicyRunner
-    from robo_rl_ros.twin import make_twin
     from robo_rl_ros.twin_node import EPOCH
+    from robo_rl_ros.twins import make_twin
 
     from controllers.gate_codes import Request
     from deploy.runtime import Policy
 
-    twin = make_twin("go2-flat", None, 0, 0.01, NOISE, 1.0, False, [])
+    twin = make_twin("go2-flat", noise=NOISE)
     runner = PolicyRunner(Policy.load(bundle, rate_hz=1 / twin.period))
     requests = {round(1e6 * armed): Request.ARM, round(1e6 * engaged): Request.ACTIVATE}
     reported = {}
@@ -139,7 +139,7 @@ def test_the_go2_moves_through_both_nodes_as_in_plain_simulation_whatever_the_or
     from sensor_msgs.msg import JointState
 
     bundle = vary(trotting_file, tmp_path / "patient.onnx", signal_timeout=5.0, operator_timeout=None)
-    joints = load_task("go2-flat").spec.contract(NOBODY).signal("joint_position").elements
+    joints = load_task("go2-flat").spec.contract(NOBODY, NETWORK).signal("joint_position").elements
     reported: dict[float, list[float]] = {}
 
     def note(message: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from sim.env import VecEnv, privileged_observation
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 HOVER = load_task("quadrotor-hover")
 STILL = {f"initial/{k}": 0.0 for k in ("tilt", "yaw", "position", "linear_velocity", "angular_velocity")}
@@ -148,7 +148,7 @@ def test_without_a_compiler_flights_are_the_same(tmp_path: Path) -> None:
     code = """
 import json, torch
 from sim.env import VecEnv
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 env = VecEnv(load_task("quadrotor-track"), 3, seed=4, episode_length=0.15)
 steps = [env.step({"rotor_speed": torch.full((3, 4), 1600.0)}) for _ in range(20)]
 print(json.dumps([[*step.reward.tolist(), *step.signals["position"].flatten().tolist()] for step in steps]))

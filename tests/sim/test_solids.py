@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 from sim.solids import Solids, mound, pit, rectangles, terraces
 from sim.terrain import KINDS, Ground, rough_ground
 

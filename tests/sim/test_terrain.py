@@ -11,7 +11,7 @@ import torch
 
 from sim.plants.assembly import assemble
 from sim.plants.physics import Physics
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 from sim.terrain import CELL, KINDS, PATCH, RISER, ROWS, SLOPE, Ground, rough_ground
 
 

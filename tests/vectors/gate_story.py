@@ -12,7 +12,7 @@ import numpy as np
 from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
 from controllers.gate_config import NEVER, GateConfig
 from controllers.safety import Inputs, Output, initial, step
-from robo_rl.contract import Command, Contract, Multirotor, Provenance, Rotor, Safety, Signal
+from robo_rl.contract import Contract
 
 PERIOD, TIMEOUT, OPERATOR_TIMEOUT = 10_000, 25_000, 50_000  # µs
 ROTORS = ("front", "left", "back", "right")
@@ -20,39 +20,65 @@ ROTORS = ("front", "left", "back", "right")
 
 def inspector(on_fault: str = "stop") -> Contract:
     """A made-up multirotor whose camera gimbal has a start pose and a rate limit: everything that a gate watches."""
-    rotors = tuple(Rotor(name, (0.1, 0.0, 0.0), "ccw", (0, 0, 1e-6), 0.01, 0.1, 0.1, 0, 1000) for name in ROTORS)
-    return Contract(
-        task="inspection",
-        robot_name="inspector",
-        control_period=PERIOD / 1e6,
-        signals=(
-            Signal("orientation", tuple("xyzw"), "1", "body to world", (-1.01,) * 4, (1.01,) * 4, kind="quaternion"),
-            Signal("gimbal_angle", ("pitch", "yaw"), "rad", "body", (-2, -3), (2, 3), noise=(0.001,) * 2),
-            Signal("height_setpoint", ("z",), "m", "world", (0,), (10,), source="operator"),
-        ),
-        commands=(
-            Command("rotor_speed", ROTORS, "rad/s", "rotor", (0,) * 4, (1000,) * 4, (0,) * 4),
-            Command(
-                "gimbal_target", ("pitch", "yaw"), "rad", "body", (-1.5, -2.5), (1.5, 2.5), (0, 0),
-                rate=(6.25, 3.125), start=(0.25, 0),
-            ),
-        ),
-        state=(),
-        safety=Safety(TIMEOUT / 1e6, 1.0, on_fault, OPERATOR_TIMEOUT / 1e6),  # type: ignore[arg-type]
-        robot=Multirotor(1.0, (0.01, 0.01, 0.02), rotors),
-        provenance=Provenance("none", 0, 0, "0" * 64, (), "tanh", False),
-    )  # fmt: skip
+    rotor = {
+        "position": [0.1, 0.0, 0.0], "spin": "ccw", "thrust": [0.0, 0.0, 1e-6], "torque_ratio": 0.01, "rise": 0.1,
+        "fall": 0.1, "speed_min": 0.0, "speed_max": 1000.0,
+    }  # fmt: skip
+    rotors = [{"name": name, **rotor} for name in ROTORS]
+    told = {
+        "format": "robo-rl contract",
+        "version": 1,
+        "task": "inspection",
+        "robot_name": "inspector",
+        "control_period": PERIOD / 1e6,
+        "signals": [
+            _signal("orientation", "xyzw", "1", "body to world", [-1.01] * 4, [1.01] * 4, kind="quaternion"),
+            _signal("gimbal_angle", ("pitch", "yaw"), "rad", "body", [-2.0, -3.0], [2.0, 3.0], noise=[0.001] * 2),
+            _signal("height_setpoint", "z", "m", "world", [0.0], [10.0], source="operator"),
+        ],
+        "commands": [
+            {
+                "name": "rotor_speed", "elements": list(ROTORS), "unit": "rad/s", "frame": "rotor",
+                "lower": [0.0] * 4, "upper": [1000.0] * 4, "safe": [0.0] * 4, "rate": None, "start": None,
+            },
+            {
+                "name": "gimbal_target", "elements": ["pitch", "yaw"], "unit": "rad", "frame": "body",
+                "lower": [-1.5, -2.5], "upper": [1.5, 2.5], "safe": [0.0, 0.0], "rate": [6.25, 3.125],
+                "start": [0.25, 0.0],
+            },
+        ],
+        "state": [],
+        "safety": {
+            "signal_timeout": TIMEOUT / 1e6, "tilt_limit": 1.0, "on_fault": on_fault,
+            "operator_timeout": OPERATOR_TIMEOUT / 1e6,
+        },
+        "robot": {"kind": "multirotor", "mass": 1.0, "inertia": [0.01, 0.01, 0.02], "rotors": rotors},
+        "provenance": {
+            "algorithm": "none", "seed": 0, "environment_steps": 0, "configuration_digest": "0" * 64, "hidden": [],
+            "activation": "tanh", "normalize": False, "versions": {},
+        },
+    }  # fmt: skip
+    if on_fault == "autonomous":
+        orientation, gimbal, height = told["signals"]
+        told["safety"] |= {"on_fault": "stop", "operator_timeout": None}
+        told["signals"] = [gimbal, orientation, height]
+    return Contract.from_json(json.dumps(told))
 
 
-def autonomous() -> Contract:
-    """The same without an operator, and with the gimbal's angle as the first signal."""
-    contract = inspector()
-    safety = dataclasses.replace(contract.safety, operator_timeout=None)
-    orientation, gimbal, height = contract.signals
-    return dataclasses.replace(contract, safety=safety, signals=(gimbal, orientation, height))
+def _signal(name: str, elements: Any, unit: str, frame: str, lower: Any, upper: Any, **others: Any) -> dict[str, Any]:
+    told = {"kind": "vector", "source": "sensor", "noise": None, "delay": [0.0, 0.0], "seen_low": None}
+    told |= {"name": name, "elements": list(elements), "unit": unit, "frame": frame, "lower": lower, "upper": upper}
+    return {**told, "seen_high": None, **others}
 
 
-CONTRACTS = {**{name: inspector(name) for name in REACTIONS}, "autonomous": autonomous()}
+CONTRACTS = {name: inspector(name) for name in (*REACTIONS, "autonomous")}
+"""``autonomous``: without an operator, and with the gimbal's angle as the first signal."""
+
+
+def gate_config(name: str) -> GateConfig:
+    """Of the contract of that name. Damping is a reaction of version 1, which no contract of version 2 has."""
+    config = GateConfig.from_contract(CONTRACTS[name])
+    return dataclasses.replace(config, on_fault=name) if name in REACTIONS else config
 
 
 class Story:
@@ -60,7 +86,7 @@ class Story:
 
     def __init__(self, name: str, contract: str = "stop", time: int = 1_000_000) -> None:
         self.name, self.contract = name, contract
-        self.config = GateConfig.from_contract(CONTRACTS[contract])
+        self.config = gate_config(contract)
         self.gate, self.time, self.steps = initial(self.config), time - PERIOD, []
         self.command = np.array([400, 400, 400, 400, 0.25, 0], np.float32)
         self.fallback: np.ndarray | None = None
@@ -122,9 +148,9 @@ class Story:
         return "{" + lines + '"steps": [\n' + steps + "\n]}\n"
 
 
-def configuration(contract: Contract) -> str:
-    """A contract, and what the gate derives from it, as JSON."""
-    config = vars(GateConfig.from_contract(contract))
+def configuration(name: str) -> str:
+    """The contract of that name, and what the gate derives from it, as JSON."""
+    contract, config = CONTRACTS[name], vars(gate_config(name))
     plain = {name: _plain(value) for name, value in config.items() if name not in ("signals", "commands")}
     for name in ("signals", "commands"):
         plain[name] = [{**vars(span), "elements": list(span.elements)} for span in config[name]]

@@ -305,7 +305,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
     check = parser.parse_args().check
-    texts = {f"configurations/{name}.json": configuration(contract) for name, contract in CONTRACTS.items()}
+    texts = {f"configurations/{name}.json": configuration(name) for name in CONTRACTS}
     for chapter in (transitions, faults, boundaries, memories, reactions):
         for story in chapter():
             assert f"{story.name}.json" not in texts, f"two stories are called {story.name}"

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from sim.plants.assembly import assemble
 from sim.plants.physics import Physics
-from sim.robots import LeggedCard, MultirotorCard, load_robot, robot_names
+from sim.robots import load_robot, robot_names
+from sim.robots.legged import LeggedCard
+from sim.robots.multirotor import MultirotorCard
 from sim.robots.urdf import Style, write_urdf
 
 FOLDER = Path(__file__).parent / "urdf"

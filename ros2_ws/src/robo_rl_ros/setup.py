@@ -7,7 +7,7 @@ NAME = "robo_rl_ros"
 setup(
     name=NAME,
     version="0.1.0",
-    packages=[NAME],
+    packages=[NAME, f"{NAME}.twins"],
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

@@ -1,1 +1,17 @@
 """Tasks of legged robots: walking on flat and on rough ground, and getting up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.tasks import Task
+
+
+def tasks() -> tuple[type[Task], ...]:
+    """All of them."""
+    from sim.tasks.legged.recover import Recover
+    from sim.tasks.legged.rough import RoughTeacher, RoughWalk
+    from sim.tasks.legged.walk import FlatWalk
+
+    return FlatWalk, RoughWalk, RoughTeacher, Recover

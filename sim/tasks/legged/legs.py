@@ -12,10 +12,10 @@ import mujoco
 import numpy as np
 
 from sim.plants.assembly import assemble
-from sim.plants.indices import find_indices
+from sim.plants.indices import find_indices, standing_height
 from sim.plants.physics import Physics
-from sim.robots import LeggedCard
 from sim.robots.figures import CardError
+from sim.robots.legged import LeggedCard
 
 PARTS = ("hip", "thigh", "calf")
 ABOUT = (0, 1, 1)
@@ -121,3 +121,27 @@ def _knee(card: LeggedCard, model: mujoco.MjModel, data: Any, chain: list[int], 
             f"foot '{foot}', which is {length:.3f} m below; expected 'stand' angles of legs that are bent, feet down"
         )
     return -1.0 if ahead > 0 else 1.0
+
+
+def describe(card: LeggedCard) -> dict[str, Any]:
+    """Mass, standing height, feet, and what each joint moves; ``no_walk``: why the walking tasks can't have it."""
+    model = assemble(card.mechanism, Physics())
+    facts: dict[str, Any] = {
+        "mass_kg": float(model.body_mass.sum()),
+        "height_m": standing_height(model, card.mechanism),
+        "feet": list(card.feet),
+        "joints": dict.fromkeys(card.joint_names, ""),
+        "no_walk": None,
+    }
+    try:
+        legs = find_legs(card)
+    except CardError as error:
+        return facts | {"no_walk": str(error)}
+    sides = {"FL": "front left", "FR": "front right", "RL": "rear left", "RR": "rear right"}
+    for place, (joint, turn) in enumerate(zip(legs.order, legs.turns, strict=True)):
+        leg, part = divmod(place, len(PARTS))
+        axis = f"{'+' if turn > 0 else '-'}{'xy'[ABOUT[part]]}"
+        knee = f", knee {'behind' if legs.knees[leg] > 0 else 'in front'}" if part else ""
+        moved = f"{sides[legs.sides[leg]]} {PARTS[part]}, about {axis}{knee}"
+        facts["joints"][card.joint_names[joint]] = moved
+    return facts

@@ -24,7 +24,7 @@ from torch import Tensor
 from controllers.rotation import body_z, multiply
 from robo_rl.contract import Safety
 from sim.ranges import Range, Rule
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.tasks import Measure, Tensors
 from sim.tasks.legged.ranges import PUSHES, initial_ranges, physical_ranges
 from sim.tasks.legged.walk import HISTORY, FlatWalk
@@ -70,13 +70,13 @@ class Recover(FlatWalk):
             episode_length=TIME + 1.0,
             signals=tuple(signal for signal in self.spec.signals if signal.source == "sensor"),
             memory=tuple(block for block in self.spec.memory if block.name != "gait"),
-            safety=Safety(signal_timeout=0.04, tilt_limit=math.pi, on_fault="damp"),  # no tilt is a fall here
+            safety=Safety(signal_timeout=0.04),  # no tilt is a fall here
             ranges={
                 **initial_ranges(count),
                 **physical_ranges(count, self.legs.mass),
                 "initial/tilt": Range((0.0, 0.1), (0.0, 1.0)),
-                "initial/lean": Range.fixed(-math.pi, math.pi),
-                "initial/joint_position": Range.fixed(0.0, 1.0, count=count),  # of the way between the stops
+                "initial/lean": Range.fixed(-math.pi, math.pi, unit="rad"),
+                "initial/joint_position": Range.fixed(0.0, 1.0, count=count, unit="× way between stops"),
                 "initial/easy": Range((0.0, 1.0), (EASY, 1.0)),
             },
             rules=(

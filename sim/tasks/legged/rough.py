@@ -23,7 +23,7 @@ from controllers.rotation import heading, turn_back
 from robo_rl.contract import Signal, StateBlock
 from sim.plants.height_scan import HeightScan
 from sim.ranges import Range, Rule
-from sim.robots import LeggedCard
+from sim.robots.legged import LeggedCard
 from sim.tasks import Tensors
 from sim.tasks.legged.gait import JOINTS, PACE, polar
 from sim.tasks.legged.ranges import XYZ
@@ -69,9 +69,9 @@ class RoughWalk(FlatWalk):
             ranges={
                 **spec.ranges,
                 "ground_friction": Range.fixed(0.5, 1.25),  # as in Rudin et al. 2022; slopes of 20° ask for 0.36
-                "command/x": Range.fixed(-0.5, 1.0, spec.ranges["command/x"].count),
-                "command/yaw": Range.fixed(-0.5, 0.5, spec.ranges["command/yaw"].count),
-                "initial/place": Range.fixed(-0.3, 0.3, count=2),  # m from the middle of the platform
+                "command/x": Range.fixed(-0.5, 1.0, spec.ranges["command/x"].count, unit="m/s"),
+                "command/yaw": Range.fixed(-0.5, 0.5, spec.ranges["command/yaw"].count, unit="rad/s"),
+                "initial/place": Range.fixed(-0.3, 0.3, count=2, unit="m"),  # m from the middle of the platform
                 "ground/kind": Range.fixed(0.0, 8 / 7),  # the first, which is the hardest to learn, twice as often
                 "ground/difficulty": Range((0.0, 0.3), (0.3, 1.0)),
             },
@@ -163,7 +163,7 @@ def _ground() -> Ground:
 
 
 def _seen_by_simulation(card: LeggedCard) -> tuple[Signal, ...]:
-    points = tuple(f"{ahead:+.2f} {aside:+.2f}" for ahead in AHEAD for aside in ASIDE)
+    points = tuple(f"x{ahead:.2f}y{aside:.2f}" for ahead in AHEAD for aside in ASIDE)
     feet, force = len(card.feet), 2000.0
     return (
         Signal("linear_velocity", XYZ, "m/s", "world", (-20.0,) * 3, (20.0,) * 3, source="simulation"),

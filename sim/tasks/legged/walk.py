@@ -22,7 +22,9 @@ from torch import Tensor
 
 from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
-from sim.robots import LeggedCard, load_legged
+from sim.drawing import GREEN, Arrow, Marker, Sphere
+from sim.engines import Engine
+from sim.robots.legged import LeggedCard, load_legged
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
 from sim.tasks.legged.ranges import (
@@ -45,6 +47,11 @@ SCALE = 0.4  # rad, of the network's output
 LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
 SLEW_RATE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
+ABOVE = 0.23  # m, of arrows above the middle of a Go2
+ARROW = 0.5  # m of an arrow per m/s
+LOADED = 5.0  # N on a foot that is seen to stand
+CONTACT = (0.95, 0.75, 0.1, 0.35)  # colour of a foot that stands
+
 
 class FlatWalk(Task):
     """Walk on flat ground at commanded velocities up to ±1 m/s, ±0.6 m/s, ±1 rad/s, and stand when they are zero.
@@ -54,7 +61,7 @@ class FlatWalk(Task):
 
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
-    robot_kind = LeggedCard
+    card_type = LeggedCard
     plants = ("mujoco", "warp")
     contacts = "points"
     """What can touch the ground: the feet alone, or all shapes."""
@@ -63,7 +70,6 @@ class FlatWalk(Task):
     goal_size = 3 * SEGMENTS + 1 + 3 * PUSHES
     pushed = 3 * SEGMENTS + 1
     """Where a goal begins to tell of pushes."""
-    algorithm = "ppo"
     settings = MappingProxyType(
         {
             "ppo": {
@@ -126,7 +132,7 @@ class FlatWalk(Task):
                 StateBlock("target_history", (HISTORY, count), (0.0,) * (HISTORY * count)),
                 StateBlock("gait", (5,), (1.0, 0.0, 0.0, 0.0, 0.0)),
             ),
-            safety=Safety(signal_timeout=0.04, tilt_limit=1.2, on_fault="damp", operator_timeout=0.5),
+            safety=Safety(signal_timeout=0.04, tilt_limit=1.2, operator_timeout=0.5),
             reward=self.weighed(),
             ranges={
                 **initial_ranges(count),
@@ -151,6 +157,11 @@ class FlatWalk(Task):
         from sim.plants.mujoco_cpu import MujocoPlant
 
         return self.simulate(MujocoPlant, n, physics=physics)
+
+    def engines(self) -> list[Engine]:
+        from sim.tasks.legged import engines
+
+        return engines.engines(self)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n robots on the task's ground in an engine, a class of ``sim.plants``."""
@@ -286,6 +297,22 @@ class FlatWalk(Task):
             "linear_velocity_error": torch.sqrt(error),
             "yaw_rate_error": abs(yaw - truth["yaw_rate_command"][:, 0]),
         }
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """Arrows above the robot for the commanded and the true velocity, and feet that carry a load."""
+        above = truth["position"] + truth["position"].new_tensor([0.0, 0.0, ABOVE * self.size])
+        level = truth["linear_velocity"] * truth["position"].new_tensor([1.0, 1.0, 0.0])
+        found: list[Marker] = [Arrow("velocity", above, ARROW * level, 0.008 * self.size)]
+        if "linear_velocity_command" in truth:
+            cosine, sine = heading(truth["orientation"].unbind(-1))
+            x, y = truth["linear_velocity_command"].unbind(-1)
+            wanted = torch.stack([cosine * x - sine * y, sine * x + cosine * y, 0.0 * x], -1)
+            found.append(Arrow("commanded velocity", above, ARROW * wanted, 0.012 * self.size, GREEN))
+        places = truth["foot_position"].unflatten(-1, (-1, 3)).unbind(1)
+        for place, load in zip(places, truth["foot_force"].unbind(-1), strict=True):
+            bearing = torch.where(load[:, None] > LOADED, place, float("nan"))
+            found.append(Sphere("foot on the ground", bearing, 1.6 * self.legs.radius, CONTACT))
+        return found
 
     def _velocities(self, truth: Tensors) -> tuple[Any, Any, Any]:
         """Forward and leftward velocity (m/s) in the heading frame, and rate of turn about the base's z axis."""

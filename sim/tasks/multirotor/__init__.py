@@ -1,1 +1,15 @@
 """Tasks of multirotors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.tasks import Task
+
+
+def tasks() -> tuple[type[Task], ...]:
+    """All of them."""
+    from sim.tasks.multirotor.quadrotor import QuadrotorHover, QuadrotorTrack
+
+    return QuadrotorHover, QuadrotorTrack

@@ -13,7 +13,7 @@ from robo_rl.algorithms.config import ApgConfig
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 SMALL = ApgConfig(updates=6, environments=16, horizon=8, hidden=(16,))
 

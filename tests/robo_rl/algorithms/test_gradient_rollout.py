@@ -12,7 +12,8 @@ from torch import Tensor
 from robo_rl.algorithms.gradient_rollout import GradientRollout
 from robo_rl.networks import MLP
 from sim.env import VecEnv, transition
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 
 HORIZON, N = 12, 10
 DOOMED = [2, 7]

@@ -20,7 +20,8 @@ from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.ranges import Range
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 
 SMALL = PpoConfig(updates=4, environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2)
 

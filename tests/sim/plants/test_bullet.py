@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from sim.plants.physics import Physics
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 from sim.robots.urdf import Style, write_urdf
 
 pybullet = pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")

@@ -6,7 +6,7 @@ import torch
 
 from sim.plants.flying_mujoco import FlyingMujoco
 from sim.plants.multirotor import MultirotorPlant
-from sim.robots import load_multirotor
+from sim.robots.multirotor import load_multirotor
 
 CARD = load_multirotor("crazyflie")
 

@@ -16,7 +16,8 @@ from sim.plants.assembly import assemble
 from sim.plants.indices import find_indices
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import Physics
-from sim.robots import CardError, load_legged
+from sim.robots.figures import CardError
+from sim.robots.legged import load_legged
 
 PERIOD = 0.02
 CARD = load_legged("go2")

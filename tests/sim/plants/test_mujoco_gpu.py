@@ -11,8 +11,8 @@ import torch
 from robo_rl.loading import load
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots import load_legged
-from sim.tasks import load_task
+from sim.robots.legged import load_legged
+from sim.tasks.loading import load_task
 
 pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
 from sim.plants.mujoco_gpu import WarpPlant

@@ -11,7 +11,8 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant, MultirotorState, advance
-from sim.robots import GRAVITY, load_robot
+from sim.robots import load_robot
+from sim.robots.multirotor import GRAVITY
 
 PERIOD = 0.01
 CRAZYFLIE, HUMMINGBIRD = load_robot("crazyflie"), load_robot("hummingbird")

@@ -15,9 +15,11 @@ from sim.plants.assembly import assemble
 from sim.plants.indices import find_indices
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import Physics
-from sim.robots import CardError, load_legged, robot_names
-from sim.tasks import load_task
+from sim.robots import robot_names
+from sim.robots.figures import CardError
+from sim.robots.legged import load_legged
 from sim.tasks.legged.legs import find_legs
+from sim.tasks.loading import load_task
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_quadruped"
 A1_TO_URDF = {"hip": "hip", "thigh": "upper", "calf": "lower"}

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from sim.env import Draws, EpisodeState, transition
 from sim.sensors import Sensors
-from sim.tasks import load_task
+from sim.tasks.loading import load_task
 
 N, DEVICE = 5, torch.device("meta")
 

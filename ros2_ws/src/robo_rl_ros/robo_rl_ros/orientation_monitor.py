@@ -20,13 +20,13 @@ ROOM = 0.1
 
 
 class OrientationMonitor:
-    """Watches the quaternion signals of a contract."""
+    """Watches the signals of a contract that tell the robot's own attitude."""
 
     def __init__(self, contract: Contract) -> None:
         sensed = [signal for signal in contract.signals if signal.source == "sensor"]
-        self.watched = [signal for signal in sensed if signal.kind == "quaternion"]
+        self.watched = [signal for signal in sensed if signal.is_attitude]
         rates = [s for s in sensed if s.unit == "rad/s" and s.elements == ("x", "y", "z")]
-        self.fastest = max((math.hypot(*s.upper) for s in rates), default=math.inf)
+        self.fastest = max((math.hypot(*s.bounds[1]) for s in rates), default=math.inf)
         """rad/s that the robot's own sensors can report."""
         self.period = contract.control_period
         self._last: dict[str, tuple[np.ndarray, int]] = {}

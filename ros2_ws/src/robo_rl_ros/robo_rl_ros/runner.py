@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from controllers import fallback
 from controllers.gate_codes import Event, Problem, Request, Source, State, explain
 from controllers.gate_config import NEVER, GateConfig
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
 from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
-from robo_rl_ros.fallback import NEEDED, Fallback
 from robo_rl_ros.orientation_monitor import OrientationMonitor
 from robo_rl_ros.switcher import PolicySwitcher
 
@@ -95,7 +95,7 @@ class PolicyRunner:
         self.contract = self.policies.contract
         self.config = GateConfig.from_contract(self.contract)
         self.gate = initial(self.config)
-        self.fallback = Fallback(self.contract) if Fallback.suits(self.contract) else None
+        self.fallback = fallback(self.contract)
         self.orientations = OrientationMonitor(self.contract)
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
@@ -201,7 +201,7 @@ class PolicyRunner:
 
     def _ask_fallback(self, values: Mapping[str, np.ndarray], now: int, landing: bool) -> np.ndarray | None:
         """The controller follows the operator; when the policy may no longer fly, it lands."""
-        if self.fallback is None or not all(name in values for name in NEEDED):
+        if self.fallback is None or not all(name in values for name in self.fallback.needed):
             return None
         return self.fallback.land(values, now * 1e-6) if landing else self.fallback.propose(values)
 
@@ -235,6 +235,11 @@ class PolicyRunner:
                 self.fallback.follow(output.command)
         if self.mode in ("dry_run", "shadow"):
             self.envelope.note(values, own, other)
+
+    def obstacle(self, given: Inputs) -> Problem:
+        """Why the gate would not arm, if it were asked to on these inputs."""
+        _, output = gate_step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))
+        return output.problem
 
     def explain(self, problem: Problem) -> str:
         """A problem as one sentence."""

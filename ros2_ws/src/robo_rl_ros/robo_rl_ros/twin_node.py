@@ -40,7 +40,7 @@ from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
 from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.transport import prefer_udp
-from robo_rl_ros.twin import make_twin
+from robo_rl_ros.twins import make_twin
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 from robo_rl_ros.writing import message_type, set_stamp
 
@@ -97,8 +97,8 @@ class TwinNode(Node):
         def get(name: str) -> Any:
             return self.get_parameter(name).value
 
-        about = (get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired"))
-        self.twin = make_twin(get("task"), get("robot") or None, *about)
+        about = {name: get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired")}
+        self.twin = make_twin(get("task"), get("robot") or None, **about)
         self.lockstep, self.duration = get("lockstep"), get("duration")
         if not self.lockstep:
             self.twin.hands = time.monotonic
@@ -239,21 +239,21 @@ class TwinNode(Node):
                 fresh = self.now_ns - self._command_stamp <= 1e9 * self.timeout
             else:
                 fresh = time.monotonic() - self._command_time <= self.timeout
-            commands = dict(self._commands) if fresh and len(self._commands) == len(self.twin.safe) else None
+            commands = dict(self._commands) if fresh and len(self._commands) == len(self.twin.limits) else None
         commands = self._watch(commands)
-        self.twin.step(commands)
+        sent = self.twin.step(commands)
         applied = JointState()
         set_stamp(applied.header.stamp, self.now_ns)
         for command in self.twin.spec.commands:
             applied.name.extend(command.elements)
-            applied.position.extend(float(x) for x in (command.safe if commands is None else commands[command.name]))
+            applied.position.extend(float(x) for x in sent[command.name])
         self._applied_topic.publish(applied)
 
     def _watch(self, commands: dict[str, np.ndarray] | None) -> dict[str, np.ndarray] | None:
         """Silence in motion latches the safe command, until somebody resets the robot."""
         if commands is not None:
-            safe = all((commands[name] == value[0].numpy()).all() for name, value in self.twin.safe.items())
-            self._moving = not safe
+            passive = self.twin.passive()
+            self._moving = any((commands[name] != value[0].numpy()).any() for name, value in passive.items())
         elif self._moving and not self.watchdog:
             self.watchdog = f"no command for {1e3 * self.timeout:g} ms"
             self.get_logger().error(self.watchdog)
@@ -345,6 +345,7 @@ def main(arguments: list[str] | None = None) -> None:
     executor.shutdown()
     node.destroy_node()
     rclpy.try_shutdown()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes twice: from the terminal, and from ros2 launch
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from sim.env import VecEnv
 from sim.plants.assembly import assemble
 from sim.plants.indices import find_indices
 from sim.plants.physics import Physics
-from sim.robots import CardError, LeggedCard, load_legged
+from sim.robots.figures import CardError
+from sim.robots.legged import LeggedCard, load_legged
 from sim.tasks.legged.gait import FOLD, LIFT
 from sim.tasks.legged.legs import find_legs
 from sim.tasks.legged.rough import RoughTeacher

@@ -8,8 +8,8 @@ import torch
 
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
-from sim.tasks import load_task
 from sim.tasks.legged.recover import REACH, TIME, attitude
+from sim.tasks.loading import load_task
 
 
 def test_attitudes_are_uniform_over_all_rotations() -> None:

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.contract import ContractError, Provenance
+from robo_rl.contract import ContractError, Network, Provenance
 from sim.env import VecEnv
 from sim.plants.height_scan import HeightScan
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 from sim.solids import Solids
-from sim.tasks import load_task
 from sim.tasks.legged.rough import AHEAD, ASIDE, RoughTeacher
+from sim.tasks.loading import load_task
 from sim.terrain import KINDS, Ground
 
-NOWHERE = Provenance("ppo", 0, 0, "0" * 64, (8,), "elu", True)
+NOWHERE, NETWORK = Provenance("ppo", 0, 0, "0" * 64), Network((8,), "elu", True)
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +102,8 @@ def test_the_teacher_sees_ground_that_its_student_does_not() -> None:
 def test_no_contract_takes_what_a_simulation_alone_knows() -> None:
     message = "signal 'linear_velocity': source is 'simulation'; expected 'sensor' or 'operator': no robot measures it"
     with pytest.raises(ContractError, match=message):
-        RoughTeacher().spec.contract(NOWHERE)
-    assert load_task("go2-rough").spec.contract(NOWHERE).task == "go2-rough"
+        RoughTeacher().spec.contract(NOWHERE, NETWORK)
+    assert load_task("go2-rough").spec.contract(NOWHERE, NETWORK).task == "go2-rough"
 
 
 def test_a_foot_in_the_air_may_be_higher_but_not_lower_than_the_clock_wants() -> None:

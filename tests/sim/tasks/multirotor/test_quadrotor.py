@@ -10,7 +10,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from sim.env import VecEnv
-from sim.tasks import load_task, task_names
+from sim.tasks.loading import load_task, task_names
 from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT, HISTORY
 
 NAMES = ["quadrotor-hover", "quadrotor-track"]

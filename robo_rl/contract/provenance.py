@@ -1,0 +1,98 @@
+"""Where a policy comes from, and how its network is built."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from robo_rl.contract.channels import require_shape
+from robo_rl.contract.checks import require, require_identifier, require_label, require_unique
+
+ENCODERS = ("convolution", "attention")
+DIGEST = re.compile(r"([0-9a-f]{64})?")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A small network that makes ``features`` numbers of a group of the observation with more than one dimension.
+
+    "convolution": layers with ``widths`` channels, kernels of ``kernel`` places, every second place, along all axes
+    but the first where there are three, then a linear layer. "attention": each row (a neighbour, a lane) goes through
+    layers of ``widths``, and a learnt query attends to the rows.
+    """
+
+    group: str
+    shape: tuple[int, ...]
+    kind: Literal["convolution", "attention"]
+    widths: tuple[int, ...]
+    features: int
+    kernel: int = 3
+
+    def __post_init__(self) -> None:
+        where = f"network: encoder '{self.group}'"
+        require_identifier(self.group, "network: encoder: group")
+        for name in ("shape", "widths"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        require_shape(self.shape, f"{where}: shape")
+        require(self.kind in ENCODERS, f"{where}: kind", self.kind, f"one of {ENCODERS}")
+        _require_widths(self.widths, f"{where}: widths")
+        require(len(self.widths) > 0, f"{where}: widths", self.widths, "at least one")
+        for name in ("features", "kernel"):
+            require(0 < getattr(self, name) <= 4096, f"{where}: {name}", getattr(self, name), "1 to 4096")
+
+
+@dataclass(frozen=True)
+class Network:
+    """Enough to build the network again: hidden layers of an MLP, and what is in front of it.
+
+    ``normalize``: observations are normalised by fixed numbers. ``recurrent``: width of a gated recurrent unit before
+    the hidden layers, 0 for none.
+    """
+
+    hidden: tuple[int, ...]
+    activation: str
+    normalize: bool
+    recurrent: int = 0
+    encoders: tuple[Encoder, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "encoders"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        _require_widths(self.hidden, "network: hidden")
+        require_identifier(self.activation, "network: activation")
+        require(0 <= self.recurrent <= 4096, "network: recurrent", self.recurrent, "0 to 4096")
+        require_unique([encoder.group for encoder in self.encoders], "network: encoders")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a policy comes from: enough to train it again, nothing about the machine it was trained on.
+
+    ``configuration_digest`` is the SHA-256 of the run's description (task, robot, algorithm, seed and
+    hyperparameters). ``source`` ("circle.py:Circle") and ``source_digest`` (SHA-256) tell of a task from a user's own
+    file; both are empty for tasks that come with robo-rl.
+    """
+
+    algorithm: str
+    seed: int
+    environment_steps: int
+    configuration_digest: str
+    versions: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+    source_digest: str = ""
+
+    def __post_init__(self) -> None:
+        require_label(self.algorithm, "provenance: algorithm")
+        if self.source:
+            require_label(self.source, "provenance: source")
+        for name in ("configuration_digest", "source_digest"):
+            value = getattr(self, name)
+            good = isinstance(value, str) and DIGEST.fullmatch(value) is not None
+            require(good, f"provenance: {name}", value, "64 hexadecimal digits, or nothing")
+        steps = self.environment_steps
+        require(steps >= 0, "provenance: environment_steps", steps, "a number of 0 or more")
+
+
+def _require_widths(widths: tuple[int, ...], where: str) -> None:
+    require(all(0 < width <= 65536 for width in widths), where, widths, "widths of layers, 1 to 65536")

@@ -1,0 +1,33 @@
+"""Stand-in robots: one for any task, and what only the robots of a kind do."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from robo_rl_ros.twins.twin import Twin
+from sim.tasks.loading import load_task
+
+KINDS = ("legged", "multirotor")
+DEFAULTS = {"height": 1.0, "hung": False}
+"""Of the settings that some kinds alone have."""
+
+
+def make_twin(
+    task: str, robot: str | None = None, seed: int = 0, delay: float = 0.01, noise: float = 1.0,
+    miswired: Sequence[str] = (), **settings: Any,
+) -> Twin:  # fmt: skip
+    """The stand-in for a task's robot, or for another of its kind.
+
+    ``settings`` are for some kinds alone (``Twin.settings``); one that is asked for where there is none is refused.
+    """
+    loaded = load_task(task, robot)
+    kind = loaded.spec.robot.kind
+    twin: type[Twin] = importlib.import_module(f"robo_rl_ros.twins.{kind}").TWIN if kind in KINDS else Twin
+    for name, value in settings.items():
+        if value != DEFAULTS.get(name) and name not in twin.settings:
+            known = f"{list(twin.settings)}" if twin.settings else "none"
+            raise ValueError(f"parameter '{name}' is {value}, but a robot of the kind '{kind}' has {known} of its own")
+    own = {name: value for name, value in settings.items() if name in twin.settings}
+    return twin(loaded, seed, delay, noise, miswired, **own)
