@@ -24,7 +24,7 @@ quaternions = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: np.
 @given(quaternions, quaternions)
 def test_the_rotation_vector_is_that_of_scipy(target: tuple[float, ...], orientation: tuple[float, ...]) -> None:
     expected = (Rotation.from_quat(target) * Rotation.from_quat(orientation).inv()).as_rotvec()
-    found = rotation_vector(torch.tensor(target).double(), torch.tensor(orientation).double()).numpy()
+    found = rotation_vector(*(torch.tensor(q, dtype=torch.float64) for q in (target, orientation))).numpy()
     same = np.allclose(found, expected, atol=1e-9)
     assert same or np.isclose(np.linalg.norm(expected), np.pi, atol=1e-6)  # half a turn is one either way round
     np.testing.assert_allclose(np.linalg.norm(found), np.linalg.norm(expected), atol=1e-7)

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from sim.plants.articulated import ArticulatedState
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import GRASP, Physics
-from sim.robots import load_legged
+from sim.robots.legged import load_legged
 
 GO2 = load_legged("go2")
 CASES = {
