@@ -181,6 +181,10 @@ class Contract:
         """Canonical JSON: sorted keys, floats in the shortest form that reads back to the same bits."""
         separators = (",", ":") if indent is None else None
         data = dataclasses.asdict(self)
+        for signal in data["signals"]:  # what version 1 did not have
+            for name in ("shape", "period", "timeout", "age_of"):
+                if signal[name] is None:
+                    del signal[name]
         return json.dumps(data, sort_keys=True, allow_nan=False, indent=indent, separators=separators)
 
     @staticmethod

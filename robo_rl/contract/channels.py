@@ -30,11 +30,16 @@ class _Channel:
         require_name(self.name, f"{type(self).__name__.lower()}.name")
         require_name(self.frame, f"{where}: frame")
         object.__setattr__(self, "elements", tuple(self.elements))
-        require(len(self.elements) > 0, f"{where}: elements", self.elements, "at least one element")
+        shaped = getattr(self, "shape", None) is not None
+        require(shaped or len(self.elements) > 0, f"{where}: elements", self.elements, "at least one element")
         for element in self.elements:
             require_name(element, f"{where}: elements")
         require_unique(self.elements, f"{where}: elements")
         require(self.unit in UNITS, f"{where}: unit", self.unit, f"an SI unit, one of {sorted(UNITS)}")
+        if shaped:  # limits for all numbers alike
+            object.__setattr__(self, "lower", finite_numbers(self.lower, 1, f"'{self.name}': lower"))
+            object.__setattr__(self, "upper", finite_numbers(self.upper, 1, f"'{self.name}': upper"))
+            return
         self._check_numbers("lower", "upper")
         for low, high, element in zip(self.lower, self.upper, self.elements, strict=True):
             require(low < high, f"{where}: lower[{element}]", low, f"a number below upper[{element}] = {high}")
@@ -64,19 +69,28 @@ class Signal(_Channel):
     """
 
     kind: Literal["vector", "quaternion"] = "vector"
-    source: Literal["sensor", "operator", "simulation"] = "sensor"
+    source: Literal["sensor", "operator", "simulation", "runtime"] = "sensor"
     noise: Numbers | None = None
     delay: tuple[float, float] = (0.0, 0.0)
     seen_low: Numbers | None = None
     seen_high: Numbers | None = None
+    shape: tuple[int, ...] | None = None
+    """Of a scan or an image, which has no elements by name."""
+    period: float | None = None
+    """s between measurements; None: one every control period."""
+    timeout: float | None = None
+    """s without a measurement that are a fault; None: the contract's."""
+    age_of: str | None = None
+    """Of a signal that the runtime gives: which signal's age it is, in s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         where = f"signal '{self.name}'"
         require(self.kind in ("vector", "quaternion"), f"{where}: kind", self.kind, "'vector' or 'quaternion'")
-        sources = ("sensor", "operator", "simulation")
+        sources = ("sensor", "operator", "simulation", "runtime")
         require(self.source in sources, f"{where}: source", self.source, f"one of {sources}")
-        self._check_numbers("noise", "seen_low", "seen_high")
+        if self.shape is None:
+            self._check_numbers("noise", "seen_low", "seen_high")
         good = self.noise is None or min(self.noise) >= 0
         require(good, f"{where}: noise", self.noise, "standard deviations of 0 or more")
         delay = finite_numbers(self.delay, 2, f"{where}: delay")
@@ -89,6 +103,11 @@ class Signal(_Channel):
                 self.elements,
                 "('x', 'y', 'z', 'w'), the one quaternion order in use",
             )
+
+    @property
+    def size(self) -> int:
+        """Number of numbers."""
+        return len(self.elements) if self.shape is None else math.prod(self.shape)
 
 
 @dataclass(frozen=True)
