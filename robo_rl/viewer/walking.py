@@ -87,7 +87,7 @@ class Walking(Live):
         speed = triple("push", value, GREATEST_PUSH, "m/s")
         force = speed[:2] * self.env.plant.param("mass").sum(1).float()[:, None] / PUSH_TIME
         start = self.task.pushed  # type: ignore[attr-defined]
-        self.env.draws.goal[:, start] = self.env.episode.time - 0.5 * self.task.spec.control_period  # whole steps
+        self.env.draws.goal[:, start] = self.env.time - 0.5 * self.task.spec.control_period  # whole steps
         self.env.draws.goal[:, start + 1 : start + 3] = force
 
     def turn(self) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sim.sensors import Sensors
+from sim.ranges import Range
+from sim.sensors import Chance, SensorDraws, Sensors
 from sim.tasks import Task, load_task
 
 
@@ -41,8 +42,10 @@ class Twin(ABC):
         if not 0 <= delay <= longest:
             raise ValueError(f"delay is {delay} s; the policy was trained with 0 to {longest} s")
         self.generator = torch.Generator().manual_seed(seed)
-        self.delay, self.noise = torch.tensor([delay]), noise
-        self.sensors = Sensors(self.spec.signals, self.period)
+        self.sensors = Sensors(self.spec.signals, self.period, {"noise": Range.fixed(0.0, 1.0)})
+        self.draws = SensorDraws(
+            delay=torch.full((1, len(self.sensors.delays)), delay), noise=torch.tensor([float(noise)])
+        )
         self.miswirings = [Miswiring.parse(text) for text in miswired if text]
         for one in self.miswirings:
             one.check([element for signal in self.spec.signals for element in signal.elements])
@@ -58,7 +61,8 @@ class Twin(ABC):
         """Stand on the ground. Time goes on."""
         self.commanded_since = self.handled_until = -1.0
         self._place()
-        self.delay_buffer = self.sensors.start(self._truth())
+        phases = tuple(torch.rand(len(self.sensors.slow), 1, generator=self.generator).unbind(0))
+        self.measured = self.sensors.start(self._truth(), phases)
 
     @property
     def time(self) -> float:
@@ -109,8 +113,8 @@ class Twin(ABC):
 
     def measure(self) -> dict[str, np.ndarray]:
         """The signals now, (k,) float32 by name; call it once per step."""
-        noise = torch.randn(1, self.sensors.size, generator=self.generator) * self.sensors.noise * self.noise
-        signals, self.delay_buffer = self.sensors.measure(self._truth(), self.delay_buffer, self.delay, noise)
+        chance = Chance(torch.randn(1, self.sensors.size, generator=self.generator), ())
+        signals, self.measured = self.sensors.measure(self._truth(), self.measured, self.draws, chance)
         values = {name: value[0].numpy().copy() for name, value in signals.items()}
         for signal in self.spec.signals:
             for one in self.miswirings:
