@@ -232,8 +232,8 @@ class _Figure:
 
     def __init__(self, measure: Measure, period: float, n: int) -> None:
         self.measure = measure
-        window = max(1, round(measure.window / period))
-        self.begin = 0 if measure.over == "end" else window
+        steps = round(measure.window / period)
+        self.begin, window = (0, max(1, steps)) if measure.over == "end" else (steps, 1)
         self.each = -(-window // SLOTS)
         slots = -(-window // self.each) if measure.over == "end" else 1
         self.sums, self.counts = torch.zeros(slots, n), torch.zeros(slots, n)
