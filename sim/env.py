@@ -21,25 +21,19 @@ import torch
 from torch import Tensor
 
 from sim.env_state import EnvState, named, plant_state, set_plant_state
+from sim.episode import Ended, EpisodeFunctions, Judged, Kept, Past
 from sim.fuse import empty_block, fuse, streams
 from sim.fuse.bound import Bound
 from sim.fuse.random import LIMIT
 from sim.fuse.structure import flatten
 from sim.fused_reset import FusedReset, fused_reset
 from sim.large_signals import LargeSignals
+from sim.newest import NewestSignals
+from sim.privileged import Privileged
 from sim.ranges import Levels
-from sim.sensors import LARGE, Sensors
+from sim.sensors import Sensors, without_large
 from sim.tasks import Task, Tensors
-from sim.transition import (
-    Draws,
-    Ended,
-    EpisodeState,
-    Judged,
-    first_moment,
-    judge,
-    privileged_observation,
-    transition,
-)
+from sim.transition import EpisodeState
 
 
 class Step(NamedTuple):
@@ -64,14 +58,6 @@ class Step(NamedTuple):
     """(m, …) each: the last signals of the episodes that ended."""
     final_privileged: Tensor
     """(m, p): what a critic saw then; (m, 0) if nobody ever asked for ``privileged``."""
-
-
-class _Kept(NamedTuple):
-    """What a new episode sets and a step goes on from."""
-
-    episode: EpisodeState
-    draws: Draws
-    sums: Any
 
 
 class VecEnv:
@@ -112,102 +98,64 @@ class VecEnv:
         """Whether plant and environment are one native loop."""
         self.diverged = 0
         """Environments that were ended because their state was no longer finite."""
-        self._first_number = first * self.team
-        self._allocate(seed)
-        self._reset: FusedReset | None = None
-        if self.fused and self._large is None and self.device.type == "cpu":
-            self._reset = fused_reset(self)
+        self._first = first * self.team
+        self._allocate()
+        self.seed(seed)
+        self._fused_reset: FusedReset | None = None
+        if self.fused and not self.large and self.device.type == "cpu":
+            self._fused_reset = fused_reset(self)
         self.reset()
 
-    def _allocate(self, seed: int) -> None:
+    def _allocate(self) -> None:
         """Blocks hold all that steps write: what resets draw, what episodes go on from, and the newest signals."""
-        n, task, device = self.n, self.task, self.device
-        levels, commands = self.levels.level.shape[1], task.spec.commands
-        self._book, (self.stream, level, self.drawn_block) = empty_block(
-            n, [(4,), (levels,), (self.levels.size,)], device
-        )
-        level.copy_(self.levels.level)
-        self.levels.level = level
-        self.seed(seed)
+        n, task, device, commands = self.n, self.task, self.device, self.task.spec.commands
+        shapes = [(4,), (self.levels.level.shape[1],), (self.levels.size,)]
+        self._book, (self.stream, level, self.drawn_block) = empty_block(n, shapes, device)
+        self.levels.level = level.copy_(self.levels.level)
         _, sent = empty_block(n, [(command.size,) for command in commands], device)
         self._commands = {command.name: part for command, part in zip(commands, sent, strict=True)}
-        self._limits = {
+        limits = {
             command.name: torch.tensor([command.lower, command.upper], device=device)[:, None].unbind(0)
             for command in commands
         }
-        self._idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
+        idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
+        self.functions = EpisodeFunctions(task, self.sensors, self.levels, idle, limits)
         self._limit = torch.tensor([float(self.episode_steps)], device=device)
-        self._large = LargeSignals(self.sensors, n, device) if self.sensors.apart else None
-        self._large_now: dict[str, Tensor] = {}
+        self.large = LargeSignals(self.sensors, n, device) if self.sensors.apart else None
         self._neighbours: dict[str, Tensor] = {}
         if self.team > 1:
             found = self._related(self.plant.truth())
             _, parts = empty_block(n, [value.shape[1:] for value in found.values()], device)
             self._neighbours = dict(zip(found, parts, strict=True))
-        _, (goal,) = empty_block(n, [(task.goal_size,)], device)
-        _, (lost, won) = empty_block(n, [(), ()], device)
-        self._marks = lost, won
-        self._over = torch.zeros(1, device=device)
-        """1 where the episodes that are over are to be judged by the rules, 0 where they are broken off."""
-        self._turn, self._first = fuse(self.turned), fuse(self.started)
-        given = (_without_large(self._true()), goal, self.drawn_block, self.stream)
-        (block,), ((kept, signals),) = self._first.results(*given)
+        self._turn, self._start = fuse(self.functions.turn), fuse(self.functions.start)
+        _, (goal, lost, won) = empty_block(n, [(task.goal_size,), (), ()], device)
+        (block,), ((kept, signals),) = self._start.results(
+            without_large(self.true()), goal, self.drawn_block, self.stream
+        )
         every: list[Tensor] = []
         flatten(kept, every)
-        self._rows = sum(part[0].numel() for part in every)
-        self._kept, self._latest = block[: self._rows], block[self._rows :]
-        self.kept: _Kept = kept
-        self.episode, self.draws, self._sums = kept
-        self._shapes = {name: value.shape[1:] for name, value in signals.items()}
-        self._sizes = [shape.numel() for shape in self._shapes.values()]
-        self._step_function = fuse(self._control_step if self.fused else self._judged)
-        self._bound: tuple[Any, Bound] | None = None
-        self._watch: tuple[Any, Bound] | None = None
-        self._privileged = torch.zeros(n, 0, device=device)
+        rows = sum(part[0].numel() for part in every)
+        self._block, self.kept = block[:rows], kept
+        self.episode, self.draws, sums = self.kept
+        over = torch.zeros(1, device=device)
+        self.past = Past(self.stream, level, self.levels.fixed, self.episode.step, sums, (lost, won), over)
+        shapes_of = {name: value.shape[1:] for name, value in signals.items()}
+        self.newest = NewestSignals(task.spec.signals, shapes_of, block[rows:])
+        self._step = fuse(self._fused_step if self.fused else self.functions.judge)
+        self._bound: Bound | None = None
+        self._parameters: Any = None
+        self._privileged: Privileged | None = None
+        self._seen = torch.zeros(n, 0, device=device)
 
-    # --- the fused functions -------------------------------------------------------------------------------------
-
-    def turning(self) -> tuple[Any, ...]:
-        """What ``turned`` wants to know, (n, …) each."""
-        known = self.stream, self.levels.level, self.levels.fixed, self.episode.step, self._sums
-        return *known, *self._marks, self._over
-
-    def turned(
-        self, stream: Any, level: Any, fixed: Any, step: Any, sums: Any, lost: Any, won: Any, over: Any
-    ) -> tuple[Any, Any, Any]:
-        """Stream, levels and draws of new episodes; the levels after ``over`` was applied the rules."""
-        terms = sums / torch.clamp(step, min=1.0)[:, None]
-        metrics = {name: terms[:, i] for i, name in enumerate(self.task.spec.reward)}
-        moved = self.levels.moved(level, {**metrics, "survived": 1.0 - lost, "success": won})
-        level = torch.where(over[:, None] > 0.5, moved, level)
-        episode = stream[:, 3:] + 1.0
-        stream = torch.cat([stream[:, :3], torch.where(episode < LIMIT, episode, 0.0)], -1)
-        return stream, level, self.levels.draw(level, stream, fixed)
-
-    def started(self, truth: Tensors, goal: Any, drawn: Any, stream: Any) -> tuple[_Kept, dict[str, Any]]:
-        """All that new episodes begin with, and their first signals."""
-        given = self.levels.named(drawn)
-        draws = Draws(goal, *self.sensors.draws(given))
-        full = {**truth, **self.task.reference(0.0 * stream[:, 0], goal)}
-        phases = self.sensors.phases(given)
-        episode, signals = first_moment(self.task, self.sensors, full, self._idle, draws, phases, stream)
-        sums = torch.stack([0.0 * episode.step for _ in self.task.spec.reward], -1)
-        return _Kept(episode, draws, sums), signals
-
-    def _judged(self, truth: Tensors, commands: Tensors, kept: _Kept, stream: Any, limit: Any) -> Judged:
-        chance = self.sensors.chance(stream, kept.episode.step + 1.0)
-        outcome = transition(self.task, self.sensors, truth, commands, kept.episode, kept.draws, chance)
-        return judge(outcome, kept.sums, limit)
-
-    def _control_step(
-        self, current: Any, parameters: Any, commands: Tensors, kept: _Kept, stream: Any, limit: Any
+    def _fused_step(
+        self, current: Any, parameters: Any, commands: Tensors, kept: Kept, stream: Any, limit: Any
     ) -> tuple[Any, Judged]:
         """Plant and environment at once."""
-        given = {name: torch.clamp(value, *self._limits[name]) for name, value in commands.items()}
+        given = self.functions.clamped(commands)
         current = self.plant.dynamics(current, given, parameters)
-        return current, self._judged(current._asdict(), given, kept, stream, limit)
+        return current, self.functions.judge(current._asdict(), given, kept, stream, limit)
 
-    # --- episodes ------------------------------------------------------------------------------------------------
+    # --- what can be seen ----------------------------------------------------------------------------------------
 
     @property
     def time(self) -> Tensor:
@@ -219,9 +167,36 @@ class VecEnv:
         """The last draw from every range, (n,) or (n, k) by name."""
         return self.levels.named(self.drawn_block)
 
+    def signals(self) -> dict[str, Tensor]:
+        """The newest signals, (n, …) by name. No later step writes into them."""
+        return self.newest.named()
+
+    def truth(self, ids: Tensor) -> dict[str, Tensor]:
+        """Copies of every true quantity of the environments ``ids``, set-points included."""
+        states = {name: value[ids] for name, value in self.true().items()}
+        return {**states, **self.task.reference(self.time[ids], self.draws.goal[ids])}
+
+    def true(self) -> dict[str, Tensor]:
+        """The plant's quantities, live, and what robots of a team have to do with each other."""
+        return {**self.plant.truth(), **self._neighbours}
+
+    def _related(self, truth: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What robots of teams have to do with each other, a row each."""
+        teams = {name: value.unflatten(0, (-1, self.team)) for name, value in truth.items()}
+        return {name: value.flatten(0, 1) for name, value in self.task.neighbours(teams).items()}
+
+    def privileged(self) -> Tensor:
+        """(n, p) what a critic may see."""
+        if self._privileged is None:
+            self._privileged = Privileged(self)
+        self._seen = self._privileged()
+        return self._seen
+
+    # --- episodes ------------------------------------------------------------------------------------------------
+
     def seed(self, seed: int) -> None:
         """From the next ``reset`` on, be as an environment that was made with this seed; levels start again."""
-        self.stream.copy_(streams(seed, self.n, self._first_number, self.device))
+        self.stream.copy_(streams(seed, self.n, self._first, self.device))
         self.levels.restart()
 
     def reset(self, ids: Tensor | None = None) -> dict[str, Tensor]:
@@ -230,127 +205,58 @@ class VecEnv:
         ``ids`` are rows: of teams, all robots of each.
         """
         ids = torch.arange(self.n, device=self.device) if ids is None else ids
-        self._own_signals()
-        self._over.fill_(0.0)
-        self._restart(ids)
-        return self._rows_of(ids, self._latest, self._large_now)
+        self.newest.move()
+        self._restart(ids, over=False)
+        return self.newest.rows(ids)
 
     def end(self, ids: Tensor, failed: Tensor, succeeded: Tensor | None = None) -> dict[str, Tensor]:
         """End the episodes of ``ids`` (m,): apply the rules of the ranges to their metrics, and begin new ones."""
-        self._own_signals()
+        self.newest.move()
         self._mark(ids, failed, succeeded)
-        self._restart(ids)
-        return self._rows_of(ids, self._latest, self._large_now)
+        self._restart(ids, over=True)
+        return self.newest.rows(ids)
 
     def _mark(self, ids: Tensor, failed: Tensor, succeeded: Tensor | None) -> None:
-        lost, won = self._marks
+        lost, won = self.past.marks
         lost[ids] = failed.float()
         won[ids] = (~failed if succeeded is None else succeeded).float()
-        self._over.fill_(1.0)
 
-    def _restart(self, ids: Tensor) -> None:
+    def _restart(self, ids: Tensor, over: bool) -> None:
         """Begin new episodes of ``ids`` (m,), and write their signals beside the newest of the others."""
-        if self._reset is None:
+        self.past.over.fill_(over)
+        if self._fused_reset is None:
             self.restart_by_tensors(ids)
         else:
-            self._reset(ids, self._cut(self._latest))
+            self._fused_reset(ids, self.newest.small(self.newest.block))
 
-    def restart_by_tensors(self, ids: Tensor, fused: bool = True) -> None:
-        """As any plant and any task can; ``fused``: what is a pure function in any case is native code."""
-        task, n = self.task, self.n
-        stream, level, limits, *known, over = self.turning()
-        fixed = {name: value[ids] for name, value in limits.items()}
-        given = stream[ids], level[ids], fixed, *[value[ids] for value in known], over
-        rows = self._turn.block(*given) if fused else _stacked(self.turned(*given), len(ids))
+    def restart_by_tensors(self, ids: Tensor, native: bool = True) -> None:
+        """As any plant and any task can; with ``native``, what is a pure function in any case is native code."""
+        task, plant, past = self.task, self.plant, self.past
+        fixed = {name: value[ids] for name, value in past.fixed.items()}
+        lost, won = (mark[ids] for mark in past.marks)
+        stream, level, step, sums = (value[ids] for value in (past.stream, past.level, past.step, past.sums))
+        given = Past(stream, level, fixed, step, sums, (lost, won), past.over)
+        rows = self._turn.block(given) if native else _stacked(self.functions.turn(given), len(ids))
         self._book[:, ids] = rows
-        drawn, stream = rows[-self.levels.size :].mT, rows[:4].mT
-        by_name = self.levels.named(drawn)
-        goal = task.goal(by_name)
-        task.randomize(self.plant, ids, by_name)
-        task.place(self.plant, ids, by_name, goal)
-        truth = {name: value[ids] for name, value in self.plant.truth().items()}
+        block, stream = rows[-self.levels.size :].mT, rows[:4].mT
+        drawn = self.levels.named(block)
+        goal = task.goal(drawn)
+        task.randomize(plant, ids, drawn)
+        task.place(plant, ids, drawn, goal)
+        truth = {name: value[ids] for name, value in plant.truth().items()}
         if self.team > 1:
             for name, value in self._related(truth).items():
                 self._neighbours[name][ids] = truth[name] = value
-        begun = _without_large(truth), goal, drawn, stream
-        block = self._first.block(*begun) if fused else _stacked(self.started(*begun), len(ids))
-        self._kept[:, ids], self._latest[:, ids] = block[: self._rows], block[self._rows :]
-        if self._large is not None:
-            draws = Draws(goal, *self.sensors.draws(by_name)).sensors
+        begun = without_large(truth), goal, block, stream
+        rows = self._start.block(*begun) if native else _stacked(self.functions.start(*begun), len(ids))
+        self._block[:, ids], self.newest.block[:, ids] = rows[: len(self._block)], rows[len(self._block) :]
+        if self.large:
             full = {**truth, **task.reference(0.0 * stream[:, 0], goal)}
-            for name, value in self._large.begin(ids, full, by_name, draws, stream).items():
-                if name not in self._large_now:
-                    self._large_now[name] = torch.zeros(n, *value.shape[1:], device=self.device)
-                self._large_now[name][ids] = value
-
-    # --- what can be seen ----------------------------------------------------------------------------------------
-
-    def truth(self, ids: Tensor) -> dict[str, Tensor]:
-        """Copies of every true quantity of the environments ``ids``, set-points included."""
-        states = {name: value[ids] for name, value in self._true().items()}
-        return {**states, **self.task.reference(self.time[ids], self.draws.goal[ids])}
-
-    def _true(self) -> dict[str, Tensor]:
-        return {**self.plant.truth(), **self._neighbours}
-
-    def _related(self, truth: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What the robots of teams have to do with each other, a row each."""
-        teams = {name: value.unflatten(0, (-1, self.team)) for name, value in truth.items()}
-        return {name: value.flatten(0, 1) for name, value in self.task.neighbours(teams).items()}
-
-    def signals(self) -> dict[str, Tensor]:
-        """The newest signals. No later step writes into them."""
-        return self._ordered(self._cut(self._latest), self._large_now)
-
-    def _cut(self, block: Tensor) -> dict[str, Tensor]:
-        """Signals by name, (m, …) each, of a block (numbers, m)."""
-        parts = block.mT.split_with_sizes(self._sizes, 1)
-        shapes = self._shapes.items()
-        return {
-            name: part if len(shape) == 1 else part.unflatten(1, shape)
-            for (name, shape), part in zip(shapes, parts, strict=True)
-        }
-
-    def _ordered(self, signals: dict[str, Tensor], large: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        if self._large is None:
-            return signals
-        return {s.name: signals[s.name] if s.name in signals else large[s.name] for s in self.task.spec.signals}
-
-    def _own_signals(self) -> None:
-        """What was given to others stays as it is when episodes begin between steps."""
-        self._latest = self._latest.clone()
-        self._large_now = {name: value.clone() for name, value in self._large_now.items()}
-
-    def privileged(self) -> Tensor:
-        """(n, p) what a critic may see."""
-        parameters = self.plant.parameters
-        if self._watch is None or self._watch[0] is not parameters:
-            self._watch = parameters, self._bind_privileged()
-        for place, copy in self._copies.items():
-            copy.copy_(parameters[place])
-        block = torch.empty(self._privileged.shape[1], self.n, device=self.device)
-        self._privileged = block.mT
-        self._watch[1].redirect(0, self._privileged)
-        self._watch[1]()
-        return self._privileged
-
-    def _bind_privileged(self) -> Bound:
-        """Room for float32 copies of the parameters that ``privileged_observation`` reads, where they are not."""
-        period, parameters = self.task.spec.control_period, self.plant.parameters
-
-        def observe(truth: Tensors, step: Any, goal: Any, parameters: Any) -> Any:
-            return privileged_observation(self.task, truth, step * period, goal, parameters)
-
-        _, room = empty_block(self.n, [value.shape[1:] for value in parameters], self.device)
-        fused, known = fuse(observe), (_without_large(self._true()), self.episode.step, self.draws.goal)
-        read = fused.reads(*known, type(parameters)(*room))[-len(room) :]
-        usable = [value.dtype == torch.float32 and len(value) == self.n for value in parameters]
-        usable = [ok and _neighbouring(value) for ok, value in zip(usable, parameters, strict=True)]
-        self._copies = {i: part for i, part in enumerate(room) if read[i] and not usable[i]}
-        given = [value if ok else part for value, part, ok in zip(parameters, room, usable, strict=True)]
-        arguments = (*known, type(parameters)(*given))
-        _, (self._privileged,) = fused.results(*arguments)
-        return fused.bind(*arguments, out=self._privileged)
+            first = self.large.begin(ids, full, drawn, self.sensors.draws(drawn), stream)
+            for name, value in first.items():
+                if name not in self.newest.large:
+                    self.newest.large[name] = value.new_zeros(self.n, *value.shape[1:])
+                self.newest.large[name][ids] = value
 
     # --- stepping ------------------------------------------------------------------------------------------------
 
@@ -365,90 +271,75 @@ class VecEnv:
             for name, value in self.task.disturb(self.time, self.draws.goal).items():
                 self.plant.param(name).copy_(value)
         if not self.fused:
-            for name, buffer in self._commands.items():
-                torch.clamp(buffer, *self._limits[name], out=buffer)
+            for buffer, value in zip(
+                self._commands.values(), self.functions.clamped(self._commands).values(), strict=True
+            ):
+                buffer.copy_(value)
             self.plant.step(self._commands)
-            for name, value in self._related(self.plant.truth()).items() if self.team > 1 else ():
-                self._neighbours[name].copy_(value)
-        before, large_before = self._latest, self._large_now
-        reward, ended = self._run()
-        if self._large is not None:
-            full = {**self._true(), **self.task.reference(self.time, self.draws.goal)}
-            self._large_now = self._large.measure(full, self.draws.sensors, self.stream, self.episode.step)
         if self.team > 1:
-            ended = self._together(ended)
+            for name, value in self._related(self.plant.truth()).items():
+                self._neighbours[name].copy_(value)
+        before = self.newest.block, self.newest.large
+        reward, ended = self._advance()
+        if self.large:
+            full = {**self.true(), **self.task.reference(self.time, self.draws.goal)}
+            self.newest.large = self.large.measure(full, self.draws.sensors, self.stream, self.episode.step)
+        ended = self._together(ended) if self.team > 1 else ended
         ids = ended.any.nonzero()[:, 0]
-        final_signals = self._rows_of(ids, self._latest, self._large_now)
-        final_privileged = self._privileged[ids]
+        final_signals, final_privileged = self.newest.rows(ids), self._seen[ids]
         if len(ids):
             lost = ~ended.finite[ids]
             if lost.any():
                 self.diverged += int(lost.sum())
-                for name, value in self._rows_of(ids[lost], before, large_before).items():
+                for name, value in self.newest.rows(ids[lost], before).items():
                     final_signals[name][lost] = value
-            if self._watch is not None:
+            if self._privileged is not None:
                 final_privileged = self.privileged()[ids]
             if self.team > 1:
-                self._mark(ids, ended.failed[ids], None if self._never else ended.succeeded[ids])
-            self._over.fill_(1.0)
-            self._restart(ids)
+                self._mark(ids, ended.failed[ids], ended.succeeded[ids] if self._can_succeed else None)
+            self._restart(ids, over=True)
         return Step(
             self.signals(), reward, ended.failed, ended.succeeded, ended.timeout, ids, final_signals, final_privileged
         )
 
-    def _rows_of(self, ids: Tensor, block: Tensor, large: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Copies of the rows ``ids`` of signals."""
-        return self._ordered(self._cut(block[:, ids]), {name: value[ids] for name, value in large.items()})
-
-    def _run(self) -> tuple[Tensor, Ended]:
-        """Step, or only judge, with results in new memory where others may keep them."""
+    def _advance(self) -> tuple[Tensor, Ended]:
+        """Step the fused plant, and judge; what others may keep comes in new memory."""
         parameters = self.plant.parameters if self.fused else None
-        if self._bound is None or self._bound[0] is not parameters:
-            self._bound = parameters, self._bind()
-        call = self._bound[1]
-        block = torch.empty(len(self._latest) + 1, self.n, device=self.device)
+        if self._bound is None or self._parameters is not parameters:
+            self._parameters, self._bound = parameters, self._bind()
+        block = torch.empty(len(self.newest.block) + 1, self.n, device=self.device)
         flags = torch.empty(len(self._flags), self.n, dtype=torch.bool, device=self.device).unbind(0)
-        self._latest, reward = block[:-1], block[-1]
-        for place, target in enumerate([*self._cut(self._latest).values(), reward, *flags], self._fresh):
-            call.redirect(place, target)
-        call()
+        self.newest.block, reward = block[:-1], block[-1]
+        fresh = [*self.newest.small(self.newest.block).values(), reward, *flags]
+        for place, target in enumerate(fresh, self._place):
+            self._bound.redirect(place, target)
+        self._bound()
         found = dict(zip(self._flags, flags, strict=True))
         return reward, Ended(*[found.get(name, self._nobody) for name in Ended._fields])
 
     def _bind(self) -> Bound:
-        kept = _Kept(self.episode, self.draws, self._sums)
-        arguments: tuple[Any, ...] = (self._commands, kept, self.stream, self._limit)
-        if self.fused:
-            arguments = (self.plant.current, self.plant.parameters, *arguments)
-        else:
-            arguments = (_without_large(self._true()), *arguments)
-        _, (room,) = self._step_function.results(*arguments)
+        arguments: tuple[Any, ...] = (self._commands, self.kept, self.stream, self._limit)
+        before = (self.plant.current, self.plant.parameters) if self.fused else (without_large(self.true()),)
+        _, (room,) = self._step.results(*before, *arguments)
         judged: Judged = room[1] if self.fused else room
-        self._never = isinstance(judged.ended.succeeded, tuple)
-        """Whether no episode of this task ever succeeds."""
-        self._flags = [name for name in Ended._fields if not isinstance(getattr(judged.ended, name), tuple)]
+        self._flags = [name for name in Ended._fields if isinstance(getattr(judged.ended, name), Tensor)]
+        self._can_succeed = "succeeded" in self._flags
         self._nobody = torch.zeros(self.n, dtype=torch.bool, device=self.device)
-        goal = () if isinstance(judged.goal, tuple) else self.draws.goal
-        written = (self.episode, goal, self._sums, self._marks)
-        mine = judged._replace(episode=self.episode, goal=goal, sums=self._sums, marks=self._marks)
-        first: list[Tensor] = []
-        flatten((self.plant.current, *written) if self.fused else written, first)
-        self._fresh = len(first)
-        return self._step_function.bind(*arguments, out=(self.plant.current, mine) if self.fused else mine)
+        goal = self.draws.goal if isinstance(judged.goal, Tensor) else ()
+        mine = judged._replace(episode=self.episode, goal=goal, sums=self.kept.sums, marks=self.past.marks)
+        written: list[Tensor] = []
+        flatten((self.plant.current if self.fused else (), mine[:4]), written)
+        self._place = len(written)
+        return self._step.bind(*before, *arguments, out=(self.plant.current, mine) if self.fused else mine)
 
     def _together(self, ended: Ended) -> Ended:
         """Robots of a team end together."""
-        finite, time_is_over = (getattr(ended, name).unflatten(0, (-1, self.team)) for name in ("finite", "timeout"))
-        failed = ended.failed.unflatten(0, (-1, self.team))
-        broken = ~finite.all(1)
-        failed = self.task.team_failed(failed) | broken
-        succeeded = ended.succeeded.unflatten(0, (-1, self.team))
+        failed, succeeded, timeout, finite, _ = (value.unflatten(0, (-1, self.team)) for value in ended)
+        failed = self.task.team_failed(failed) | ~finite.all(1)
         succeeded = self.task.team_succeeded(succeeded) & ~failed
-        late = self.episode.step.unflatten(0, (-1, self.team))[:, 0] >= self._limit
-        timeout = late & ~failed & ~succeeded
-        del time_is_over
-        whole = (failed, succeeded, timeout, ~broken, failed | succeeded | timeout)
-        failed, succeeded, timeout, _, any_of = (value.repeat_interleave(self.team) for value in whole)
+        timeout = (self.episode.step[:: self.team] >= self._limit) & ~failed & ~succeeded
+        whole = failed, succeeded, timeout, failed | succeeded | timeout
+        failed, succeeded, timeout, any_of = (value.repeat_interleave(self.team) for value in whole)
         return Ended(failed, succeeded, timeout, ended.finite, any_of)
 
     # --- going on elsewhere --------------------------------------------------------------------------------------
@@ -461,61 +352,52 @@ class VecEnv:
         flatten((current, episode), given)
         for target, value in zip(mine, given, strict=True):
             target.copy_(value)
-        if not isinstance(goal, tuple):
+        if isinstance(goal, Tensor):
             self.draws.goal.copy_(goal)
-        self._sums += terms
+        self.kept.sums.add_(terms)
+
+    def _parts(self) -> dict[str, Tensor]:
+        """All that changes, (n, …) by name, but for the plant and the large signals' sensors."""
+        parts = {"stream": self.stream, "levels": self.levels.level, "drawn": self.drawn_block, **named(self.kept)}
+        return {**parts, **named(self.signals(), "signal/"), **named(self._neighbours, "neighbours/")}
 
     def state(self, ids: Tensor) -> EnvState:
-        """All that the future of the environments ``ids`` (m,) depends on, but for what their ranges are fixed to."""
-        parts = {"stream": self.stream, "level": self.levels.level, "drawn": self.drawn_block}
-        parts |= named(_Kept(self.episode, self.draws, self._sums)) | named(self._cut(self._latest), "signal/")
-        parts |= named(self._neighbours, "neighbours/") | named(self._large_now, "signal/")
-        tensors = {name: value[ids] for name, value in parts.items()}
-        if self._large is not None:
-            tensors |= named(self._large.state(ids), "large/")
-        return EnvState({**tensors, **plant_state(self.plant, ids)})
+        """All that the future of the environments ``ids`` (m,) depends on: to go back there, here or elsewhere.
+
+        What ranges are fixed to and the length of episodes are not part of it.
+        """
+        tensors = {name: value[ids] for name, value in self._parts().items()}
+        large = self.large.state(ids) if self.large else {}
+        return EnvState({**tensors, **named(large, "large/"), **plant_state(self.plant, ids)})
 
     def set_state(self, ids: Tensor, state: EnvState) -> None:
         """Put the environments ``ids`` (m,) into states (m) that environments of this task have been in.
 
-        Under the same commands they repeat what followed, bit by bit.
+        Under the same commands they repeat what followed, bit by bit. With the "stream" of another place, they go on
+        with that one's random numbers.
         """
-        self._own_signals()
-        parts = {"stream": self.stream, "level": self.levels.level, "drawn": self.drawn_block}
-        parts |= named(_Kept(self.episode, self.draws, self._sums)) | named(self._cut(self._latest), "signal/")
-        parts |= named(self._neighbours, "neighbours/") | named(self._large_now, "signal/")
-        state.require({**parts, **named(self._large.state(ids[:0]), "large/")} if self._large is not None else parts)
+        self.newest.move()
+        parts = self._parts()
+        state.require({**parts, **(named(self.large.state(ids[:0]), "large/") if self.large else {})})
         for name, value in parts.items():
             value[ids] = state[name].to(self.device)
-        if self._large is not None:
-            self._large.set_state(ids, state.part("large/"))
+        if self.large:
+            self.large.set_state(ids, state.part("large/"))
         set_plant_state(self.plant, ids, state)
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
-        large = self._large.state(torch.arange(self.n, device=self.device)) if self._large is not None else {}
-        return {
-            "book": self._book,
-            "levels": self.levels.level,
-            "kept": self._kept,
-            "signals": self._latest,
-            **{f"plant/{name}": value for name, value in self.plant.save().items()},
-            **named(self._neighbours, "neighbours/"),
-            **named(self._large_now, "now/"),
-            **named(large, "large/"),
-        }
+        large = self.large.state(torch.arange(self.n, device=self.device)) if self.large else {}
+        return {**self._parts(), **named(large, "large/"), **named(self.plant.save(), "plant/")}
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
-        self._book.copy_(saved["book"])
-        self._kept.copy_(saved["kept"])
-        self._latest = saved["signals"].to(self.device, copy=True)
+        self.newest.move()
+        for name, value in self._parts().items():
+            value.copy_(saved[name])
+        if self.large:
+            self.large.set_state(torch.arange(self.n, device=self.device), EnvState(dict(saved)).part("large/"))
         self.plant.load(EnvState(dict(saved)).part("plant/"))
-        for prefix, mine in (("neighbours/", self._neighbours), ("now/", self._large_now)):
-            for name, value in mine.items():
-                value.copy_(saved[prefix + name])
-        if self._large is not None:
-            self._large.set_state(torch.arange(self.n, device=self.device), EnvState(dict(saved)).part("large/"))
 
 
 def _stacked(value: Any, m: int) -> Tensor:
@@ -523,13 +405,3 @@ def _stacked(value: Any, m: int) -> Tensor:
     tensors: list[Tensor] = []
     flatten(value, tensors)
     return torch.cat([tensor.reshape(len(tensor), -1).mT.expand(-1, m) for tensor in tensors])
-
-
-def _without_large(truth: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a loop over single numbers can hold: see ``sim.sensors``."""
-    return {name: value for name, value in truth.items() if value.shape[1:].numel() <= LARGE}
-
-
-def _neighbouring(value: Tensor) -> bool:
-    """Whether the environments of a tensor (n, …) are neighbours in memory, as in ``empty_block``."""
-    return value.movedim(0, -1).is_contiguous()

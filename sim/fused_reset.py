@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from sim.episode import Kept, Past
 from sim.fuse import fuse
 from sim.fuse.bound import Bound, Native
 from sim.fuse.structure import flatten
@@ -75,7 +76,7 @@ class Restarted(NamedTuple):
     book: tuple[Any, Any, Any]
     parameters: dict[str, Any]
     placed: dict[str, Any]
-    kept: Any
+    kept: Kept
     signals: dict[str, Any]
 
 
@@ -85,7 +86,7 @@ class FusedReset:
     def __init__(self, env: VecEnv) -> None:
         """TypeError and other errors of the task where it can't be traced."""
         self.env = env
-        arguments = (env.plant.current, *env.turning())
+        arguments = (env.plant.current, env.past)
         fused = fuse(self._restarted)
         _, (room,) = fused.results(*arguments)
         written = Restarted(
@@ -101,14 +102,14 @@ class FusedReset:
         self._call: Bound = fused.bind(*arguments, out=written)
         self.native = isinstance(self._call, Native)
 
-    def _restarted(self, current: Any, *turning: Any) -> Restarted:
+    def _restarted(self, current: Any, past: Past) -> Restarted:
         env, plant = self.env, PlantOnPaper(self.env.plant)
-        stream, level, drawn = env.turned(*turning)
+        stream, level, drawn = env.functions.turn(past)
         given = env.levels.named(drawn)
         goal = env.task.goal(given)
         env.task.randomize(plant, EVERYONE, given)  # type: ignore[arg-type]
         env.task.place(plant, EVERYONE, given, goal)  # type: ignore[arg-type]
-        kept, signals = env.started({**current._asdict(), **plant.placed}, goal, drawn, stream)
+        kept, signals = env.functions.start({**current._asdict(), **plant.placed}, goal, drawn, stream)
         return Restarted((stream, level, drawn), plant.parameters_written, plant.placed, kept, signals)
 
     def __call__(self, ids: Tensor, signals: Mapping[str, Tensor]) -> None:
@@ -131,7 +132,7 @@ def _agrees(env: VecEnv, reset: FusedReset) -> bool:
     """Whether episodes begin alike both ways; leaves the environment as it was."""
     ids = torch.arange(min(env.n, COMPARED), device=env.device)
     before = env.state(ids)
-    env.restart_by_tensors(ids, fused=False)
+    env.restart_by_tensors(ids, native=False)
     expected = env.state(ids)
     env.set_state(ids, before)
     reset(ids, env.signals())

@@ -315,6 +315,11 @@ def delayed(now: Any, past: Any, lag: Any) -> tuple[Any, Any]:
     return seen, torch.stack(readings[:-1], 1)
 
 
+def without_large(truth: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The quantities that a loop over single numbers can hold."""
+    return {name: value for name, value in truth.items() if value.shape[1:].numel() <= LARGE}
+
+
 def deviations(signal: Signal) -> Tensor:
     """(size,) standard deviations of the noise: given for all numbers, for the last dimension, or for each."""
     shape = (signal.size,) if signal.shape is None else signal.shape

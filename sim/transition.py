@@ -98,64 +98,13 @@ def transition(
     )
 
 
-class Ended(NamedTuple):
-    """Whether episodes end with a step, (n,) truth values each."""
-
-    failed: Any
-    succeeded: Any
-    """() where the task knows no success."""
-    timeout: Any
-    finite: Any
-    any: Any
-
-
-class Judged(NamedTuple):
-    """A step with its bookkeeping."""
-
-    episode: EpisodeState
-    goal: Any
-    sums: Any
-    """(n, t) what the terms of the reward add up to in the episode."""
-    marks: tuple[Any, Any]
-    """(n,) each, 1 or 0: failed, succeeded (where a task knows no success: not failed)."""
-    signals: dict[str, Any]
-    reward: Any
-    ended: Ended
-
-
-def judge(outcome: Outcome, sums: Any, limit: Any) -> Judged:
-    """What an outcome means for episodes of ``limit`` control steps: who ends, and who earned what.
-
-    A state that is not finite is a failure, and earns nothing.
-    """
-    finite = outcome.finite
-    failed = outcome.failed | ~finite
-    timeout = (outcome.episode.step >= limit) & ~failed
-    ended, succeeded = failed | timeout, outcome.succeeded
-    if not isinstance(succeeded, tuple):
-        succeeded = succeeded & ~failed
-        timeout = timeout & ~succeeded
-        ended = ended | succeeded
-    lost = torch.where(failed, 1.0, 0.0)
-    won = 1.0 - lost if isinstance(succeeded, tuple) else torch.where(succeeded, 1.0, 0.0)
-    return Judged(
-        episode=outcome.episode,
-        goal=outcome.goal,
-        sums=sums + torch.where(finite[:, None], outcome.terms, 0.0),
-        marks=(lost, won),
-        signals=outcome.signals,
-        reward=torch.where(finite, outcome.reward, 0.0),
-        ended=Ended(failed, succeeded, timeout, finite, ended),
-    )
-
-
 def privileged_observation(task: Task, truth: Tensors, time: Any, goal: Any, parameters: Any) -> Any:
     """(n, p) what a critic may see."""
     return task.privileged({**truth, **task.reference(time, goal)}, parameters)
 
 
 def first_moment(
-    task: Task, sensors: Sensors, truth: Tensors, idle: Tensors, draws: Draws, phases: tuple[Any, ...], stream: Any
+    sensors: Sensors, truth: Tensors, idle: Tensors, draws: Draws, phases: tuple[Any, ...], stream: Any
 ) -> tuple[EpisodeState, dict[str, Any]]:
     """The state and the signals of episodes that begin at ``truth``, set-points included, after ``idle`` commands."""
     start = truth[next(iter(truth))].flatten(1)[:, 0] * 0.0

@@ -236,8 +236,8 @@ def test_episodes_begin_alike_in_one_loop_and_by_tensors() -> None:
     for task in (HOVER, track):
         fixed = {"mass": torch.tensor([1.05] * 20 + [float("nan")] * 20), "noise": 0.5}
         fast, slow = (VecEnv(task, 40, seed=6, fixed=fixed) for _ in range(2))
-        assert fast._reset is not None
-        slow._reset = None
+        assert fast._fused_reset is not None
+        slow._fused_reset = None
         for command in random_commands(80, 40):
             ours, theirs = (env.step({"rotor_speed": command}) for env in (fast, slow))
             assert torch.equal(ours.failed, theirs.failed)
@@ -260,7 +260,7 @@ class Chancy(QuadrotorHover):
 
 def test_a_task_that_is_no_pure_function_begins_its_episodes_by_tensors() -> None:
     env = VecEnv(Chancy(), 20)
-    assert env._reset is None
+    assert env._fused_reset is None
     assert len(torch.unique(env.plant.current.position[:, 0])) == 20
 
 

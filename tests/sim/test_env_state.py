@@ -89,7 +89,7 @@ def test_states_are_indexed_joined_and_kept_in_files(tmp_path: Path) -> None:
 def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     hover, track = (used(load_task(name), 3, seed=1) for name in TASKS)
     ids = torch.arange(3)
-    with pytest.raises(ValueError, match=r"'level' is .*; expected"):
+    with pytest.raises(ValueError, match=r"'levels' is .*; expected"):
         hover.set_state(ids, track.state(ids))
     with pytest.raises(ValueError, match="a state of another task"):
         EnvState.concatenated([hover.state(ids), track.state(ids)])

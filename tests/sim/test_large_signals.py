@@ -116,7 +116,9 @@ def test_a_scan_drops_out_as_often_as_the_range_tells(seeing: Any) -> None:
 def everything(seeing: Any) -> Any:
     ranges = {"dropout/scan": Range.fixed(0.2, 0.2), "noise": Range.fixed(0.5, 1.0), "bias/scan": Range.fixed(-1, 1)}
     return seeing(
-        seconds=0.2, others=(scan(noise=(0.1,), period=0.03, delay=(0.0, 0.04)), image(noise=(0.2,)), AGE), ranges=ranges
+        seconds=0.2,
+        others=(scan(noise=(0.1,), period=0.03, delay=(0.0, 0.04)), image(noise=(0.2,)), AGE),
+        ranges=ranges,
     )
 
 
@@ -160,11 +162,10 @@ def test_a_saved_environment_that_sees_goes_on_bit_by_bit(seeing: Any) -> None:
 def test_groups_go_through_learning_environments_memory_and_final_observations_included(seeing: Any) -> None:
     task = seeing(seconds=0.05, others=(scan(), image()))
     env = LearningEnv(VecEnv(task, 5, fixed=FIXED))
-    for k in range(1, 6):
+    for _ in range(5):
         step = env.step(torch.full((5, 1), 0.5))
         shapes = {name: tuple(value.shape[1:]) for name, value in step.observation.items()}
         assert shapes == task.observation_shapes
-    assert k == 5
     assert step.timeout.all()
     assert {name: len(value) for name, value in step.final_observation.items()} == dict.fromkeys(shapes, 5)
     assert (step.final_observation["state"][:, 2] == 0.5).all()
@@ -203,5 +204,5 @@ def test_a_scan_need_not_be_cut_in_numbers_to_be_traced(seeing: Any) -> None:
     small, large = (VecEnv(seeing(others=others), 2) for others in ((), (scan(), image())))
     for env in (small, large):
         env.step(still(2))
-    assert large._latest.shape == small._latest.shape
+    assert large.newest.block.shape == small.newest.block.shape
     assert large.state(torch.arange(2))["signal/scan"].shape == (2, 1080)

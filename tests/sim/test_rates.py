@@ -57,8 +57,12 @@ def test_a_fast_step_moves_as_physics_tells(rail: Any) -> None:
     assert float(step.signals["velocity"]) == pytest.approx(1.0, abs=0.06)
 
 
-@pytest.mark.parametrize(("period", "longest", "lag"), [(5e-5, 2e-4, 1.25e-4), (5e-5, 0.04, 0.0301), (10.0, 25.0, 12.5)])
-def test_latency_is_exact_at_every_rate(rail: Any, distance_signal: Any, period: float, longest: float, lag: float) -> None:
+@pytest.mark.parametrize(
+    ("period", "longest", "lag"), [(5e-5, 2e-4, 1.25e-4), (5e-5, 0.04, 0.0301), (10.0, 25.0, 12.5)]
+)
+def test_latency_is_exact_at_every_rate(
+    rail: Any, distance_signal: Any, period: float, longest: float, lag: float
+) -> None:
     """A short past in the loop over single numbers, and a long one beside it."""
     task = rail(period, 1e4 * period, position=distance_signal("position", delay=(0.0, longest)))
     env = VecEnv(task, 3, fixed={"delay/position": lag, "start": 0.0})
@@ -66,7 +70,7 @@ def test_latency_is_exact_at_every_rate(rail: Any, distance_signal: Any, period:
     assert [bool(env.sensors.large), bool(env.sensors.groups[0].steps)] == [large, not large]
     env.plant.current.velocity[:] = 1e-3 / period
     count = round(longest / period) + 20
-    for k in range(1, count + 1):
+    for _ in range(count):
         step = env.step({"force": torch.zeros(3, 1)})
     expected = 1e-3 * (count - lag / period)
     torch.testing.assert_close(step.signals["position"], torch.full((3, 1), expected), rtol=1e-4, atol=1e-6)
