@@ -115,7 +115,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
     lost = np.flatnonzero(~flights.survived)
     env = VecEnv(task, len(flights), HELD_OUT + 1000 * findings.conditions.seed, evaluation=True)
     drawn, nominal = env.plant.parameters, env.plant.nominal
-    tilt = torch.rad2deg(torch.acos(body_z(env.plant.state.orientation.unbind(-1))[2].clamp(-1.0, 1.0)))
+    tilt = torch.rad2deg(torch.acos(body_z(env.plant.current.orientation.unbind(-1))[2].clamp(-1.0, 1.0)))
     columns = {
         "lasted, s": torch.from_numpy(flights.duration),
         "tilt at start, °": tilt,
@@ -123,7 +123,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
         "thrust, ×": drawn.thrust_scale.mean(-1),
         "inertia, ×": drawn.inertia[:, 0] / nominal.inertia[:, 0],
         "motor rise time, ×": drawn.rise_time / nominal.rise_time,
-        "latency, ms": 1000 * env.draws.delay,
+        "latency, ms": 1000 * env.drawn["delay"],
         "wind, m/s": drawn.wind.norm(dim=-1),
     }
     return [

@@ -129,9 +129,9 @@ class Live:
             self.task, robots, HELD_OUT + 1000 * seed, fixed={**fixed, **longest}, evaluation=True, episode_length=HOUR
         )
         for name in longest:
-            env.levels.release(name)
+            env.fix(name, None)
         for name, value in fixed.items():
-            env.levels.fix(name, value)
+            env.fix(name, value)
         return env
 
     def _no_counters(self) -> Counters:
@@ -310,7 +310,7 @@ class Live:
         knob = _named(self.ranges, "range", value)
         at = knob.accepted(value["value"])
         self.ranges[knob.name] = replace(knob, value=at)
-        self.env.levels.fix(knob.name, at)
+        self.env.fix(knob.name, at)
         if not knob.name.startswith(BEGINNING):
             self.env.apply({knob.name: at})
 
@@ -319,7 +319,7 @@ class Live:
             raise ValueError(f"release is {str(value)[:100]}; expected null or one of {list(self.ranges)}")
         for name in self.ranges if value is None else [value]:
             self.ranges[name] = replace(self.ranges[name], value=None)
-            self.env.levels.release(name)
+            self.env.fix(name, None)
 
     def _set_command(self, value: Any) -> None:
         knob = _named(self.commands, "command", value)

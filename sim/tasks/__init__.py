@@ -47,6 +47,8 @@ class Spec:
     reward: Mapping[str, float]
     ranges: Mapping[str, Range]
     rules: tuple[Rule, ...] = field(default=())
+    team: int = 1
+    """Robots that share an environment and its end; each is one row of every tensor."""
 
     @property
     def episode_steps(self) -> int:
@@ -74,13 +76,19 @@ class Spec:
 class Measure:
     """One figure of how well a task is done: an error of ``Task.errors``, taken over a part of each episode.
 
-    ``over``: "end" for the mean over the last seconds, "mean" and "rms" for mean and root mean square once the
-    episode is under way.
+    ``over``: "end" for the mean over the last ``seconds``, "mean" and "rms" for mean and root mean square from
+    ``seconds`` on; None: the last 2 s, or from 1 s on. Of an episode shorter than twice that, half of it counts.
     """
 
     error: str
     unit: str
     over: Literal["end", "mean", "rms"]
+    seconds: float | None = None
+
+    @property
+    def window(self) -> float:
+        """s: see ``over``."""
+        return self.seconds if self.seconds is not None else 2.0 if self.over == "end" else 1.0
 
     @property
     def key(self) -> str:
@@ -151,6 +159,11 @@ class Task(ABC):
         ``encoders``.
         """
 
+    @property
+    def observation_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The groups of ``observe`` for one robot: the vector is "policy"."""
+        return {"policy": (self.observation_size,), **{encoder.group: encoder.shape for encoder in self.encoders}}
+
     @abstractmethod
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         """Commands, in SI units and within their limits, for a network's output (n, action_size) and the memory."""
@@ -197,6 +210,30 @@ class Task(ABC):
     @abstractmethod
     def failed(self, truth: Tensors) -> Any:
         """(n,) whether the episode is over."""
+
+    def succeeded(self, truth: Tensors) -> Any:
+        """(n,) whether the episode has reached its end; None where a task goes on until its time is over."""
+        return None
+
+    def advance(self, truth: Tensors, goal: Any) -> Any:
+        """The goal (n, goal_size) from now on; None where goals stay for the whole episode."""
+        return None
+
+    def neighbours(self, truth: Tensors) -> dict[str, Any]:
+        """What the robots of a team have to do with each other, (teams, K, …) by name, of ``truth`` (teams, K, …).
+
+        These are true quantities like the plant's, for rewards, signals and critics: each robot's own row of them.
+        Called with tensors, not fused. Only for teams.
+        """
+        return {}
+
+    def team_failed(self, failed: Tensor) -> Tensor:
+        """(teams,) whether teams have failed, of which robots (teams, K) did: by default, if one has."""
+        return failed.any(1)
+
+    def team_succeeded(self, succeeded: Tensor) -> Tensor:
+        """(teams,) whether teams have succeeded, of which robots (teams, K) did: by default, if all have."""
+        return succeeded.all(1)
 
     @abstractmethod
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:

@@ -195,7 +195,7 @@ class QuadrotorHover(Task):
 
     def place(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         start = self.reference(torch.zeros_like(drawn["mass"]), goal)
-        state = plant.state
+        state = plant.current
         state.position[ids] = start["position_setpoint"] + drawn["initial/position"]
         state.linear_velocity[ids] = start["linear_velocity_setpoint"] + drawn["initial/linear_velocity"]
         state.angular_velocity[ids] = drawn["initial/angular_velocity"]

@@ -181,7 +181,7 @@ class Balance(Task):
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         for part in plant.state:
             part[ids] = 0.0
-        plant.state.pole_angle[ids] = drawn["initial/angle"][:, None]
+        plant.current.pole_angle[ids] = drawn["initial/angle"][:, None]
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         return {"cart_setpoint": goal}

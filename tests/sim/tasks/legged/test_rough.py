@@ -73,10 +73,11 @@ def test_good_tracking_leads_to_higher_ground_but_not_with_a_fall_and_bad_tracki
     tracking = task.spec.reward["linear_velocity"]
     good, bad = torch.full((12,), 0.8 * tracking), torch.full((12,), 0.2 * tracking)
     survived = torch.ones(12)
-    env.levels.update(torch.arange(12), {"linear_velocity": good, "survived": survived})
+    level = env.levels.level
+    level[:] = env.levels.moved(level, {"linear_velocity": good, "survived": survived})
     assert env.levels.level[:, column].tolist() == pytest.approx([0.65] * 12)
-    env.levels.update(torch.arange(12), {"linear_velocity": bad, "survived": survived})
-    env.levels.update(torch.arange(12), {"linear_velocity": good, "survived": 0 * survived})
+    level[:] = env.levels.moved(level, {"linear_velocity": bad, "survived": survived})
+    level[:] = env.levels.moved(level, {"linear_velocity": good, "survived": 0 * survived})
     assert env.levels.level[:, column].tolist() == pytest.approx([0.5] * 12)
     env.levels.restart()
     assert env.levels.level[:, column].tolist() == [0.0] * 12

@@ -157,7 +157,7 @@ def test_pushes_last_a_tenth_of_a_second_and_move_the_robot() -> None:
     command = task.command(torch.zeros(4, 12), memory)
     seen = []
     for _ in range(40):
-        force = task.disturb(pushed.episode.time, pushed.draws.goal)["force"][:, 0]
+        force = task.disturb(pushed.time, pushed.draws.goal)["force"][:, 0]
         seen.append(float(force[0]))
         before = [env.plant.truth()["linear_velocity"][:, 0].clone() for env in (pushed, alone)]
         pushed.step(command)
