@@ -133,6 +133,12 @@ class LeggedCard:
 
         return at_rest(self.mechanism)
 
+    def urdf(self) -> str:
+        """One link per body of the model file, and one more for each foot."""
+        from sim.plants.urdf import ros_urdf
+
+        return ros_urdf(self.mechanism)
+
     @cached_property
     def mechanism(self) -> Mechanism:
         """Bodies and joints for the plants: a free base, position-controlled DC motors, feet that touch."""
