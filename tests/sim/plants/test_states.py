@@ -12,6 +12,8 @@ from safetensors.torch import load_file, save_file
 from scipy.spatial.transform import Rotation
 
 from sim.plants.articulated import ArticulatedState
+from sim.plants.assembly import assemble
+from sim.plants.drawing import draw
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import GRASP, Physics
 from sim.robots.legged import load_legged
@@ -208,14 +210,25 @@ def test_a_push_changes_the_velocity_of_the_tool_of_a_fixed_robot_with_the_least
     torch.testing.assert_close(velocity[0], torch.zeros(3), atol=1e-4, rtol=0.0)
 
 
+def test_what_is_drawn_has_the_bodies_and_joints_of_what_moves(case: Case) -> None:
+    mechanism, physics = case
+    moved, drawing = assemble(mechanism, physics), draw(mechanism)
+    for count, part in (("nbody", "body"), ("njnt", "joint")):
+        names = [[getattr(model, part)(i).name for i in range(getattr(model, count))] for model in (moved, drawing)]
+        assert names[0] == names[1]
+    np.testing.assert_array_equal(moved.jnt_qposadr, drawing.jnt_qposadr)
+    np.testing.assert_allclose(moved.body_pos, drawing.body_pos)
+    np.testing.assert_allclose(moved.body_quat, drawing.body_quat)
+
+
 def test_poses_are_those_of_every_body_in_the_world(machines, engine) -> None:
     plant = engine(machines.gripper(), 2, 0.02, GRASP)
     turn = torch.tensor([[0.1, 0.2, 0.3, 0.9]])
     place = torch.tensor([[0.1, 0.2, 0.3]])
     plant.place(torch.tensor([1]), cube_position=place, cube_orientation=turn / turn.norm())
-    poses = plant.poses(torch.tensor([1]))
-    assert poses.shape == (1, plant.model.nbody - 1, 7)
-    cube, hand = (poses[0, plant.model.body(name).id - 1] for name in ("cube", "hand"))
+    drawing, poses = plant.drawing(), plant.poses(torch.tensor([1]))
+    assert poses.shape == (1, drawing.nbody - 1, 7)
+    cube, hand = (poses[0, drawing.body(name).id - 1] for name in ("cube", "hand"))
     np.testing.assert_allclose(cube[:3], place[0].numpy(), atol=1e-6)
     assert (Rotation.from_quat(cube[3:]).inv() * Rotation.from_quat(turn[0].numpy())).magnitude() < 1e-6
     np.testing.assert_allclose(hand[:3], [0.0, 0.0, 0.12], atol=1e-6)
