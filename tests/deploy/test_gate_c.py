@@ -18,10 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controllers.gate_codes import Event, Reason, Request, Source, State
+from controllers.gate_codes import Event, Reason, Request, Source, State, Stop
 from controllers.gate_config import NEVER, GateConfig
 from controllers.safety import Gate, Inputs, Output, initial, step
-from deploy.c.gate_header import gate_header
+from deploy.c.gate_header import FLOATS, gate_header
 from robo_rl.contract import Contract
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ class Problem(ctypes.Structure):
 
 
 class Arrays(ctypes.Structure):
-    _fields_ = [(name, c_void_p) for name in ("command", "values", "stamps", "changed")]
+    _fields_ = [(name, c_void_p) for name in ("command", "reference", "values", "stamps", "changed")]
 
 
 class Memory(ctypes.Structure):
@@ -73,9 +73,11 @@ class NativeGate:
         library.gate_step.restype, library.gate_step.argtypes = Answer, [c_void_p] * 3
         library.gate_start.restype, library.gate_start.argtypes = None, [c_void_p] * 3
         self.config = library.test_config()
-        self.command, self.values = np.full_like(config.safe, 7), np.full_like(config.signal_lower, 7)
+        self.command, self.reference = np.full_like(config.safe, 7), np.full_like(config.safe, 7)
+        self.values = np.full_like(config.signal_lower, 7)
         self.stamps, self.changed = np.full(len(config.signals), 7, np.int64), np.full(len(config.signals), 7, np.int64)
-        arrays = Arrays(*(a.ctypes.data for a in (self.command, self.values, self.stamps, self.changed)))
+        places = (self.command, self.reference, self.values, self.stamps, self.changed)
+        arrays = Arrays(*(place.ctypes.data for place in places))
         library.gate_start(self.config, ctypes.byref(self.memory), ctypes.byref(arrays))
 
     def step(self, inputs: Inputs) -> tuple[Any, ...]:
@@ -96,7 +98,8 @@ class NativeGate:
     def remembered(self) -> tuple[Any, ...]:
         """All that it keeps between steps."""
         m = self.memory
-        arrays = (self.command.tobytes(), self.values.tobytes(), tuple(self.stamps), tuple(self.changed))
+        floats = (self.command.tobytes(), self.reference.tobytes(), self.values.tobytes())
+        arrays = (*floats, tuple(self.stamps), tuple(self.changed))
         return *arrays, m.state, m.problem.reason, m.reaction, m.time, m.late, m.limited_since
 
 
@@ -106,7 +109,8 @@ def answered(output: Output) -> tuple[Any, ...]:
 
 
 def remembered(gate: Gate) -> tuple[Any, ...]:
-    arrays = (gate.command.tobytes(), gate.values.tobytes(), gate.stamps, gate.changed)
+    floats = (gate.command.tobytes(), gate.reference.tobytes(), gate.values.tobytes())
+    arrays = (*floats, gate.stamps, gate.changed)
     return *arrays, gate.state, gate.problem.reason, gate.reaction, gate.time, gate.late, gate.limited_since
 
 
@@ -123,9 +127,12 @@ BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc undefined": ("gcc", UNDEFINED), "gcc fus
 Build = Callable[[str], tuple[ctypes.CDLL, GateConfig]]
 
 
+def read_configuration(name: str) -> dict[str, Any]:
+    return json.loads((VECTORS / "configurations" / f"{name}.json").read_text())
+
+
 def read_contract(name: str) -> Contract:
-    text = (VECTORS / "configurations" / f"{name}.json").read_text()
-    return Contract.from_json(json.dumps(json.loads(text)["contract"]))
+    return Contract.from_json(json.dumps(read_configuration(name)["contract"]))
 
 
 @pytest.fixture(scope="session", params=BUILDS)
@@ -191,12 +198,12 @@ def near(limits: list[float]) -> st.SearchStrategy[float]:
 def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
     """Random steps as changes to healthy ones. Most steps are healthy, or nothing would stay active for long."""
     numbers = near([*config.signal_lower, *config.signal_upper])
-    commands = near([*config.command_lower, *config.command_upper, *config.start])
+    commands = near([*config.command_lower, *config.command_upper, *config.start[np.isfinite(config.start)]])
     ages = st.sampled_from([0, 1, config.period, config.timeout, config.timeout + 1, config.operator_timeout,
                             config.operator_timeout + 1, -1, 1 << 62, None])  # fmt: skip
     dts = st.sampled_from([0, 1, config.period, config.period + 3000, 2 * config.period, config.timeout,
                            config.timeout + 1, -1, 1 << 62])  # fmt: skip
-    small = st.dictionaries(st.integers(0, 5), commands, max_size=2)
+    small = st.dictionaries(st.integers(0, len(config.safe) - 1), commands, max_size=2)
     healthy: st.SearchStrategy[dict[str, Any]] = st.just({})
     odd = st.fixed_dictionaries(
         {},
@@ -209,7 +216,7 @@ def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
             "fallback": small | st.none(),
             "operator_age": ages,
             "bundle_intact": st.sampled_from([True, True, False]),
-            "requests": st.integers(0, 31),
+            "requests": st.integers(0, 63),
             "repeated": st.booleans(),
         },
     )
@@ -222,15 +229,16 @@ def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
 class World:
     """Healthy inputs, and changes to them."""
 
-    def __init__(self, config: GateConfig) -> None:
+    def __init__(self, name: str, config: GateConfig) -> None:
         self.config, self.time, self.count = config, 1_000_000, 0
+        told = read_configuration(name)
+        self.healthy, self.command = floats(told["healthy"]), floats(told["command"])
+        self.noisy = np.concatenate([np.full(watch.size, watch.noisy) for watch in config.signals])
 
     def inputs(self, changes: dict[str, Any]) -> Inputs:
         self.time += changes.get("dt", self.config.period)
         self.count += not changes.get("repeated", False)
-        wobble = (self.count % 7 - 3) / 64
-        healthy = {"orientation": [0, 0, 0, 1], "gimbal_angle": [0.25 + wobble, -wobble], "height_setpoint": [1.5]}
-        signals = np.array([x for watch in self.config.signals for x in healthy[watch.name]], np.float32)
+        signals = self.healthy + np.float32((self.count % 7 - 3) / 64) * self.noisy.astype(np.float32)
         for index, value in changes.get("signal", {}).items():
             signals[index] = value
         stamps = [self.stamp(0)] * len(self.config.signals)
@@ -251,7 +259,7 @@ class World:
     def flat(self, changes: dict[int, float] | None) -> np.ndarray | None:
         if changes is None:
             return None
-        flat = self.config.start.copy()
+        flat = self.command.copy()
         for index, value in changes.items():
             flat[index] = value
         return flat
@@ -263,8 +271,9 @@ class World:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObject) -> None:
-    library, config = build(data.draw(st.sampled_from(CONFIGURATIONS)))
-    native, gate, world = NativeGate(library, config), initial(config), World(config)
+    name = data.draw(st.sampled_from(CONFIGURATIONS))
+    library, config = build(name)
+    native, gate, world = NativeGate(library, config), initial(config), World(name, config)
     begin = data.draw(st.sampled_from([State.IDLE, State.READY, State.ACTIVE]))
     steps: list[dict[str, Any]] = []
     if begin != State.IDLE:
@@ -282,7 +291,8 @@ def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObjec
 
 def test_c_has_the_codes_of_python() -> None:
     header = (ROOT / "deploy/c/gate.h").read_text()
-    kinds = {"STATE": State, "SOURCE": Source, "REASON": Reason, "REQUEST": Request, "EVENT": Event}
+    kinds = {"STATE": State, "SOURCE": Source, "REASON": Reason, "REQUEST": Request, "EVENT": Event,
+             "STOP": Stop}  # fmt: skip
     for prefix, kind in kinds.items():
         enum = re.search(rf"enum gate_{prefix.lower()} {{(.*?)}};", header, re.DOTALL)
         assert enum is not None
@@ -291,16 +301,28 @@ def test_c_has_the_codes_of_python() -> None:
         assert found == {name: int(member) for name, member in kind.__members__.items()}
 
 
+def table(header: str, name: str) -> list[float]:
+    """The floats of an array in a header."""
+    array = re.search(rf"GATE_{name}\[\] = {{(.*)}};", header)
+    assert array is not None
+    special = {"INFINITY": "inf", "-INFINITY": "-inf", "NAN": "nan"}
+    return [float.fromhex(special.get(word, word.removesuffix("f"))) for word in array[1].split(", ")]
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_the_header_carries_every_number_of_the_configuration(name: str) -> None:
     contract = read_contract(name)
     header, config = gate_header(contract), GateConfig.from_contract(contract)
-    for field in ("signal_lower", "signal_upper", "command_lower", "command_upper", "safe", "start", "rate_step",
-                  "slow_step"):  # fmt: skip
+    for field in FLOATS:
+        np.testing.assert_array_equal(table(header, field.upper()), getattr(config, field))
+    for field in ("stop", "feedback", "feedback_signal"):
         array = re.search(rf"GATE_{field.upper()}\[\] = {{(.*)}};", header)
         assert array is not None
-        words = ("inf" if word == "INFINITY" else word.removesuffix("f") for word in array[1].split(", "))
-        np.testing.assert_array_equal([float.fromhex(word) for word in words], getattr(config, field))
+        assert list(map(int, array[1].split(", "))) == getattr(config, field).tolist()
+    for i, bounds in enumerate(config.envelope):
+        np.testing.assert_array_equal(table(header, f"BOUNDS_LOWER_{i}"), bounds.lower)
+        np.testing.assert_array_equal(table(header, f"BOUNDS_UPPER_{i}"), bounds.upper)
+        assert f".signal = {bounds.signal}, .square = " in header
     for field in ("period", "slack", "late_limit", "timeout", "operator_timeout"):
         assert f".{field} = {getattr(config, field)}," in header
     digest = re.search(r"GATE_CONTRACT_DIGEST\[\] = {(.*)};", header)

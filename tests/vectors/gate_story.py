@@ -11,19 +11,32 @@ import numpy as np
 
 from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
 from controllers.gate_config import NEVER, GateConfig
+from controllers.gate_moves import arrived
 from controllers.safety import Inputs, Output, initial, step
-from robo_rl.contract import Command, Contract, Multirotor, Provenance, Rotor, Safety, Signal
+from robo_rl.contract import (
+    Actuator,
+    Command,
+    Contract,
+    Envelope,
+    Network,
+    PositionLaw,
+    Provenance,
+    Robot,
+    Safety,
+    Signal,
+)
 
 PERIOD, TIMEOUT, OPERATOR_TIMEOUT = 10_000, 25_000, 50_000  # µs
 ROTORS = ("front", "left", "back", "right")
+XYZ = ("x", "y", "z")
+UNTRAINED = {"network": Network((), "tanh", False), "provenance": Provenance("none", 0, 0, "0" * 64)}
 
 
-def inspector(on_fault: str = "stop") -> Contract:
-    """A made-up multirotor whose camera gimbal has a start pose and a rate limit: everything that a gate watches."""
-    rotors = tuple(Rotor(name, (0.1, 0.0, 0.0), "ccw", (0, 0, 1e-6), 0.01, 0.1, 0.1, 0, 1000) for name in ROTORS)
+def inspector(on_fault: str = "stop", stop: str = "ramp") -> Contract:
+    """A made-up multirotor whose camera gimbal has a start pose and a rate limit."""
+    rotors = tuple(Actuator(name, "velocity", "rad/s", 0, 1000, 0) for name in ROTORS)
     return Contract(
         task="inspection",
-        robot_name="inspector",
         control_period=PERIOD / 1e6,
         signals=(
             Signal("orientation", tuple("xyzw"), "1", "body to world", (-1.01,) * 4, (1.01,) * 4, kind="quaternion"),
@@ -34,13 +47,13 @@ def inspector(on_fault: str = "stop") -> Contract:
             Command("rotor_speed", ROTORS, "rad/s", "rotor", (0,) * 4, (1000,) * 4, (0,) * 4),
             Command(
                 "gimbal_target", ("pitch", "yaw"), "rad", "body", (-1.5, -2.5), (1.5, 2.5), (0, 0),
-                rate=(6.25, 3.125), start=(0.25, 0),
+                rate=(6.25, 3.125), start=(0.25, 0), stop=stop,  # type: ignore[arg-type]
             ),
         ),
         state=(),
         safety=Safety(TIMEOUT / 1e6, 1.0, on_fault, OPERATOR_TIMEOUT / 1e6),  # type: ignore[arg-type]
-        robot=Multirotor(1.0, (0.01, 0.01, 0.02), rotors),
-        provenance=Provenance("none", 0, 0, "0" * 64, (), "tanh", False),
+        robot=Robot("inspector", "multirotor", rotors),
+        **UNTRAINED,
     )  # fmt: skip
 
 
@@ -52,7 +65,79 @@ def autonomous() -> Contract:
     return dataclasses.replace(contract, safety=safety, signals=(gimbal, orientation, height))
 
 
-CONTRACTS = {**{name: inspector(name) for name in REACTIONS}, "autonomous": autonomous()}
+def arm(stop: str) -> Contract:
+    """A made-up arm with a finger and a suction cup: two encoders in orders of their own, slow and absent signals,
+    motors whose effort is known, an envelope."""
+    stays = stop != "ramp"
+    return Contract(
+        task="picking",
+        control_period=PERIOD / 1e6,
+        signals=(
+            Signal("finger_position", ("knuckle",), "rad", "joint", (-0.5,), (1.5,)),
+            Signal("joint_position", ("elbow", "shoulder"), "rad", "joint", (-2.5, -3), (2.5, 3), noise=(0.001,) * 2),
+            Signal("tool_position", XYZ, "m", "base", (-2,) * 3, (2,) * 3, noise=0.01, period=0.05, timeout=0.08),
+            Signal("tool_force", XYZ, "N", "tool", (-200,) * 3, (200,) * 3),
+            Signal("object_position", XYZ, "m", "base", (0.125, -1, -1), (2, 1, 1)),
+            Signal("object_age", ("t",), "s", "base", (0,), (1,), source="runtime", age_of="object_position"),
+        ),
+        commands=(
+            Command(
+                "joint_target", ("shoulder", "elbow", "knuckle"), "rad", "joint", (-2.5, -2, 0), (2.5, 2, 1),
+                "hold" if stays else (0, -1, 0), rate=(2.5, 12.5, 6.25),
+                start=None if stop == "hold" else (0.5, -0.25, 0.5), stop=stop,  # type: ignore[arg-type]
+                law=PositionLaw((50, 20, 4), (2, 1, 0.1)),
+            ),
+            Command("suction", ("valve",), "V", "valve", (0,), (24,), (0,)),
+        ),
+        state=(),
+        safety=Safety(
+            TIMEOUT / 1e6,
+            envelope=(
+                Envelope("tool_position", lower=(-0.75, -0.75, 0.0625), upper=0.875),
+                Envelope("tool_force", norm=50),
+                Envelope("object_position", lower=0.125 - 2, upper=1.5),
+            ),
+        ),
+        robot=Robot(
+            "picker", "arm",
+            (
+                Actuator("shoulder", "position", "rad", -2.5, 2.5, "hold", effort=30, speed=3),
+                Actuator("elbow", "position", "rad", -2, 2, "hold", effort=8, speed=4),
+                Actuator("knuckle", "position", "rad", 0, 1, "hold"),
+                Actuator("valve", "voltage", "V", 0, 24, 0),
+            ),
+        ),
+        **UNTRAINED,
+    )  # fmt: skip
+
+
+CONTRACTS = {
+    **{on_fault: inspector(on_fault) for on_fault in REACTIONS},
+    "off": inspector(stop="off"),
+    "autonomous": autonomous(),
+    **{f"arm_{stop}": arm(stop) for stop in ("ramp", "hold", "damp")},
+}
+
+
+def healthy(config: GateConfig, count: int) -> np.ndarray:
+    """(N,) float32: a robot at its start pose, whose noisy sensors wobble with the step's number."""
+    wobble = (count % 7 - 3) / 64
+    values = {
+        "orientation": [0, 0, 0, 1],
+        "gimbal_angle": [0.25 + wobble, -wobble],
+        "height_setpoint": [1.5],
+        "finger_position": [0.5],
+        "joint_position": [-0.25 - wobble, 0.5 + wobble],
+        "tool_position": [0.5 + wobble / 16, 0.0, 0.25],
+        "tool_force": [0.0, 0.0, -5.0],
+        "object_position": [0.5, 0.25, 0.0],
+        "object_age": [0.0],
+    }
+    return np.array([x for watch in config.signals for x in values[watch.name]], np.float32)
+
+
+COMMAND = {"inspector": [400, 400, 400, 400, 0.25, 0], "picker": [0.5, -0.25, 0.5, 12]}
+"""What the policies of the two robots propose."""
 
 
 class Story:
@@ -62,18 +147,16 @@ class Story:
         self.name, self.contract = name, contract
         self.config = GateConfig.from_contract(CONTRACTS[contract])
         self.gate, self.time, self.steps = initial(self.config), time - PERIOD, []
-        self.command = np.array([400, 400, 400, 400, 0.25, 0], np.float32)
+        self.command = np.array(COMMAND[CONTRACTS[contract].robot_name], np.float32)
         self.fallback: np.ndarray | None = None
 
     def step(self, requests: Request = Request.NONE, dt: int = PERIOD, **changes: Any) -> Output:
         """One step. Changes: fields of Inputs, or ``age`` by signal, ``signal`` values by flat index."""
         self.time += dt
-        wobble = (len(self.steps) % 7 - 3) / 64
-        healthy = {"orientation": [0, 0, 0, 1], "gimbal_angle": [0.25 + wobble, -wobble], "height_setpoint": [1.5]}
-        signals = np.array([x for watch in self.config.signals for x in healthy[watch.name]], np.float32)
+        signals = healthy(self.config, len(self.steps))
         for index, value in changes.pop("signal", {}).items():
             signals[index] = value
-        stamps = [self.time] * 3
+        stamps = [self.time] * len(self.config.signals)
         for index, age in changes.pop("age", {}).items():
             stamps[index] = NEVER if age is None else self.time - age
         fields: dict[str, Any] = {
@@ -88,10 +171,10 @@ class Story:
         return output
 
     def ready(self) -> Story:
-        """Armed, and the gimbal at its start pose."""
+        """Armed, and at the start pose."""
         self.step()
         self.step(Request.ARM)
-        while not (self.gate.command == self.config.start).all():
+        while not arrived(self.config, self.gate):
             self.step()
         return self
 
@@ -123,15 +206,17 @@ class Story:
 
 
 def configuration(contract: Contract) -> str:
-    """A contract, and what the gate derives from it, as JSON."""
-    config = vars(GateConfig.from_contract(contract))
-    plain = {name: _plain(value) for name, value in config.items() if name not in ("signals", "commands")}
-    for name in ("signals", "commands"):
-        plain[name] = [{**vars(span), "elements": list(span.elements)} for span in config[name]]
-    return json.dumps({"contract": json.loads(contract.to_json()), "config": plain}, indent=1) + "\n"
+    """A contract, what the gate derives from it, and what to give a healthy robot's gate, as JSON."""
+    derived = GateConfig.from_contract(contract)
+    config = {field.name: _plain(getattr(derived, field.name)) for field in dataclasses.fields(derived)}
+    told = {"contract": json.loads(contract.to_json()), "config": config}
+    told |= {"healthy": _plain(healthy(derived, 3)), "command": COMMAND[contract.robot_name]}
+    return json.dumps(told, indent=1) + "\n"
 
 
 def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -47,8 +47,10 @@ static void be_healthy(moment *m, int64_t time, uint8_t wobble) {
             }
         }
     }
-    memcpy(m->command, GATE_START, sizeof GATE_START);
-    memcpy(m->fallback, GATE_START, sizeof GATE_START);
+    for (size_t i = 0; i < GATE_COMMAND_SIZE; i++) {
+        m->command[i] = GATE_START[i] == GATE_START[i] ? GATE_START[i] : GATE_SAFE[i];
+        m->fallback[i] = m->command[i];
+    }
     m->given.time = time;
     m->given.command = m->command;
     m->given.command_stamp = time;
@@ -102,26 +104,36 @@ static void disturb(moment *m, source *from, uint8_t count) {
 }
 
 /* What the document promises of every step. */
-static void check_answer(const gate_output *out, uint8_t before, const float *sent, uint8_t requests) {
-    bool slow = out->source == GATE_SOURCE_START || out->source == GATE_SOURCE_DAMP;
-    bool limited = slow || out->source == GATE_SOURCE_POLICY || out->source == GATE_SOURCE_FALLBACK;
+static void check_answer(const gate_output *out, const gate_memory *after, uint8_t before, uint8_t reaction,
+                         const float *sent, uint8_t requests) {
+    bool stopped = out->source == GATE_CONFIG.stopped || out->source == GATE_SOURCE_SILENT;
     for (size_t i = 0; i < GATE_COMMAND_SIZE; i++) {
-        float most = slow ? GATE_SLOW_STEP[i] : GATE_RATE_STEP[i];
+        float most = GATE_RATE_STEP[i];
+        bool off = GATE_STOP[i] == GATE_STOP_OFF;
         check(out->command[i] >= GATE_COMMAND_LOWER[i] && out->command[i] <= GATE_COMMAND_UPPER[i]);
-        check(out->source != GATE_SOURCE_SAFE || out->command[i] == GATE_SAFE[i]);
+        check(!(stopped && off) || out->command[i] == GATE_SAFE[i]);
         check(out->source != GATE_SOURCE_HOLD || out->command[i] == sent[i]);
-        /* the move to the start pose begins at the measured one */
-        bool first = (out->events & GATE_EVENT_ARMED) != 0;
-        check(!limited || first || (out->command[i] >= sent[i] - most && out->command[i] <= sent[i] + most));
+        /* what is switched off or idles is so at once, and nothing was sent before the first arming */
+        bool at_once = (stopped && off) || (out->source == GATE_SOURCE_START && GATE_FEEDBACK[i] < 0);
+        bool limited = !at_once && reaction != GATE_SOURCE_SILENT;
+        check(!limited || (out->command[i] >= sent[i] - most && out->command[i] <= sent[i] + most));
+        /* the gate's own moves stay near what is measured; where that is not known they stay where they are */
+        if (out->source == GATE_SOURCE_STOP && !off && GATE_STOP[i] != GATE_STOP_RAMP && limited) {
+            float where = after->at.values[GATE_FEEDBACK[i]];
+            float reference = after->at.reference[i];
+            bool beyond = reference < where - GATE_REACH[i] || reference > where + GATE_REACH[i];
+            check(!beyond || out->command[i] == sent[i] || most < INFINITY || where < GATE_COMMAND_LOWER[i] ||
+                  where > GATE_COMMAND_UPPER[i]);
+        }
     }
-    check(out->state != GATE_IDLE || out->source == GATE_SOURCE_SAFE);
+    check(out->state != GATE_IDLE || stopped);
     check(out->state != GATE_READY || out->source == GATE_SOURCE_START);
     check(out->state != GATE_ACTIVE || out->source == GATE_SOURCE_POLICY);
     check(out->state != GATE_FAULT || out->problem.reason != GATE_REASON_NONE);
     check(before != GATE_FAULT || out->state == GATE_FAULT || (requests & GATE_REQUEST_RESET) != 0);
     check(before == GATE_FAULT || out->state != GATE_FAULT || (out->events & GATE_EVENT_FAULTED) != 0);
-    check((requests & GATE_REQUEST_STOP) == 0 ||
-          (out->state == GATE_FAULT && out->source == GATE_SOURCE_SAFE));
+    check((requests & (GATE_REQUEST_STOP | GATE_REQUEST_HALT)) == 0 || (out->state == GATE_FAULT && stopped));
+    check(out->source != GATE_SOURCE_SILENT || reaction == GATE_SOURCE_SILENT);
     check(out->problem.channel < (GATE_SIGNAL_COUNT > GATE_COMMAND_COUNT ? GATE_SIGNAL_COUNT : GATE_COMMAND_COUNT));
 }
 
@@ -142,15 +154,17 @@ static void fly(source *from, gate_memory *memory, moment *m) {
         m->given.requests = k < prelude ? story[k] : ((choice & 0x20u) != 0 ? draw_byte(from) : 0);
         disturb(m, from, (uint8_t)((choice & 0x18u) == 0x18u ? choice & 3u : 0));
         uint8_t before = memory->state;
+        uint8_t reaction = memory->reaction;
         memcpy(sent, memory->at.command, sizeof sent);
         gate_output out = gate_step(&GATE_CONFIG, memory, &m->given);
-        check_answer(&out, before, sent, m->given.requests);
+        check_answer(&out, memory, before, reaction, sent, m->given.requests);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     source from = {data, length};
-    gate_arrays arrays = {room(sizeof(float) * GATE_COMMAND_SIZE), room(sizeof(float) * GATE_SIGNAL_SIZE),
+    gate_arrays arrays = {room(sizeof(float) * GATE_COMMAND_SIZE), room(sizeof(float) * GATE_COMMAND_SIZE),
+                          room(sizeof(float) * GATE_SIGNAL_SIZE),
                           room(sizeof(int64_t) * GATE_SIGNAL_COUNT), room(sizeof(int64_t) * GATE_SIGNAL_COUNT)};
     moment m = {.signals = room(sizeof(float) * GATE_SIGNAL_SIZE),
                 .command = room(sizeof(float) * GATE_COMMAND_SIZE),
@@ -161,8 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     m.given.stamps = m.stamps;
     gate_start(&GATE_CONFIG, &memory, &arrays);
     fly(&from, &memory, &m);
-    void *blocks[] = {arrays.command, arrays.values, arrays.stamps, arrays.changed,
-                      m.signals,      m.command,     m.fallback,    m.stamps};
+    void *blocks[] = {arrays.command, arrays.reference, arrays.values, arrays.stamps, arrays.changed,
+                      m.signals,      m.command,        m.fallback,    m.stamps};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         free(blocks[i]);
     }
