@@ -3,8 +3,8 @@
     print(table(try_faults(bundle, board)))
 
 A host sends signals every control period; from some moment on, a fault happens to them. Either the robot is stopped
-within the dead-man's time (the contract's ``signal_timeout`` since the last frame that was taken), or the protocol bears
-the fault and the device goes on as if nothing were wrong. Which of the two is part of the fault.
+within the dead-man's time (the contract's ``signal_timeout`` since the last frame that was taken), or the protocol
+bears the fault and the device goes on as if nothing were wrong. Which of the two is part of the fault.
 """
 
 from __future__ import annotations

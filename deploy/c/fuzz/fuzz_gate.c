@@ -103,10 +103,27 @@ static void disturb(moment *m, source *from, uint8_t count) {
     }
 }
 
+/* What there was before a step. */
+typedef struct {
+    uint8_t state;
+    uint8_t reaction;
+    float sent[GATE_COMMAND_SIZE];
+    float reference[GATE_COMMAND_SIZE];
+} past;
+
+/* The gate's own moves stay near what is measured; where that is not known they stay where they are. */
+static void check_reach(const gate_memory *after, const past *before, size_t i) {
+    float where = after->at.values[GATE_FEEDBACK[i]];
+    float reference = after->at.reference[i];
+    bool inside = where >= GATE_COMMAND_LOWER[i] && where <= GATE_COMMAND_UPPER[i];
+    bool beyond = reference < where - GATE_REACH[i] || reference > where + GATE_REACH[i];
+    check(!(inside && beyond) || reference == before->reference[i] || reference == before->sent[i]);
+}
+
 /* What the document promises of every step. */
-static void check_answer(const gate_output *out, const gate_memory *after, uint8_t before, uint8_t reaction,
-                         const float *sent, uint8_t requests) {
+static void check_answer(const gate_output *out, const gate_memory *after, const past *before, uint8_t requests) {
     bool stopped = out->source == GATE_CONFIG.stopped || out->source == GATE_SOURCE_SILENT;
+    const float *sent = before->sent;
     for (size_t i = 0; i < GATE_COMMAND_SIZE; i++) {
         float most = GATE_RATE_STEP[i];
         bool off = GATE_STOP[i] == GATE_STOP_OFF;
@@ -115,31 +132,26 @@ static void check_answer(const gate_output *out, const gate_memory *after, uint8
         check(out->source != GATE_SOURCE_HOLD || out->command[i] == sent[i]);
         /* what is switched off or idles is so at once, and nothing was sent before the first arming */
         bool at_once = (stopped && off) || (out->source == GATE_SOURCE_START && GATE_FEEDBACK[i] < 0);
-        bool limited = !at_once && reaction != GATE_SOURCE_SILENT;
+        bool limited = !at_once && before->reaction != GATE_SOURCE_SILENT;
         check(!limited || (out->command[i] >= sent[i] - most && out->command[i] <= sent[i] + most));
-        /* the gate's own moves stay near what is measured; where that is not known they stay where they are */
-        if (out->source == GATE_SOURCE_STOP && !off && GATE_STOP[i] != GATE_STOP_RAMP && limited) {
-            float where = after->at.values[GATE_FEEDBACK[i]];
-            float reference = after->at.reference[i];
-            bool beyond = reference < where - GATE_REACH[i] || reference > where + GATE_REACH[i];
-            check(!beyond || out->command[i] == sent[i] || most < INFINITY || where < GATE_COMMAND_LOWER[i] ||
-                  where > GATE_COMMAND_UPPER[i]);
+        if (limited && (out->source == GATE_SOURCE_STOP || out->source == GATE_SOURCE_START)) {
+            check_reach(after, before, i);
         }
     }
     check(out->state != GATE_IDLE || stopped);
     check(out->state != GATE_READY || out->source == GATE_SOURCE_START);
     check(out->state != GATE_ACTIVE || out->source == GATE_SOURCE_POLICY);
     check(out->state != GATE_FAULT || out->problem.reason != GATE_REASON_NONE);
-    check(before != GATE_FAULT || out->state == GATE_FAULT || (requests & GATE_REQUEST_RESET) != 0);
-    check(before == GATE_FAULT || out->state != GATE_FAULT || (out->events & GATE_EVENT_FAULTED) != 0);
+    check(before->state != GATE_FAULT || out->state == GATE_FAULT || (requests & GATE_REQUEST_RESET) != 0);
+    check(before->state == GATE_FAULT || out->state != GATE_FAULT || (out->events & GATE_EVENT_FAULTED) != 0);
     check((requests & (GATE_REQUEST_STOP | GATE_REQUEST_HALT)) == 0 || (out->state == GATE_FAULT && stopped));
-    check(out->source != GATE_SOURCE_SILENT || reaction == GATE_SOURCE_SILENT);
+    check(out->source != GATE_SOURCE_SILENT || before->reaction == GATE_SOURCE_SILENT);
     check(out->problem.channel < (GATE_SIGNAL_COUNT > GATE_COMMAND_COUNT ? GATE_SIGNAL_COUNT : GATE_COMMAND_COUNT));
 }
 
 static void fly(source *from, gate_memory *memory, moment *m) {
     static const uint8_t story[] = {0, GATE_REQUEST_ARM, 0, GATE_REQUEST_ACTIVATE};
-    float sent[GATE_COMMAND_SIZE];
+    past before;
     int64_t time = 0;
     size_t prelude = draw_byte(from) % (sizeof story + 1);
     for (size_t k = 0; k < prelude || from->left > 0; k++) {
@@ -153,11 +165,12 @@ static void fly(source *from, gate_memory *memory, moment *m) {
         be_healthy(m, time, (uint8_t)(k * 37u));
         m->given.requests = k < prelude ? story[k] : ((choice & 0x20u) != 0 ? draw_byte(from) : 0);
         disturb(m, from, (uint8_t)((choice & 0x18u) == 0x18u ? choice & 3u : 0));
-        uint8_t before = memory->state;
-        uint8_t reaction = memory->reaction;
-        memcpy(sent, memory->at.command, sizeof sent);
+        before.state = memory->state;
+        before.reaction = memory->reaction;
+        memcpy(before.sent, memory->at.command, sizeof before.sent);
+        memcpy(before.reference, memory->at.reference, sizeof before.reference);
         gate_output out = gate_step(&GATE_CONFIG, memory, &m->given);
-        check_answer(&out, memory, before, reaction, sent, m->given.requests);
+        check_answer(&out, memory, &before, m->given.requests);
     }
 }
 
