@@ -79,6 +79,10 @@ class Reason(IntEnum):
     HALTED = 21
 
 
+UNANSWERED = (Reason.OVERRUN, Reason.COMMAND_MISSING, Reason.COMMAND_STALE)
+"""Why the gate is in fault after a policy that did not answer, or not in time."""
+
+
 class Request(IntFlag):
     """What is asked of the gate, for one step. Of several at once, the first in the order of ``URGENCY`` counts."""
 

@@ -63,6 +63,14 @@ def stop_step(config: GateConfig, gate: Gate) -> Gate:
     return _move(config, gate, (measured, known), np.where(config.off, config.safe, goal), at_once=config.off)
 
 
+def at_rest(config: GateConfig, gate: Gate) -> bool:
+    """Whether a stop has come to its end. Damping has none."""
+    if gate.state not in (State.IDLE, State.FAULT) or gate.reaction != config.stopped:
+        return False
+    ended = np.where(config.stop == Stop.RAMP, gate.reference == config.safe, config.stop != Stop.DAMP)
+    return bool((ended & (gate.command == gate.reference)).all())
+
+
 def _move(
     config: GateConfig, gate: Gate, where: tuple[np.ndarray, np.ndarray], goal: np.ndarray, at_once: np.ndarray
 ) -> Gate:

@@ -70,6 +70,11 @@ class PolicySwitcher:
         self._successor = name  # the control thread looks at this first
         return f"'{name}' takes over"
 
+    def close(self) -> None:
+        """Let go of the policies."""
+        for policy in self.policies.values():
+            policy.close()
+
     def reset(self) -> None:
         """Forget the past. Where nobody flies, a successor needs no time."""
         if self._successor:
