@@ -59,12 +59,21 @@ class Loop:
     """See the module's text."""
 
     def __init__(
-        self, policy: Policy, driver: Driver, note: Callable[[Step], None] = lambda step: None, clock: Any = time
+        self,
+        policy: Policy,
+        driver: Driver,
+        note: Callable[[Step], None] = lambda step: None,
+        clock: Any = time,
+        patience: float | None = None,
     ) -> None:
-        """``note`` sees every step after its command was sent, and may ask for something. ``clock``: as ``time``."""
+        """``note`` sees every step after its command was sent, and may ask for something.
+
+        ``clock`` does what ``time`` does; where it is another, ``patience`` is what counts as a control period for the
+        watchdog, in s of real time.
+        """
         self.policy, self.driver, self.note, self.clock = policy, driver, note, clock
         self.reserve = Reserve(policy.contract)
-        self.watchdog = Watchdog(policy.contract.control_period, self._step_without_policy)
+        self.watchdog = Watchdog(patience or policy.contract.control_period, self._step_without_policy)
         self.error: BaseException | None = None
         """What ended the loop, if it was an error."""
         self._requests, self._lock = Request.NONE, threading.Lock()

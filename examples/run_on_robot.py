@@ -100,7 +100,7 @@ class Hanging:
         return self.policy.step(signals)
 
 
-def run(policy: Policy, robot: Any, seconds: float, clock: Any = time) -> int:
+def run(policy: Policy, robot: Any, seconds: float, clock: Any = time, patience: float | None = None) -> int:
     """Run for some seconds. Returns 0, or 1 after a fault."""
     begun = clock.monotonic_ns() // 1000
 
@@ -117,7 +117,7 @@ def run(policy: Policy, robot: Any, seconds: float, clock: Any = time) -> int:
             numbers = " ".join(f"{x:7.2f}" for x in output.command)
             print(f"{passed:6.3f} s  {State(output.state).name:<6} {output.source.name:<8} {numbers}")
 
-    loop = Loop(policy, robot, note, clock)
+    loop = Loop(policy, robot, note, clock, patience)
     code = loop.run(seconds)
     if loop.stuck:  # a process with a thread that hangs can't end in peace
         sys.stdout.flush()
