@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,10 @@ from deploy.watchdog import Watchdog
 
 Samples = Mapping[str, tuple[np.ndarray, int]]
 """By name of the signal: its newest value, in the contract's order and unit, and when it was measured (µs)."""
+
+
+TURN = 5e-4
+"""s after which a thread that only computes lets another one have its turn."""
 
 
 class Driver(Protocol):
@@ -103,11 +108,14 @@ class Loop:
         """Step until the end; 0, or 1 if it ended in a fault. Raises what the driver or ``note`` raised."""
         self._end = self._now() + seconds
         thread = threading.Thread(target=self._run, name="loop", daemon=True)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(TURN)
         with self._signals():
             thread.start()
             self.watchdog.start()
             while not self._ended.wait(0.1):
                 pass
+        sys.setswitchinterval(interval)
         self.watchdog.stop()
         thread.join(timeout=1.0)
         if self.error is not None:
