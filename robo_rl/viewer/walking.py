@@ -27,7 +27,7 @@ class Stand:
     """Holds the robot as it stands."""
 
     def __init__(self, task: Any) -> None:
-        self.commands = {c.name: torch.tensor([c.safe]) for c in task.spec.commands}
+        self.commands = {c.name: torch.tensor([c.start]) for c in task.spec.commands}
 
     def initial_state(self, n: int) -> Tensor:
         return torch.zeros(n, 0)
