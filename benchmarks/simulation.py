@@ -51,7 +51,7 @@ def flight_errors() -> np.ndarray:
     """(flights,) distance in m between the plant and the reference after 1 s."""
     env = VecEnv(load_task("quadrotor-hover"), FLIGHTS, seed=1, evaluation=True)
     plant, generator = env.plant, torch.Generator().manual_seed(0)
-    plant.state.angular_velocity[:] = 10 * torch.randn(FLIGHTS, 3, generator=generator)
+    plant.current.angular_velocity[:] = 10 * torch.randn(FLIGHTS, 3, generator=generator)
     top = plant.card.rotor_speed_max
     commands = top * torch.rand(100, FLIGHTS, len(plant.card.rotors), generator=generator)
     start = [{name: value[i].double().numpy().copy() for name, value in plant.truth().items()} for i in range(FLIGHTS)]
@@ -61,7 +61,7 @@ def flight_errors() -> np.ndarray:
     for i in range(FLIGHTS):
         parameters = {k: v[min(i, len(v) - 1)].double().numpy() for k, v in plant.parameters._asdict().items()}
         exact = fly_exactly(start[i], commands[:, i].double().numpy(), parameters, plant.period)
-        errors.append(np.linalg.norm(exact[:3] - plant.state.position[i].numpy()))
+        errors.append(np.linalg.norm(exact[:3] - plant.current.position[i].numpy()))
     return np.array(errors)
 
 

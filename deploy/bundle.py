@@ -3,7 +3,7 @@
 Anyone with plain onnxruntime can run the graph. robo-rl's runtimes read the contract, check that not one byte of
 the file has changed since it was exported, and replay the golden vectors before they trust it.
 
-The graph's inputs are the contract's signals, by name and (batch, elements) each, and ``state`` (batch,
+The graph's inputs are the contract's signals, by name and (batch, *dimensions) each, and ``state`` (batch,
 state_size); its outputs are the commands and ``next_state``. The contract, the golden vectors and the digest
 are entries of the file's ONNX metadata. The digest is the SHA-256 of the whole file with the digest's own 64
 characters set to zero. It finds accidents and edits. It is not a signature: whoever edits a file on purpose
@@ -43,7 +43,7 @@ class Golden:
     """A recorded sequence of steps from the initial state: what went in, and what must come out."""
 
     signals: dict[str, np.ndarray]
-    """(steps, elements) by signal."""
+    """(steps, *dimensions) by signal."""
     states: np.ndarray
     """(steps + 1, state_size): before the first step, and after each."""
     commands: dict[str, np.ndarray]
@@ -71,7 +71,7 @@ class Golden:
             if type(steps) is not int or steps < 1:
                 raise ValueError(f"steps is {steps!r}; expected a positive integer")
             return Golden(
-                {s.name: _decode(data["signals"][s.name], (steps, s.size)) for s in contract.signals},
+                {s.name: _decode(data["signals"][s.name], (steps, *s.dimensions)) for s in contract.signals},
                 _decode(data["states"], (steps + 1, contract.state_size)),
                 {c.name: _decode(data["commands"][c.name], (steps, c.size)) for c in contract.commands},
             )
@@ -118,14 +118,14 @@ class Bundle:
         return bundle
 
     def _check_interface(self) -> None:
-        """The graph must have the contract's signals and commands, by name, order, size and type."""
+        """The graph must have the contract's signals and commands, by name, order, shape and type."""
         contract = self.contract
-        inputs = [(s.name, s.size) for s in contract.signals] + [("state", contract.state_size)]
-        outputs = [(c.name, c.size) for c in contract.commands] + [("next_state", contract.state_size)]
+        inputs = [(s.name, list(s.dimensions)) for s in contract.signals] + [("state", [contract.state_size])]
+        outputs = [(c.name, [c.size]) for c in contract.commands] + [("next_state", [contract.state_size])]
         ends = (("input", self.session.get_inputs(), inputs), ("output", self.session.get_outputs(), outputs))
         for what, found, expected in ends:
-            batched = all(len(node.shape) == 2 and not isinstance(node.shape[0], int) for node in found)
-            shown = [(node.name, node.shape[-1] if batched else node.shape) for node in found]
+            batched = all(len(node.shape) >= 2 and not isinstance(node.shape[0], int) for node in found)
+            shown = [(node.name, node.shape[1:] if batched else node.shape) for node in found]
             if not batched or shown != expected or any(node.type != "tensor(float)" for node in found):
                 raise BundleError(
                     f"{self.path}: the graph's {what}s are {shown}; its contract says {expected}, float32, "
@@ -133,8 +133,19 @@ class Bundle:
                 )
 
     def run(self, signals: dict[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """One step of a batch, unchecked: signals (n, k) by name and state (n, S), all float32."""
-        *commands, state = self.session.run(None, {**signals, "state": state})
+        """One step of a batch: signals (n, *dimensions) by name and state (n, S), all float32. No value is checked.
+
+        BundleError if the graph can't be run, or gives arrays of other shapes than the contract's.
+        """
+        try:
+            found = self.session.run(None, {**signals, "state": state})
+        except Exception as error:  # onnxruntime's errors share no type below Exception
+            raise BundleError(f"{self.path}: the graph can't be run ({error})") from None
+        shapes = {c.name: (len(state), c.size) for c in self.contract.commands} | {"next_state": state.shape}
+        for (name, shape), value in zip(shapes.items(), found, strict=True):
+            if value.shape != shape:
+                raise BundleError(f"{self.path}: the graph's output '{name}' has shape {value.shape}; expected {shape}")
+        *commands, state = found
         return {c.name: value for c, value in zip(self.contract.commands, commands, strict=True)}, state
 
     def golden_error(self) -> float:

@@ -85,6 +85,9 @@ def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[
     def bad(sentence: str) -> Finding:
         return Finding(False, name, sentence)
 
+    absent = contract.timeout(signal) is None
+    if not series.times and absent and not series.problem:
+        return [Finding(True, name, "there is none at present; it may be absent")]
     if not series.times:
         why = f"its messages can't be read: {series.problem}" if series.problem else "nothing arrives"
         return [bad(f"{why}; expected {_expected(signal)} in {signal.unit}")]
@@ -128,7 +131,8 @@ def _timing(contract: Contract, signal: Signal, series: Series) -> list[str]:
         return [f"only {len(series.times)} messages came"]
     gaps = np.diff(series.times)
     rate = 1 / max(1e-9, float(gaps.mean()))
-    if rate < 0.9 / period:
+    irregular = signal.period is None and contract.timeout(signal) is None  # it comes when there is something
+    if rate < 0.9 / period and not irregular:
         sentences.append(f"it comes at {rate:.1f} Hz; the policy was trained at {1 / period:g} Hz")
     age = float(np.median(series.ages))
     if age > 1e6:

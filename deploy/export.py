@@ -26,7 +26,7 @@ from robo_rl.policy import PolicyGraph
 
 OPSET = 18
 GOLDEN_STEPS = 64
-PARTS = ("normalizer.", "recurrence.", "network.")  # of a policy graph that hold its parameters
+PARTS = ("normalizer.", "encoders.", "recurrence.", "network.")  # of a policy graph that hold its parameters
 
 
 class ExportError(ValueError):
@@ -35,10 +35,16 @@ class ExportError(ValueError):
 
 def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bundle:
     """Write the bundle of ``policy`` to ``out``, atomically, and read it back through all checks."""
-    out = Path(out)
-    contract = policy.contract(provenance)
     seen = rollout_signals(policy.task, GraphPolicy(policy), Conditions(episodes=256, seed=7))
-    contract = _with_envelope(contract, seen)
+    return write_bundle(policy, provenance, seen, out)
+
+
+def write_bundle(
+    policy: PolicyGraph, provenance: Provenance, seen: Mapping[str, np.ndarray], out: str | Path
+) -> Bundle:
+    """As ``export``, with the signals (steps, episodes, *dimensions) by name that the policy has seen."""
+    out = Path(out)
+    contract = with_envelope(policy.contract(provenance), seen)
     golden = record_golden(policy, contract, seen)
     model = _onnx_graph(policy, contract)
     _name_parameters(model, policy)
@@ -57,7 +63,7 @@ def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bund
 
 
 def record_golden(policy: PolicyGraph, contract: Contract, seen: Mapping[str, np.ndarray]) -> Golden:
-    """Step the torch graph through the first flight's signals, (steps, flights, k) by name."""
+    """Step the torch graph through the first episode's signals, (steps, episodes, *dimensions) by name."""
     state = policy.initial_state(1)
     states, commands = [state.numpy()[0]], {command.name: [] for command in contract.commands}  # type: ignore[var-annotated]
     with torch.inference_mode():
@@ -71,13 +77,17 @@ def record_golden(policy: PolicyGraph, contract: Contract, seen: Mapping[str, np
     return Golden(signals, np.stack(states), {name: np.stack(value) for name, value in commands.items()})
 
 
-def _with_envelope(contract: Contract, seen: Mapping[str, np.ndarray]) -> Contract:
-    """The contract with the range of what every signal was in simulated flights (0.1 % left out at each end)."""
+def with_envelope(contract: Contract, seen: Mapping[str, np.ndarray]) -> Contract:
+    """The contract with the range of what every signal was in simulated episodes (0.1 % left out at each end).
+
+    That is one range per element; of a signal with a shape, and no names along its last axis, one for all.
+    """
 
     def bounded(signal: Signal) -> Signal:
-        values = seen[signal.name].reshape(-1, signal.size)
-        low, high = np.quantile(values, [0.001, 0.999], axis=0)
-        return dataclasses.replace(signal, seen_low=tuple(low.tolist()), seen_high=tuple(high.tolist()))
+        values = seen[signal.name].reshape(-1, len(signal.elements) or 1)
+        low, high = np.quantile(values, [0.001, 0.999], axis=0).tolist()
+        low, high = (tuple(ends) if signal.elements else ends[0] for ends in (low, high))
+        return dataclasses.replace(signal, seen_low=low, seen_high=high)
 
     return dataclasses.replace(contract, signals=tuple(bounded(signal) for signal in contract.signals))
 
@@ -98,7 +108,8 @@ class _Positional(nn.Module):
 
 
 def _onnx_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
-    example = tuple(torch.zeros(2, size) for size in (*(s.size for s in contract.signals), contract.state_size))
+    shapes = (*(signal.dimensions for signal in contract.signals), (contract.state_size,))
+    example = tuple(torch.zeros(2, *shape) for shape in shapes)
     batch = {0: torch.export.Dim("batch")}
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():

@@ -16,7 +16,8 @@ import zlib
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from robo_rl.contract import Contract
+from controllers.held import may_wait
+from robo_rl.contract import Contract, Signal
 
 VERSION = 1
 OVERHEAD = 10
@@ -27,6 +28,9 @@ LATEST = 1 << 61
 """µs: times beyond are no times."""
 DRIFT = 2048
 """Clocks may drift apart by 1 in so many: many times what a crystal does."""
+
+SAMPLE_HEAD = struct.Struct("<qIH")
+"""Of a sample: time, age, and the index of its signal."""
 
 _HEADER = struct.Struct("<BBHH")
 
@@ -41,6 +45,7 @@ class Type(IntEnum):
     STATISTICS = 5
     REQUEST = 6
     REFUSAL = 7
+    SAMPLE = 8
 
 
 class Verdict(IntEnum):
@@ -190,21 +195,37 @@ class Layout:
 
     digest: bytes
     signal_count: int
+    """Of those that come together, at every step."""
     signal_size: int
     command_size: int
+    samples: tuple[int, ...] = ()
+    """Elements of each signal that comes alone, when it was measured; 0 for others."""
 
     @staticmethod
     def of(contract: Contract) -> Layout:
-        """The layout of a contract."""
+        """The layout of a contract. LinkError for a signal that is too large for a frame."""
+        together = signals_together(contract)
+        samples = sample_sizes(contract)
         return Layout(
             bytes.fromhex(contract.digest),
-            len(contract.signals),
-            sum(signal.size for signal in contract.signals),
+            len(together),
+            sum(signal.size for signal in together),
             sum(command.size for command in contract.commands),
+            samples if any(samples) else (),
         )
 
+    def fits(self, frame: Frame) -> bool:
+        """Whether a frame's payload has the length that its type, or its sample's signal, must have."""
+        if frame.type != Type.SAMPLE:
+            return self.length(frame.type) == len(frame.payload)
+        if len(frame.payload) < SAMPLE_HEAD.size:
+            return False
+        *_, index = SAMPLE_HEAD.unpack_from(frame.payload)
+        size = self.samples[index] if index < len(self.samples) else 0
+        return size > 0 and len(frame.payload) == SAMPLE_HEAD.size + 4 * size
+
     def length(self, kind: int) -> int:
-        """Bytes of a payload of that type; -1 for an unknown type."""
+        """Bytes of a payload of that type; -1 for an unknown type, and for one whose length varies."""
         lengths: dict[int, int] = {
             Type.HELLO: 50,
             Type.SIGNALS: 12 + 4 * (self.signal_count + self.signal_size),
@@ -215,6 +236,22 @@ class Layout:
             Type.REFUSAL: 33,
         }
         return lengths.get(kind, -1)
+
+
+def signals_together(contract: Contract) -> list[Signal]:
+    """The signals that come at every step, in one message: the others are slow, may be absent, or are ages."""
+    sizes = zip(contract.signals, sample_sizes(contract), strict=True)
+    return [signal for signal, size in sizes if not size and signal.source != "runtime"]
+
+
+def sample_sizes(contract: Contract) -> tuple[int, ...]:
+    """Elements of each signal that comes alone, when it was measured; 0 for the others."""
+    waits = may_wait(contract)
+    most = (MAX_PAYLOAD - SAMPLE_HEAD.size) // 4
+    for signal in contract.signals:
+        if signal.name in waits and signal.size > most:
+            raise LinkError(f"signal '{signal.name}' has {signal.size} numbers; a frame holds at most {most}")
+    return tuple(signal.size if signal.name in waits else 0 for signal in contract.signals)
 
 
 @dataclass
@@ -240,7 +277,7 @@ class Session:
 
     def accept(self, frame: Frame, now: int) -> Verdict:
         """Whether to act on a frame that arrived ``now`` (µs)."""
-        if self.layout.length(frame.type) != len(frame.payload):
+        if not self.layout.fits(frame):
             self.counts.refused += 1
             return Verdict.MALFORMED
         hello = frame.type == Type.HELLO

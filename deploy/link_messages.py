@@ -7,14 +7,27 @@ for frames whose length ``Session.accept`` has checked.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
 from controllers.gate_codes import Request
-from deploy.link import NEVER, DecoderCounts, Frame, Layout, LinkError, SessionCounts, Type
+from controllers.held import Samples
+from deploy.link import (
+    NEVER,
+    SAMPLE_HEAD,
+    DecoderCounts,
+    Frame,
+    Layout,
+    LinkError,
+    SessionCounts,
+    Type,
+    sample_sizes,
+    signals_together,
+)
+from robo_rl.contract import Contract
 
 AGE_NEVER = 0xFFFF_FFFF
 """The age of a signal that is missing."""
@@ -52,7 +65,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Signals:
-    """Signals (N,) float32 at one moment, with the age of each in µs; AGE_NEVER: missing."""
+    """The signals (N,) float32 that come at every step, with the age of each in µs; AGE_NEVER: missing."""
 
     time: int
     operator_age: int
@@ -67,6 +80,24 @@ class Signals:
     def parse(payload: bytes, layout: Layout) -> Signals:
         time, operator_age, *ages = struct.unpack_from(f"<qI{layout.signal_count}I", payload)
         return Signals(time, operator_age, tuple(ages), _array(payload[12 + 4 * len(ages) :]))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measurement (k,) float32 of a slow signal, or one that may be absent: ``index`` in the contract's order."""
+
+    time: int
+    age: int
+    index: int
+    values: np.ndarray
+
+    def payload(self) -> bytes:
+        return SAMPLE_HEAD.pack(self.time, self.age, self.index) + _floats(self.values)
+
+    @staticmethod
+    def parse(payload: bytes) -> Sample:
+        time, age, index = SAMPLE_HEAD.unpack_from(payload)
+        return Sample(time, age, index, _array(payload[SAMPLE_HEAD.size :]))
 
 
 @dataclass(frozen=True)
@@ -171,16 +202,17 @@ class Refusal:
         return Refusal(payload[0], payload[1:])
 
 
-Message = Hello | Signals | Commands | Fault | Statistics | Ask | Refusal
+Message = Hello | Signals | Sample | Commands | Fault | Statistics | Ask | Refusal
 TYPES: dict[type, Type] = {
     Hello: Type.HELLO, Signals: Type.SIGNALS, Commands: Type.COMMANDS, Fault: Type.FAULT,
-    Statistics: Type.STATISTICS, Ask: Type.REQUEST, Refusal: Type.REFUSAL,
+    Statistics: Type.STATISTICS, Ask: Type.REQUEST, Refusal: Type.REFUSAL, Sample: Type.SAMPLE,
 }  # fmt: skip
 
 
 PARSERS: dict[Type, Callable[[bytes], Message]] = {
     Type.HELLO: Hello.parse, Type.COMMANDS: Commands.parse, Type.FAULT: Fault.parse,
     Type.STATISTICS: Statistics.parse, Type.REQUEST: Ask.parse, Type.REFUSAL: Refusal.parse,
+    Type.SAMPLE: Sample.parse,
 }  # fmt: skip
 
 
@@ -191,13 +223,35 @@ def frame_of(message: Message, sequence: int) -> Frame:
 
 def parse(frame: Frame, layout: Layout) -> Message:
     """The message in a frame."""
-    if layout.length(frame.type) != len(frame.payload):
-        raise LinkError(
-            f"a frame of type {frame.type} has {len(frame.payload)} bytes; expected {layout.length(frame.type)}"
-        )
+    if not layout.fits(frame):
+        slow = frame.type == Type.SAMPLE
+        expected = "those of a slow signal of the contract" if slow else str(layout.length(frame.type))
+        raise LinkError(f"a frame of type {frame.type} has {len(frame.payload)} bytes; expected {expected}")
     if frame.type == Type.SIGNALS:
         return Signals.parse(frame.payload, layout)
     return PARSERS[Type(frame.type)](frame.payload)
+
+
+def messages_of(
+    contract: Contract, samples: Samples, now: int, operator_age: int, sent: Mapping[str, int]
+) -> tuple[list[Message], dict[str, int]]:
+    """What tells a peer of the newest samples of all signals, at the time of a step (µs).
+
+    First the slow ones that were measured anew, then all that come together. ``sent`` are the stamps of slow signals
+    that were sent before, {} at first, and after every hello; the second result is for the next call.
+    """
+    alone: list[Message] = []
+    for index, (signal, size) in enumerate(zip(contract.signals, sample_sizes(contract), strict=True)):
+        value, stamp = samples.get(signal.name, (np.zeros(0), NEVER))
+        if size and stamp >= 0 and stamp != sent.get(signal.name):
+            alone.append(Sample(now, age_of(stamp, now), index, np.ravel(value)))
+            sent = {**sent, signal.name: stamp}
+    together = signals_together(contract)
+    nothing = [np.zeros(signal.size, np.float32) for signal in together]
+    newest = [samples.get(s.name, (zeros, NEVER)) for s, zeros in zip(together, nothing, strict=True)]
+    values = np.concatenate([np.zeros(0, np.float32), *(np.ravel(value) for value, _ in newest)])
+    ages = tuple(age_of(stamp, now) for _, stamp in newest)
+    return [*alone, Signals(now, operator_age, ages, values)], dict(sent)
 
 
 def age_of(stamp: int, now: int) -> int:

@@ -4,6 +4,7 @@ Numbers with names travel as ``sensor_msgs/JointState``, the one standard messag
 Per control step there are
 
     /policy/signals, /policy/stamps          what the policy saw, and when each signal was measured (µs)
+    /policy/signal/NAME                      a signal with a shape (deploy.log_arrays), whenever it is another one
     /policy/memory                           the policy's memory before the step
     /policy/proposed, /policy/command        what it proposed, and what was given to the gate (blended)
     /policy/fallback, /policy/sent           what the controller proposed, and what was sent
@@ -25,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.contract import Contract
+from deploy import log_arrays
+from robo_rl.contract import Contract, Signal
 
 CHUNK_BYTES = 3 << 15
 METADATA = "robo_rl"
@@ -63,6 +65,7 @@ string label
 uint32 size
 uint32 stride
 """,
+    **log_arrays.DEFINITIONS,
 }
 """The message types of a log, as rosidl defines them."""
 
@@ -93,8 +96,19 @@ class StepRecord:
 
 
 def element_names(channels: Sequence[Any]) -> list[str]:
-    """``position/x`` and so on, for signals or commands."""
-    return [f"{channel.name}/{element}" for channel in channels for element in channel.elements]
+    """``position/x`` and so on, for signals or commands; ``scan/17`` for places of signals with a shape."""
+    return [f"{channel.name}/{label}" for channel in channels for label in channel.labels]
+
+
+def spans(contract: Contract) -> dict[str, slice]:
+    """Where each signal lies in the flat array of all signals."""
+    ends = np.cumsum([0, *(signal.size for signal in contract.signals)]).tolist()
+    return {signal.name: slice(ends[i], ends[i + 1]) for i, signal in enumerate(contract.signals)}
+
+
+def _vectors(contract: Contract) -> list[Signal]:
+    """The signals that share a topic: those without a shape."""
+    return [signal for signal in contract.signals if signal.shape is None]
 
 
 class NamedNumbers:
@@ -147,7 +161,14 @@ class LogWriter:
             kind: self._writer.register_schema(kind, "ros2msg", text.encode()) for kind, text in DEFINITIONS.items()
         }
         self._channels: dict[str, int] = {}
-        signals, commands = element_names(contract.signals), element_names(contract.commands)
+        signals, commands = element_names(_vectors(contract)), element_names(contract.commands)
+        where = spans(contract)
+        self._vectors = np.concatenate(
+            [np.zeros(0, int), *(np.arange(where[s.name].start, where[s.name].stop) for s in _vectors(contract))]
+        )
+        self._arrays = [(signal, where[signal.name]) for signal in contract.signals if signal.shape is not None]
+        self._written: dict[str, bytes] = {}
+        """The last values of signals with a shape."""
         self._numbers = {
             "signals": NamedNumbers(signals),
             "stamps": NamedNumbers([signal.name for signal in contract.signals]),
@@ -173,7 +194,7 @@ class LogWriter:
             has_proposed=step.proposed is not None,
         )
         arrays = {
-            "signals": step.signals,
+            "signals": step.signals[self._vectors],
             "stamps": np.array(step.stamps, float),
             "proposed": step.proposed,
             "command": step.command,
@@ -181,6 +202,8 @@ class LogWriter:
             "sent": step.sent,
             "gate": np.array([gate.get(name, 0) for name in GATE_FIELDS], float),
         }
+        for signal, span in self._arrays:
+            self._write_array(step, signal, step.signals[span])
         for name, values in arrays.items():
             if values is not None:
                 self._write(name, JOINT_STATE, step.wall, self._numbers[name].encode(step.wall, values), step.number)
@@ -189,6 +212,13 @@ class LogWriter:
             self._write("decisions", STRING, step.wall, _string_bytes(step.sentence or "nothing is wrong"))
         self._write("memory", ARRAY, step.wall, _array_bytes(step.memory), step.number)
         self._file.flush()  # whole chunks only: most steps leave nothing to flush
+
+    def _write_array(self, step: StepRecord, signal: Signal, values: np.ndarray) -> None:
+        data = np.asarray(values, "<f4").tobytes()
+        if self._written.get(signal.name) != data:
+            self._written[signal.name] = data
+            message = log_arrays.encode(signal, step.wall, values)
+            self._write(f"signal/{signal.name}", log_arrays.kind_of(signal), step.wall, message, step.number)
 
     def close(self) -> None:
         """Write the end of the file."""
@@ -215,6 +245,8 @@ def read_log(path: str | Path) -> Log:
         raise LogError(f"{path}: there is no such file; expected a log, as policy_node records it")
     log: Log | None = None
     pending: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
+    """The newest values of signals with a shape."""
     about: dict[str, str] = {}
     whole = True
     for topic, time, message, number in _messages(path, about):
@@ -228,8 +260,15 @@ def read_log(path: str | Path) -> Log:
             pending["sentence"] = message.data
         elif name == "memory":  # the last of every step
             if log is not None and {"signals", "stamps", "sent", "gate"} <= set(pending):
-                log.steps.append(_step(time, pending, np.array(message.data, np.float32), number))
+                memory = np.array(message.data, np.float32)
+                log.steps.append(
+                    _step(time, pending, _signals(log.contract, pending["signals"], arrays), memory, number)
+                )
             pending = {"sentence": pending.get("sentence", "")}
+        elif name.startswith("signal/"):
+            if log is not None:
+                signal = log.contract.signal(name.removeprefix("signal/"))
+                arrays[signal.name] = log_arrays.decode(signal, message)
         else:
             pending[name] = message
     if log is None:
@@ -264,15 +303,26 @@ def _messages(path: Path, about: dict[str, str]) -> Iterator[tuple[str | None, i
             yield None, 0, None, 0
 
 
-def _step(wall: int, pending: Mapping[str, Any], memory: np.ndarray, number: int) -> StepRecord:
+def _signals(contract: Contract, message: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(N,) all signals of a step, from its message of vectors and the newest arrays."""
+    vectors, start, parts = np.array(message.position, np.float32), 0, []
+    for signal in contract.signals:
+        if signal.shape is not None:
+            parts.append(arrays.get(signal.name, np.zeros(signal.size, np.float32)))
+        else:
+            parts.append(vectors[start : start + signal.size])
+            start += signal.size
+    return np.concatenate(parts)
+
+
+def _step(wall: int, pending: Mapping[str, Any], signals: np.ndarray, memory: np.ndarray, number: int) -> StepRecord:
     gate = dict(zip(pending["gate"].name, (float(x) for x in pending["gate"].position), strict=True))
 
     def array(name: str) -> np.ndarray | None:
         return np.array(pending[name].position, np.float32) if name in pending else None
 
-    sent, signals = array("sent"), array("signals")
+    sent = array("sent")
     assert sent is not None
-    assert signals is not None
     return StepRecord(
         time=int(gate["time"]),
         wall=wall,

@@ -16,15 +16,26 @@ from onnx import ModelProto
 
 from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.contract import Contract
+from robo_rl.zoo import located
+
+
+def repack(path: str | Path, contract: Contract, out: str | Path) -> Bundle:
+    """Write the bundle at ``path`` with another contract to ``out``: the same graph, weights and golden vectors."""
+    model = onnx.load_from_string(located(path).read_bytes())
+    golden = next(entry.value for entry in model.metadata_props if entry.key == GOLDEN_KEY)
+    return _write(model, contract, golden, out)
 
 
 def pack(model: ModelProto, contract: Contract, signals: Mapping[str, np.ndarray], out: str | Path) -> Bundle:
-    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, k) by name, to ``out``."""
+    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, *dimensions), to ``out``."""
+    return _write(model, contract, _record(model, contract, signals).to_json(), out)
+
+
+def _write(model: ModelProto, contract: Contract, golden: str, out: str | Path) -> Bundle:
     out, packed = Path(out), ModelProto()
     packed.CopyFrom(model)
     del packed.metadata_props[:]
-    golden = _record(model, contract, signals)
-    entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden.to_json(), DIGEST_KEY: NO_DIGEST}
+    entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden, DIGEST_KEY: NO_DIGEST}
     for key, value in entries.items():
         packed.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(packed, full_check=True)

@@ -98,7 +98,8 @@ def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
 
 def _require_same_interface(log: Log, bundle: Bundle) -> None:
     def interface(contract: Contract) -> list[tuple]:
-        return [(c.name, c.elements, c.unit, c.frame) for c in (*contract.signals, *contract.commands)]
+        channels = (*contract.signals, *contract.commands)
+        return [(c.name, c.elements, c.dimensions, c.unit, c.frame) for c in channels]
 
     if interface(log.contract) != interface(bundle.contract):
         raise BundleError(
@@ -119,8 +120,8 @@ def _since(log: Log, step: StepRecord) -> float:
 
 def _by_name(channels: Sequence[Signal], flat: np.ndarray) -> dict[str, np.ndarray]:
     ends = np.cumsum([channel.size for channel in channels])
-    parts = np.split(flat, ends[:-1])
-    return {channel.name: part[None] for channel, part in zip(channels, parts, strict=True)}
+    parts = zip(channels, np.split(flat, ends[:-1]), strict=True)
+    return {channel.name: part.reshape(1, *channel.dimensions) for channel, part in parts}
 
 
 def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[Difference | None, float]:
@@ -257,7 +258,11 @@ def plot(path: str | Path, out: str | Path) -> None:
     for axis, (channel, values) in zip(axes[:, 0], rows, strict=True):
         first = start.get(id(values), 0)
         start[id(values)] = first + channel.size
-        for i, element in enumerate(channel.labels):
+        if isinstance(channel, Signal) and channel.shape is not None:
+            part = values[:, first : first + channel.size]
+            for name, line in {"least": part.min(1), "mean": part.mean(1), "greatest": part.max(1)}.items():
+                axis.plot(times, line, linewidth=0.8, label=name)
+        for i, element in enumerate(channel.labels if getattr(channel, "shape", None) is None else ()):
             (line,) = axis.plot(times, values[:, first + i], linewidth=0.8, label=element)
             if isinstance(channel, Signal) and channel.seen_low is not None and channel.seen_high is not None:
                 low, high = channel.spread(channel.seen_low)[i], channel.spread(channel.seen_high)[i]

@@ -4,14 +4,15 @@
     commands = policy.step({"position": [0, 0, 1], "orientation": [0, 0, 0, 1], …})
 
 Loading refuses a file that is damaged or fails its golden vectors, and a rate other than the contract's. A step
-refuses signals that are missing, unknown, of the wrong size, not finite or out of range, and steps at the wrong
-time. A refusal raises, changes nothing, and means that the caller must send ``policy.safe_commands``.
+refuses signals that are missing, unknown, of the wrong size, not finite or out of range, steps at the wrong time,
+and what a graph gives that is not finite. A refusal raises, changes nothing, and means that the caller must send
+``policy.safe_commands``. Commands are within the contract's limits, whatever the graph does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -19,13 +20,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnxruntime import OrtValue
 
+from controllers.held import Holding, Samples, may_wait
 from deploy.bundle import Bundle, BundleError
-from robo_rl.contract import Contract, Signal
+from robo_rl.contract import Command, Contract, Signal
 
 GOLDEN_TOLERANCE = 1e-5  # deviation, commands in units of their range
 RATE_TOLERANCE = 1e-3  # relative
 TIME_TOLERANCE = 0.5  # of the control period, between two steps
 UNIT_TOLERANCE = 0.05  # deviation of a quaternion's norm from 1
+FLOAT32 = np.dtype(np.float32)
+BEGINNING = 1 << 50  # µs, added to all times, so that no measurement was before time zero
 
 
 class SignalError(ValueError):
@@ -36,7 +40,7 @@ class Graph(Protocol):
     """What runs a bundle's graph."""
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Commands (k,) by name and the next state (1, S), for signals (k,) by name and a state (1, S)."""
+        """Commands (k,) by name and the next state (1, S), for signals (*dimensions) by name and a state (1, S)."""
 
 
 class Policy:
@@ -46,11 +50,21 @@ class Policy:
         """``graph``: what runs the bundle's graph; None: this process does."""
         self.bundle = bundle
         self.contract: Contract = bundle.contract
+        self._given = [signal for signal in self.contract.signals if signal.source != "runtime"]
         self._bounds = {
-            s.name: (np.array(s.lower, np.float32), np.array(s.upper, np.float32)) for s in self.contract.signals
+            s.name: tuple(limits.astype(np.float32).reshape(s.dimensions) for limits in s.bounds) for s in self._given
         }
-        self._lower, self._upper = (np.concatenate(parts) for parts in zip(*self._bounds.values(), strict=True))
-        self._quaternions = [s.name for s in self.contract.signals if s.kind == "quaternion"]
+        flat = ([limits[i].ravel() for limits in self._bounds.values()] for i in (0, 1))
+        self._lower, self._upper = (np.concatenate(parts) for parts in flat)
+        self._shapes = {signal.name: signal.dimensions for signal in self._given}
+        self._quaternions = [s.name for s in self._given if s.kind == "quaternion"]
+        self._limits = {
+            c.name: (np.array(c.lower, np.float32), np.array(c.upper, np.float32)) for c in self.contract.commands
+        }
+        self._feedback = {c.name: self.contract.feedback(c) for c in self.contract.commands if c.safe == "hold"}
+        self._holding = Holding.from_contract(self.contract)
+        self._waits = may_wait(self.contract)
+        self._period = round(1e6 * self.contract.control_period)
         self._graph: Graph = graph or BoundGraph(bundle)
         self.reset()
 
@@ -84,65 +98,150 @@ class Policy:
             self._graph.close()
 
     def reset(self) -> None:
-        """Forget the past: before every take-over of the robot."""
+        """Forget the past, measurements too: before every take-over of the robot."""
         self.state = self.contract.initial_state[None]
         self._time: float | None = None
+        self._now = BEGINNING
+        """µs, of the last step."""
+        self._samples: dict[str, tuple[np.ndarray, int]] = {}
+        """The last accepted ones, and when they were measured (µs), where that matters."""
+        self._seen: dict[str, np.ndarray] = {}
+        """What the policy saw last."""
 
     @property
     def safe_commands(self) -> dict[str, np.ndarray]:
-        """What to send when in doubt."""
-        return {command.name: np.array(command.safe, np.float32) for command in self.contract.commands}
+        """What to send when in doubt: the contract's safe numbers, or the last measured values where it says "hold".
 
-    def step(self, signals: Mapping[str, ArrayLike], time: float | None = None) -> dict[str, np.ndarray]:
-        """Commands, (k,) by name, for signals, (k,) by name, both in the contract's order and units.
+        SignalError if a value must be held and no step was taken since the last ``reset``.
+        """
+        return {command.name: self._safe(command) for command in self.contract.commands}
+
+    def _safe(self, command: Command) -> np.ndarray:
+        if command.safe != "hold":
+            return np.array(command.safe, np.float32)
+        if not self._seen:
+            raise SignalError(
+                f"command '{command.name}' holds what is measured when in doubt, and nothing was measured since the "
+                "last reset; expected a step with accepted signals before"
+            )
+        measured = [self._seen[signal][index] for signal, index in self._feedback[command.name]]
+        return np.clip(np.array(measured, np.float32), *self._limits[command.name])
+
+    def step(
+        self, signals: Mapping[str, ArrayLike], time: float | None = None, ages: Mapping[str, float] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Commands, (k,) by name, for signals, (k,) or of their shape by name, in the contract's order and units.
 
         ``time`` (s, any origin) lets the step be refused when it comes too early or too late after the last one.
+        ``ages`` (s) tell how long ago given signals were measured; those that it does not name were measured now.
+
+        A signal that has a ``period``, or whose age the policy is told, may be left out: it keeps its last value, until
+        that is older than the contract allows. What the policy is told of ages is computed here; where ``time`` is not
+        given, by counting steps.
         """
         checked = self.check(signals)
         self._check_time(time)
-        commands, state = self._graph.run(checked, self.state)
-        if not (np.isfinite(state).all() and all(np.isfinite(value).all() for value in commands.values())):
-            raise SignalError(f"the policy's output is not finite for signals {checked}; expected finite commands")
-        self.state, self._time = state, time
+        now = self._now + self._period if time is None else BEGINNING + round(1e6 * time)
+        samples, seen = self._samples, checked
+        if self._waits or ages:
+            samples = {**samples, **self._stamped(checked, now, ages or {})}
+            self._refuse_late(samples, now)
+            seen = {name: value for name, (value, _) in self._holding.completed(samples, now).items()}
+        commands, state = self._graph.run(seen, self.state)
+        commands = {name: self._within(commands[name], *limits, seen) for name, limits in self._limits.items()}
+        if not np.isfinite(state).all():
+            raise SignalError(f"the policy's memory is not finite for signals {seen}; expected finite numbers")
+        self.state, self._time, self._now, self._samples, self._seen = state, time, now, samples, seen
         return commands
+
+    @staticmethod
+    def _within(
+        command: np.ndarray, lower: np.ndarray, upper: np.ndarray, seen: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
+        """A command within its limits, whatever the graph gave; SignalError for what is not finite."""
+        if ((command >= lower) & (command <= upper)).all():  # False for NaN
+            return command
+        if not np.isfinite(command).all():
+            raise SignalError(f"the policy's output is not finite for signals {seen}; expected finite commands")
+        return np.clip(command, lower, upper)
+
+    @staticmethod
+    def _stamped(
+        checked: Mapping[str, np.ndarray], now: int, ages: Mapping[str, float]
+    ) -> dict[str, tuple[np.ndarray, int]]:
+        """Samples of checked signals."""
+        for name, age in ages.items():
+            if name not in checked or not 0 <= age < math.inf:
+                raise SignalError(f"the age of '{name}' is {age} s; expected 0 or more, of one of {sorted(checked)}")
+        return {name: (value, now - round(1e6 * ages.get(name, 0.0))) for name, value in checked.items()}
+
+    def _refuse_late(self, samples: Samples, now: int) -> None:
+        late = self._holding.late(samples, now)
+        if late is None:
+            return
+        slot, age = late
+        if age < 0:
+            expected = f"{_amount(self.contract.signal(slot.name))}, in the first step after a reset at the latest"
+            raise SignalError(f"signal '{slot.name}' was never measured; expected {expected}")
+        raise SignalError(
+            f"signal '{slot.name}' was measured {1e-6 * age:g} s ago; expected at most {1e-6 * slot.timeout:g} s"
+        )
 
     def check(self, signals: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """The signals as float32 arrays, if a policy may act on them; else SignalError."""
         unknown = signals.keys() - self._bounds.keys()
         if unknown:
-            raise SignalError(f"signals {sorted(unknown)} are not in the contract; expected {list(self._bounds)}")
-        arrays = {signal.name: self._array(signal, signals) for signal in self.contract.signals}
-        flat = np.concatenate(list(arrays.values()))
-        if not ((flat >= self._lower) & (flat <= self._upper)).all():  # true for NaN
+            self._refuse_unknown(unknown)
+        waits = self._waits
+        given = [s for s in self._given if s.name in signals or s.name not in waits] if waits else self._given
+        arrays = {signal.name: self._array(signal, signals) for signal in given}
+        if len(arrays) == len(self._given):
+            flat = np.concatenate(list(arrays.values()), axis=None)
+            inside = bool(((flat >= self._lower) & (flat <= self._upper)).all())  # False for NaN
+        else:
+            limits = ((array, *self._bounds[name]) for name, array in arrays.items())
+            inside = all(((array >= lower) & (array <= upper)).all() for array, lower, upper in limits)
+        if not inside:
             self._refuse_range(arrays)
         for name in self._quaternions:
-            norm = math.hypot(*arrays[name].tolist())
+            norm = math.hypot(*arrays[name].tolist()) if name in arrays else 1.0
             if abs(norm - 1) > UNIT_TOLERANCE:
                 raise SignalError(f"signal '{name}' is {arrays[name].tolist()} with norm {norm:.3f}; expected norm 1")
         return arrays
 
+    def _refuse_unknown(self, unknown: Set[str]) -> NoReturn:
+        ages = [s.name for s in self.contract.signals if s.source == "runtime" and s.name in unknown]
+        if ages:
+            raise SignalError(f"signals {ages} are ages, which are computed here; expected only {list(self._bounds)}")
+        raise SignalError(f"signals {sorted(unknown)} are not in the contract; expected {list(self._bounds)}")
+
     def _array(self, signal: Signal, signals: Mapping[str, ArrayLike]) -> np.ndarray:
+        given = signals.get(signal.name)
+        value = None if given is None else _numbers(given)
+        if value is not None and value.shape == self._shapes[signal.name]:
+            return value
         where = f"signal '{signal.name}'"
         if signal.name not in signals:
-            raise SignalError(f"{where} is missing; expected {signal.size} numbers {signal.elements} in {signal.unit}")
-        value = _numbers(signals[signal.name])
+            raise SignalError(f"{where} is missing; expected {_amount(signal)}")
         if value is None:
-            raise SignalError(f"{where} is {repr(signals[signal.name])[:200]}; expected {signal.size} numbers")
-        if value.shape != (signal.size,):
-            raise SignalError(f"{where} has shape {value.shape}; expected ({signal.size},) for {signal.elements}")
-        return value
+            raise SignalError(f"{where} is {repr(given)[:200]}; expected {signal.size} numbers")
+        elements = f" for {signal.elements}" if signal.elements else ""
+        raise SignalError(f"{where} has shape {value.shape}; expected {signal.dimensions}{elements}")
 
     def _refuse_range(self, arrays: Mapping[str, np.ndarray]) -> NoReturn:
         """Name the first element that is out of range."""
-        for signal in self.contract.signals:
-            for element, value, lower, upper in zip(
-                signal.elements, arrays[signal.name], *self._bounds[signal.name], strict=True
-            ):
-                if not lower <= value <= upper:
-                    raise SignalError(
-                        f"signal '{signal.name}': {element} is {value:g} {signal.unit}; expected a number from "
-                        f"{lower:g} to {upper:g}"
-                    )
+        for signal in self._given:
+            if signal.name not in arrays:
+                continue
+            value = arrays[signal.name].ravel()
+            lower, upper = (limits.ravel() for limits in self._bounds[signal.name])
+            outside = np.flatnonzero(~((value >= lower) & (value <= upper)))
+            if len(outside):
+                i = int(outside[0])
+                raise SignalError(
+                    f"signal '{signal.name}': {signal.labels[i]} is {value[i]:g} {signal.unit}; expected a number from "
+                    f"{lower[i]:g} to {upper[i]:g}"
+                )
         raise AssertionError("no element is out of range")
 
     def _check_time(self, time: float | None) -> None:
@@ -155,6 +254,13 @@ class Policy:
             )
 
 
+def _amount(signal: Signal) -> str:
+    """How many numbers a signal has, and what they are."""
+    if signal.shape is None:
+        return f"{signal.size} numbers {signal.elements} in {signal.unit}"
+    return f"{' x '.join(map(str, signal.shape))} numbers in {signal.unit}"
+
+
 class BoundGraph:
     """A bundle's graph for one robot, between arrays that stay where they are.
 
@@ -165,7 +271,7 @@ class BoundGraph:
     def __init__(self, bundle: Bundle) -> None:
         contract = bundle.contract
         self._session, self._binding = bundle.session, bundle.session.io_binding()
-        self._inputs = {s.name: np.zeros((1, s.size), np.float32) for s in contract.signals}
+        self._inputs = {s.name: np.zeros((1, *s.dimensions), np.float32) for s in contract.signals}
         self._state = np.zeros((1, contract.state_size), np.float32)
         self._outputs = {c.name: np.zeros((1, c.size), np.float32) for c in contract.commands}
         self._next = np.zeros((1, contract.state_size), np.float32)
@@ -175,17 +281,23 @@ class BoundGraph:
             self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Commands (k,) by name and the next state (1, S), for signals (k,) by name and a state (1, S)."""
+        """Commands (k,) by name and the next state (1, S), for signals (*dimensions) by name and a state (1, S).
+
+        SignalError if the graph can't be run on them.
+        """
         for name, array in self._inputs.items():
             array[0] = signals[name]
         self._state[:] = state
-        self._session.run_with_iobinding(self._binding)
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except Exception as error:  # onnxruntime's errors share no type below Exception
+            raise SignalError(f"the policy can't be run on signals {signals} ({error}); expected commands") from None
         return {name: array[0].copy() for name, array in self._outputs.items()}, self._next.copy()
 
 
 def _numbers(given: ArrayLike) -> np.ndarray | None:
     """As float32, infinite where float32 ends; None for what is no array of real numbers: texts, truth values, …"""
-    if isinstance(given, np.ndarray) and given.dtype == np.float32:
+    if isinstance(given, np.ndarray) and given.dtype is FLOAT32:
         return given
     try:
         array = np.asarray(given)

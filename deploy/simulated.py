@@ -15,6 +15,7 @@ import torch
 
 from controllers.gate_codes import Request, State
 from controllers.gate_config import GateConfig
+from controllers.held import NEVER, samples_behind
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
@@ -34,21 +35,25 @@ def record(
 ) -> tuple[dict[str, float], bool]:  # fmt: skip
     """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell."""
     env = VecEnv(task, 1, HELD_OUT + seed, fixed=fixed, evaluation=True, episode_length=seconds + 1.0)
-    drawn = _drawn(task, seed, fixed)
+    drawn = {name: float(env.drawn[name][0]) for name, of in task.spec.ranges.items() if of.count is None}
     contract, config = bundle.contract, GateConfig.from_contract(bundle.contract)
     gate, state = initial(config), contract.initial_state[None]
     period, begun = round(1e6 * contract.control_period), clock.time_ns()
     about = {"digest": bundle.digest, "bundle": bundle.path.name, "wall": str(begun)}
     writer, failed = LogWriter(path, contract, about), False
-    asked = 0
+    asked, samples = 0, dict[str, tuple[np.ndarray, int]]()
     for k in range(round(seconds / contract.control_period)):
         now = period * (k + 1)
-        stamp = now - round(1e6 * float(env.draws.delay[0]))
-        measured = {name: (value[0].numpy(), stamp) for name, value in env.signals().items()}
-        values, stamps = config.flat_signals(measured)
+        stamp = now - round(1e6 * float(env.draws.delay[0, 0]))
+        told = {name: value[0].numpy() for name, value in env.signals().items()}
+        samples = samples_behind(contract, told, samples, stamp)
+        at = {
+            s.name: stamp if s.source == "runtime" else samples.get(s.name, (None, NEVER))[1] for s in contract.signals
+        }
+        values, stamps = config.flat_signals({name: (value, at[name]) for name, value in told.items()})
         if gate.state != State.ACTIVE:
             state = contract.initial_state[None]
-        commands, following = bundle.run({name: value[None] for name, (value, _) in measured.items()}, state)
+        commands, following = bundle.run({name: value[None] for name, value in told.items()}, state)
         proposed = config.flat_command({name: value[0] for name, value in commands.items()})
         request = Request.NONE
         if gate.state == State.IDLE:  # at once, before the legs give way
@@ -70,17 +75,6 @@ def record(
             break
     writer.close()
     return drawn, failed
-
-
-def _drawn(task: Task, seed: int, fixed: Mapping[str, float]) -> dict[str, float]:
-    """The first draw of an environment with this seed, from ranges of a single number."""
-    from sim.ranges import Levels
-
-    levels = Levels(task.spec.ranges, (), 1)
-    for name, value in fixed.items():
-        levels.fix(name, value)
-    drawn = levels.draw(torch.arange(1), torch.Generator().manual_seed(HELD_OUT + seed))
-    return {name: float(value[0]) for name, value in drawn.items() if value.ndim == 1}
 
 
 def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int) -> StepRecord:

@@ -7,6 +7,7 @@ and the same state.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from robo_rl.contract import Command, Contract
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.policy import RECURRENT, PolicyGraph
 from sim.tasks import Measure, Task
-from sim.tasks.loading import load_task
+from sim.tasks.loading import FILE, load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
 
@@ -75,15 +76,36 @@ class _Witness(BundlePolicy):
         return commands, following
 
 
-def task_of(contract: Contract, robot: str | None = None) -> Task:
+def named_task(contract: Contract, task: str | None = None, robot: str | None = None) -> Task:
+    """The task that a contract names, or another one, for its robot, or for the card ``robot``.
+
+    Raises BundleError if it is a user's own and ``task`` does not say where that is.
+    """
+    own = contract.provenance.source
+    if task is None and own:
+        raise BundleError(
+            f"its task '{contract.task}' is from a user's own file, '{own}'; say where that is: --task PATH/TO/{own}"
+        )
+    name = task or contract.task
+    if robot is None and FILE.fullmatch(name):  # its robot may have a card beside it
+        found = load_task(name)
+        if found.spec.robot.name == contract.robot_name:
+            return found
+    return load_task(name, robot or contract.robot_name)
+
+
+def task_of(contract: Contract, robot: str | None = None, task: str | None = None) -> Task:
     """The task that a contract names, for its robot, or for the card ``robot`` of a robot that we don't ship.
 
-    Raises BundleError if today's task has other signals, commands or memory than the contract.
+    ``task`` tells where a user's own task is. Raises BundleError if that is not the one that the policy was trained
+    with, or if today's task has other signals, commands or memory than the contract.
     """
-    task = load_task(contract.task, robot or contract.robot_name)
-    memory = (*task.spec.memory, *(block for block in contract.state if block.name == RECURRENT))
-    now = task.spec.contract(contract.provenance, contract.network, memory)
+    found = named_task(contract, task, robot)
+    require_source(contract, found)
+    memory = (*found.spec.memory, *(block for block in contract.state if block.name == RECURRENT))
+    now = found.spec.contract(contract.provenance, contract.network, memory)
     for name, theirs, ours in (
+        ("task", contract.task, now.task),
         ("control_period", contract.control_period, now.control_period),
         ("commands", [_command(c) for c in contract.commands], [_command(c) for c in now.commands]),
         ("state", contract.state, now.state),
@@ -91,13 +113,42 @@ def task_of(contract: Contract, robot: str | None = None) -> Task:
     ):
         if theirs != ours:
             raise BundleError(
-                f"{name} of the contract is {theirs}; the task '{contract.task}' for robot "
-                f"'{task.spec.robot.name}' has {ours}"
+                f"{name} of the contract is {theirs}; the task '{found.name}' for robot "
+                f"'{found.spec.robot.name}' has {ours}"
             )
     seen, known = ([(s.name, s.elements, s.dimensions, s.unit, s.frame) for s in c.signals] for c in (contract, now))
     if seen != known:
-        raise BundleError(f"signals of the contract are {seen}; the task '{contract.task}' has {known}")
-    return task
+        raise BundleError(f"signals of the contract are {seen}; the task '{found.name}' has {known}")
+    return found
+
+
+def renewed(contract: Contract, task: Task) -> Contract:
+    """The contract that a policy of ``contract`` has by its task (``task_of``) today, of the newest version.
+
+    What tells how the policy was trained stays: limits, noise and latency of signals, and what was seen.
+    """
+    now = task.spec.contract(contract.provenance, contract.network, contract.state)
+    kept = ("lower", "upper", "noise", "delay", "seen_low", "seen_high")
+    signals = tuple(
+        dataclasses.replace(signal, **{name: getattr(contract.signal(signal.name), name) for name in kept})
+        for signal in now.signals
+    )
+    return dataclasses.replace(now, signals=signals)
+
+
+def require_source(contract: Contract, task: Task) -> None:
+    """BundleError unless the files of a user's own task are those that the policy was trained with."""
+    made = contract.provenance
+    if made.source_digest == (task.source.digest if task.source else ""):
+        return
+    if task.source is None:
+        raise BundleError(f"its task is from a user's own file, '{made.source}'; '{task.name}' is not")
+    if not made.source:
+        raise BundleError(f"its task '{contract.task}' is not from a user's own file; {task.source.label} is")
+    raise BundleError(
+        f"{task.source.file} and what it imports give the SHA-256 {task.source.digest[:12]}…, but the policy was "
+        f"trained with {made.source_digest[:12]}…; expected the files as they were: the run's folder 'source' has them"
+    )
 
 
 def _command(command: Command) -> tuple[object, ...]:
@@ -110,7 +161,7 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
     shape = bundle.contract.network
     try:
-        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent)
+        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent, shape.encoders)
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"
@@ -119,18 +170,19 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
 
 
 def verify(
-    path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None
-) -> Verification:
+    path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None,
+    task: str | None = None,
+) -> Verification:  # fmt: skip
     """Check the file at ``path``: whole, golden, equal to torch, and at least ``min_success`` of flights survive.
 
-    By default that is what its task expects of a trained policy.
+    By default that is what its task expects of a trained policy. ``task`` tells where a user's own task is.
     """
     bundle = Bundle.read(path)
-    task = task_of(bundle.contract, robot)
-    least = task.expected if min_success is None else min_success
+    known = task_of(bundle.contract, robot, task)
+    least = known.expected if min_success is None else min_success
     golden_error = bundle.golden_error()
-    witness = _Witness(bundle, torch_policy(bundle, task))
-    flights = rollout(task, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
+    witness = _Witness(bundle, torch_policy(bundle, known))
+    flights = rollout(known, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
     failures = []
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")
@@ -138,4 +190,4 @@ def verify(
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= least:
         failures.append(f"{flights['success']:.1%} of flights survived; expected at least {least:.1%}")
-    return Verification(golden_error, witness.worst, witness.steps, flights, task.measures, failures)
+    return Verification(golden_error, witness.worst, witness.steps, flights, known.measures, failures)

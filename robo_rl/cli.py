@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import os
 import select
@@ -61,6 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     if name not in COMMANDS:
         print(f"robo-rl: there is no command '{name}'\n\n{USAGE}", file=sys.stderr)
         sys.exit(2)
+    atexit.register(gc.freeze)  # so that the interpreter's last collections need not go through all of torch: 0.3 s
     try:
         import tyro
 

@@ -58,6 +58,8 @@ class Distillation:
     def __init__(self, teacher: PolicyGraph, student: PolicyGraph, config: DistillConfig, seed: int) -> None:
         if teacher.recurrence is not None or student.recurrence is not None:
             raise ValueError("teacher or student has a recurrent network; distillation is for policies without one")
+        if teacher.encoders or student.encoders:
+            raise ValueError("teacher or student has encoders of scans or images; distillation is for policies without")
         self.teacher, self.student, self.config, self.done = teacher, student, config, 0
         self.optimizer = torch.optim.Adam(student.parameters())
         self.env = VecEnv(teacher.task, config.environments, seed=seed, evaluation=True)
@@ -128,7 +130,7 @@ def _lesson(
 
 def _scaled_commands(policy: PolicyGraph, observed: Tensor, state: Tensor) -> Tensor:
     """The commands for an observation and a memory, (n, k), in units of their range."""
-    action, parts = policy.network(policy.normalizer(observed)), []
+    action, parts = policy.network(policy.features(observed)), []
     for name, value in policy.task.command(action, policy.unpack(state)).items():
         lower, upper = policy.get_buffer(f"{name}_limits").unbind(0)
         parts.append((value - lower) / (upper - lower))

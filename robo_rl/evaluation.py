@@ -1,6 +1,6 @@
 """Evaluation: what a policy does, over many held-out flights, with confidence.
 
-Any policy can be judged by the same flights: a policy graph, an exported file, a classical controller. Episodes
+Any policy can be judged by the same episodes: a policy graph, an exported file, a classical controller. Episodes
 are drawn from the task's full ranges with seeds that training never uses.
 """
 
@@ -19,15 +19,18 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from robo_rl.console import Progress
+from robo_rl.contract import Command
+from robo_rl.contract.channels import feedback
 from robo_rl.policy import PolicyGraph
+from sim.drawing import Motion, can_draw, record
 from sim.env import VecEnv
+from sim.fuse.random import LIMIT
 from sim.tasks import Measure, Task
 
 HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
 BATCH = 2048  # flights simulated at once
-SETTLED = 2.0  # s at the end of a flight over which the position error counts
-STARTED = 1.0  # s after which tracking error counts
 LONGEST = 3600.0  # s
+SLOTS = 500  # parts of the time window at the end of an episode
 
 PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
@@ -35,18 +38,25 @@ PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor],
 
 @dataclass(frozen=True)
 class Episodes:
-    """What came of some flights (or walks). Errors are those of the true state, NaN for flights that failed."""
+    """What came of some episodes. Errors are those of the true state, NaN for episodes that failed.
+
+    A team's episode is one; its errors are the means (of squares, the roots of the means) over its robots.
+    """
 
     survived: np.ndarray
-    """(n,) bool."""
+    """(n,) bool: did not fail."""
+    success: np.ndarray
+    """(n,) bool: succeeded, or survived a task that knows no success."""
     duration: np.ndarray
-    """(n,) s until failure, or the whole flight."""
+    """(n,) s until failure or success, or the whole episode."""
     measures: tuple[Measure, ...]
     """What was measured."""
     errors: dict[str, np.ndarray]
-    """(n,) by measure: over the last 2 s, or from 1 s on."""
+    """(n,) by measure, over its window of time; of episodes that were shorter, over all of them."""
     recording: dict[str, np.ndarray] = field(default_factory=dict)
     """(steps, recorded, k) true quantities, set-points, and commands of the first flights."""
+    motion: Motion | None = None
+    """What was to be seen of them; None where nothing was recorded, or the plant can't be drawn."""
 
     def __len__(self) -> int:
         return len(self.survived)
@@ -64,23 +74,24 @@ class Episodes:
     @classmethod
     def joined(cls, parts: Sequence[Episodes]) -> Episodes:
         """All flights of the parts; the first part's recording."""
-        survived, duration = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("survived", "duration")
+        survived, success, duration = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("survived", "success", "duration")
         )
         errors = {name: np.concatenate([part.errors[name] for part in parts]) for name in parts[0].errors}
-        return cls(survived, duration, parts[0].measures, errors, parts[0].recording)
+        return cls(survived, success, duration, parts[0].measures, errors, parts[0].recording, parts[0].motion)
 
     def part(self, start: int, stop: int) -> Episodes:
         """Episodes ``start`` to ``stop`` without their recording."""
         errors = {name: error[start:stop] for name, error in self.errors.items()}
-        return Episodes(self.survived[start:stop], self.duration[start:stop], self.measures, errors)
+        survived, success, duration = (x[start:stop] for x in (self.survived, self.success, self.duration))
+        return Episodes(survived, success, duration, self.measures, errors)
 
     def summary(self) -> dict[str, float | int]:
         """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
-        interval = binomtest(int(self.survived.sum()), len(self)).proportion_ci(method="wilson")
+        interval = binomtest(int(self.success.sum()), len(self)).proportion_ci(method="wilson")
         figures: dict[str, float | int] = {
             "episodes": len(self),
-            "success": float(self.survived.mean()),
+            "success": float(self.success.mean()),
             "success_low": float(interval.low),
             "success_high": float(interval.high),
         }
@@ -137,6 +148,33 @@ class ControllerPolicy:
         return self.controller(signals, state)
 
 
+class StopPolicy:
+    """What actuators are told when a robot is stopped: each command's safe value, or what was measured first."""
+
+    def __init__(self, task: Task) -> None:
+        self.spec = task.spec
+        self.sizes = [command.size for command in task.spec.commands]
+
+    def initial_state(self, n: int) -> Tensor:
+        """(n, 1 + elements): whether anything was measured yet, and what is held."""
+        return torch.zeros(n, 1 + sum(self.sizes))
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        begun, held = state[:, :1] > 0, state[:, 1:]
+        now = torch.cat([self._value(command, signals, len(state)) for command in self.spec.commands], 1)
+        held = torch.where(begun, held, now)
+        names = [command.name for command in self.spec.commands]
+        sent = dict(zip(names, held.split(self.sizes, 1), strict=True))
+        return sent, torch.cat([torch.ones(len(state), 1), held], 1)
+
+    def _value(self, command: Command, signals: Mapping[str, Tensor], n: int) -> Tensor:
+        """(n, k)."""
+        if command.safe != "hold":
+            return torch.tensor([command.safe]).expand(n, -1)
+        measured = feedback(self.spec.signals, command)
+        return torch.stack([signals[name][:, column] for name, column in measured], 1)
+
+
 @dataclass(frozen=True)
 class Conditions:
     """Under which conditions to fly.
@@ -170,11 +208,12 @@ def rollout(task: Task, policy: Any, conditions: Conditions, title: str = "flyin
             env = VecEnv(
                 task,
                 count,
-                seed=HELD_OUT + 1000 * conditions.seed + start // BATCH,
+                seed=HELD_OUT + 1000 * conditions.seed,
                 fixed=fixed,
                 evaluation=True,
-                episode_length=2 * seconds,  # the flight ends before
+                episode_length=2 * seconds,  # ends before
                 make_plant=conditions.make_plant,
+                first=start,
             )
             recorded = min(conditions.recorded, count) if start == 0 else 0
             report = functools.partial(_report, progress, start, count)
@@ -188,13 +227,14 @@ def _report(progress: Progress, start: int, count: int, part: float) -> None:
 
 
 def _check(task: Task, conditions: Conditions) -> None:
-    shortest = STARTED + 2 * task.spec.control_period
+    shortest = 2 * task.spec.control_period
+    longest = min(LONGEST, shortest * (LIMIT // 8))
     if conditions.episodes < 1:
         raise ValueError(f"episodes is {conditions.episodes}; expected at least one")
     if conditions.seed < 0:
         raise ValueError(f"seed is {conditions.seed}; expected 0 or more")
-    if conditions.seconds is not None and not shortest <= conditions.seconds <= LONGEST:
-        raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {LONGEST:g}")
+    if conditions.seconds is not None and not shortest <= conditions.seconds <= longest:
+        raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {longest:g}")
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
             raise ValueError(f"fixed: there is no range '{name}'; the task has {list(task.spec.ranges)}")
@@ -216,45 +256,85 @@ def rollout_signals(task: Task, policy: Any, conditions: Conditions) -> dict[str
     return {name: np.stack([moment[name] for moment in seen]) for name in seen[0]}
 
 
+class _Figure:
+    """A measure, taken step by step: over the last seconds of each episode, or from some time on."""
+
+    def __init__(self, measure: Measure, period: float, n: int) -> None:
+        self.measure = measure
+        steps = round(measure.window / period)
+        self.begin, window = (0, max(1, steps)) if measure.over == "end" else (steps, 1)
+        self.each = -(-window // SLOTS)
+        slots = -(-window // self.each) if measure.over == "end" else 1
+        self.sums, self.counts = torch.zeros(slots, n), torch.zeros(slots, n)
+        self.early, self.before = torch.zeros(n), torch.zeros(n)
+
+    def add(self, step: int, error: Tensor, under_way: Tensor) -> None:
+        """The error (n,) after so many steps, of the episodes that are still under way."""
+        error = error.square() if self.measure.over == "rms" else error
+        error = torch.where(under_way, error, 0.0)
+        if step < self.begin:
+            self.early += error
+            self.before += under_way
+            return
+        slot = step // self.each % len(self.sums) if self.measure.over == "end" else 0
+        if self.measure.over == "end" and step % self.each == 0:
+            self.sums[slot] *= ~under_way
+            self.counts[slot] *= ~under_way
+        self.sums[slot] += error
+        self.counts[slot] += under_way
+
+    def value(self) -> Tensor:
+        """(n,): of episodes that ended before the time, all of them counts."""
+        total, count = self.sums.sum(0), self.counts.sum(0)
+        short = count == 0
+        mean = torch.where(short, self.early, total) / torch.where(short, self.before, count)
+        return mean.sqrt() if self.measure.over == "rms" else mean
+
+
 def _rollout_batch(
     env: VecEnv, policy: Any, seconds: float, recorded: int, report: Callable[[float], None]
 ) -> Episodes:
-    period, n = env.task.spec.control_period, env.n
+    task, period, n = env.task, env.task.spec.control_period, env.n
     steps = round(seconds / period)
-    settled, started = max(0, steps - round(SETTLED / period)), round(STARTED / period)
     state, signals = policy.initial_state(n), env.signals()
-    alive = torch.ones(n, dtype=torch.bool)
+    under_way, failed, succeeded = torch.ones(n, dtype=torch.bool), *torch.zeros(2, n, dtype=torch.bool)
     duration = torch.full((n,), steps * period)
-    sums = {measure.error: torch.zeros(n) for measure in env.task.measures}
-    everyone, few = torch.arange(n), torch.arange(recorded)
+    figures = {measure.error: _Figure(measure, period, n) for measure in task.measures}
+    everyone, few = torch.arange(n), torch.arange(recorded * env.team)
     tape: list[dict[str, np.ndarray]] = []
+    model = env.plant.drawing() if recorded and can_draw(env.plant) else None
+    poses: list[np.ndarray] = []
     for k in range(steps):
         if recorded:
             tape.append({name: value.numpy().copy() for name, value in env.truth(few).items()})
+        if model is not None:
+            poses.append(env.plant.poses(few))
         commands, state = policy(signals, state)
         if recorded:
             tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
-        last = k == steps - 1
-        if not last:
-            errors = env.task.errors(env.truth(everyone))
-            for measure in env.task.measures:
-                error, first = errors[measure.error], settled if measure.over == "end" else started
-                sums[measure.error] += (error.square() if measure.over == "rms" else error) * (k >= first)
+        errors = task.errors(env.truth(everyone))
+        for name, figure in figures.items():
+            figure.add(k, errors[name], under_way)
         step = env.step(commands)
         signals = step.signals
-        duration[alive & step.failed] = (k + 1) * period
-        alive &= ~step.failed
-        if not alive.any():
+        failed |= under_way & step.failed
+        succeeded |= under_way & step.succeeded
+        duration[under_way & (step.failed | step.succeeded)] = (k + 1) * period
+        under_way &= ~(step.failed | step.succeeded)
+        if not under_way.any():
             break
         report((k + 1) / steps)
     means = {}
-    for measure in env.task.measures:
-        count = max(steps - 1 - (settled if measure.over == "end" else started), 1)
-        mean = sums[measure.error] / count
-        mean = mean.sqrt() if measure.over == "rms" else mean
-        means[measure.error] = torch.where(alive, mean, float("nan")).numpy()
+    for name, figure in figures.items():
+        value = torch.where(failed, float("nan"), figure.value()).unflatten(0, (-1, env.team))
+        rms = figure.measure.over == "rms"
+        means[name] = (value.square().mean(1).sqrt() if rms else value.mean(1)).numpy()
     recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}
-    return Episodes(alive.numpy(), duration.numpy(), env.task.measures, means, recording)
+    motion = None if model is None else record(env.task, model, np.stack(poses), recording)
+    survived = ~failed
+    success = succeeded if type(task).succeeded is not Task.succeeded else survived
+    survived, success, duration = (value[:: env.team] for value in (survived, success, duration))
+    return Episodes(survived.numpy(), success.numpy(), duration.numpy(), task.measures, means, recording, motion)
 
 
 def perturbations(task: Task) -> dict[str, list[float]]:

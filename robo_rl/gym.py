@@ -5,13 +5,16 @@
 
     env = gymnasium.make("quadrotor-hover", robot="hummingbird")
     envs = gymnasium.make_vec("quadrotor-hover", num_envs=1024)
+    mine = gymnasium.make("robo-rl/Task-v0", task="./circle.py:Circle")
 
-Importing this module registers the tasks under their own names. (Gymnasium 1.0 dropped the plug-ins that let a
-package register without an import; ``gymnasium.make("robo_rl.gym:quadrotor-hover")`` imports and makes in one.)
+Importing this module registers the tasks under their own names, and "robo-rl/Task-v0" for any other, which is given by
+the class in a user's file. (Gymnasium 1.0 dropped the plug-ins that let a package register without an import;
+``gymnasium.make("robo_rl.gym:quadrotor-hover")`` imports and makes in one.)
 
-Observations are what the exported policy graph sees, numpy float32. ``info["privileged"]`` is what only a critic
-may see. An action is the input of the task's ``command``, in units of ``ACTION_SCALE``. Time is the task's: an
-episode is terminated when it fails, and truncated when its time is over.
+Observations are what the exported policy graph sees, numpy float32: a vector, or a dictionary where a task has several
+groups. ``info["privileged"]`` is what only a critic may see. An action is the input of the task's ``command``, in units
+of ``ACTION_SCALE``. Time is the task's: an episode is terminated when it fails or succeeds (then
+``info["is_success"]``), and truncated when its time is over.
 """
 
 from __future__ import annotations
@@ -22,15 +25,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from robo_rl.learning_env import LearningEnv, Transition
+from robo_rl.learning_env import LearningEnv, Observation, Transition, rows
 from sim.env import VecEnv
 from sim.tasks import Task
+from sim.tasks.checking import check
 from sim.tasks.loading import load_task, task_names
 
 ACTION_SCALE = 2.0
@@ -38,18 +42,30 @@ ACTION_SCALE = 2.0
 of it they lose 3 in hovering and 12 in tracking."""
 
 
+ANY_TASK = "robo-rl/Task-v0"
+"""The environment whose task is given by the argument ``task``, as ``robo-rl train`` takes it."""
+
+
 def register_tasks() -> None:
     """Make every task known to gymnasium, by its own name."""
-    for name in task_names():
+    for name, given in {**{name: {"task": name} for name in task_names()}, ANY_TASK: {}}.items():
         gymnasium.register(
             id=name,
             entry_point="robo_rl.gym:TaskEnv",
             vector_entry_point="robo_rl.gym:TaskVectorEnv",
-            kwargs={"task": name},
+            kwargs=given,
         )
 
 
-class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
+def _load(task: str, robot: str | None) -> Task:
+    """The task; ValueError if it is a user's own and its parts don't fit together."""
+    found = load_task(task, robot)
+    if found.source is not None:
+        check(found)
+    return found
+
+
+class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
     """One robot at a task."""
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -61,32 +77,35 @@ class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
 
         ``evaluation`` puts all ranges at their end, without a curriculum.
         """
-        loaded = load_task(task, robot)
-        self.observation_space, self.action_space = _spaces(loaded)
+        loaded = _load(task, robot)
+        if loaded.spec.team > 1:
+            raise ValueError(
+                f"task '{task}' is one of teams; gymnasium.make_vec makes {loaded.spec.team} robots of each"
+            )
         seed = _draw_seed(self.np_random)
         self.observed = LearningEnv(VecEnv(loaded, 1, seed, fixed=fixed, evaluation=evaluation))
+        self.observation_space, self.action_space = _spaces(self.observed)
         self._begun = True  # an episode that no step was made in
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
             self.observed.env.seed(_draw_seed(self.np_random))
         if seed is not None or not self._begun:
             self.observed.reset()
         self._begun = False
-        return _array(self.observed.observation()[0]), {"privileged": _array(self.observed.privileged()[0])}
+        return _arrays(rows(self.observed.observation(), 0)), {"privileged": _array(self.observed.privileged()[0])}
 
-    def step(self, action: ArrayLike) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, NDArray[np.float32]]]:
+    def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         step = self.observed.step(_actions(np.asarray(action)[None], 1, self.observed.task))
         self._begun = len(step.ids) > 0  # the environment has gone on to the next episode
         seen = (step.final_observation, step.final_privileged) if self._begun else (step.observation, step.privileged)
-        observation, privileged = (_array(value[0]) for value in seen)
-        return observation, float(step.reward), bool(step.failed), bool(step.timeout), {"privileged": privileged}
+        info = {"privileged": _array(seen[1][0]), "is_success": bool(step.succeeded)}
+        over = bool(step.failed | step.succeeded)
+        return _arrays(rows(seen[0], 0)), float(step.reward), over, bool(step.timeout), info
 
 
-class TaskVectorEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArray[Any]]):
+class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray[Any]]):
     """Many robots at a task, stepped together; those whose episode ends begin again within the same step.
 
     The last observation and info of an episode are then in ``infos["final_obs"]`` and ``infos["final_info"]``, as
@@ -103,33 +122,38 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.f
         fixed: Mapping[str, float] | None = None,
         evaluation: bool = False,
     ) -> None:
-        """As ``TaskEnv``, ``num_envs`` times."""
-        loaded = load_task(task, robot)
+        """As ``TaskEnv``, ``num_envs`` times. Of a task of teams, each robot is one of them."""
+        loaded = _load(task, robot)
+        teams, left = divmod(num_envs, loaded.spec.team)
+        if left:
+            raise ValueError(f"num_envs is {num_envs}; expected a multiple of the {loaded.spec.team} robots of a team")
         self.num_envs = num_envs
-        self.single_observation_space, self.single_action_space = _spaces(loaded)
+        seed = _draw_seed(self.np_random)
+        self.observed = LearningEnv(VecEnv(loaded, teams, seed, fixed=fixed, evaluation=evaluation))
+        self.single_observation_space, self.single_action_space = _spaces(self.observed)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        seed = _draw_seed(self.np_random)
-        self.observed = LearningEnv(VecEnv(loaded, num_envs, seed, fixed=fixed, evaluation=evaluation))
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
             self.observed.env.seed(_draw_seed(self.np_random))
-        observation = _array(self.observed.reset())
+        observation = _arrays(self.observed.reset())
         return observation, self._info(self.observed.privileged())
 
-    def step(
-        self, actions: ArrayLike
-    ) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+    def step(self, actions: ArrayLike) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         step = self.observed.step(_actions(np.asarray(actions), self.num_envs, self.observed.task))
-        infos = {**self._info(step.privileged), **self._final(step)}
-        return _array(step.observation), _array(step.reward), _array(step.failed), _array(step.timeout), infos
+        infos = {**self._info(step.privileged), **self._success(step), **self._final(step)}
+        over = step.failed | step.succeeded
+        return _arrays(step.observation), _array(step.reward), _array(over), _array(step.timeout), infos
 
     def _info(self, privileged: Tensor) -> dict[str, Any]:
         return {"privileged": _array(privileged), "_privileged": np.ones(self.num_envs, bool)}
+
+    def _success(self, step: Transition) -> dict[str, Any]:
+        """Whether episodes that go on have reached their end: none has. Of the others, ``_final`` tells."""
+        going_on = ~_array(step.done)
+        return {"is_success": np.zeros(self.num_envs, bool), "_is_success": going_on} if going_on.any() else {}
 
     def _final(self, step: Transition) -> dict[str, Any]:
         """The last observations and infos of the episodes that ended, each beside a mask of where there is one."""
@@ -139,24 +163,34 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.f
         ended = np.zeros(self.num_envs, bool)
         ended[ids] = True
         observations = np.full(self.num_envs, None, dtype=object)
-        for i, observation in zip(ids, _array(step.final_observation), strict=True):
-            observations[i] = observation.copy()
+        for k, i in enumerate(ids):
+            observations[i] = _arrays(rows(step.final_observation, k))
         privileged = np.zeros((self.num_envs, step.final_privileged.shape[1]), np.float32)
         privileged[ids] = _array(step.final_privileged)
         return {
             "final_obs": observations,
             "_final_obs": ended,
-            "final_info": {"privileged": privileged, "_privileged": ended.copy()},
+            "final_info": {
+                "privileged": privileged,
+                "_privileged": ended.copy(),
+                "is_success": _array(step.succeeded),
+                "_is_success": ended.copy(),
+            },
             "_final_info": ended.copy(),
         }
 
 
-def _spaces(task: Task) -> tuple[Any, Any]:
+def _spaces(observed: LearningEnv) -> tuple[Any, Any]:
     """Observations have no bounds: nothing keeps a tumbling robot's body rates below any. Actions have.
 
     Numbers beyond ±1 are taken at their word, not clipped: the task's ``command`` keeps its limits by itself.
     """
-    return Box(-np.inf, np.inf, (task.observation_size,)), Box(-1.0, 1.0, (task.action_size,))
+    seen = observed.observation()
+    if isinstance(seen, dict):
+        space: Any = Dict({name: Box(-np.inf, np.inf, tuple(value.shape[1:])) for name, value in seen.items()})
+    else:
+        space = Box(-np.inf, np.inf, tuple(seen.shape[1:]))
+    return space, Box(-1.0, 1.0, (observed.task.action_size,))
 
 
 def _actions(given: NDArray[Any], n: int, task: Task) -> Tensor:
@@ -171,6 +205,13 @@ def _actions(given: NDArray[Any], n: int, task: Task) -> Tensor:
 
 def _draw_seed(generator: np.random.Generator) -> int:
     return int(generator.integers(1 << 63))
+
+
+def _arrays(observation: Observation) -> Any:
+    """Copies that belong to the caller."""
+    if isinstance(observation, dict):
+        return {name: _array(value) for name, value in observation.items()}
+    return _array(observation)
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

@@ -7,31 +7,53 @@ memory in between, so that rsl_rl and gymnasium see what the exported policy gra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from sim.env import VecEnv
+from sim.env_state import EnvState, named
 from sim.fuse import fuse
+from sim.sensors import LARGE
+
+Observation = Tensor | dict[str, Tensor]
+"""(n, k) of what the policy may see, or several groups (n, …) by name."""
 
 
 class Transition(NamedTuple):
     """What ``LearningEnv.step`` returns; finished environments have begun again."""
 
-    observation: Tensor
-    """(n, k) of what the policy may see."""
+    observation: Observation
     privileged: Tensor
     """(n, p) of what only a critic may see."""
     reward: Tensor
     failed: Tensor
+    succeeded: Tensor
     timeout: Tensor
     ids: Tensor
     """(m,) environments whose episode ended."""
-    final_observation: Tensor
-    """(m, k): the last observations of the episodes that ended."""
+    final_observation: Observation
+    """(m, …): the last observations of the episodes that ended."""
     final_privileged: Tensor
+
+    @property
+    def done(self) -> Tensor:
+        """(n,) whether the episode ended, in whatever way."""
+        return self.failed | self.succeeded | self.timeout
+
+
+def groups(observation: Observation) -> dict[str, Tensor]:
+    """The groups of an observation by name; a single vector is "policy"."""
+    return observation if isinstance(observation, dict) else {"policy": observation}
+
+
+def rows(observation: Observation, ids: Any) -> Observation:
+    """Some rows of an observation."""
+    if isinstance(observation, dict):
+        return {name: value[ids] for name, value in observation.items()}
+    return observation[ids]
 
 
 class LearningEnv:
@@ -42,14 +64,17 @@ class LearningEnv:
         self.memory = self.task.first_memory(self.n, env.device)
         self.signals = env.signals()
         self.privileged()  # from now on the environment tells what a critic saw at the end of episodes
-        self._observe = fuse(self.task.observe)
-        self._remember = fuse(self._act)
+        small = all(signal.size <= LARGE for signal in env.task.spec.signals)
+        vectors = all(len(shape) == 1 for shape in self.task.observation_shapes.values())
+        native: Callable[..., Any] = fuse if small and vectors else lambda function: function
+        self._observe = native(self.task.observe)
+        self._remember = native(self._act)
 
     def _act(self, memory: Mapping[str, Any], signals: Mapping[str, Any], action: Any) -> tuple[dict, dict]:
         commands = self.task.command(action, memory)
         return commands, self.task.remember(memory, signals, commands)
 
-    def reset(self) -> Tensor:
+    def reset(self) -> Observation:
         """Begin all episodes anew; returns the observations."""
         self.signals = self.env.reset()
         self.memory = self.task.first_memory(self.n, self.env.device)
@@ -60,8 +85,8 @@ class LearningEnv:
         self.env.levels.level.copy_(levels[torch.arange(self.n) % len(levels)])
         self.reset()
 
-    def observation(self) -> Tensor:
-        """(n, k) now."""
+    def observation(self) -> Observation:
+        """Of all environments now."""
         return self._observe(self.signals, self.memory)
 
     def privileged(self) -> Tensor:
@@ -74,34 +99,49 @@ class LearningEnv:
         step = self.env.step(commands)
         self.signals, ids = step.signals, step.ids
         final = self._observe(step.final_signals, {name: value[ids] for name, value in self.memory.items()})
-        for name, value in self.task.first_memory(len(ids), self.env.device).items():
-            self.memory[name][ids] = value
+        if len(ids):
+            self._forget(ids)
         return Transition(
             observation=self.observation(),
             privileged=self.privileged(),
             reward=step.reward,
             failed=step.failed,
+            succeeded=step.succeeded,
             timeout=step.timeout,
             ids=ids,
             final_observation=final,
             final_privileged=step.final_privileged,
         )
 
+    def _forget(self, ids: Tensor) -> None:
+        for name, value in self.task.first_memory(1, self.env.device).items():
+            self.memory[name][ids] = value
+
+    def state(self, ids: Tensor) -> EnvState:
+        """As the environment's, with what the policies of ``ids`` (m,) remember."""
+        memory = {name: value[ids] for name, value in self.memory.items()}
+        return EnvState({**self.env.state(ids).tensors, **named(memory, "memory/")})
+
+    def set_state(self, ids: Tensor, state: EnvState) -> None:
+        """As the environment's. A state without memory is that of a policy that has just begun."""
+        self.env.set_state(ids, state)
+        self.memory = {name: value.clone() for name, value in self.memory.items()}
+        self._forget(ids)
+        for name, value in state.part("memory/").items():
+            self.memory[name][ids] = value.to(self.env.device)
+        self.signals = self.env.signals()
+
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
         return {
             **{f"env/{name}": value for name, value in self.env.save().items()},
             **{f"memory/{name}": value for name, value in self.memory.items()},
-            **{f"signals/{name}": value for name, value in self.signals.items()},
         }
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
-        groups: dict[str, dict[str, Tensor]] = {"env": {}, "memory": {}, "signals": {}}
-        for key, value in saved.items():
-            group, _, name = key.partition("/")
-            groups[group][name] = value
-        self.env.load(groups["env"])
-        for mine, theirs in ((self.memory, groups["memory"]), (self.signals, groups["signals"])):
-            for name, value in theirs.items():
-                mine[name].copy_(value)
+        kept = EnvState(dict(saved))
+        self.env.load(kept.part("env/"))
+        for name, value in kept.part("memory/").items():
+            self.memory[name].copy_(value)
+        self.signals = self.env.signals()

@@ -22,31 +22,37 @@ class Loaded:
     policy: Any
 
 
-def load(target: str, task: str | None = None, robot: str | None = None) -> Loaded:
+def load(target: str, task: str | Task | None = None, robot: str | None = None) -> Loaded:
     """What is called ``target``: a run's folder, an .onnx file, or "geometric" (which needs ``task``).
 
-    ``task`` and ``robot`` make it fly another task or another robot than its own.
+    ``task`` and ``robot`` make it fly another task or another robot than its own; a bundle of a user's own task needs
+    ``task`` in any case.
     """
     if target == "geometric":
         if task is None:
             raise ValueError("the geometric controller flies any task; say which with --task")
-        known = load_task(task, robot)
+        known = task if isinstance(task, Task) else load_task(task, robot)
         return Loaded(target, known, ControllerPolicy(known))
     path = located(target)
     if path.suffix == ".onnx":
         return _bundle(path, task, robot)
     if not path.is_dir():
         raise ValueError(f"'{target}' is neither a run's folder nor a .onnx file nor 'geometric'")
-    policy, _ = Run.open(path).policy()
-    own = policy.task.spec
-    chosen = load_task(task or own.name, robot or own.robot.name) if task or robot else policy.task
+    run = Run.open(path)
+    policy, _ = run.policy()
+    if isinstance(task, Task):
+        chosen = task
+    elif task or robot:
+        chosen = load_task(task or run.task_source, robot or run.robot_source)
+    else:
+        chosen = policy.task
     return Loaded(path.name, chosen, GraphPolicy(policy))
 
 
-def _bundle(path: Path, task: str | None, robot: str | None) -> Loaded:
+def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:
     from deploy.bundle import Bundle
-    from deploy.verify import BundlePolicy
+    from deploy.verify import BundlePolicy, named_task
 
     bundle = Bundle.read(path)
-    contract = bundle.contract
-    return Loaded(path.name, load_task(task or contract.task, robot or contract.robot_name), BundlePolicy(bundle))
+    chosen = task if isinstance(task, Task) else named_task(bundle.contract, task, robot)
+    return Loaded(path.name, chosen, BundlePolicy(bundle))

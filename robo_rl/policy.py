@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from robo_rl.contract import Contract, Network, Provenance, StateBlock
-from robo_rl.networks import GRU, MLP, Normalizer
+from robo_rl.contract import Contract, Encoder, Network, Provenance, StateBlock
+from robo_rl.networks import GRU, MLP, Encoders, Normalizer, vector_of
 from sim.tasks import Task
 
 RECURRENT = "recurrent"
@@ -29,6 +29,9 @@ def recurrent_width(memory: Sequence[StateBlock]) -> int:
 class PolicyGraph(nn.Module):
     """``(signals, state) -> (commands, state)`` for a batch of robots.
 
+    What a task observes is one vector (n, observation_size), or groups by name: the vector is the group "policy", and
+    every other one goes through its encoder, whose features stand beside the normalised vector.
+
     Memory is one explicit tensor ``state`` (n, state_size): the task's blocks in order, each flattened, and last the
     hidden state of a recurrent network, if there is one between normaliser and hidden layers.
     """
@@ -40,16 +43,21 @@ class PolicyGraph(nn.Module):
         activation: str = "tanh",
         normalize: bool = False,
         recurrent: int = 0,
+        encoders: Sequence[Encoder] | None = None,
     ) -> None:
+        """``encoders``: others than the task's."""
         super().__init__()
         self.task, self.memory = task, task.spec.memory
-        self.shape = Network(tuple(hidden), activation, normalize, recurrent)
+        encoders = task.encoders if encoders is None else tuple(encoders)
+        self.shape = Network(tuple(hidden), activation, normalize, recurrent, encoders)
+        self.encoders = Encoders(encoders, activation)
+        size = task.observation_size + self.encoders.size
         self.normalizer = Normalizer(task.observation_size) if normalize else nn.Identity()
         self.recurrence: GRU | None = None
         if recurrent:
             self.memory = (*self.memory, StateBlock(RECURRENT, (recurrent,), (0.0,) * recurrent))
-            self.recurrence = GRU(task.observation_size, recurrent)
-        self.network = MLP(recurrent or task.observation_size, hidden, task.action_size, activation)
+            self.recurrence = GRU(size, recurrent)
+        self.network = MLP(recurrent or size, hidden, task.action_size, activation)
         for command in task.spec.commands:
             limits = torch.tensor([command.lower, command.upper])
             self.register_buffer(f"{command.name}_limits", limits, persistent=False)
@@ -74,10 +82,15 @@ class PolicyGraph(nn.Module):
         """The state (n, state_size) of a memory."""
         return torch.cat([memory[block.name].flatten(1) for block in self.memory], 1)
 
+    def features(self, observation: Tensor | Mapping[str, Tensor]) -> Tensor:
+        """(n, k) what the network sees of an observation: the normalised vector, and the features of all groups."""
+        seen = self.normalizer(vector_of(observation))
+        return torch.cat([seen, self.encoders(observation)], 1) if self.encoders else seen
+
     def forward(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """Commands within their limits, (n, k) by name, and the next state."""
         memory = self.unpack(state)
-        seen, kept = self.normalizer(self.task.observe(signals, memory)), {}
+        seen, kept = self.features(self.task.observe(signals, memory)), {}
         if self.recurrence is not None:
             seen = kept[RECURRENT] = self.recurrence.step(seen, memory[RECURRENT])
         action = self.network(seen)

@@ -70,6 +70,8 @@ class Run:
     ) -> Run:  # fmt: skip
         """A new folder under ``root``. A user's own task, card and ranges are copied into it: the run stays whole."""
         task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
+        if task.source is not None:
+            check_own(task)
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
         label = f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
@@ -97,8 +99,29 @@ class Run:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, copy)
         run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from, plant, digest)
+        if task.source is not None:
+            try:
+                run._check_copy(task)
+            except ValueError:
+                shutil.rmtree(folder)
+                raise
         (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
         return run
+
+    def _check_copy(self, task: Task) -> None:
+        """RunError unless the files in the folder are all that a user's own task needs."""
+        hint = "expected a class whose 'files' name all the files that it reads"
+        try:
+            robot = self.task().spec.robot.name
+        except ValueError as error:
+            raise RunError(
+                f"{task.source and task.source.label}: its copy can't be loaded ({error}); {hint}"
+            ) from error
+        if robot != task.spec.robot.name:
+            raise RunError(
+                f"{task.source and task.source.label}: the robot '{task.spec.robot.name}' is called '{robot}' where a "
+                f"run keeps it; expected a card with the robot's name, as in '{task.spec.robot.name}.toml'"
+            )
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -175,6 +198,17 @@ class Run:
             source_digest=self.source_digest,
             versions=versions(),
         )
+
+
+def check_own(task: Task) -> None:
+    """ValueError unless the parts of a user's own task fit together, and a run can keep all its files."""
+    from sim.tasks.checking import check
+    from sim.tasks.loading import imported_later
+
+    check(task)
+    assert task.source is not None
+    if later := imported_later(task.source):
+        raise ValueError(f"{task.source.label}: {later} are imported within functions; expected imports at the top")
 
 
 def versions() -> dict[str, str]:

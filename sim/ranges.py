@@ -14,21 +14,29 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from sim.fuse.random import uniforms
+
+FIRST = 1 << 17
+"""The number, among those of an episode's step 0, of the first that is drawn for a range."""
 
 
 @dataclass(frozen=True)
 class Range:
     """Bounds (low, high) of a uniform draw at level 0 and at level 1, in the unit of what is drawn.
 
-    ``count`` independent numbers are drawn per environment; None means a single one, of shape ().
+    ``count`` independent numbers are drawn per environment; None means a single one, of shape (). ``unit`` is for
+    people; "×" is a factor on the robot's own figure.
     """
 
     start: tuple[float, float]
     end: tuple[float, float]
     count: int | None = None
+    unit: str = ""
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("start", self.start), ("end", self.end)):
@@ -36,9 +44,9 @@ class Range:
                 raise ValueError(f"range {name} is {(low, high)}; expected (low, high) with low <= high")
 
     @classmethod
-    def fixed(cls, low: float, high: float, count: int | None = None) -> Range:
+    def fixed(cls, low: float, high: float, count: int | None = None, unit: str = "") -> Range:
         """The same bounds at every level."""
-        return cls((low, high), (low, high), count)
+        return cls((low, high), (low, high), count, unit)
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Rule:
 
     The level of an environment rises where its episode's ``metric`` is at least ``up``, and falls where it is
     below ``down``. Metrics are the task's, averaged over the episode; "survived" is 1 for an episode that did
-    not fail, else 0.
+    not fail, else 0; "success" is 1 for one that succeeded, or that survived where the task knows no success.
     """
 
     pattern: str
@@ -67,15 +75,15 @@ class Levels:
         self.rules = list(rules)
         self._counts = [1 if r.count is None else r.count for r in ranges.values()]
         self._single = [r.count is None for r in ranges.values()]
+        self._column = [i for i, count in enumerate(self._counts) for _ in range(count)]
         bounds = [(*r.start, *r.end) for r in ranges.values()]
-        self._bounds = torch.tensor(bounds, device=device).repeat_interleave(
-            torch.tensor(self._counts, device=device), 0
-        )
-        self._column = torch.arange(len(self.names), device=device).repeat_interleave(
-            torch.tensor(self._counts, device=device)
-        )
-        self.level = torch.ones(n, len(self.names), device=device)
-        self._fixed: dict[str, Tensor] = {}
+        self._bounds = torch.tensor([bounds[i] for i in self._column], device=device).reshape(-1, 4).unbind(1)
+        self.size = len(self._column)
+        """Numbers of a draw from all ranges."""
+        self.level = torch.ones(len(self.names), n, device=device).mT
+        """(n, ranges)."""
+        self.fixed: dict[str, Tensor] = {}
+        """What draws are replaced by, (n,) by name; NaN where they are not."""
         self._moved: list[list[int]] = []
         for rule in rules:
             matches = [i for i, name in enumerate(self.names) if fnmatchcase(name, rule.pattern)]
@@ -94,32 +102,45 @@ class Levels:
         if name not in self.names:
             raise ValueError(f"there is no range '{name}'; the task has {self.names}")
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
-        self._fixed[name] = numbers.expand(len(self.level))
+        self.fixed[name] = numbers.expand(len(self.level)).contiguous()
 
-    def draw(self, ids: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
-        """A draw from every range for the environments ``ids`` (m,): shape (m,), or (m, count), by name."""
-        level = self.level[ids][:, self._column]
-        low0, high0, low1, high1 = self._bounds.unbind(-1)
+    def release(self, name: str) -> None:
+        """Draw ``name`` again from its range, from the next draw on."""
+        self.fixed.pop(name, None)
+
+    def draw(self, level: Any, stream: Any, fixed: Mapping[str, Any]) -> Any:
+        """(m, size) a draw from all ranges, at the levels (m, ranges), of streams (m, 4), with ``fixed`` values (m,).
+
+        Pure, and can be fused.
+        """
+        level = level[:, self._column]
+        low0, high0, low1, high1 = self._bounds
         low, high = low0 + (low1 - low0) * level, high0 + (high1 - high0) * level
-        drawn = low + (high - low) * torch.rand(low.shape, generator=generator, device=ids.device)
-        for name, value in self._fixed.items():
-            columns, wanted = self._column == self.names.index(name), value[ids, None]
-            drawn[:, columns] = torch.where(wanted.isnan(), drawn[:, columns], wanted)
+        drawn = low + (high - low) * uniforms(stream, 0.0 * stream[:, 0], self.size, FIRST)
+        parts = dict(zip(self.names, drawn.split(self._counts, 1), strict=True))
+        for name, value in fixed.items():
+            parts[name] = torch.where((value == value)[:, None], value[:, None], parts[name])  # NaN is not itself
+        return torch.cat(list(parts.values()), 1)
+
+    def named(self, drawn: Tensor) -> dict[str, Tensor]:
+        """Draws (m, size) by name: (m,), or (m, count)."""
         parts = drawn.split(self._counts, 1)
         return {
             name: part[:, 0] if single else part
             for name, part, single in zip(self.names, parts, self._single, strict=True)
         }
 
-    def update(self, ids: Tensor, metrics: Mapping[str, Tensor]) -> None:
-        """Apply the rules to environments whose episode ended; ``metrics`` have shape (len(ids),)."""
-        for rule, columns in zip(self.rules, self._moved, strict=True):
+    def moved(self, level: Any, metrics: Mapping[str, Any]) -> Any:
+        """Levels (m, ranges) after episodes of these ``metrics`` (m,), by the rules. Pure, and can be fused."""
+        columns = list(level.unbind(1))
+        for rule, places in zip(self.rules, self._moved, strict=True):
             if rule.metric not in metrics:
                 raise ValueError(f"rule '{rule.pattern}' needs metric '{rule.metric}'; there are {sorted(metrics)}")
             metric = metrics[rule.metric]
-            change = rule.step * ((metric >= rule.up).float() - (metric < rule.down).float())
-            for column in columns:
-                self.level[ids, column] = (self.level[ids, column] + change).clamp(0.0, 1.0)
+            up, down = torch.where(metric >= rule.up, rule.step, 0.0), torch.where(metric < rule.down, rule.step, 0.0)
+            for place in places:
+                columns[place] = torch.clamp(columns[place] + (up - down), 0.0, 1.0)
+        return torch.stack(columns, -1) if columns else level
 
     def mean(self) -> dict[str, float]:
         """Mean level of every range that a rule moves."""
@@ -163,5 +184,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
 
 def replaced(ranges: Mapping[str, Range], bounds: Mapping[str, Sequence[float]]) -> dict[str, Range]:
     """The ranges with the bounds of some of them changed, at every level."""
-    fixed = {name: Range.fixed(low, high, ranges[name].count) for name, (low, high) in bounds.items()}
+    fixed = {
+        name: Range.fixed(low, high, ranges[name].count, ranges[name].unit) for name, (low, high) in bounds.items()
+    }
     return {**ranges, **fixed}

@@ -42,30 +42,33 @@ def joined(parts: list[Solids]) -> Solids:
     return Solids(np.concatenate([part.boxes for part in parts]), sum((part.wedges for part in parts), ()))
 
 
-def terraces(heights: np.ndarray, cell: float, deep: float) -> Solids:
+def terraces(heights: np.ndarray, cell: float, deep: float, apart: bool = False) -> Solids:
     """Boxes under level terraces: around every node of the grid the ground is as high as there.
 
-    ``heights`` (n, n) m, rows along y, around the origin, ``cell`` (m) apart; all reach down to ``deep`` (m).
+    ``heights`` (n, n) m, rows along y, around the origin, ``cell`` (m) apart; all reach down to ``deep`` (m). They
+    overlap, or stand ``apart``, side by side.
     """
     boxes = []
     middle = 0.5 * (heights.shape[0] - 1)
-    for level in np.unique(heights.round(6)):
-        for top, left, bottom, right in rectangles(heights.round(6) >= level):
+    levels = heights.round(6)
+    for level in np.unique(levels):
+        for top, left, bottom, right in rectangles(levels == level if apart else levels >= level, apart):
             low = cell * (np.array([left, top]) - middle - 0.5)
             high = cell * (np.array([right, bottom]) - middle + 0.5)
             boxes.append([[*low, deep], [*high, level]])
     return Solids(np.array(boxes))
 
 
-def rectangles(region: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Rectangles that together are the ``region`` (rows, columns), bool; each as large as it can be, so they overlap.
+def rectangles(region: np.ndarray, apart: bool = False) -> list[tuple[int, int, int, int]]:
+    """Rectangles that together are the ``region`` (rows, columns), bool; each as large as it can be.
 
-    First row, first column, last row and last column of each.
+    First row, first column, last row and last column of each. They overlap, unless they shall be ``apart``.
     """
     left, found = region.copy(), []
     while left.any():
         row, column = divmod(int(left.argmax()), left.shape[1])
-        wide, high = _grown(region, row, column), _grown(region.T, column, row)
+        free = left if apart else region
+        wide, high = _grown(free, row, column), _grown(free.T, column, row)
         high = (high[1], high[0], high[3], high[2])
         best = max(wide, high, key=lambda r: (r[2] - r[0] + 1) * (r[3] - r[1] + 1))
         left[best[0] : best[2] + 1, best[1] : best[3] + 1] = False

@@ -32,6 +32,8 @@ GAP = 4  # cells, of the hardest gap
 DEPTH = 0.2  # m, of the hardest gap
 TILE = 12  # cells along a side of a block
 FAR = 1000.0  # m, from the middle to the end of level ground
+SEAM = 0.02  # m, that boxes which can be seen reach below the lowest ground beside them
+HAIR = 2e-4  # m, that slopes are shown above what is as high
 DEEPEST = -2.0  # m, to which the ground reaches down, far below the lowest of it
 
 
@@ -181,6 +183,23 @@ def rough_ground(rows: int = ROWS, seed: int = 0) -> Ground:
             starts[row, column] = CELL * (np.array([left, top]) + PATCH // 2) - middle
             solids.append(_solids(kind, patch).moved(np.array([*starts[row, column], 0.0])))
     return Ground(heights, CELL, stepped, joined(solids), starts, tuple(KINDS))
+
+
+def visible_solids(ground: Ground) -> Solids:
+    """What can be seen of a ground of patches: boxes side by side, which hide less of each other, and no deeper."""
+    solids = [_surroundings(np.array(ground.reach) - CELL * BORDER)]
+    for row in range(len(ground.starts)):
+        for column, kind in enumerate(ground.kinds):
+            top, left = BORDER + row * PATCH, BORDER + column * PATCH
+            patch = ground.heights[top : top + PATCH + 1, left : left + PATCH + 1].astype(float)
+            deep = float(patch.min()) - SEAM
+            if kind in SIDES:
+                boxes, wedges = _solids(kind, patch)
+                shown = Solids(boxes, tuple(wedge + np.array([0.0, 0.0, HAIR]) for wedge in wedges))
+            else:
+                shown = terraces(patch, CELL, deep, apart=True)
+            solids.append(shown.moved(np.array([*ground.starts[row, column], 0.0])))
+    return joined(solids)
 
 
 def _solids(kind: str, patch: np.ndarray) -> Solids:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -16,6 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import hypothesis
 import pytest
 import torch
+from browser import WITHOUT_GPU, Browser, find_browser
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("patient", deadline=None)  # a busy computer is not a failure
@@ -47,8 +47,7 @@ def bundle_file(trained_run: Path) -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs headless Chromium with options and a URL; what its console says is on stderr, as CONSOLE lines."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next((path for path in map(shutil.which, names) if path), None)
+    program = find_browser()
     if program is None:
         pytest.skip("needs a browser: apt-get install chromium")
 
@@ -77,3 +76,21 @@ def chromium() -> Callable[..., subprocess.CompletedProcess[str]]:
             return once(options, folder)
 
     return run
+
+
+@pytest.fixture
+def open_page() -> Iterator[Callable[..., Browser]]:
+    """Opens an address in headless Chromium: ``open_page(url)``, with ``Browser``'s options."""
+    program = find_browser()
+    if program is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    with contextlib.ExitStack() as stack:
+
+        def start(url: str, options: Sequence[str] = WITHOUT_GPU, size: tuple[int, int] = (1180, 900)) -> Browser:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            browser = Browser(program, folder, tuple(options), size)
+            stack.callback(browser.close)
+            browser.ask("Page.navigate", url=url)
+            return browser
+
+        yield start

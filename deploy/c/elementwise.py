@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
 from deploy.c.expressions import EXPRESSIONS
@@ -22,10 +24,21 @@ def elementwise(program: Program, name: str, *operands: Addresses) -> Addresses:
     if count <= UNROLLED:
         flat = [program.scalar(name, *inputs) for inputs in zip(*(part.ravel() for part in parts), strict=True)]
         return np.array(flat, np.int64).reshape(shape)
-    inputs = tuple(_operand(program, part) for part in parts)
+    order = _order(program, parts)
+    inputs = tuple(_operand(program, part.ravel()[order]) for part in parts)
     output = program.buffer("arena", count)
     program.ops.append(Map(name, inputs, output.base, count))
-    return output.addresses.reshape(shape)
+    return output.addresses[np.argsort(order)].reshape(shape)
+
+
+def _order(program: Program, parts: Sequence[Addresses]) -> NDArray[np.int64]:
+    """The order in which to go through elements, so that as many operands as can be lie side by side in it."""
+
+    def in_line(order: NDArray[np.int64]) -> int:
+        return sum(program.in_line(part.ravel()[order]) for part in parts)
+
+    given = np.arange(parts[0].size)
+    return max([given, *(np.argsort(part.ravel(), kind="stable") for part in parts)], key=in_line)
 
 
 def _operand(program: Program, addresses: Addresses) -> tuple[int, int]:

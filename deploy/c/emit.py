@@ -15,6 +15,7 @@ from deploy.c.plan import Plan
 from deploy.c.program import (
     BLOCK,
     Addresses,
+    Convolution,
     Dots,
     Gather,
     IntegerLinear,
@@ -83,6 +84,8 @@ class Source:
                 self.copy(np.array(op.inputs), *self.place(op.output))
             case Linear():
                 self._linear(op)
+            case Convolution():
+                self._convolution(op)
             case Quantize():
                 ends = [f"{op.count}u", literal(np.float32(op.factor)), str(op.limit)]
                 self._call("quantized", self.pointer(op.input), self.pointer(op.output), *ends)
@@ -97,7 +100,8 @@ class Source:
                 self._call(op.name, self.pointer(op.input), *shared, *numbers, *ends)
             case Dots():
                 pointers = [self.pointer(a) for a in (op.a, op.b, op.output)]
-                self._call("row_dots", *pointers, f"{op.m}u", f"{op.n}u", f"{op.k}u")
+                function = "row_mixtures" if op.columns else "row_dots"
+                self._call(function, *pointers, f"{op.m}u", f"{op.n}u", f"{op.k}u")
 
     def _call(self, function: str, *arguments: str) -> None:
         self.statements.append(f"{function}({', '.join(arguments)});")
@@ -115,12 +119,28 @@ class Source:
 
     def _linear(self, op: Linear) -> None:
         rows, columns = op.weights.shape
+        name, ends = self._define_product(op), [f"{padded(rows)}u", f"{columns}u"]
+        if op.count == 1:
+            self._call("linear", name, f"{name}_bias", self.pointer(op.input), self.pointer(op.output), *ends)
+            return
+        (x, first), (y, start) = self.place(op.input), self.place(op.output)
+        moving = f"&{x}[{_sum(first, f'{columns}u * i')}]", f"&{y}[{_sum(start, f'{padded(rows)}u * i')}]"
+        self._loop(op.count, f"linear({', '.join([name, f'{name}_bias', *moving, *ends])});")
+
+    def _define_product(self, op: Linear | Convolution) -> str:
+        """The name of weights; that of the bias has an ending."""
         name = f"weights{len(self.constants)}"
         self._define_constant(name, packed(op.weights))
-        self._define_constant(f"{name}_bias", padded_bias(op.bias, rows))
-        for k in range(op.count):
-            x, y = self.pointer(op.input + k * columns), self.pointer(op.output + k * padded(rows))
-            self._call("linear", name, f"{name}_bias", x, y, f"{padded(rows)}u", f"{columns}u")
+        self._define_constant(f"{name}_bias", padded_bias(op.bias, len(op.weights)))
+        return name
+
+    def _convolution(self, op: Convolution) -> None:
+        name = self._define_product(op)
+        fields = "".join(f"{number}u, " for number in op.geometry).rstrip(", ")
+        self.constants[f"{name}_places"] = f"static const convolution {name}_places = {{{fields}}};"
+        self.constant_bytes += 4 * len(op.geometry)
+        pointers = [self.pointer(a) for a in (op.input, op.patch, op.output)]
+        self._call("convolve", f"&{name}_places", name, f"{name}_bias", *pointers, f"{padded(len(op.weights))}u")
 
     def _integer_linear(self, op: IntegerLinear) -> None:
         rows, columns = op.weights.shape
@@ -158,6 +178,23 @@ class Source:
                 origin, offset = self.place(first)
                 step = "i" if stride == 1 else f"{stride}u * i"
                 self._loop(count, f"{name}[{_sum(start + at, 'i')}] = {origin}[{_sum(offset, step)}];")
+
+    def require(self, fact: str, otherwise: str) -> None:
+        """Go on if an expression is true; else do something and leave."""
+        self.statements.append(f"if (!{fact}) {{\n    {otherwise}\n}}")
+
+    def require_finite(self, addresses: Addresses, otherwise: str) -> None:
+        """Go on if these floats are finite."""
+        for first, stride, count, _ in self._runs(addresses):
+            if self.program.find(first)[0].values is not None:
+                continue  # a constant
+            if count == 1:
+                self.require(f"is_finite({self.value(first)})", otherwise)
+            elif stride == 1:
+                self.require(f"all_finite({self.pointer(first)}, {count}u)", otherwise)
+            else:
+                for i in range(count):
+                    self.require(f"is_finite({self.value(first + i * stride)})", otherwise)
 
     def _runs(self, addresses: Addresses) -> Iterator[tuple[int, int, int, int]]:
         """(first, stride, count, position) of evenly spaced addresses in one buffer; short stretches fall apart."""

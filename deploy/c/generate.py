@@ -22,6 +22,7 @@ from robo_rl.contract import Command, Contract, Signal
 
 HERE = Path(__file__).parent
 INDENT = "    "
+GOLDEN_BYTES = 1 << 17
 
 
 Precision = Literal["float32", "int16", "int8"]
@@ -54,7 +55,7 @@ class Options:
     name: str = "policy"
     """What functions and files begin with."""
     golden_steps: int | None = None
-    """Recorded steps in the self-test; None for all."""
+    """Recorded steps in the self-test; None for all, or as many as there is room for in ``GOLDEN_BYTES``."""
     precision: Precision = "float32"
     samples: Mapping[str, np.ndarray] | None = None
     """Signals and state (n, k) by name, for the scales of integers; None for those of the golden vectors."""
@@ -66,16 +67,18 @@ def generate(bundle: Bundle, folder: str | Path, options: Options | None = None)
     """Write the sources of ``bundle`` into ``folder``."""
     folder, contract, options = Path(folder), bundle.contract, options or Options()
     source = _source(bundle, options)
-    body, steps = _body(source, contract), min(len(bundle.golden), options.golden_steps or len(bundle.golden))
+    floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
+    steps = min(len(bundle.golden), options.golden_steps or max(1, GOLDEN_BYTES // (4 * floats)))
     name, texts = options.name, _interface(bundle, options.name, steps, options.tolerance)
+    body = _body(source, contract, name, texts["guard"])
     folder.mkdir(parents=True, exist_ok=True)
     for kernel in sorted((HERE / "kernels").glob("*.h")):
         shutil.copyfile(kernel, folder / kernel.name)
     _write(folder / f"{name}.h", "policy.h", texts | {"arena": _arena_members(source.plan)})
     code = {"constants": "\n\n".join(source.constants.values()), "body": _indented(body)}
-    _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | code)
+    safe = {"safe": _safe(contract, name, texts["guard"])}
+    _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | safe | code)
     _write(folder / f"{name}_self_test.c", "self_test.c", texts | _golden(bundle, name, steps))
-    floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
     arena = 4 * max(source.plan.floats, 1) + 2 * source.plan.integers
     made = Generated(
         folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, 4 * steps * floats,
@@ -110,17 +113,52 @@ def _write(path: Path, template: str, texts: dict[str, str]) -> None:
     path.write_text(Template((HERE / "templates" / template).read_text()).substitute(texts))
 
 
-def _body(source: Source, contract: Contract) -> list[str]:
+def _body(source: Source, contract: Contract, name: str, guard: str) -> list[str]:
     program = source.program
     for op in program.ops:
         source.add(op)
-    for command, name in zip(contract.commands, _command_names(contract), strict=True):
-        source.copy(program.results[f"command:{command.name}"], f"commands->{name}")
-    for block, buffer in zip(contract.state, (b for b in program.buffers if b.kind == "state"), strict=True):
-        source.store_state(buffer.addresses, program.results[f"state:{block.name}"])
+    commands = list(zip(contract.commands, _command_names(contract), strict=True))
+    refuse = f"return {guard}_NOT_FINITE;"
+    for command, member in commands:
+        source.copy(program.results[f"command:{command.name}"], f"proposed.{member}")
+        source.require(f"all_finite(proposed.{member}, {command.size}u)", refuse)
+    blocks = [buffer for buffer in program.buffers if buffer.kind == "state"]
+    following = [program.results[f"state:{block.name}"] for block in contract.state]
+    for before, after in zip(blocks, following, strict=True):
+        source.require_finite(after[(after < before.base) | (after >= before.base + before.size)], refuse)
+    for command, member in commands:
+        source.statements.append(_bounded(name, command, member, "proposed"))
+    for before, after in zip(blocks, following, strict=True):
+        source.store_state(before.addresses, after)
     used = "\n".join(source.statements)
     unused = [f"(void){name};" for name in ("signals", "state", "arena") if f"{name}->" not in used]
     return [*unused, *source.statements]
+
+
+def _safe(contract: Contract, name: str, guard: str) -> str:
+    """The body of the function that gives the safe commands."""
+    signals = dict(zip((s.name for s in contract.signals), _signal_names(contract), strict=True))
+    commands = list(zip(contract.commands, _command_names(contract), strict=True))
+    held = [(command, member) for command, member in commands if command.safe == "hold"]
+    lines = [f"{name}_commands measured;"] if held else ["(void)signals;"]
+    for command, member in held:
+        places = [f"signals->{signals[signal]}[{i}]" for signal, i in contract.feedback(command)]
+        lines += [f"measured.{member}[{i}] = {place};" for i, place in enumerate(places)]
+        fact = f"all_finite(measured.{member}, {command.size}u)"
+        lines.append(f"if (!{fact}) {{\n{INDENT}return {guard}_NOT_FINITE;\n}}")
+    for command, member in commands:
+        if command.safe == "hold":
+            lines.append(_bounded(name, command, member, "measured"))
+        else:
+            values = enumerate(literal(np.float32(value)) for value in command.safe)
+            lines += [f"commands->{member}[{i}] = {value};" for i, value in values]
+    return _indented([*lines, f"return {guard}_OK;"])
+
+
+def _bounded(name: str, command: Command, member: str, source: str) -> str:
+    """The statement that gives a command, from floats in ``source``, within its limits."""
+    limits = f"{name}_lower.{member}, {name}_upper.{member}"
+    return f"bounded({source}.{member}, {limits}, commands->{member}, {command.size}u);"
 
 
 def _interface(bundle: Bundle, name: str, steps: int, tolerance: float) -> dict[str, str]:
@@ -159,10 +197,18 @@ def _members(names: Sequence[str], channels: Sequence[Signal | Command]) -> str:
     lines = []
     for name, channel in zip(names, channels, strict=True):
         kind = "unit quaternion, " if getattr(channel, "kind", "") == "quaternion" else ""
-        elements = ", ".join(channel.elements) if channel.size <= 16 else f"{channel.elements[0]} and so on"
-        text = f"{channel.unit}, {kind}{channel.frame}: {elements}".replace("*/", "")
+        text = f"{channel.unit}, {kind}{channel.frame}: {_order(channel)}".replace("*/", "")
         lines.append(f"{INDENT}float {name}[{channel.size}]; /* {text} */")
     return "\n".join(lines)
+
+
+def _order(channel: Signal | Command) -> str:
+    """The order of a channel's floats, in words."""
+    names = ", ".join(channel.elements) if len(channel.elements) <= 16 else f"{channel.elements[0]} and so on"
+    if channel.dimensions == (len(channel.elements),):
+        return names
+    places = " x ".join(map(str, channel.dimensions)) + (", row by row" if len(channel.dimensions) > 1 else "")
+    return f"{places}: {names}" if names else places
 
 
 def _state_members(contract: Contract) -> str:
@@ -205,9 +251,8 @@ def _limits(contract: Contract) -> dict[str, str]:
     return {
         "lower": _values(commands, contract.commands, lambda c: c.lower),
         "upper": _values(commands, contract.commands, lambda c: c.upper),
-        "safe": _values(commands, contract.commands, lambda c: c.safe),
-        "signals_lower": _values(signals, contract.signals, lambda s: s.lower),
-        "signals_upper": _values(signals, contract.signals, lambda s: s.upper),
+        "signals_lower": _values(signals, contract.signals, lambda s: s.bounds[0]),
+        "signals_upper": _values(signals, contract.signals, lambda s: s.bounds[1]),
     }
 
 
@@ -224,7 +269,7 @@ def _golden(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
         for n, c in zip(commands, contract.commands, strict=True)
     ]
     return {
-        "signals": records(signals, lambda k: [golden.signals[s.name][k] for s in contract.signals]),
+        "signals": records(signals, lambda k: [golden.signals[s.name][k].ravel() for s in contract.signals]),
         "commands": records(commands, lambda k: [golden.commands[c.name][k] for c in contract.commands]),
         "comparisons": _indented(comparisons, 2),
     }

@@ -39,7 +39,8 @@ def compile_host(made: Generated, flags: Sequence[str] = (), compiler: str = "cc
     if shutil.which(compiler) is None:
         raise CompilerMissing(f"there is no C compiler '{compiler}'; install one (apt-get install gcc)")
     driver = made.folder / "host.c"
-    driver.write_text(Template((HERE / "templates" / "host.c").read_text()).substitute(name=made.name))
+    text = Template((HERE / "templates" / "host.c").read_text())
+    driver.write_text(text.substitute(name=made.name, guard=made.name.upper()))
     library = made.folder / f"lib{made.name}.so"
     command = [
         compiler, *STRICT, "-O3", *host_flags(), *flags, "-shared", "-fPIC",
@@ -76,8 +77,12 @@ class HostPolicy:
         return np.stack(rows)
 
     def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """One step of a batch, like ``Bundle.run``: signals (n, k) by name and state (n, S)."""
-        packed = np.concatenate([signals[s.name] for s in self.contract.signals], axis=1, dtype=np.float32)
+        """One step of a batch, like ``Bundle.run``: signals (n, *dimensions) by name and state (n, S).
+
+        Commands are NaN, and the state stays, where the C refuses the step.
+        """
+        flat = [signals[s.name].reshape(len(state), s.size) for s in self.contract.signals]
+        packed = np.concatenate(flat, axis=1, dtype=np.float32)
         packed, following = np.ascontiguousarray(packed), np.array(state, np.float32, order="C")
         sizes = [command.size for command in self.contract.commands]
         commands = np.empty((len(packed), sum(sizes)), np.float32)

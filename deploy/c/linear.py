@@ -1,15 +1,14 @@
-"""Operators that multiply by matrices: Gemm, MatMul, Conv."""
+"""Operators that multiply by matrices: Gemm, MatMul."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from deploy.c.elementwise import elementwise, number
+from deploy.c.elementwise import elementwise
 from deploy.c.graph import Graph, Operator
 from deploy.c.program import Addresses, Dots, Linear, Program, padded
 
@@ -21,17 +20,22 @@ def linear(
 ) -> Addresses:  # fmt: skip
     """(n, rows) = inputs (n, columns) · weights (rows, columns)ᵀ + bias (rows)."""
     count, (rows, _) = len(inputs), weights.shape
-    output = program.buffer("arena", count * padded(rows))
+    output, order = program.buffer("arena", count * padded(rows)), np.argsort(inputs[0])
+    moved = count == 1 and not program.in_line(inputs) and program.in_line(inputs[0, order])
+    if moved:  # the weights take the order in which the inputs lie
+        weights, inputs = weights[:, order], inputs[:, order]
     first = program.side_by_side(inputs)
-    program.ops.append(Linear(weights.astype(np.float32), bias, first, output.base, count, source))
+    weights = weights.astype(np.float32)
+    program.ops.append(Linear(weights, bias, first, output.base, count, source, order if moved else None))
     return output.addresses.reshape(count, padded(rows))[:, :rows]
 
 
 def dots(program: Program, a: Addresses, b: Addresses) -> Addresses:
     """(m, n): rows of a (m, k) times rows of b (n, k)."""
     (m, k), n = a.shape, len(b)
-    output = program.buffer("arena", m * n)
-    program.ops.append(Dots(program.side_by_side(a), program.side_by_side(b), output.base, m, n, k))
+    output, columns = program.buffer("arena", m * n), not program.in_line(b) and program.in_line(b.T)
+    beside = program.side_by_side(b.T if columns else b)
+    program.ops.append(Dots(program.side_by_side(a), beside, output.base, m, n, k, columns))
     return output.addresses.reshape(m, n)
 
 
@@ -104,53 +108,4 @@ def _add(graph: Graph, node: NodeProto) -> None:
     graph.tensors[node.output[0]] = elementwise(graph.program, "Add", a, b)
 
 
-def _conv(graph: Graph, node: NodeProto) -> None:
-    """Convolution as one product per output position, of the weights with the patch that lies there."""
-    weights, bias = graph.constant(node, 1), graph.constant(node, 2)
-    if weights is None or (bias is None and graph.has_input(node, 2)):
-        raise graph.refusal(node, "its weights or bias are computed at run time; only constant ones are supported")
-    x = graph.addresses(node, node.input[0])
-    if len(x) != 1:
-        raise graph.refusal(node, f"it convolves {len(x)} inputs at once; expected a batch of 1")
-    groups, size = graph.attribute(node, "group", 1), weights.shape[2:]
-    strides = graph.attribute(node, "strides", [1] * len(size))
-    dilations = graph.attribute(node, "dilations", [1] * len(size))
-    wide = _padded_input(graph, node, x[0], size, strides, dilations)
-    steps = [
-        range(0, have - spread * (kernel - 1), stride)
-        for have, kernel, stride, spread in zip(wide.shape[1:], size, strides, dilations, strict=True)
-    ]
-    reach = [spread * (kernel - 1) + 1 for kernel, spread in zip(size, dilations, strict=True)]
-    outputs, inputs = len(weights) // groups, weights.shape[1]
-    channels = []
-    for g in range(groups):
-        part = wide[g * inputs : (g + 1) * inputs]
-        patches = [
-            part[(slice(None), *(slice(s, s + r, d) for s, r, d in zip(at, reach, dilations, strict=True)))]
-            for at in itertools.product(*steps)
-        ]
-        mine = slice(g * outputs, (g + 1) * outputs)
-        matrix, own_bias = weights[mine].reshape(outputs, -1), None if bias is None else bias[mine]
-        found = linear(graph.program, matrix, own_bias, np.stack([patch.ravel() for patch in patches]))
-        channels.append(found.T.reshape(outputs, *(len(step) for step in steps)))
-    graph.tensors[node.output[0]] = np.concatenate(channels)[None]
-
-
-def _padded_input(
-    graph: Graph, node: NodeProto, x: Addresses, size: tuple[int, ...], strides: list[int], dilations: list[int]
-) -> Addresses:
-    auto, n = graph.attribute(node, "auto_pad", "NOTSET"), len(size)
-    if auto in ("SAME_UPPER", "SAME_LOWER"):
-        pads = []
-        for have, kernel, stride, spread in zip(x.shape[1:], size, strides, dilations, strict=True):
-            total = max(0, (-(-have // stride) - 1) * stride + spread * (kernel - 1) + 1 - have)
-            small, large = total // 2, total - total // 2
-            pads.append((small, large) if auto == "SAME_UPPER" else (large, small))
-    else:
-        flat = graph.attribute(node, "pads", [0] * 2 * n) if auto == "NOTSET" else [0] * 2 * n
-        pads = list(zip(flat[:n], flat[n:], strict=True))
-    zero = int(number(graph.program, 0.0))
-    return np.pad(x, [(0, 0), *pads], constant_values=zero)
-
-
-OPERATORS: dict[str, Operator] = {"Add": _add, "Conv": _conv, "Gemm": _gemm, "MatMul": _matmul}
+OPERATORS: dict[str, Operator] = {"Add": _add, "Gemm": _gemm, "MatMul": _matmul}

@@ -170,10 +170,17 @@ void link_session_start(link_session *session, const uint8_t *digest, uint16_t s
     session->signal_count = signal_count;
     session->signal_size = signal_size;
     session->command_size = command_size;
+    session->sample_sizes = NULL;
+    session->sample_count = 0;
     session->expected = 0;
     session->state = LINK_CLOSED;
     session->last = LINK_NEVER;
     session->counts = (link_session_counts){0, 0, 0};
+}
+
+void link_session_samples(link_session *session, const uint16_t *sizes, uint16_t count) {
+    session->sample_sizes = sizes;
+    session->sample_count = count;
 }
 
 int32_t link_length(const link_session *session, uint8_t type) {
@@ -197,6 +204,19 @@ int32_t link_length(const link_session *session, uint8_t type) {
     }
 }
 
+/* Whether a payload has the length that its type, or its sample's signal, must have. */
+static bool fits(const link_session *session, const link_frame *frame) {
+    if (frame->type != LINK_SAMPLE) {
+        return link_length(session, frame->type) == (int32_t)frame->length;
+    }
+    if (frame->length < LINK_SAMPLE_HEAD) {
+        return false;
+    }
+    const uint16_t index = (uint16_t)(frame->payload[12] | (unsigned)frame->payload[13] << 8);
+    const uint32_t size = index < session->sample_count ? session->sample_sizes[index] : 0u;
+    return size > 0u && frame->length == LINK_SAMPLE_HEAD + (4u * size);
+}
+
 static bool same_digest(const uint8_t *a, const uint8_t *b) {
     uint8_t different = 0;
     for (size_t i = 0; i < LINK_DIGEST_SIZE; i++) {
@@ -206,7 +226,7 @@ static bool same_digest(const uint8_t *a, const uint8_t *b) {
 }
 
 enum link_verdict link_accept(link_session *session, const link_frame *frame, int64_t now) {
-    if (link_length(session, frame->type) != (int32_t)frame->length) {
+    if (!fits(session, frame)) {
         session->counts.refused++;
         return LINK_MALFORMED;
     }

@@ -19,6 +19,7 @@
 #define LINK_DIGEST_SIZE 32
 #define LINK_OVERHEAD 10 /* six bytes before the payload, four after it */
 #define LINK_MAX_PAYLOAD 65535
+#define LINK_SAMPLE_HEAD 14 /* bytes of a sample before its floats */
 #define LINK_NEVER ((int64_t)-1)
 
 /* Bytes of an encoded frame without its delimiter: what a decoder must hold for payloads up to that size. */
@@ -31,7 +32,8 @@ enum link_type {
     LINK_FAULT = 4,
     LINK_STATISTICS = 5,
     LINK_REQUEST = 6,
-    LINK_REFUSAL = 7
+    LINK_REFUSAL = 7,
+    LINK_SAMPLE = 8
 };
 
 enum link_state { LINK_CLOSED = 0, LINK_OPEN = 1, LINK_REFUSED = 2 };
@@ -83,6 +85,8 @@ typedef struct {
     uint16_t signal_count;
     uint16_t signal_size;
     uint16_t command_size;
+    const uint16_t *sample_sizes; /* floats of each signal that comes alone; 0: of one that does not */
+    uint16_t sample_count;
     uint16_t expected; /* the next sequence number */
     uint8_t state;
     int64_t last; /* when the last frame was taken */
@@ -110,7 +114,10 @@ bool link_decode(link_decoder *decoder, uint8_t byte, link_frame *frame);
 void link_session_start(link_session *session, const uint8_t *digest, uint16_t signal_count, uint16_t signal_size,
                         uint16_t command_size);
 
-/* The length that a message of that type must have, or -1 for an unknown type. */
+/* The contract has signals that come alone, when they were measured: how many floats each of its signals has then. */
+void link_session_samples(link_session *session, const uint16_t *sizes, uint16_t count);
+
+/* The length that a message of that type must have, or -1 for an unknown type, and for one whose length varies. */
 int32_t link_length(const link_session *session, uint8_t type);
 
 enum link_verdict link_accept(link_session *session, const link_frame *frame, int64_t now);

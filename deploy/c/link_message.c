@@ -85,6 +85,26 @@ void link_unpack_signals(const link_session *sizes, const link_frame *frame, lin
     get_floats(&in, message->values, sizes->signal_size);
 }
 
+size_t link_pack_sample(const link_session *sizes, const link_sample *message, uint8_t *out) {
+    uint8_t *end = put(out, (uint64_t)message->time, 8);
+    end = put(end, message->age, 4);
+    end = put(end, message->index, 2);
+    return (size_t)(put_floats(end, message->values, sizes->sample_sizes[message->index]) - out);
+}
+
+uint16_t link_sample_index(const link_frame *frame) {
+    const uint8_t *in = frame->payload + 12;
+    return (uint16_t)get(&in, 2);
+}
+
+void link_unpack_sample(const link_frame *frame, link_sample *message) {
+    const uint8_t *in = frame->payload;
+    message->time = get_signed(&in, 8);
+    message->age = (uint32_t)get(&in, 4);
+    message->index = (uint16_t)get(&in, 2);
+    get_floats(&in, message->values, (frame->length - LINK_SAMPLE_HEAD) / 4u);
+}
+
 size_t link_pack_commands(const link_session *sizes, const link_commands *message, uint8_t *out) {
     uint8_t *end = put(out, (uint64_t)message->time, 8);
     end = put(end, message->answers, 2);

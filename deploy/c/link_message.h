@@ -30,6 +30,14 @@ typedef struct {
     float *values;
 } link_signals;
 
+/* One measurement of a signal that comes alone. */
+typedef struct {
+    int64_t time;
+    uint32_t age;
+    uint16_t index; /* of the signal */
+    float *values;
+} link_sample;
+
 typedef struct {
     int64_t time;
     uint16_t answers; /* the sequence number of the signals that this answers */
@@ -59,6 +67,7 @@ typedef struct {
 
 size_t link_pack_hello(const link_hello *message, uint8_t *out);
 size_t link_pack_signals(const link_session *sizes, const link_signals *message, uint8_t *out);
+size_t link_pack_sample(const link_session *sizes, const link_sample *message, uint8_t *out);
 size_t link_pack_commands(const link_session *sizes, const link_commands *message, uint8_t *out);
 size_t link_pack_fault(const link_fault *message, uint8_t *out);
 size_t link_pack_statistics(const link_statistics *message, uint8_t *out);
@@ -67,6 +76,9 @@ size_t link_pack_refusal(uint8_t reason, const uint8_t *digest, uint8_t *out);
 
 void link_unpack_hello(const link_frame *frame, link_hello *message);
 void link_unpack_signals(const link_session *sizes, const link_frame *frame, link_signals *message);
+/* Set values before, by link_sample_index: where the floats of that signal go. */
+uint16_t link_sample_index(const link_frame *frame);
+void link_unpack_sample(const link_frame *frame, link_sample *message);
 void link_unpack_commands(const link_session *sizes, const link_frame *frame, link_commands *message);
 void link_unpack_fault(const link_frame *frame, link_fault *message);
 void link_unpack_statistics(const link_frame *frame, link_statistics *message);

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from onnx import ModelProto
 
-from deploy.c import elementwise, linear, recurrent, reduce
+from deploy.c import convolution, elementwise, linear, recurrent, reduce
 from deploy.c.graph import Graph, Operator, UnsupportedError
 from deploy.c.program import Addresses, Gather, Program
 from robo_rl.contract import Contract
@@ -16,6 +16,7 @@ from robo_rl.contract import Contract
 OPERATORS: Mapping[str, Operator] = {
     **elementwise.OPERATORS,
     **linear.OPERATORS,
+    **convolution.OPERATORS,
     **reduce.OPERATORS,
     **recurrent.OPERATORS,
 }
@@ -42,7 +43,8 @@ def lower(model: ModelProto, contract: Contract) -> Program:
     inputs: dict[str, Addresses] = {}
     names = c_names([s.name for s in contract.signals], "signals")
     for signal, name in zip(contract.signals, names, strict=True):
-        inputs[signal.name] = program.buffer("signal", signal.size, f"signals->{name}").addresses[None]
+        flat = program.buffer("signal", signal.size, f"signals->{name}").addresses
+        inputs[signal.name] = flat.reshape(1, *signal.dimensions)
     blocks = c_names([block.name for block in contract.state], "state")
     parts = [
         program.buffer("state", block.size, f"state->{name}").addresses

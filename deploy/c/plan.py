@@ -1,10 +1,10 @@
-"""ModelIndices in the arena: buffers that are not needed at the same time share memory."""
+"""Places in the arena: buffers that are not needed at the same time share memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deploy.c.program import Map, Program
+from deploy.c.program import Convolution, Map, Program
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ def plan(program: Program) -> Plan:
         for address in op.reads():
             dies[program.find(address)[0].base] = moment
         born.setdefault(program.find(op.output)[0].base, moment)
+        if isinstance(op, Convolution):
+            born[op.patch] = dies[op.patch] = moment
     for result in program.results.values():
         for address in result.ravel().tolist():
             dies[program.find(address)[0].base] = len(program.ops)

@@ -82,6 +82,25 @@ class Linear:
     count: int
     source: str = ""
     """The ONNX tensor that goes in, if it is that alone."""
+    order: NDArray[np.int64] | None = None
+    """Which element of that tensor each column belongs to, if they lie in another order."""
+
+    def reads(self) -> Iterator[int]:
+        yield self.input
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution:
+    """Weights (rows, patch) times every patch of an input; outputs of a place lie side by side, ``padded_rows``."""
+
+    geometry: tuple[int, ...]
+    """The fields of ``convolution`` in kernels/convolve.h."""
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32] | None
+    input: int
+    patch: int
+    """Where patches are copied to."""
+    output: int
 
     def reads(self) -> Iterator[int]:
         yield self.input
@@ -106,7 +125,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Dots:
-    """Products of all rows of a (m, k) with all rows of b (n, k): an output (m, n)."""
+    """Products of all rows of a (m, k) with all rows of b (n, k), or all columns of b (k, n): an output (m, n)."""
 
     a: int
     b: int
@@ -114,6 +133,7 @@ class Dots:
     m: int
     n: int
     k: int
+    columns: bool = False
 
     def reads(self) -> Iterator[int]:
         yield self.a
@@ -153,7 +173,7 @@ class IntegerLinear:
         yield self.input
 
 
-Op = Scalar | Map | Gather | Linear | Rows | Dots | Quantize | IntegerLinear
+Op = Scalar | Map | Gather | Linear | Convolution | Rows | Dots | Quantize | IntegerLinear
 
 BLOCK = 4  # kernels write outputs in fours
 
@@ -208,10 +228,15 @@ class Program:
             self.ops.append(Scalar(name, key[1], self._scalars[key]))
         return self._scalars[key]
 
+    @staticmethod
+    def in_line(addresses: Addresses) -> bool:
+        """Whether floats lie side by side in this order."""
+        return bool((np.diff(addresses.ravel()) == 1).all())
+
     def side_by_side(self, addresses: Addresses) -> int:
         """The address of floats that lie side by side in this order: they themselves or copies of them."""
         flat = addresses.ravel()
-        if (np.diff(flat) == 1).all():
+        if self.in_line(flat):
             return int(flat[0])
         values = [self.value(address) for address in flat.tolist()]
         if None not in values:

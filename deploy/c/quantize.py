@@ -65,9 +65,7 @@ def quantize(program: Program, recorded: Mapping[str, NDArray[np.float32]], bits
     scales = {}
     for address in dict.fromkeys(op.input for op in products):
         sharing = [op for op in products if op.input == address]
-        scales[address] = _best_scale(
-            sharing, recorded[sharing[0].source].reshape(-1, sharing[0].weights.shape[1]), bits
-        )
+        scales[address] = _best_scale(sharing, _inputs(sharing[0], recorded), bits)
     readers: dict[int, list[Op]] = {}
     for op in program.ops:
         for address in op.reads():
@@ -90,7 +88,7 @@ def quantize(program: Program, recorded: Mapping[str, NDArray[np.float32]], bits
         made = _integer_linear(op, integers[op.input], held, bits)
         function = _only_function(op, readers, results)
         if function is not None and function.output in scales and _feeds_products(function, readers, results):
-            x = recorded[op.source].reshape(-1, op.weights.shape[1])
+            x = _inputs(op, recorded)
             before, after = x @ op.weights.T + made.bias[: len(op.weights)], scales[function.output]
             with_table = _with_table(made, function.name, before, after)
             if with_table is not None:
@@ -99,6 +97,12 @@ def quantize(program: Program, recorded: Mapping[str, NDArray[np.float32]], bits
                 made = dataclasses.replace(with_table, output=integers[function.output])
         rewritten.append(made)
     program.ops = rewritten
+
+
+def _inputs(op: Linear, recorded: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+    """What went into a product, (samples, columns)."""
+    x = recorded[op.source].reshape(-1, op.weights.shape[1])
+    return x if op.order is None else x[:, op.order]
 
 
 def _is_product(op: Op) -> TypeGuard[Linear]:

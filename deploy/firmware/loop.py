@@ -19,15 +19,17 @@ from torch import Tensor
 
 from controllers.gate_codes import Event, Request, Source, State
 from controllers.gate_config import GateConfig
+from controllers.held import Samples, samples_behind
 from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.device import Answer
 from deploy.c.device import Request as Parcel
 from deploy.link import LinkError
-from deploy.link_messages import Ask, Commands, Fault, Role, Signals
+from deploy.link_messages import Ask, Commands, Fault, Role, messages_of
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
 from robo_rl.contract import Contract
 from robo_rl.evaluation import Conditions, rollout
+from sim.tasks import Task
 
 APART = 123_456_789  # µs, between the clocks of host and device
 LATENCY = 1_000  # µs, of the wire
@@ -63,6 +65,10 @@ class Loop:
         self.mailboxes = [Mailbox(f"device {i}") for i in range(self.count)]
         self.links = [Link(mailbox, self.contract, Role.HOST) for mailbox in self.mailboxes]
         self.period = round(self.contract.control_period * 1e6)
+        self._names = [signal.name for signal in self.contract.signals]
+        self._ends = np.cumsum([signal.size for signal in self.contract.signals])[:-1]
+        self.samples: list[Samples] = [{} for _ in range(self.count)]
+        self.sent: list[dict[str, int]] = [{} for _ in range(self.count)]
 
     def hello(self) -> None:
         """Begin all connections."""
@@ -73,11 +79,14 @@ class Loop:
 
     def step(self, signals: np.ndarray, request: Request = Request.NONE) -> list[Commands]:
         """One control period with signals (count, N): what the devices command then."""
-        ages = (0,) * len(self.contract.signals)
-        for link, values in zip(self.links, signals, strict=True):
+        for i, (link, values) in enumerate(zip(self.links, signals, strict=True)):
             if request:
                 link.send(Ask(request))
-            link.send(Signals(self.time, 0, ages, values))
+            parts = dict(zip(self._names, np.split(values, self._ends), strict=True))
+            self.samples[i] = samples_behind(self.contract, parts, self.samples[i], self.time)
+            messages, self.sent[i] = messages_of(self.contract, self.samples[i], self.time, 0, self.sent[i])
+            for message in messages:
+                link.send(message)
         commands = self._exchange()
         self.time += self.period
         missing = [i for i, command in enumerate(commands) if command is None]
@@ -127,7 +136,7 @@ class DevicePolicy:
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         contract = self.bundle.contract
         arrays = {s.name: np.ascontiguousarray(signals[s.name].numpy()) for s in contract.signals}
-        flat = np.concatenate(list(arrays.values()), axis=1, dtype=np.float32)
+        flat = np.concatenate([a.reshape(len(a), -1) for a in arrays.values()], axis=1, dtype=np.float32)
         request = Request.NONE
         if self.loop is None:
             self.loop, request = self._ready(flat), Request.ACTIVATE
@@ -193,9 +202,16 @@ class Flown:
     faults: list[Fault]
 
 
-def fly_devices(bundle: Bundle, devices: Devices, twins: Devices | None, conditions: Conditions, title: str) -> Flown:
-    """Fly a bundle's task by devices, one for each flight."""
+def fly_devices(
+    bundle: Bundle,
+    devices: Devices,
+    twins: Devices | None,
+    conditions: Conditions,
+    title: str,
+    task: Task | None = None,
+) -> Flown:
+    """Fly a bundle's task, or the one that is given, by devices, one for each flight."""
     policy = DevicePolicy(bundle, devices, twins)
-    flights: Any = rollout(task_of(bundle.contract), policy, conditions, title).summary()
+    flights: Any = rollout(task or task_of(bundle.contract), policy, conditions, title).summary()
     assert policy.loop is not None
     return Flown(flights, policy.steps, policy.loop.different, policy.worst, policy.loop.faults)

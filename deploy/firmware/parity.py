@@ -34,18 +34,19 @@ class Parity:
 
 
 def recorded_flights(bundle: Bundle, flights: int) -> dict[str, np.ndarray]:
-    """Signals (steps, flights, k) by name, of held-out flights by onnxruntime."""
+    """Signals (steps, flights, *dimensions) by name, of held-out flights by onnxruntime."""
     return rollout_signals(task_of(bundle.contract), BundlePolicy(bundle), Conditions(episodes=flights, seed=SEED))
 
 
 def parity(bundle: Bundle, host: HostPolicy, image: Path, target: Target, signals: dict[str, np.ndarray]) -> Parity:
     """Replay recorded signals on an emulated target, here, and by onnxruntime."""
     contract = bundle.contract
-    flat = np.concatenate([signals[signal.name] for signal in contract.signals], axis=2)
+    parts = [signals[s.name].reshape(*signals[s.name].shape[:2], s.size) for s in contract.signals]
+    flat = np.concatenate(parts, axis=2)
     sizes = np.cumsum([command.size for command in contract.commands])
     found = replay(image, target, flat.swapaxes(0, 1), int(sizes[-1])).swapaxes(0, 1)
-    parts = np.split(found, sizes[:-1], axis=2)
-    there = {command.name: part for command, part in zip(contract.commands, parts, strict=True)}
+    split = np.split(found, sizes[:-1], axis=2)
+    there = {command.name: part for command, part in zip(contract.commands, split, strict=True)}
     here, exact = _answers(host.run, bundle, signals), _answers(bundle.run, bundle, signals)
     return Parity(
         found.shape[0] * found.shape[1],
@@ -57,7 +58,7 @@ def parity(bundle: Bundle, host: HostPolicy, image: Path, target: Target, signal
 
 def _answers(step: Step, bundle: Bundle, signals: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Commands (steps, flights, k) by name, from fresh memories."""
-    steps, flights, _ = next(iter(signals.values())).shape
+    steps, flights = next(iter(signals.values())).shape[:2]
     state, rows = np.tile(bundle.contract.initial_state, (flights, 1)), []
     for k in range(steps):
         commands, state = step({name: np.ascontiguousarray(value[k]) for name, value in signals.items()}, state)

@@ -43,8 +43,7 @@ shrink "$here/sysid.png"
 robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
 running=$!
 until grep -q url "$scratch/viewer"; do sleep 0.2; done
-shoot 1180,760 "$here/viewer.png" "$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$scratch/viewer")?frames=185" \
-    --virtual-time-budget=5000
+python "$here/viewer.py" "$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$scratch/viewer")" "$here/viewer.png"
 kill $running
 
 robo-rl report "$track" --out "$scratch/report.html"

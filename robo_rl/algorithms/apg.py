@@ -29,6 +29,8 @@ class Learner:
     """Trains a policy, one update at a time."""
 
     def __init__(self, task: Task, policy: PolicyGraph, config: ApgConfig, seed: int, device: str = "cpu") -> None:
+        if policy.encoders:
+            raise ValueError(f"task '{task.name}' has encoders of scans or images; train it with ppo")
         self.config, self.policy = config, policy.to(device)
         self.env = VecEnv(task, config.environments, seed, device)
         self.tape = GradientRollout(self.env, policy.network, config.horizon)

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sim.env import Draws, EpisodeState, VecEnv, transition
-from sim.fuse import Fused, blocks_like, fuse
-from sim.fuse.call import flatten
+from sim.env import VecEnv
+from sim.fuse import Fused, blocks_like, empty_block, fuse
+from sim.fuse.structure import flatten
+from sim.sensors import Chance
+from sim.tasks import Task
+from sim.transition import Draws, EpisodeState, transition
 
 
 class World(NamedTuple):
@@ -24,11 +27,16 @@ class World(NamedTuple):
 
     state: Any
     episode: EpisodeState
+    goal: Any
+    """() where goals don't advance."""
     memory: dict[str, Any]
     signals: dict[str, Any]
     """What the policy last saw."""
     alive: Any
-    """(n,) 1, or 0 once the episode has failed or diverged; its robot stays as it is until the horizon ends."""
+    """(n,) 1, or 0 once the episode has failed, succeeded or diverged; its robot stays as it is until the horizon
+    ends."""
+    won: Any
+    """(n,) 1 where the episode has succeeded, else 0; () where the task knows no success."""
 
 
 class Moment(NamedTuple):
@@ -45,7 +53,8 @@ def keep_where(alive: Any, new: Any, old: Any) -> Any:
     if isinstance(new, dict):
         return {name: keep_where(alive, new[name], old[name]) for name in new}
     if isinstance(new, tuple):
-        return type(new)(*(keep_where(alive, a, b) for a, b in zip(new, old, strict=True)))
+        parts = [keep_where(alive, a, b) for a, b in zip(new, old, strict=True)]
+        return type(new)(*parts) if hasattr(new, "_fields") else tuple(parts)
     return torch.where(alive.reshape(-1, *[1] * (new.ndim - 1)) > 0.5, new, old)
 
 
@@ -70,32 +79,63 @@ class GradientRollout:
     """A horizon of n environments, prepared for running forward and back many times."""
 
     def __init__(self, env: VecEnv, network: nn.Sequential, horizon: int) -> None:
+        if not env.fused:
+            raise ValueError(f"task '{env.task.name}' has no differentiable simulation of single robots; use ppo")
         self.env, self.horizon = env, horizon
         self.layers = [layer for layer in network if isinstance(layer, nn.Linear)]
-        self.noise = torch.zeros(horizon, env.sensors.size, env.n, device=env.device)
+        self.advances, self.ends = self._what_moves()
+        self._prepare_chance()
         self._record(fuse(self._control_step))
 
-    def _control_step(self, world: World, parameters: Any, draws: Draws, action: Any, noise: Any) -> Moment:
+    def _what_moves(self) -> tuple[bool, bool]:
+        """Whether goals advance, and whether episodes succeed."""
+        task = type(self.env.task)
+        return task.advance is not Task.advance, task.succeeded is not Task.succeeded
+
+    def _prepare_chance(self) -> None:
+        """Room for the random numbers of a horizon, one control step beside the other, and what fills it."""
+        env, horizon = self.env, self.horizon
+        _, (stream, step) = empty_block(horizon * env.n, [(4,), ()], env.device)
+        self._streams, self._steps = stream.mT.unflatten(1, (horizon, env.n)), step.unflatten(0, (horizon, env.n))
+        draw = fuse(env.sensors.chance)
+        _, (drawn,) = draw.results(stream, step)
+        self._draw = draw.bind(stream, step, out=drawn)
+        self.chance = [
+            Chance(*[part[t * env.n : (t + 1) * env.n] if isinstance(part, Tensor) else part for part in drawn])
+            for t in range(horizon)
+        ]
+        """Of each control step."""
+
+    def _control_step(self, world: World, parameters: Any, draws: Draws, action: Any, chance: Chance) -> Moment:
         env, task = self.env, self.env.task
         commands = task.command(action, world.memory)
         memory = task.remember(world.memory, world.signals, commands)
         state = env.plant.dynamics(world.state, commands, parameters)
-        outcome = transition(task, env.sensors, state._asdict(), commands, world.episode, draws, noise)
-        alive = world.alive * (1 - outcome.failed) * outcome.finite
-        new = World(state, outcome.episode, memory, outcome.signals, alive)
+        if self.advances:
+            draws = draws._replace(goal=world.goal)
+        outcome = transition(task, env.sensors, state._asdict(), commands, world.episode, draws, chance)
+        over, won = outcome.failed | ~outcome.finite, world.won
+        if self.ends:
+            succeeded = outcome.succeeded & ~over
+            over, won = over | succeeded, torch.where(succeeded, 1.0, 0.0)
+        alive = world.alive * torch.where(over, 0.0, 1.0)
+        new = World(state, outcome.episode, outcome.goal, memory, outcome.signals, alive, won)
         terms = world.alive[:, None] * outcome.terms
         return Moment(keep_where(world.alive, new, world), task.observe(outcome.signals, memory), terms)
 
     def _record(self, step: Fused) -> None:
         env, n, horizon = self.env, self.env.n, self.horizon
         alive = torch.ones(n, device=env.device)
-        world = World(env.plant.state, env.episode, env.task.first_memory(n, env.device), env.signals(), alive)
+        goal, won = env.draws.goal if self.advances else (), torch.zeros_like(alive) if self.ends else ()
+        memory = env.task.first_memory(n, env.device)
+        signals = env.signals()
+        world = World(env.plant.current, env.episode, goal, memory, signals, alive, won)
         fixed = (env.plant.parameters, env.draws)
         sizes = [layer.out_features for layer in self.layers]
         # all that a horizon computes: moments and the network's layers, and what the reward feels of each
         outputs = [torch.zeros(horizon, size, n, device=env.device) for size in sizes]
-        actions, noise = [x.mT for x in outputs[-1]], [x.mT for x in self.noise]
-        self._blocks, self.moments = step.results(world, *fixed, actions[0], noise[0], copies=horizon + 1)
+        actions = [x.mT for x in outputs[-1]]
+        self._blocks, self.moments = step.results(world, *fixed, actions[0], self.chance[0], copies=horizon + 1)
         bars, bar_parts = blocks_like((self.moments[0].world, actions[0]), horizon + 1)
         above = _numbers(self.moments[0].world)
         observed = self.layers[0].in_features
@@ -111,11 +151,11 @@ class GradientRollout:
         self._forward: list[Callable[[], None]] = []
         self._backward: list[Callable[[], None]] = []
         for t in range(horizon):
-            inputs = (self.moments[t].world, *fixed, actions[t], noise[t])
-            self._forward.append(step.bind(*inputs, out=self._blocks[t + 1]))
+            inputs = (self.moments[t].world, *fixed, actions[t], self.chance[t])
+            self._forward.append(step.bind(*inputs, out=self.moments[t + 1]))
             cotangents = Moment(bar_parts[t + 1][0], observation_bars[t + 1].mT, terms_bar)
             wanted = (inputs[0], actions[t])
-            self._backward.append(step.bind_gradient(*inputs, cotangents=cotangents, wanted=wanted, out=bars[t]))
+            self._backward.append(step.bind_gradient(*inputs, cotangents=cotangents, wanted=wanted, out=bar_parts[t]))
 
     @property
     def first_block(self) -> Tensor:
@@ -131,26 +171,36 @@ class GradientRollout:
         """Let the next horizon begin where this one ended; episodes that are over begin again."""
         self._blocks[0].copy_(self._blocks[-1])
         world = self.moments[0].world
-        failed = world.alive < 0.5
-        ids = (failed | (world.episode.time > self.env.episode_length - 1e-4)).nonzero()[:, 0]
-        self.env.set_state(world.state, world.episode, self._terms.sum(0))
+        over = world.alive < 0.5
+        ids = (over | (world.episode.step >= self.env.episode_steps)).nonzero()[:, 0]
+        self.env.continue_from(world.state, world.episode, world.goal, self._terms.sum(0))
         if len(ids):
-            self._place(ids, self.env.end(ids, failed[ids]))
+            won = world.won[ids] > 0.5 if self.ends else None
+            failed = over[ids] if won is None else over[ids] & ~won
+            self._place(ids, self.env.end(ids, failed, won))
 
     def _place(self, ids: Tensor, signals: dict[str, Tensor]) -> None:
         """Put the environment's newly begun episodes ``ids`` into the first moment."""
-        task, first = self.env.task, self.moments[0]
-        memory = task.first_memory(len(ids), self.env.device)
-        copy_rows((self.env.plant.state, self.env.episode), (first.world.state, first.world.episode), ids)
+        env, task, first = self.env, self.env.task, self.moments[0]
+        memory = task.first_memory(len(ids), env.device)
+        copy_rows((env.plant.current, env.episode), (first.world.state, first.world.episode), ids)
+        if self.advances:
+            first.world.goal[ids] = env.draws.goal[ids]
         for mine, begun in ((first.world.memory, memory), (first.world.signals, signals)):
             for name, value in begun.items():
                 mine[name][ids] = value
         first.world.alive[ids] = 1.0
+        if self.ends:
+            first.world.won[ids] = 0.0
         first.observation[ids] = task.observe(signals, memory)
 
     def forward(self) -> Tensor:
         """Roll out; returns the mean reward per step."""
-        torch.randn(self.noise.shape, generator=self.env.generator, out=self.noise)
+        begun = self.moments[0].world.episode.step
+        self._streams.copy_(self.env.stream.mT[:, None])
+        for t, steps in enumerate(self._steps):
+            torch.add(begun, t + 1.0, out=steps)
+        self._draw()
         last = len(self.layers) - 1
         for call, values in zip(self._forward, self._values, strict=True):
             for place, (weight, bias) in enumerate(self._weights):

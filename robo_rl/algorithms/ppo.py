@@ -22,18 +22,15 @@ from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.fast_ppo import Gaussian, Normalization, Storage, use_fast_elu
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
-from robo_rl.learning_env import LearningEnv
+from robo_rl.learning_env import LearningEnv, Observation, groups, rows
 from robo_rl.networks import Normalizer
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
 
-GROUPS = {"actor": ["policy"], "critic": ["privileged"]}
-"""The observation groups that rsl_rl gives to actor and critic."""
-
 
 class RslRlEnv(rsl_rl.env.VecEnv):
-    """Any task as rsl_rl's environment, for its runners; groups "policy" and "privileged"."""
+    """Any task as rsl_rl's environment, for its runners; groups "privileged" and the task's own, or "policy"."""
 
     def __init__(self, env: VecEnv) -> None:
         self.observed = LearningEnv(env)
@@ -43,16 +40,17 @@ class RslRlEnv(rsl_rl.env.VecEnv):
         self.device, self.cfg = env.device, {"task": env.task.spec.name}
 
     def get_observations(self) -> TensorDict:
-        return self._groups(self.observed.observation(), self.observed.privileged())
+        return seen(self.observed.observation(), self.observed.privileged())
 
     def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict]:
         step = self.observed.step(actions)
-        done = step.failed | step.timeout
-        self.episode_length_buf = torch.where(done, 0, self.episode_length_buf + 1)
-        return self._groups(step.observation, step.privileged), step.reward, done, {"time_outs": step.timeout}
+        self.episode_length_buf = torch.where(step.done, 0, self.episode_length_buf + 1)
+        return seen(step.observation, step.privileged), step.reward, step.done, {"time_outs": step.timeout}
 
-    def _groups(self, observation: Tensor, privileged: Tensor) -> TensorDict:
-        return TensorDict({"policy": observation, "privileged": privileged}, batch_size=[len(observation)])
+
+def seen(observation: Observation, privileged: Tensor) -> TensorDict:
+    """What rsl_rl calls groups of observations."""
+    return TensorDict({**groups(observation), "privileged": privileged}, batch_size=[len(privileged)])
 
 
 class Learner:
@@ -60,23 +58,26 @@ class Learner:
 
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
-        robots = processes.share(config.environments)
-        self.env = LearningEnv(VecEnv(task, robots, processes.own_seed(seed), device))
-        groups = self._groups(self.env.observation(), self.env.privileged())
+        self.seed = processes.own_seed(seed)
+        environments = processes.share(config.environments)
+        self.env = LearningEnv(VecEnv(task, environments, self.seed, device))
+        robots = self.env.n
+        first = seen(self.env.observation(), self.env.privileged())
+        sides = {"actor": list(task.observation_shapes), "critic": ["privileged"]}
         deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
-        shape = (groups, GROUPS, "actor", task.action_size, config.hidden, activation, normalize, deviation)
+        shape = (first, sides, "actor", task.action_size, config.hidden, activation, normalize, deviation)
         actor = RNNModel(*shape, "gru", config.recurrent) if config.recurrent else MLPModel(*shape)
         actor.mlp = policy.network  # rsl_rl trains the graph's own network
         if policy.recurrence is not None:
             actor.rnn.rnn = policy.recurrence
-        critic = MLPModel(groups, GROUPS, "critic", 1, config.critic_hidden, activation, normalize)
+        critic = MLPModel(first, sides, "critic", 1, config.critic_hidden, activation, normalize)
         for model in (actor, critic):
             if normalize:
                 model.obs_normalizer = Normalization(model.obs_dim)
             if torch.device(device).type == "cpu":
                 use_fast_elu(model.mlp)
-        storage = Storage("rl", robots, config.horizon, groups, [task.action_size], device)
+        storage = Storage("rl", robots, config.horizon, first, [task.action_size], device)
         self.ppo = PPO(
             actor,
             critic,
@@ -103,7 +104,7 @@ class Learner:
     @property
     def environment_steps(self) -> int:
         """Control steps simulated so far, over all environments of all processes."""
-        return self.done * self.config.horizon * self.config.environments
+        return self.done * self.config.horizon * self.config.environments * self.env.env.team
 
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
@@ -129,15 +130,15 @@ class Learner:
     def collect(self) -> dict[str, float]:
         """Act for a horizon and store what came of it; returns the mean reward and ``survived``."""
         rewards, failed, ended = [], [], 0
-        groups = self._groups(self.env.observation(), self.env.privileged())
+        now = seen(self.env.observation(), self.env.privileged())
         for _ in range(self.config.horizon):
-            step = self.env.step(self.ppo.act(groups))
-            groups = self._groups(step.observation, step.privileged)
-            self.ppo.process_env_step(groups, self._bootstrapped(step), step.failed | step.timeout, {})
+            step = self.env.step(self.ppo.act(now))
+            now = seen(step.observation, step.privileged)
+            self.ppo.process_env_step(now, self._bootstrapped(step), step.done, {})
             rewards.append(step.reward.mean())  # numbers when all are there: a GPU need not wait for each
             failed.append(step.failed.sum())
             ended += len(step.ids)
-        self.ppo.compute_returns(groups)
+        self.ppo.compute_returns(now)
         if ended:
             self.survived = {"alive": 1 - float(torch.stack(failed).sum()) / ended}
         return {"reward": float(torch.stack(rewards).mean()), **self.survived}
@@ -147,12 +148,9 @@ class Learner:
         reward = step.reward.clone()
         late = step.timeout[step.ids]
         if late.any():
-            final = self._groups(step.final_observation[late], step.final_privileged[late])
+            final = seen(rows(step.final_observation, late), step.final_privileged[late])
             reward[step.ids[late]] += self.config.gamma * self.ppo.critic(final)[:, 0]
         return reward
-
-    def _groups(self, observation: Tensor, privileged: Tensor) -> TensorDict:
-        return TensorDict({"policy": observation, "privileged": privileged}, batch_size=[len(observation)])
 
     def _copy_normalizer(self) -> None:
         source, target = self.ppo.actor.obs_normalizer, self.policy.normalizer
@@ -185,8 +183,7 @@ class Learner:
         for group in self.ppo.optimizer.param_groups:
             group["lr"] = self.ppo.learning_rate
         if processes.rank() > 0:
-            generator = self.env.env.generator
-            generator.manual_seed(generator.initial_seed() + self.done)  # not the first draws again
+            self.env.env.seed(self.seed + self.done)  # not the first draws again
             self.env.begin_at(tensors["env/env/levels"])
             return
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})

@@ -19,6 +19,7 @@ def main(
     seed: int = 0,
     out: Path | None = None,
     episodes: int = 1000,
+    task: str | None = None,
     json: bool = False,
 ) -> int:
     """Distil a policy into a smaller one whose C fits into a microcontroller's flash.
@@ -34,6 +35,7 @@ def main(
         seed: Of all random draws.
         out: The file to write; by default the teacher's name with _small.
         episodes: Held-out flights of the student.
+        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     import dataclasses
@@ -49,17 +51,18 @@ def main(
     from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)
-    task, made, network = task_of(teacher.contract), teacher.contract.provenance, teacher.contract.network
-    hidden = (largest_width(task, layers, budget),) * layers
+    known = task_of(teacher.contract, task=task)
+    made, network = teacher.contract.provenance, teacher.contract.network
+    hidden = (largest_width(known, layers, budget),) * layers
     say(f"{' × '.join(map(str, network.hidden))} becomes {' × '.join(map(str, hidden))}", json)
     torch.manual_seed(seed)
-    student = PolicyGraph(task, hidden, network.activation)
+    student = PolicyGraph(known, hidden, network.activation)
     config = DistillConfig(hidden, network.activation, updates=updates, environments=512, mixed=4, learning_rate=3e-3)
-    distilled = distill(torch_policy(teacher, task), student, config, seed)
+    distilled = distill(torch_policy(teacher, known), student, config, seed)
     steps = made.environment_steps + distilled.environment_steps
     provenance = dataclasses.replace(made, algorithm="distilled", environment_steps=steps)
     bundle = export(student, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
-    flights = rollout(task, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
+    flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
         f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out flights survive\n"

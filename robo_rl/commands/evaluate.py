@@ -41,7 +41,7 @@ def main(
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
         episodes: Number of flights.
         seed: Of the flights; the same seed gives every policy the same flights.
-        task: Fly this task instead of its own.
+        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
         robot: Fly this robot instead of its own.
         seconds: Length of a flight instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
@@ -88,7 +88,7 @@ def main(
         if against == "geometric":
             other = Loaded(against, loaded.task, ControllerPolicy(loaded.task))
         else:
-            other = load(against, loaded.task.spec.name, robot)
+            other = load(against, loaded.task, robot)
         result["comparison"] = _compare(loaded, other, conditions, json)
     give(result, json)
     return 0

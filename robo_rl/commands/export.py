@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.zoo import located
+
+if TYPE_CHECKING:
+    from deploy.bundle import Bundle
 
 
-def main(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, json: bool = False) -> int:
+def main(
+    run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, task: str | None = None, json: bool = False
+) -> int:
     """Write a run's policy as one .onnx file with its contract and golden vectors.
 
-    With --json: file, bytes, digest, contract_digest, task, robot.
+    Given such a file instead of a run, write the same graph, weights and golden vectors with the contract that its task
+    has today, which is of the newest version. With --json: file, bytes, digest, contract_digest, task, robot.
 
     Args:
-        run: The run's folder.
+        run: The run's folder, or a .onnx file.
         out: The file to write; by default policy.onnx in the run's folder.
+        task: Of a .onnx file whose task is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
-    say("exporting (torch takes some seconds to load its exporter)", json)
-    from deploy.export import export
-    from robo_rl.runs import Run
-
-    policy, provenance = Run.open(run).policy()
-    bundle = export(policy, provenance, out or run / "policy.onnx")
+    bundle = _renewed(run, out, task) if located(run).suffix == ".onnx" else _exported(run, out, json)
     size = bundle.path.stat().st_size
     say(f"{bundle.path}: {size:,} bytes, digest {bundle.digest[:16]}…", json)
     say(f"Next:  robo-rl verify {bundle.path}      robo-rl inspect {bundle.path}", json)
@@ -41,3 +44,23 @@ def main(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, js
         json,
     )
     return 0
+
+
+def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
+    say("exporting (torch takes some seconds to load its exporter)", json)
+    from deploy.export import export
+    from robo_rl.runs import Run
+
+    policy, provenance = Run.open(run).policy()
+    return export(policy, provenance, out or run / "policy.onnx")
+
+
+def _renewed(file: Path, out: Path | None, task: str | None) -> Bundle:
+    from deploy.bundle import Bundle
+    from deploy.pack import repack
+    from deploy.verify import renewed, task_of
+
+    if out is None:
+        raise ValueError(f"{file} is exported already; say with --out where to write it with its task's contract")
+    contract = Bundle.read(file).contract
+    return repack(file, renewed(contract, task_of(contract, task=task)), out)

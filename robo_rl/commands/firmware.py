@@ -28,6 +28,7 @@ def main(
     precision: Literal["float32", "int16", "int8"] = "float32",
     budget: float = 0.01,
     episodes: int = 500,
+    task: str | None = None,
     json: bool = False,
 ) -> int:
     """Compile a policy file to C99 for a microcontroller, and prove it on an emulated one.
@@ -55,6 +56,7 @@ def main(
         precision: Of the weights. Integers are chosen by what recorded flights show.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
         episodes: With integers: flights to compare with float32; 0 for none.
+        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -62,9 +64,10 @@ def main(
     from deploy.firmware.package import package as lay_out
 
     bundle, options = Bundle.read(file), Options(precision=precision)
+    known = _task(bundle, task) if task or fly or precision != "float32" else None
     extra: dict[str, Any] = {}
     if precision != "float32":
-        options, extra = _integers(bundle, options, budget, episodes, json)
+        options, extra = _integers(bundle, known, options, budget, episodes, json)
     folder = out or file.with_name(f"{file.stem}_firmware")
     made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
     say(
@@ -93,15 +96,21 @@ def main(
         error = f"off by {result['self_test_error']:.2g} of the commands' range, at most {made.tolerance:g}"
         say(f"  self-test     {'passed' if passed else 'FAILED'}: {error}", json)
     if fly or faults:
-        tried = _in_the_loop(bundle, made, target, flags, fly, faults, json)
+        tried = _in_the_loop(bundle, known, made, target, flags, fly, faults, json)
         result |= tried
         passed = passed and all(part["passed"] for part in tried.values())
     give({**result, "passed": passed}, json)
     return 0 if passed else 1
 
 
+def _task(bundle: Any, task: str | None) -> Any:
+    from deploy.verify import task_of
+
+    return task_of(bundle.contract, task=task)
+
+
 def _in_the_loop(
-    bundle: Any, made: Any, target: str, flags: list[str], fly: int, faults: bool, json: bool
+    bundle: Any, task: Any, made: Any, target: str, flags: list[str], fly: int, faults: bool, json: bool
 ) -> dict[str, Any]:
     from contextlib import nullcontext
 
@@ -124,18 +133,18 @@ def _in_the_loop(
             found["wire_faults"] = _try_faults(bundle, device, json)
         if fly:
             device.restart()
-            found["loop"] = _fly(bundle, made, device, target, fly, json)
+            found["loop"] = _fly(bundle, task, made, device, target, fly, json)
     return found
 
 
-def _fly(bundle: Any, made: Any, device: Any, target: str, count: int, json: bool) -> dict[str, Any]:
+def _fly(bundle: Any, task: Any, made: Any, device: Any, target: str, count: int, json: bool) -> dict[str, Any]:
     from deploy.c.device import HostDevice
     from deploy.firmware.loop import fly_devices
-    from deploy.verify import BundlePolicy, task_of
+    from deploy.verify import BundlePolicy
     from robo_rl.evaluation import Conditions, rollout, shown
 
-    task, conditions = task_of(bundle.contract), Conditions(episodes=count)
-    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"flying by {target}")
+    conditions = Conditions(episodes=count)
+    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"flying by {target}", task)
     simulated = rollout(task, BundlePolicy(bundle), conditions, "flying by onnxruntime").summary()
     passed = not flown.different and flown.flights["success"] >= simulated["success"] - LOST_SUCCESS
     for what, flights in (("in the loop", flown.flights), ("simulated", simulated)):
@@ -178,12 +187,12 @@ def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
     }
 
 
-def _integers(bundle: Any, options: Any, budget: float, episodes: int, json: bool) -> tuple[Any, dict[str, Any]]:
+def _integers(
+    bundle: Any, task: Any, options: Any, budget: float, episodes: int, json: bool
+) -> tuple[Any, dict[str, Any]]:
     from deploy.c.budget import budgeted
-    from deploy.verify import task_of
     from robo_rl.evaluation import shown
 
-    task = task_of(bundle.contract)
     options, cost = budgeted(bundle, task, options, budget, episodes)
     for name, errors in cost.rms.items():
         most = max(cost.greatest[name])

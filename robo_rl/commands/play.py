@@ -14,10 +14,10 @@ from robo_rl.console import Progress, give, say
 
 if TYPE_CHECKING:
     from robo_rl.loading import Loaded
+    from sim.drawing import Motion
 
 FLIGHTS = 4
-STROBE_FLIGHTS, STROBE_SECONDS = 2, 1.5
-STRIP_SECONDS = 4.0
+STRIP_FLIGHTS, STRIP_SECONDS = 2, 4.0
 
 
 def main(
@@ -34,6 +34,7 @@ def main(
     size: tuple[int, int] = (640, 480),
     fps: int = 30,
     port: int = 0,
+    address: str = "127.0.0.1",
     no_open: bool = False,
     json: bool = False,
 ) -> int:
@@ -45,7 +46,7 @@ def main(
 
     Args:
         target: A run's folder, a .onnx file, or 'geometric', the classical controller.
-        task: Fly this task instead of its own.
+        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
         robot: Fly this robot instead of its own.
         seed: Of the flights.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
@@ -69,11 +70,11 @@ def main(
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     loaded = load(target, task, robot)
     if video is None and picture is None:
-        others = {Path(name).stem: load(name, loaded.task.spec.name, robot).policy for name in switch}
-        return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, no_open, json)
+        others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}
+        return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, address, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:
-        result |= _strobe(loaded, flights or STROBE_FLIGHTS, seed, seconds, fixed, picture, json)
+        result |= _strip(loaded, flights or STRIP_FLIGHTS, seed, seconds or STRIP_SECONDS, fixed, picture, json)
     if video is not None:
         result |= _film(loaded, flights, seed, seconds or 5.0, fixed, video, size, fps, json)
     give(result, json)
@@ -81,34 +82,41 @@ def main(
 
 
 def _serve(
-    loaded: Loaded, flights: int, seed: int, seconds: float | None, fixed: dict[str, float],
-    others: dict[str, Any], port: int, no_open: bool, json: bool,
+    loaded: Loaded, robots: int, seed: int, seconds: float | None, fixed: dict[str, float],
+    others: dict[str, Any], port: int, address: str, no_open: bool, json: bool,
 ) -> int:  # fmt: skip
     """Serve the page until Ctrl-C."""
+    import secrets
     import webbrowser
 
     import torch
 
-    from robo_rl.viewer.flying import Flying
-    from robo_rl.viewer.server import Viewer
-    from robo_rl.viewer.walking import Walking
-    from sim.robots.legged import LeggedCard
+    from robo_rl.viewer.access import Access
+    from robo_rl.viewer.live import Live
+    from robo_rl.viewer.page import Page
 
     torch.set_num_threads(1)
-    kind = Walking if isinstance(loaded.task.spec.robot, LeggedCard) else Flying
-    live = kind(loaded, flights, seed, seconds, fixed, others)
-    with Viewer(live, port) as viewer:
-        threading.Thread(target=viewer.serve_forever, daemon=True).start()
-        say(f"{loaded.name} is at {viewer.url}   (Ctrl-C ends it)", json)
-        give({"url": viewer.url}, json)
+    local = address.startswith("127.")
+    access = Access(address, "" if local else secrets.token_urlsafe(24))
+    live, stop = Live(loaded, robots, seed, seconds, fixed, others), threading.Event()
+    try:
+        page = Page(live, port, access)
+    except OSError as error:
+        raise ValueError(f"the page can't be served at {address}, port {port}: {error}") from None
+    with page:
+        sender = threading.Thread(target=page.run, args=(stop,), daemon=True)
+        sender.start()
+        say(f"{loaded.name} is at {page.url}   (Ctrl-C ends it)", json)
+        give({"url": page.url}, json)
         if not no_open and has_display():
-            webbrowser.open(viewer.url)
+            webbrowser.open(page.url)
         try:
-            live.run(threading.Event())
+            live.run(stop)
         except KeyboardInterrupt:
             say("", json)
         finally:
-            viewer.shutdown()
+            stop.set()
+            sender.join(timeout=5.0)
     return 0
 
 
@@ -121,50 +129,39 @@ def _film(
     loaded: Loaded, flights: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
     size: tuple[int, int], fps: int, json: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Fly, then draw every frame."""
-    from sim.pictures import film, walking
-    from sim.robots.legged import LeggedCard
-    from sim.tasks.legged.walk import FlatWalk
+    """Record, then draw every frame."""
+    from sim.pictures.camera import as_many_as_seen
+    from sim.pictures.film import film, require_film
 
-    card, period = loaded.task.spec.robot, loaded.task.spec.control_period
-    legs = isinstance(card, LeggedCard)
-    recording = _record(loaded, flights or (1 if legs else FLIGHTS), seed, seconds, fixed)
-    if flights is None and not legs and film.moves(recording["position_setpoint"]):
-        recording = {name: value[:, :1] for name, value in recording.items()}
-    draw: Any = walking.film if legs else film.film
+    require_film(video, size, fps)
+    motion = _record(loaded, flights or FLIGHTS, seed, seconds, fixed)
+    motion = as_many_as_seen(motion, size) if flights is None else motion
+    task = loaded.task.spec.name
+    caption = loaded.name if task in loaded.name else f"{task}, {loaded.name}"
     with Progress("drawing", int(seconds * fps)) as progress:
-        task = loaded.task.spec.name
-        caption = loaded.name if task in loaded.name else f"{task}, {loaded.name}"
-        stood_on: Any = {"ground": loaded.task.ground} if isinstance(loaded.task, FlatWalk) else {}
-        count = draw(video, card, recording, period, caption, size, fps, progress.update, **stood_on)
+        count = film(video, motion, caption, size, fps, progress.update)
     say(f"{video}: {count} frames, {count / fps:g} s, {video.stat().st_size:,} bytes", json)
     return {"video": str(video), "frames": count, "seconds": count / fps}
 
 
-def _strobe(
-    loaded: Loaded, flights: int, seed: int, seconds: float | None, fixed: dict[str, float], picture: Path, json: bool
+def _strip(
+    loaded: Loaded, flights: int, seed: int, seconds: float, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
-    from sim.pictures.film import strobe
-    from sim.pictures.walking import strip
-    from sim.robots.legged import LeggedCard
-    from sim.tasks.legged.walk import FlatWalk
+    from sim.pictures.strip import strip
 
-    card: Any = loaded.task.spec.robot
-    period = loaded.task.spec.control_period
-    if isinstance(card, LeggedCard):
-        assert isinstance(loaded.task, FlatWalk)
-        strip(
-            picture, card, _record(loaded, 1, seed, seconds or STRIP_SECONDS, fixed), period, ground=loaded.task.ground
-        )
-    else:
-        strobe(picture, card, _record(loaded, flights, seed, STROBE_SECONDS, fixed), period)
+    strip(picture, _record(loaded, flights, seed, seconds, fixed))
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
     return {"picture": str(picture)}
 
 
-def _record(loaded: Loaded, flights: int, seed: int, seconds: float, fixed: dict[str, float]) -> dict[str, Any]:
-    """True states and set-points of some flights, over ``seconds``."""
+def _record(loaded: Loaded, flights: int, seed: int, seconds: float, fixed: dict[str, float]) -> Motion:
+    """What is to be seen of some episodes, over ``seconds``."""
     from robo_rl.evaluation import Conditions, rollout
+    from sim.drawing import require_drawing
 
     conditions = Conditions(flights, seed, seconds, fixed, recorded=flights)
-    return rollout(loaded.task, loaded.policy, conditions).recording
+    motion = rollout(loaded.task, loaded.policy, conditions).motion
+    if motion is None:
+        require_drawing(loaded.task.make_plant(1, "cpu"))
+    assert motion is not None
+    return motion

@@ -22,6 +22,7 @@ def main(
     seed: int = 0,
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
     robot: str | None = None,
+    task: str | None = None,
     json: bool = False,
 ) -> int:
     """Record a simulated robot under a policy, as the policy's node records a real one.
@@ -37,6 +38,7 @@ def main(
         seed: Of the draws.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed payload 2.5 joint_friction 1.6.
         robot: The card of a robot that doesn't come with robo-rl.
+        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -48,11 +50,11 @@ def main(
     if out.exists():
         raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
     bundle = Bundle.read(file)
-    task = task_of(bundle.contract, robot)
+    known = task_of(bundle.contract, robot, task)
     calm = dict.fromkeys(CALM, 0.0)
-    held = {name: value for name, value in calm.items() if name in task.spec.ranges} | fixed
-    with Progress("recording", round(seconds / task.spec.control_period)) as progress:
-        drawn, fell = record(task, bundle, out, seconds, seed, held, progress.update)
+    held = {name: value for name, value in calm.items() if name in known.spec.ranges} | fixed
+    with Progress("recording", round(seconds / known.spec.control_period)) as progress:
+        drawn, fell = record(known, bundle, out, seconds, seed, held, progress.update)
     told = ", ".join(f"{name} {value:.4g}" for name, value in drawn.items() if "/" not in name)
     say(f"{out}: {out.stat().st_size:,} bytes{', ends with a fall' if fell else ''}\n  drawn: {told}", json)
     give({"file": str(out), "seconds": seconds, "fell": fell, "drawn": drawn}, json)

@@ -17,6 +17,7 @@ def main(
     episodes: int = 1000,
     seed: int = 0,
     robot: str | None = None,
+    task: str | None = None,
     transfer: Path | None = None,
     json: bool = False,
 ) -> int:
@@ -34,6 +35,7 @@ def main(
         episodes: Number of flights.
         seed: Of the flights.
         robot: The card of a robot that doesn't come with robo-rl.
+        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         transfer: Of a robot on legs: a file with what 'robo-rl transfer --json' printed; the page shows it.
         json: Print one JSON object on the last line of stdout.
     """
@@ -46,17 +48,17 @@ def main(
     out = (
         out or (first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent) / "report.html"
     )
-    if isinstance(load(targets[0], None, robot).task.spec.robot, LeggedCard):
+    if isinstance(load(targets[0], task, robot).task.spec.robot, LeggedCard):
         from robo_rl.report import legged as walking_report
 
-        walked = walking_report.gather(targets, episodes, seed, robot, transfer)
+        walked = walking_report.gather(targets, episodes, seed, robot, transfer, task)
         size, figures = walking_report.write(walked, out), walked.figures()
     elif transfer is not None:
         raise ValueError("--transfer is for robots on legs; 'robo-rl transfer' reports on multirotors by itself")
     else:
         from robo_rl.report import multirotor as report
 
-        findings = report.gather(targets, episodes, seed, robot)
+        findings = report.gather(targets, episodes, seed, robot, task)
         size, figures = report.write(findings, out), findings.figures()
     say(f"{out}: {size:,} bytes. Open it in a browser", json)
     give({"file": str(out), "bytes": size, **figures}, json)

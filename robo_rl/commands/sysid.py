@@ -32,24 +32,24 @@ def main(
     Args:
         log: A recording (*.mcap) of the policy's node, or of 'robo-rl record'.
         robot: The robot's name or card; by default what the recording says.
-        task: The task whose ranges are written; by default the recording's.
+        task: The task whose ranges are written; by default the recording's. One of your own: FILE.py:CLASS.
         out: Where the ranges are written (*.toml), for 'robo-rl train --ranges'; by default beside the recording.
         plot: Draw predicted and recorded joint angles, and the parameters, into this picture (.png or .svg).
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.logfile import read_log
+    from deploy.verify import named_task
     from robo_rl.identification import identify, walk
     from sim.plants.rigid import Physics
     from sim.ranges import write_ranges
     from sim.robots.legged import LeggedCard
     from sim.tasks.legged.walk import FlatWalk
-    from sim.tasks.loading import load_task
 
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
     recorded = read_log(log)
     contract = recorded.contract
-    loaded = load_task(task or contract.task, robot or contract.robot_name)
+    loaded = named_task(contract, task, robot)
     card = loaded.spec.robot
     if not isinstance(card, LeggedCard) or not isinstance(loaded, FlatWalk):
         raise ValueError(f"{log} is of a {card.facts().kind}; expected a robot on legs")

@@ -6,7 +6,7 @@ from robo_rl.console import give, say
 
 
 def main(json: bool = False) -> int:
-    """List the tasks and the robots that come with robo-rl.
+    """List the tasks and the robots that come with robo-rl, and the tasks of installed packages.
 
     With --json: tasks (name, summary, robot, control_hz, episode_s, signals, commands) and robots (name, title, kind,
     actuators, sources).
@@ -20,7 +20,11 @@ def main(json: bool = False) -> int:
     tasks, robots = [], []
     say("tasks", json)
     for name in task_names():
-        spec = load_task(name).spec
+        try:
+            spec = load_task(name).spec
+        except ValueError as error:  # of an installed package
+            say(f"  {error}", json)
+            continue
         say(f"  {name:<18} {spec.summary} ({spec.robot.name}, {1 / spec.control_period:g} Hz)", json)
         tasks.append(
             {

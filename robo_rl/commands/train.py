@@ -38,11 +38,12 @@ def main(
 ) -> int:
     """Train a policy on a task, then fly it.
 
-    Ctrl-C saves and stops; 'robo-rl resume RUN' goes on. With --json: run, task, algorithm, seed,
-    train_seconds, compile_seconds, wall_seconds, environment_steps, interrupted, and what 'evaluate' gives.
+    'robo-rl train TASK --help' shows the defaults that suit the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
+    goes on. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
+    environment_steps, interrupted, and what 'evaluate' gives.
 
     Args:
-        task: Name of the task; 'robo-rl tasks' lists them.
+        task: Name of the task; 'robo-rl tasks' lists them. Of a task in a file of your own: FILE.py:CLASS.
         algorithm: apg: analytic policy gradient, seconds. ppo: proximal policy optimisation, minutes.
         seed: Of all random draws: the same seed gives the same policy, bit by bit, on the same machine.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
@@ -65,15 +66,16 @@ def main(
 
     require_device(device)
     require_plant(plant, task, device)
-    if algorithm not in load_task(task).algorithms:
-        raise ValueError(f"algorithm is {algorithm}; expected one of {list(load_task(task).algorithms)} for '{task}'")
+    loaded = load_task(task, robot)
+    if algorithm not in loaded.algorithms:
+        raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
     if processes.count() > 1 and algorithm != "ppo":
         raise ValueError(f"algorithm is {algorithm}, in {processes.count()} processes; expected ppo")
     device = processes.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
-    bounds = read_ranges(ranges, task, load_task(task, robot).spec.ranges) if ranges else None
-    if plant is None and load_task(task).plants:
+    bounds = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else None
+    if plant is None and loaded.plants:
         plant = "mujoco" if device == "cpu" else "warp"
     run = None
     if processes.rank() == 0:
@@ -84,9 +86,14 @@ def main(
 
 def command(words: Sequence[str]) -> Callable[..., int]:
     """``main`` with the defaults that suit the task among the words of a command line, so that --help shows them."""
-    from sim.tasks.loading import load_task, task_names
+    given = [word for word in words if not word.startswith("-")]
+    if not given:
+        return main  # tasks are made of torch, whose import takes a second
 
-    named = [word for word in words if word in task_names()]
+    from sim.tasks.loading import FILE, load_task, task_names
+
+    known = task_names()
+    named = [word for word in given if word in known or FILE.fullmatch(word)]
     if not named:
         return main
     task = load_task(named[0])
@@ -135,11 +142,11 @@ def learn(
     from robo_rl.warm_start import begin_from
 
     torch.manual_seed(run.seed)
-    if processes.rank() == 0:
-        say(f"{run.task_name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
     begun = time.perf_counter()
     with torch.device(device):  # the task's constants are where its robots are
         policy = run.new_policy()
+    if processes.rank() == 0:
+        say(f"{policy.task.name}: {run.algorithm}, seed {run.seed}, in {run.folder}", as_json)
     policy.task.plant = run.plant
     learner = new_learner(run, policy, device)
     if origin:

@@ -40,7 +40,7 @@ def main(
         episodes: Number of flights at home.
         seed: Of the flights.
         seconds: Length of a flight instead of the task's.
-        task: Fly this task instead of its own.
+        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
         robot: Fly this robot instead of its own.
         engines: Names of engines; 'all' that are installed, or 'none'.
         perturbations: Names of the task's ranges that are taken beyond training; 'all' that it names, or 'none'.

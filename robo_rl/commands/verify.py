@@ -16,6 +16,7 @@ def main(
     seed: int = 1,
     min_success: float | None = None,
     robot: str | None = None,
+    task: str | None = None,
     json: bool = False,
 ) -> int:
     """Prove that a policy file does what was trained; exit with 1 if any check fails.
@@ -30,12 +31,13 @@ def main(
         seed: Of the flights.
         min_success: Least part of flights that must survive; by default what the task expects of a trained policy.
         robot: The card of a robot that doesn't come with robo-rl.
+        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.verify import verify
     from robo_rl.evaluation import shown
 
-    found = verify(file, episodes, seed, min_success, robot)
+    found = verify(file, episodes, seed, min_success, robot, task)
     say(
         f"{file}\n"
         f"  whole, and its graph fits its contract\n"

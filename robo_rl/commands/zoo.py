@@ -10,8 +10,8 @@ from robo_rl.console import give, say
 def main(json: bool = False) -> int:
     """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
 
-    With --json: policies, a list of name, file, report (a page for a browser), command, digest, evaluation (what
-    'evaluate' gives).
+    With --json: policies, a list of name, file, report (a page for a browser), command, digest, reported_digest
+    (that the report shows: of the same policy in the format of then), evaluation (what 'evaluate' gives).
 
     Args:
         json: Print one JSON object on the last line of stdout.

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.contract.channels import UNITS, Command, Image, Scan, Signal, StateBlock, feedback
+from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
 from robo_rl.contract.checks import ContractError, Numbers, require, require_label, require_unique, set_numbers
 from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, TorqueLaw, VelocityLaw
 from robo_rl.contract.provenance import Encoder, Network, Provenance
@@ -90,6 +90,8 @@ class Contract:
         require_unique([block.name for block in self.state], "state")
         for reserved in ("state", "next_state"):
             require(reserved not in names, "signals and commands", reserved, "a name other than the state's")
+        size = sum(signal.size for signal in self.signals)
+        require(size <= MAX_BLOCK, "signals", f"{size} numbers", f"at most {MAX_BLOCK} in all")
         for signal in self.signals:
             self._check_signal(signal)
         for command in self.commands:
@@ -127,6 +129,11 @@ class Contract:
             value = getattr(envelope, name)
             good = not isinstance(value, tuple) or len(value) == count
             require(good, f"{where}: {name}", value, f"one number, or {count}")
+        if envelope.lower is not None and envelope.upper is not None:
+            lower, upper = np.broadcast_arrays(np.atleast_1d(envelope.lower), np.atleast_1d(envelope.upper))
+            for i in np.flatnonzero(~(lower < upper))[:1]:
+                expected = f"a number below upper[{i}] = {upper[i]}"
+                require(False, f"{where}: lower[{i}]", float(lower[i]), expected)
 
     def feedback(self, command: Command) -> tuple[tuple[str, int], ...]:
         """As ``robo_rl.contract.channels.feedback``."""
@@ -183,10 +190,12 @@ class Contract:
         ``where`` names the file in the message.
         """
         data = read_object(text, where)
-        if data.get("version") != 1:
+        version = data.get("version")
+        if version != 1 or type(version) is not int:
             return build(Contract, data, where)
-        contract = build(Contract, upgraded(data, where), where)
-        object.__setattr__(contract, "text", _canonical(data))
+        read, told = upgraded(data, where)
+        contract = build(Contract, told, where)
+        object.__setattr__(contract, "text", _canonical(read))
         return contract
 
 

@@ -84,7 +84,6 @@ class _Channel:
 
     def _check(self) -> None:
         where = self._where
-        require_identifier(self.name, f"{type(self).__name__.lower()}.name")
         require_phrase(self.frame, f"{where}: frame")
         object.__setattr__(self, "elements", tuple(self.elements))
         for element in self.elements:
@@ -92,18 +91,22 @@ class _Channel:
         require_unique(self.elements, f"{where}: elements")
         require(self.unit in UNITS, f"{where}: unit", self.unit, f"an SI unit, one of {sorted(UNITS)}")
         self._set_numbers("lower", "upper")
-        for low, high, label in zip(*self.bounds, self.labels, strict=True):
-            require(low < high, f"{where}: lower[{label}]", float(low), f"a number below upper[{label}] = {high}")
+        lower, upper = np.broadcast_arrays(np.atleast_1d(self.lower), np.atleast_1d(self.upper))
+        for i in np.flatnonzero(~(lower < upper))[:1]:
+            label, expected = self.labels[i], f"a number below upper[{self.labels[i]}] = {upper[i]}"
+            require(False, f"{where}: lower[{label}]", float(lower[i]), expected)
 
     @property
     def _where(self) -> str:
-        return f"{type(self).__name__.lower()} '{self.name}'"
+        kind = type(self).__name__.lower()
+        require_identifier(self.name, f"{kind}.name")
+        return f"{kind} '{self.name}'"
 
-    def _set_numbers(self, *fields: str) -> None:
+    def _set_numbers(self, *fields: str, optional: bool = False) -> None:
         """Let fields be finite floats: one per element, or a single one for all of a signal with a shape."""
         for name in fields:
             given = getattr(self, name)
-            if given is None:
+            if given is None and optional:
                 continue
             where = f"'{self.name}': {name}"
             if isinstance(given, int | float):
@@ -183,7 +186,7 @@ class Signal(_Channel):
         require(self.kind in ("vector", "quaternion"), f"{where}: kind", self.kind, "'vector' or 'quaternion'")
         sources = ("sensor", "operator", "runtime", "simulation")
         require(self.source in sources, f"{where}: source", self.source, f"one of {sources}")
-        self._set_numbers("noise", "seen_low", "seen_high")
+        self._set_numbers("noise", "seen_low", "seen_high", optional=True)
         good = self.noise is None or float(np.min(self.noise)) >= 0
         require(good, f"{where}: noise", self.noise, "standard deviations of 0 or more")
         delay = finite_numbers(self.delay, 2, f"{where}: delay")
@@ -272,7 +275,7 @@ class Command(_Channel):
         if not stays:
             self._set_numbers("safe")
             self._check_within("safe", self.safe)  # type: ignore[arg-type]
-        self._set_numbers("rate", "start")
+        self._set_numbers("rate", "start", optional=True)
         good = self.rate is None or min(self.rate) > 0
         require(good, f"{where}: rate", self.rate, f"positive numbers, in {self.unit} per second")
         if self.start is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,6 +10,7 @@ from robo_rl.contract.channels import require_shape
 from robo_rl.contract.checks import require, require_identifier, require_label, require_unique
 
 ENCODERS = ("convolution", "attention")
+DIGEST = re.compile(r"([0-9a-f]{64})?")
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class Provenance:
         require_label(self.algorithm, "provenance: algorithm")
         if self.source:
             require_label(self.source, "provenance: source")
+        for name in ("configuration_digest", "source_digest"):
+            value = getattr(self, name)
+            good = isinstance(value, str) and DIGEST.fullmatch(value) is not None
+            require(good, f"provenance: {name}", value, "64 hexadecimal digits, or nothing")
         steps = self.environment_steps
         require(steps >= 0, "provenance: environment_steps", steps, "a number of 0 or more")
 

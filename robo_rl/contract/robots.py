@@ -45,7 +45,7 @@ class Actuator:
         units = QUANTITIES[self.quantity]
         require(self.unit in units, f"{where}: unit", self.unit, f"one of {units} for a {self.quantity}")
         for name in ("lower", "upper", "rate", "effort", "speed"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None or name in ("lower", "upper"):
                 object.__setattr__(self, name, finite_number(getattr(self, name), f"{where}: {name}"))
         limits = (self.lower, self.upper)
         require(limits[0] < limits[1], f"{where}: lower, upper", limits, f"lower < upper, in {self.unit}")

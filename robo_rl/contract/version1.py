@@ -6,8 +6,9 @@ filled in the safe way: actuators whose position is measured stop on a ramp from
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from robo_rl.contract.checks import Numbers
@@ -125,14 +126,18 @@ class _Contract:
     version: int
 
 
-def upgraded(data: dict[str, Any], where: str) -> dict[str, Any]:
-    """The fields of a contract of version 2, from the parsed JSON of one of version 1. ContractError if it is none."""
-    old: _Contract = build(_Contract, data, where)
+def upgraded(parsed: dict[str, Any], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A contract of version 1 from its parsed JSON, and the fields of one of version 2 that says the same.
+
+    ContractError if it is none.
+    """
+    old: _Contract = build(_Contract, parsed, where)
+    data = json.loads(json.dumps(asdict(old)))
     robot = {"name": old.robot_name, "kind": old.robot.kind, **_facts(data["robot"])}
     safety, provenance = data["safety"], data["provenance"]
     recurrent = sum(math.prod(block.shape) for block in old.state if block.name == "recurrent")
     network = {name: provenance[name] for name in ("hidden", "activation", "normalize")}
-    return {
+    return data, {
         "format": old.format,
         "version": 2,
         "task": old.task,

@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robo_rl.console import Progress
 from robo_rl.evaluation import Conditions, perturbations, sweep
 from robo_rl.report import legged_plots, plots
-from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_page
+from robo_rl.report.page import Subject, load_all, pictures, subject_of, write_page
 from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
 from robo_rl.transfer import Transfer
-from sim.pictures.walking import film, strip
 from sim.robots.legged import LeggedCard
 from sim.tasks import Task
 from sim.tasks.legged.rough import RoughWalk
-from sim.tasks.legged.walk import FlatWalk
 
 RECORDED = 4  # walks in plots and film
-FILM_SECONDS, FILM_FPS, FILM_SIZE = 8.0, 20, (480, 360)
 
 
 @dataclass(frozen=True)
@@ -49,10 +45,11 @@ class Findings:
 
 
 def gather(
-    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, elsewhere: Path | None = None
-) -> Findings:
+    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None,
+    elsewhere: Path | None = None, task_name: str | None = None,
+) -> Findings:  # fmt: skip
     """Walk all that the page tells about; ``elsewhere``: what 'robo-rl transfer --json' printed about the first."""
-    subjects = load_all(targets, episodes, robot)
+    subjects = load_all(targets, episodes, robot, task_name)
     task = subjects[0].task
     there = read_transfer(elsewhere, task) if elsewhere else None
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
@@ -91,8 +88,6 @@ def write(findings: Findings, out: Path) -> int:
     card, recording = spec.robot, first.flights.recording
     assert isinstance(card, LeggedCard)
     period = spec.control_period
-    with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
-        pictures = _pictures(findings, progress)
     measure = findings.task.measures[-1]
     drawn = {
         "training": plots.training(first.metrics) if first.metrics else [],
@@ -118,7 +113,7 @@ def write(findings: Findings, out: Path) -> int:
         commands=_commands(findings),
         crossings=_by_kind(findings.crossings),
         speed=SPEED,
-        **pictures,
+        pictures=pictures(first.flights.motion),
     )
 
 
@@ -139,18 +134,3 @@ def _commands(findings: Findings) -> list[str]:
     if findings.crossings:
         commands.append(f"robo-rl evaluate {target} {walks} --ground")
     return [*commands, f"robo-rl evaluate {target} --sweep", f"robo-rl transfer {target}", f"robo-rl play {target}"]
-
-
-def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
-    """Strip and film of the first walks, in base 64; or why there are none."""
-    card, period = findings.task.spec.robot, findings.task.spec.control_period
-    assert isinstance(card, LeggedCard)
-    ground = findings.task.ground if isinstance(findings.task, FlatWalk) else None
-    recording = findings.subjects[0].flights.recording
-    some = {name: value[: round(FILM_SECONDS / period)] for name, value in recording.items()}
-
-    def draw(still: Path, moving: Path) -> None:
-        strip(still, card, recording, period, size=(220, 220), ground=ground)
-        film(moving, card, some, period, "", FILM_SIZE, FILM_FPS, progress.update, ground)
-
-    return pictured(draw)

@@ -14,19 +14,16 @@ import numpy as np
 import torch
 
 from controllers.rotation import body_z
-from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT, Conditions, ControllerPolicy, Episodes, compare, perturbations, rollout, sweep
 from robo_rl.loading import Loaded
 from robo_rl.report import plots
-from robo_rl.report.page import Subject, load_all, pictured, subject_of, write_page
+from robo_rl.report.page import Subject, load_all, pictures, subject_of, write_page
 from sim.env import VecEnv
-from sim.pictures.film import film, moves, strobe
 from sim.robots.multirotor import MultirotorCard
 from sim.tasks import Task
 from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 RECORDED = 8  # flights in plots
-FILMED, FILM_SECONDS, FILM_FPS, FILM_SIZE = 4, 4.0, 20, (480, 360)
 FIGURE_EIGHT_SECONDS = 6.5  # one round of 5.5 s after 1 s to settle in
 FAILURES_SHOWN = 12
 SENTENCES = {
@@ -72,9 +69,11 @@ class Findings:
         return found
 
 
-def gather(targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None) -> Findings:
+def gather(
+    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, task_name: str | None = None
+) -> Findings:
     """Fly everything that the page tells about. All ``targets`` (runs or bundles) must be of one task and robot."""
-    loaded = load_all(targets, episodes, robot)
+    loaded = load_all(targets, episodes, robot, task_name)
     task = loaded[0].task
     conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
     geometric = Loaded("geometric", task, ControllerPolicy(task))  # refuses robots that it can't fly
@@ -116,7 +115,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
     lost = np.flatnonzero(~flights.survived)
     env = VecEnv(task, len(flights), HELD_OUT + 1000 * findings.conditions.seed, evaluation=True)
     drawn, nominal = env.plant.parameters, env.plant.nominal
-    tilt = torch.rad2deg(torch.acos(body_z(env.plant.state.orientation.unbind(-1))[2].clamp(-1.0, 1.0)))
+    tilt = torch.rad2deg(torch.acos(body_z(env.plant.current.orientation.unbind(-1))[2].clamp(-1.0, 1.0)))
     columns = {
         "lasted, s": torch.from_numpy(flights.duration),
         "tilt at start, °": tilt,
@@ -124,7 +123,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
         "thrust, ×": drawn.thrust_scale.mean(-1),
         "inertia, ×": drawn.inertia[:, 0] / nominal.inertia[:, 0],
         "motor rise time, ×": drawn.rise_time / nominal.rise_time,
-        "latency, ms": 1000 * env.draws.delay,
+        "latency, ms": 1000 * env.drawn["delay"],
         "wind, m/s": drawn.wind.norm(dim=-1),
     }
     return [
@@ -136,8 +135,6 @@ def write(findings: Findings, out: Path) -> int:
     """Write the page; returns its size in bytes."""
     first, task = findings.subjects[0], findings.task
     period, card = task.spec.control_period, _card(task)
-    with Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
-        pictures = _pictures(findings, progress)
     drawn = {
         "training": plots.training(first.metrics) if first.metrics else [],
         "errors": plots.errors({"policy": first.flights, "controller": findings.controller.flights}, period),
@@ -171,7 +168,7 @@ def write(findings: Findings, out: Path) -> int:
         recorded=RECORDED,
         sentences=SENTENCES,
         commands=_commands(findings),
-        **pictures,
+        pictures=pictures(first.flights.motion),
     )
 
 
@@ -193,20 +190,6 @@ def _commands(findings: Findings) -> list[str]:
         eight = f"--episodes {len(few)} --seconds {FIGURE_EIGHT_SECONDS:g} --fixed {fixed}"
         commands.append(f"robo-rl evaluate {target} {eight}")
     return commands
-
-
-def _pictures(findings: Findings, progress: Progress) -> dict[str, Any]:
-    """Strobe picture and film of the first flights, in base 64; or why there are none."""
-    card, period = _card(findings.task), findings.task.spec.control_period
-    recording = findings.subjects[0].flights.recording
-    filmed = 1 if moves(recording["position_setpoint"]) else FILMED
-    many = {name: value[: round(FILM_SECONDS / period), :filmed] for name, value in recording.items()}
-
-    def draw(still: Path, moving: Path) -> None:
-        strobe(still, card, {name: value[:, :2] for name, value in recording.items()}, period, size=(1000, 500))
-        film(moving, card, many, period, "", FILM_SIZE, FILM_FPS, progress.update)
-
-    return {**pictured(draw), "filmed": filmed}
 
 
 def _card(task: Task) -> MultirotorCard:

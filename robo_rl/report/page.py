@@ -9,21 +9,29 @@ import base64
 import json
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 
 from deploy.bundle import Bundle
-from robo_rl.console import finite, say
-from robo_rl.contract import Contract, Provenance
+from robo_rl.console import Progress, finite, say
+from robo_rl.contract import Contract, Numbers, Provenance
 from robo_rl.evaluation import BATCH, Conditions, Episodes, quantity, rollout
 from robo_rl.loading import Loaded, load
 from robo_rl.runs import Run
 from robo_rl.zoo import located
-from sim.pictures.scene import RenderingError
+from sim.drawing import Motion
+from sim.pictures.camera import as_many_as_seen
+from sim.pictures.canvas import RenderingError
+from sim.pictures.film import film
+from sim.pictures.strip import strip
+
+FILM_SECONDS, FILM_FPS, FILM_SIZE = 5.0, 20, (480, 360)
+STRIP_SCALE = 0.8
 
 
 @dataclass(frozen=True)
@@ -50,11 +58,11 @@ class Subject:
         return self.flights.summary()
 
 
-def load_all(targets: Sequence[str], episodes: int, robot: str | None) -> list[Loaded]:
+def load_all(targets: Sequence[str], episodes: int, robot: str | None, task: str | None = None) -> list[Loaded]:
     """What flies or walks ``targets`` (runs or bundles), all of one task and robot."""
     if not 20 <= episodes <= BATCH:
         raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
-    subjects = [load(target, None, robot) for target in targets]
+    subjects = [load(target, task, robot) for target in targets]
     expected = subjects[0].task.spec.name, subjects[0].task.spec.robot.name
     for target, loaded in zip(targets, subjects, strict=True):
         names = loaded.task.spec.name, loaded.task.spec.robot.name
@@ -76,19 +84,23 @@ def subject_of(target: str, loaded: Loaded, conditions: Conditions) -> Subject:
     return Subject(target, loaded, flights, policy.contract(provenance), metrics=[json.loads(line) for line in lines])
 
 
-def pictured(draw: Callable[[Path, Path], None]) -> dict[str, str]:
-    """What ``draw`` writes to a picture's and a film's path, in base 64; or why there are none."""
-    with tempfile.TemporaryDirectory() as folder:
+def pictures(motion: Motion | None) -> dict[str, Any]:
+    """Strip and film of the first episodes, in base 64, with what is to be said of them; or why there are none."""
+    if motion is None:
+        return {"no_pictures": "the plant has no drawing() and poses()"}
+    some = as_many_as_seen(motion.part(slice(0, round(FILM_SECONDS / motion.period))), FILM_SIZE)
+    with tempfile.TemporaryDirectory() as folder, Progress("drawing", int(FILM_SECONDS * FILM_FPS)) as progress:
         still, moving = Path(folder) / "still.png", Path(folder) / "moving.mp4"
         try:
-            draw(still, moving)
+            shown = strip(still, motion, STRIP_SCALE)
+            film(moving, some, "", FILM_SIZE, FILM_FPS, progress.update)
         except RenderingError as error:
             say(f"no pictures: {error}", as_json=True)
             return {"no_pictures": str(error)}
-        return {
-            name: base64.b64encode(path.read_bytes()).decode()
-            for name, path in zip(("picture", "video"), (still, moving), strict=True)
-        }
+        found = {"picture": still, "video": moving}
+        encoded = {name: base64.b64encode(path.read_bytes()).decode() for name, path in found.items()}
+    legend = {marker.name: getattr(marker, "color", None) for marker in motion.markers}
+    return {**encoded, "shown": shown, "filmed": some.robots, "legend": {k: v for k, v in legend.items() if v}}
 
 
 def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any], **parts: Any) -> int:
@@ -121,8 +133,10 @@ def _centimetres(value: float) -> str:
     return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
 
 
-def span(low: Sequence[float], high: Sequence[float]) -> str:
+def span(low: Numbers | float, high: Numbers | float) -> str:
     """Limits of a signal's or command's elements, as one range where they agree."""
+    lows, highs = np.broadcast_arrays(np.atleast_1d(low), np.atleast_1d(high))
+    low, high = tuple(lows.tolist()), tuple(highs.tolist())
     if len(set(low)) == 1 and len(set(high)) == 1:
         return f"{low[0]:g} to {high[0]:g}"
     return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))

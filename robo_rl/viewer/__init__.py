@@ -1,6 +1,6 @@
-"""Pages in the browser: robots live, which one can push and steer, and the panel of a robot (see ``server``).
+"""Pages in the browser: robots live, which one can push and command (``page``), and the panel of a robot (``server``).
 
-Each page is one file, drawn on a canvas, and needs nothing from the network. (MuJoCo's own web viewer, mujoco.studio,
-listens on every network interface without asking who comes. These are for the same machine, unless a token guards
-them.)
+Nothing is fetched from the network, and who may look and act is decided in one place (``access``): this machine alone,
+unless a token guards a page. (MuJoCo's own web viewer, mujoco.studio, listens on every network interface without asking
+who comes.)
 """

@@ -5,42 +5,36 @@ GET /scene    what seldom changes, JSON
 GET /stream   server-sent events, one JSON object per frame; with ?frames=N it ends after N of them
 POST /act     one action, JSON; 200 with a sentence, 204, or 400 with a sentence
 
-It listens on 127.0.0.1. On another address it asks for a token, for everything: the page's address has it once, then
-the browser keeps it as a cookie that no other site's page can use. Requests that name another host, or come from
-another site's page, are refused, so that no page elsewhere can reach it through the person's browser. Nothing here is
-encrypted: across a network that others use, take an SSH tunnel.
+Who is let in is in ``access``.
 """
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import itertools
 import json
 import re
-import socket
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import parse_qs, urlsplit
 
-ADDRESS = "127.0.0.1"
+from robo_rl.viewer.access import ADDRESS, Access
+
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
+COMMON = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 LONGEST_REQUEST = 4096  # bytes
 PATIENCE = 10.0  # s for a request to arrive, or for a frame to be taken
-SHORTEST_TOKEN = 16  # characters
-ASK = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>robo-rl</title><style>:root { color-scheme:
-light dark } body { font: 16px system-ui, sans-serif; margin: 20vh auto; width: 24em }</style><form action="/">
-<p>The token was printed where this page was started.</p><input name="token" type="password" aria-label="token"
-autofocus> <button>go on</button></form></html>"""
 
 
 @dataclass(frozen=True)
@@ -75,15 +69,8 @@ class Viewer(ThreadingHTTPServer):
 
     def __init__(self, source: Source, port: int = 0, address: str = ADDRESS, token: str = "") -> None:
         """``token``: who wants to look or act must know it; needed wherever others can reach the address."""
-        try:
-            self.private = ipaddress.IPv4Address(address).is_loopback
-        except ipaddress.AddressValueError:
-            raise ValueError(f"address is '{address}'; expected an IPv4 address such as {ADDRESS}") from None
-        if token and not re.fullmatch(rf"[\w-]{{{SHORTEST_TOKEN},}}", token, re.ASCII):
-            raise ValueError(f"token has {len(token)} characters; expected {SHORTEST_TOKEN} or more letters and digits")
-        if not self.private and not token:
-            raise ValueError(f"address is {address}, which others can reach; expected a token with it")
-        self.source, self.token, self.address = source, token, address
+        self.access = Access(address, token)
+        self.source = source
         super().__init__((address, port), Handler)
 
     @property
@@ -93,20 +80,7 @@ class Viewer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Where the page is, token included."""
-        name = socket.gethostname() if self.address == "0.0.0.0" else self.address
-        return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
-
-    def is_own_name(self, host: str) -> bool:
-        """Whether a request's Host can be this server.
-
-        A page of another site that had its name point here (DNS rebinding) still sends that name. An address in
-        figures can't be had that way.
-        """
-        name = host.rpartition(":")[0] or host
-        if self.private:
-            return name in (ADDRESS, self.address, "localhost")
-        own = socket.gethostname().lower()
-        return name.lower() in ("localhost", own, f"{own}.local") or bool(re.fullmatch(r"\d+(\.\d+){3}", name))
+        return self.access.url(self.port)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A browser that goes away is no error."""
@@ -156,42 +130,16 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _is_welcome(self) -> bool:
-        """Whether the request is for this server, from its own page, and has the token; answers it if not."""
-        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if not self.server.is_own_name(host) or origin not in (None, f"http://{host}"):
-            self.send_error(HTTPStatus.FORBIDDEN, "this page is elsewhere")
-            return False
-        token = self.server.token
-        if not token or self._is_token(self._cookie()) or self._is_token(self._bearer()):
+        """Whether the request is let in; answers it if not."""
+        found = self.server.access.refusal(self.path, dict(self.headers), self.server.port)
+        if found is None:
             return True
-        address = urlsplit(self.path)
-        if address.path == "/" and self._is_token(parse_qs(address.query).get("token", [""])[0]):
-            self.send_response(HTTPStatus.SEE_OTHER)
-            self.send_header("Location", "/")
-            self.send_header("Set-Cookie", f"{self._cookie_name()}={token}; HttpOnly; SameSite=Strict; Path=/")
-            self.send_header("Referrer-Policy", "no-referrer")
-            self.end_headers()
-            return False
-        self._send(ASK, "text/html; charset=utf-8", HTTPStatus.UNAUTHORIZED)
+        self.send_response(found.status)
+        for name, value in {**COMMON, **found.headers, "Content-Length": str(len(found.body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(found.body)
         return False
-
-    def _is_token(self, given: str) -> bool:
-        """In a time that does not tell how much of it is right."""
-        return hmac.compare_digest(given.encode(errors="replace"), self.server.token.encode())
-
-    def _cookie_name(self) -> str:
-        return f"robo_rl_{self.server.port}"  # cookies are shared by all ports of a host
-
-    def _cookie(self) -> str:
-        try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(self._cookie_name())
-        except CookieError:
-            return ""
-        return found.value if found else ""
-
-    def _bearer(self) -> str:
-        scheme, _, given = self.headers.get("Authorization", "").partition(" ")
-        return given if scheme == "Bearer" else ""
 
     def _stream(self, counts: Iterable[int]) -> None:
         """Frames until the browser goes away; a slow browser misses frames."""
@@ -210,10 +158,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cache-Control", "no-store")
+        for name, value in COMMON.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 

@@ -15,6 +15,8 @@ may use arithmetic, comparisons, torch.where, and the functions in ``sim.fuse.sy
 each other. On other devices than the CPU, torch.compile does the work.
 """
 
-from sim.fuse.call import Fused, blocks_like, empty_block, fuse
+from sim.fuse.call import Fused, fuse
+from sim.fuse.random import normal_uniforms, normals, streams, uniforms
+from sim.fuse.structure import blocks_like, empty_block
 
-__all__ = ["Fused", "blocks_like", "empty_block", "fuse"]
+__all__ = ["Fused", "blocks_like", "empty_block", "fuse", "normal_uniforms", "normals", "streams", "uniforms"]

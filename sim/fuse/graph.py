@@ -35,6 +35,8 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
 }
 MASKS = frozenset((*COMPARISONS, *LOGIC, "not"))
 """Operations whose value is a truth value, not a number."""
+RANDOM = ("random0", "random1", "random2", "random3")
+"""The four numbers of a key and a counter (``sim.fuse.random``); nothing is differentiable in those."""
 
 
 @dataclass(frozen=True, slots=True)

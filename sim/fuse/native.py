@@ -5,7 +5,8 @@ batch, where a padded copy is used. Which products and sums are rounded once, by
 decided here and not by the compiler. So every environment goes through the same arithmetic, whatever the
 batch size and the number of threads, and results never depend on them.
 
-Arrays are structures of arrays: each scalar input and output is a contiguous row of n floats.
+Arrays are structures of arrays: each scalar input and output is a contiguous row of n floats. Functions of vectors are
+in ``vector.h``.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sim.fuse.graph import MASKS, Graph, Node, needed
+from sim.fuse.graph import MASKS, RANDOM, Graph, Node, needed
 
 # No -ffast-math: NaN and infinity must stay what they are. Scheduling for register pressure gains a tenth: the
 # loop is one long block with more values alive than there are registers.
@@ -40,109 +41,83 @@ TEMPLATES = {
     "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
     "and": "{} & {}", "or": "{} | {}", "not": "~{}",
     "abs": "absolute({})", "sqrt": "root({})", "exp": "exponential({})", "tanh": "hyperbolic_tangent({})",
-    "log": "lanes<std::log>({})", "sin": "lanes<std::sin>({})", "cos": "lanes<std::cos>({})",
+    "log": "logarithm({})", "sin": "sine({})", "cos": "cosine({})",
 }  # fmt: skip
 
-PRELUDE = r"""
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
-#if defined(__AVX512F__)
-constexpr int LANES = 16;
-#elif defined(__AVX__)
-constexpr int LANES = 8;
-#else
-constexpr int LANES = 4;
-#endif
-typedef float Vector __attribute__((vector_size(4 * LANES)));
-typedef int32_t Mask __attribute__((vector_size(4 * LANES)));
-static inline Vector load(const float *p) { Vector v; memcpy(&v, p, sizeof v); return v; }
-static inline void store(float *p, Vector v) { memcpy(p, &v, sizeof v); }
-static inline void store(float *p, Mask m) { store(p, m ? Vector{} + 1.f : Vector{}); }
-static inline Vector all(float x) { return x - Vector{}; }
-// NaN if either is; the test of a costs nothing where a is a constant.
-static inline Vector minimum(Vector a, Vector b) { return (a <= b) | (a != a) ? a : b; }
-static inline Vector maximum(Vector a, Vector b) { return (a >= b) | (a != a) ? a : b; }
-static inline Vector absolute(Vector a) { return (Vector)((Mask)a & 0x7fffffff); }
-static inline Vector multiply_add(Vector a, Vector b, Vector c) {
-#if defined(__AVX512F__)
-  return (Vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX__) && defined(__FMA__)
-  return (Vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-  return a * b + c;
-#endif
-}
-template <float (*f)(float)> static inline Vector lanes(Vector a) {
-  for (int i = 0; i < LANES; i++) a[i] = f(a[i]);
-  return a;
-}
-static inline Vector root(Vector a) {
-#if defined(__AVX512F__)
-  return (Vector)_mm512_sqrt_ps((__m512)a);
-#elif defined(__AVX__)
-  return (Vector)_mm256_sqrt_ps((__m256)a);
-#else
-  return lanes<std::sqrt>(a);
-#endif
-}
-// exp by range reduction and the polynomial of the Cephes library (expf), relative error below 2e-7. Two to the
-// n is applied in halves, so that the result overflows to infinity and underflows to 0 where it should.
-static inline Vector power_of_two(Mask n) { return (Vector)((n + 127) << 23); }
-static inline Vector exponential(Vector x) {
-  Vector y = minimum(all(89.f), maximum(all(-104.f), x));
-  Vector n = multiply_add(y, all(1.44269504f), all(12582912.f)) - 12582912.f;
-  Vector r = multiply_add(n, all(-0.693359375f), y);
-  r = multiply_add(n, all(2.12194440e-4f), r);
-  Vector p = multiply_add(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
-  p = multiply_add(p, r, all(8.3334519073e-3f));
-  p = multiply_add(p, r, all(4.1665795894e-2f));
-  p = multiply_add(p, r, all(1.6666665459e-1f));
-  p = multiply_add(p, r, all(5.0000001201e-1f));
-  p = multiply_add(p * r, r, r) + 1.f;
-  Mask whole = __builtin_convertvector(n, Mask), half = whole >> 1;
-  return x == x ? p * power_of_two(half) * power_of_two(whole - half) : x;
-}
-static inline Vector hyperbolic_tangent(Vector x) {
-  Vector small = x * (1.f - x * x * (1.f / 3.f - x * x * (2.f / 15.f)));
-  Vector large = 1.f - 2.f / (exponential(2.f * x) + 1.f);
-  return absolute(x) < 0.04f ? small : large;
-}
-"""
+PRELUDE = Path(__file__).with_name("vector.h").read_text()
+
 
 LOOP = r"""
-constexpr int TENSORS = {tensors}, INPUTS = {inputs}, OUTPUTS = {outputs};
-static const int size[] = {{{sizes}}};
-static const bool shared[] = {{{shared}}};
-static void compute(const float *const *in, float *const *out, int64_t begin, int64_t end) {{
+constexpr int TENSORS = {tensors}, INPUTS = {inputs}, RESULTS = {results}, OUTPUTS = {outputs};
+static const int size[] = {{{sizes}}}, count[] = {{{counts}}};
+static const bool shared[] = {{{shared}}}, truths[] = {{{truths}}};
+struct Row {{ char *at; char width; }};
+static __attribute__((noinline)) void compute(const float *const *in, const Row *out, int64_t begin, int64_t end) {{
 {constants}
   for (int64_t e = begin; e < end; e += LANES) {{
 {body}
   }}
 }}
-extern "C" void run(const float *const *from, const int64_t *stride, float *to, int64_t n, int threads) {{
-  const int64_t blocks = n / LANES, full = blocks * LANES, left = (n - full) * sizeof(float);
+// Where the numbers of tensors lie, and room for some environments of each.
+struct Rows {{
   const float *in[INPUTS];
-  float *out[OUTPUTS], rest_in[INPUTS][LANES], rest_out[OUTPUTS][LANES];
-  for (int t = 0, i = 0; t < TENSORS; t++)
-    for (int k = 0; k < size[t]; k++) in[i++] = from[t] + k * stride[t];
-  for (int o = 0; o < OUTPUTS; o++) out[o] = to + o * n;
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-  for (int t = 0; t < threads; t++) compute(in, out, blocks * t / threads * LANES, blocks * (t + 1) / threads * LANES);
-  if (full == n) return;
-  for (int t = 0, i = 0; t < TENSORS; t++)
-    for (int k = 0; k < size[t]; k++, i++)
-      if (!shared[t]) {{
-        memset(rest_in[i], 0, sizeof rest_in[i]);
-        memcpy(rest_in[i], in[i] + full, left);
-        in[i] = rest_in[i];
+  Row out[OUTPUTS];
+  Rows(const float *const *from, const int64_t *from_stride, char *const *to, const int64_t *to_stride) {{
+    for (int t = 0, i = 0; t < TENSORS; t++)
+      for (int k = 0; k < size[t]; k++) in[i++] = from[t] + k * from_stride[t];
+    for (int t = 0, o = 0; t < RESULTS; t++)
+      for (int k = 0; k < count[t]; k++, o++) {{
+        const char width = truths[t] ? 1 : sizeof(float);
+        out[o] = Row{{to[t] + k * to_stride[t] * width, width}};
       }}
-  for (int o = 0; o < OUTPUTS; o++) out[o] = rest_out[o];
-  compute(in, out, 0, LANES);
-  for (int o = 0; o < OUTPUTS; o++) memcpy(to + o * n + full, rest_out[o], left);
+  }}
+}};
+struct Room {{
+  float in[INPUTS][LANES], out[OUTPUTS][LANES];
+  const float *from[INPUTS];
+  Row to[OUTPUTS];
+  Room(const Rows &rows) {{
+    for (int t = 0, i = 0; t < TENSORS; t++)
+      for (int k = 0; k < size[t]; k++, i++) from[i] = shared[t] ? rows.in[i] : in[i];
+    for (int o = 0; o < OUTPUTS; o++) to[o] = Row{{(char *)out[o], rows.out[o].width}};
+  }}
+}};
+extern "C" void run(const float *const *from, const int64_t *from_stride, char *const *to, const int64_t *to_stride,
+                    int64_t n, int threads) {{
+  const int64_t blocks = n / LANES, full = blocks * LANES, left = n - full;
+  const Rows rows(from, from_stride, to, to_stride);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int t = 0; t < threads; t++)
+    compute(rows.in, rows.out, blocks * t / threads * LANES, blocks * (t + 1) / threads * LANES);
+  if (full == n) return;
+  Room room(rows);
+  for (int i = 0; i < INPUTS; i++) {{
+    if (room.from[i] != room.in[i]) continue;
+    memset(room.in[i], 0, sizeof room.in[i]);
+    memcpy(room.in[i], rows.in[i] + full, left * sizeof(float));
+  }}
+  compute(room.from, room.to, 0, LANES);
+  for (int o = 0; o < OUTPUTS; o++) {{
+    const int width = rows.out[o].width;
+    memcpy(rows.out[o].at + full * width, room.to[o].at, left * width);
+  }}
+}}
+extern "C" void run_rows(const float *const *from, const int64_t *from_stride, char *const *to,
+                         const int64_t *to_stride, const int64_t *ids, int64_t m, int threads) {{
+  const Rows rows(from, from_stride, to, to_stride);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t b = 0; b < m; b += LANES) {{
+    const int here = m - b < LANES ? m - b : LANES;
+    Room room(rows);
+    for (int i = 0; i < INPUTS; i++)
+      for (int l = 0; room.from[i] == room.in[i] && l < LANES; l++)
+        room.in[i][l] = rows.in[i][ids[b + (l < here ? l : 0)]];
+    compute(room.from, room.to, 0, LANES);
+    for (int o = 0; o < OUTPUTS; o++)
+      for (int l = 0; l < here; l++)
+        if (rows.out[o].width == 1) rows.out[o].at[ids[b + l]] = room.to[o].at[l];
+        else ((float *)rows.out[o].at)[ids[b + l]] = room.out[o][l];
+  }}
 }}
 """
 
@@ -151,35 +126,52 @@ class CompilerMissing(RuntimeError):
     """There is no C++ compiler on this machine."""
 
 
-def source(graph: Graph, outputs: Sequence[Node], sizes: Sequence[int], shared: Sequence[bool]) -> str:
-    """C++ that computes ``outputs`` for every environment.
+def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int], shared: Sequence[bool]) -> str:
+    """C++ that computes ``outputs``, the numbers or truth values of some tensors in turn, for every environment.
 
-    The graph's inputs are the numbers of some tensors in turn: ``sizes`` numbers each per environment, or
-    per batch where ``shared``.
+    The graph's inputs are the numbers of some other tensors: ``sizes`` numbers each per environment, or per batch
+    where ``shared``. Truth values are written as bytes.
     """
     alike = [flag for flag, size in zip(shared, sizes, strict=True) for _ in range(size)]
-    constants, body = [], []
-    for index, name, operands in _plan(graph, outputs):
+    every = [node for nodes in outputs for node in nodes]
+    constants, body, drawn = [], [], set()
+    for index, name, operands in _plan(graph, every):
         if name == "const":
             constants.append(f"  const Vector v{index} = all({_literal(operands[0])});")
         elif name == "input" and alike[operands[0]]:
-            constants.append(f"  const Vector v{index} = all(*in[{operands[0]}]);")
+            constants.append(f"  const Vector v{index} = all(in[{operands[0]}][0]);")
         elif name == "input":
             body.append(f"    const Vector v{index} = load(in[{operands[0]}] + e);")
+        elif name in RANDOM:  # one call gives four numbers
+            four = "r" + "_".join(map(str, operands))
+            if four not in drawn:
+                body.append(f"    Vector {four}[4]; random({', '.join([four, *(f'v{k}' for k in operands)])});")
+                drawn.add(four)
+            body.append(f"    const Vector v{index} = {four}[{RANDOM.index(name)}];")
         else:
             kind = "Mask" if name in MASKS else "Vector"
             value = TEMPLATES[name].format(*(f"v{operand}" for operand in operands))
             body.append(f"    const {kind} v{index} = {value};")
-    body += [f"    store(out[{slot}] + e, v{node.index});" for slot, node in enumerate(outputs)]
+    truths = [nodes[0].is_mask for nodes in outputs for _ in nodes]
+    kinds = ["uint8_t" if truth else "float" for truth in truths]
+    stores = zip(every, kinds, strict=True)
+    body += [f"    store(({kind} *)out[{slot}].at + e, v{node.index});" for slot, (node, kind) in enumerate(stores)]
     return PRELUDE + LOOP.format(
         tensors=len(sizes),
         inputs=len(alike),
-        outputs=len(outputs),
-        sizes=", ".join(map(str, sizes)),
-        shared=", ".join("true" if flag else "false" for flag in shared),
+        results=len(outputs),
+        outputs=len(every),
+        sizes=_list(sizes),
+        counts=_list([len(nodes) for nodes in outputs]),
+        shared=_list(shared),
+        truths=_list([bool(nodes) and nodes[0].is_mask for nodes in outputs]),
         constants="\n".join(constants),
         body="\n".join(body),
     )
+
+
+def _list(values: Sequence[int | bool]) -> str:
+    return ", ".join(str(int(value)) for value in values)
 
 
 def _plan(graph: Graph, outputs: Sequence[Node]) -> list[tuple[int, str, list]]:
@@ -219,12 +211,23 @@ def _literal(number: float) -> str:
     return f"{number!r}f"
 
 
-def load(code: str) -> Callable[[Any, Any, int, int, int], None]:
-    """Compile ``code``, or find it in the cache, and return its ``run(tensors, strides, results, n, threads)``."""
-    run = build(code).run
-    run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int]
-    run.restype = None
-    return run
+class Loop(NamedTuple):
+    """Compiled code: over all environments, and over some of them."""
+
+    run: Callable[[Any, Any, Any, Any, int, int], None]
+    """(tensors, strides, results, strides, n, threads)."""
+    run_rows: Callable[[Any, Any, Any, Any, int, int, int], None]
+    """(tensors, strides, results, strides, address of the environments' numbers, how many, threads)."""
+
+
+def load(code: str) -> Loop:
+    """Compile ``code``, or find it in the cache."""
+    library = build(code)
+    tensors = [ctypes.c_void_p] * 4
+    library.run.argtypes = [*tensors, ctypes.c_int64, ctypes.c_int]
+    library.run_rows.argtypes = [*tensors, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int]
+    library.run.restype = library.run_rows.restype = None
+    return Loop(library.run, library.run_rows)
 
 
 def build(code: str, *options: str) -> ctypes.CDLL:

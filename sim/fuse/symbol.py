@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sim.fuse.graph import Graph, Node, binary, select, unary
+from sim.fuse.graph import RANDOM, Graph, Node, binary, select, unary
+from sim.fuse.random import uniforms
 
 
 class Symbol:
@@ -55,6 +56,13 @@ class Symbol:
     @property
     def shape(self) -> torch.Size:
         return torch.Size(self.nodes.shape)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
 
     @property
     def ndim(self) -> int:
@@ -173,6 +181,17 @@ def _expand(x: Symbol, *shape: Any) -> Symbol:
     return Symbol(np.broadcast_to(x.nodes, tuple(f if s == -1 else s for s, f in zip(sizes, fill, strict=True))))
 
 
+def _uniforms(stream: Symbol, step: Symbol, count: int, first: int = 0) -> Symbol:
+    own = [node for symbol in (stream, step) for node in symbol.nodes.ravel() if isinstance(node, Node)]
+    graph = own[0].graph
+    key0, key1, number, episode, now = (graph.lift(x).index for x in (*stream.nodes[0], step.nodes[0]))
+    drawn = []
+    for place in range(first, first + count):
+        four = graph.constant(place // 4).index
+        drawn.append(graph.node(RANDOM[place % 4], key0, key1, now, number, episode, four))
+    return Symbol([drawn])
+
+
 def _flip_operands(function: Callable) -> Callable:
     return lambda a, b: function(b, a)
 
@@ -200,7 +219,7 @@ def _functions() -> dict[str, Callable]:
     return table
 
 
-TORCH: dict[Callable, Callable] = {torch.linalg.vector_norm: _norm}
+TORCH: dict[Callable, Callable] = {torch.linalg.vector_norm: _norm, uniforms: _uniforms}
 for _name, _function in _functions().items():
     for _owner in (torch, torch.Tensor):
         if hasattr(_owner, _name):

@@ -1,51 +1,47 @@
-"""Films and strobe pictures of recorded flights.
-
-A recording is what ``robo_rl.evaluation.fly`` keeps: ``position`` (steps, n, 3) m, ``orientation`` (steps, n, 4)
-quaternion x, y, z, w, ``rotor_speed`` (steps, n, R) rad/s and ``position_setpoint`` (steps, n, 3) m, one row per
-control period. Episodes that all happen at the same place are shown side by side.
-"""
+"""Films of recorded motion, in real time, as .mp4 or .gif."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import imageio_ffmpeg
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from sim.pictures.scene import Scene
-from sim.robots.multirotor import MultirotorCard
+from sim.drawing import Motion, Trail
+from sim.pictures.camera import BESIDE, ELEVATION, JUMP, Scene, arrange, distance_of, followed, whole
+from sim.pictures.stage import Stage
 
-Recording = Mapping[str, np.ndarray]
-
-TRAIL_SECONDS = 0.8
 TRAIL_STEP = 0.02  # s
-JUMP = 0.3  # m between two points of a trail; a vehicle would have to fly at 15 m/s
-BLADE_SLOWDOWN = 40  # blades at their true speed would only flicker
-VIEW = 32.0  # degrees, the camera's vertical field of view
-AZIMUTH, ELEVATION = 120.0, -20.0  # degrees, of the camera
 GIF_COLOURS = 128
 
 
 def film(
     file: Path,
-    card: MultirotorCard,
-    recording: Recording,
-    period: float,
+    motion: Motion,
     caption: str = "",
     size: tuple[int, int] = (640, 480),
     fps: int = 30,
     progress: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Write an .mp4 or .gif of a recording in real time; returns the number of frames.
+    """Write an .mp4 or .gif of a motion in real time; returns the number of frames.
 
-    ``period`` is the control period in s. ``size`` is (width, height) in pixels, both even.
+    ``size`` is (width, height) in pixels, both even. ``progress`` is called with the number of frames done.
     """
     require_film(file, size, fps)
-    count = int(len(recording["position"]) * period * fps)
-    write_film(file, _frames(card, recording, period, caption, size, fps, count, progress), size, fps)
+    count = int(len(motion) * motion.period * fps)
+    steps = [min(round(k / (fps * motion.period)), len(motion) - 1) for k in range(count)]
+    scene = arrange(motion)
+    draw = _following if scene.follow else _standing
+
+    def frames() -> Iterator[np.ndarray]:
+        for k, pixels in enumerate(draw(motion, scene, size, steps)):
+            yield captioned(pixels, f"{caption}   t = {steps[k] * motion.period:.2f} s".strip())
+            progress(k + 1)
+
+    (_write_mp4 if file.suffix == ".mp4" else _write_gif)(file, frames(), size, fps)
     return count
 
 
@@ -59,119 +55,54 @@ def require_film(file: Path, size: tuple[int, int], fps: int) -> None:
         raise ValueError(f"video size is {size}; expected even numbers of pixels, at least 32")
 
 
-def write_film(file: Path, frames: Iterator[np.ndarray], size: tuple[int, int], fps: int) -> None:
-    """Write frames (height, width, 3) as .mp4 or .gif."""
-    (_write_mp4 if file.suffix == ".mp4" else _write_gif)(file, frames, size, fps)
+def _standing(motion: Motion, scene: Scene, size: tuple[int, int], steps: list[int]) -> Iterator[np.ndarray]:
+    """All robots in one picture, by a camera that stands still."""
+    at, distance, azimuth, elevation = whole(motion, scene, size)
+    with Stage(motion.model, motion.robots, size, distance / 3, scene.offsets, scene.floor) as stage:
+        stage.look(at, distance, azimuth, elevation)
+        for now in steps:
+            yield picture(stage, motion, now, scene.size)
 
 
-def strobe(
-    file: Path,
-    card: MultirotorCard,
-    recording: Recording,
-    period: float,
-    instants: int = 9,
-    seconds: float = 0.8,
-    size: tuple[int, int] = (1200, 600),
-) -> None:
-    """Write a .png in which time runs from left to right: every flight at ``instants`` moments, side by side.
-
-    Heights and attitudes are true, relative to the set-point; the way to the right is added.
-    """
-    steps = np.linspace(0, min(round(seconds / period), len(recording["position"]) - 1), instants).round().astype(int)
-    flights = recording["position"].shape[1]
-    pitch = 3.4 * card.arm
-    fine = np.arange(steps[-1] + 1)
-    lanes = 6.0 * card.arm * (np.arange(flights) - (flights - 1) / 2)
-
-    def shown(chosen: np.ndarray) -> np.ndarray:
-        """(k, flights, 3): where the vehicles are drawn."""
-        error = recording["position"][chosen] - recording["position_setpoint"][chosen]
-        way = pitch * (instants - 1) * (chosen / steps[-1] - 0.5)
-        return np.stack(np.broadcast_arrays(way[:, None], lanes, error[..., 2]), -1)
-
-    places, points = shown(steps).reshape(-1, 3), shown(fine)
-    angle = np.cumsum(recording["rotor_speed"], 0)[steps] * (period / BLADE_SLOWDOWN)
-    at, distance = frame(places, 1.8 * card.arm, size, 90, -24)
-    with Scene(card, instants * flights, size, places[:, 2].min() - 3 * card.arm, distance / 3) as scene:
-        scene.look(at, distance, 90, -24)
-        orientation = recording["orientation"][steps]
-        scene.place(places, orientation.reshape(-1, 4), angle.reshape(instants * flights, -1))
-        trails = [since_start(points[::2, i]) for i in range(flights)]
-        Image.fromarray(scene.draw(trails, [], np.empty((0, 3)))).save(file)
+def _following(motion: Motion, scene: Scene, size: tuple[int, int], steps: list[int]) -> Iterator[np.ndarray]:
+    """A picture per robot, side by side, by cameras that follow."""
+    columns = math.ceil(math.sqrt(motion.robots))
+    rows = math.ceil(motion.robots / columns)
+    tile = (size[0] // columns, size[1] // rows)
+    middles, distance = followed(motion, scene.size), distance_of(motion, tile)
+    single = [motion.part(robots=slice(i, i + 1)) for i in range(motion.robots)]
+    with Stage(motion.model, 1, tile, distance / 3) as stage:
+        for now in steps:
+            whole_picture = np.full((size[1], size[0], 3), 255, np.uint8)
+            for i, one in enumerate(single):
+                stage.look(middles[now, i], distance, scene.heading[i] + BESIDE, ELEVATION)
+                top, left = i // columns * tile[1], i % columns * tile[0]
+                whole_picture[top : top + tile[1], left : left + tile[0]] = picture(stage, one, now, scene.size)
+            yield whole_picture
 
 
-def _frames(
-    card: MultirotorCard,
-    recording: Recording,
-    period: float,
-    caption: str,
-    size: tuple[int, int],
-    fps: int,
-    count: int,
-    progress: Callable[[int], None],
-) -> Iterator[np.ndarray]:
-    """Pixels (height, width, 3) of every frame."""
-    offset = spread(recording["position_setpoint"], card.arm)
-    position, target = recording["position"] + offset, recording["position_setpoint"] + offset
-    angle = np.cumsum(recording["rotor_speed"], 0) * (period / BLADE_SLOWDOWN)
-    points = np.concatenate([position, target]).reshape(-1, 3)
-    at, distance = frame(points, 2 * card.arm, size, AZIMUTH, ELEVATION)
-    paths = [path[::4] for path in target.swapaxes(0, 1)] if moves(recording["position_setpoint"]) else []
-    flights = position.shape[1]
-    every, length = round(TRAIL_STEP / period) or 1, round(TRAIL_SECONDS / period)
-    with Scene(card, flights, size, float(points[:, 2].min()) - 0.1, distance / 3) as scene:
-        scene.look(at, distance, AZIMUTH, ELEVATION)
-        for k in range(count):
-            now = min(round(k / (fps * period)), len(position) - 1)
-            scene.place(position[now], recording["orientation"][now], angle[now])
-            trails = [since_start(position[max(0, now - length) : now + 1 : every, i]) for i in range(flights)]
-            yield captioned(scene.draw(trails, paths, target[now]), f"{caption}   t = {now * period:.2f} s".strip())
-            progress(k + 1)
+def picture(stage: Stage, motion: Motion, now: int, size: float) -> np.ndarray:
+    """Pixels (height, width, 3) of all robots of a ``size`` (m) at a step, with their markers."""
+    stage.place(motion.poses[now])
+    stage.begin()
+    every = round(TRAIL_STEP / motion.period) or 1
+    for marker, still in zip(motion.markers, motion.moment(now), strict=True):
+        for robot in range(motion.robots):
+            if not isinstance(marker, Trail):
+                stage.mark(still, robot)
+            elif marker.seconds is None:
+                stage.trail(marker.position[::every, robot] + stage.offsets[robot], marker.color)
+            else:
+                first = max(0, now - round(marker.seconds / motion.period))
+                points = since_start(marker.position[first : now + 1 : every, robot], JUMP * size)
+                stage.trail(points + stage.offsets[robot], marker.color, fading=True)
+    return stage.finish()
 
 
-def frame(
-    points: np.ndarray, margin: float, size: tuple[int, int], azimuth: float, elevation: float
-) -> tuple[np.ndarray, float]:
-    """Where a camera must look, and from which distance (m), to see all of ``points`` (k, 3) and ``margin`` (m).
-
-    Angles are MuJoCo's, in degrees: azimuth 90 looks along world y, elevation below 0 looks down.
-    """
-    turn, lift = math.radians(azimuth), math.radians(elevation)
-    ahead = np.array([math.cos(lift) * math.cos(turn), math.cos(lift) * math.sin(turn), math.sin(lift)])
-    right = np.array([math.sin(turn), -math.cos(turn), 0.0])
-    axes = np.stack([right, np.cross(right, ahead), ahead])
-    seen = points @ axes.T  # to the right, up, ahead
-    middle = 0.5 * (seen.min(0) + seen.max(0))
-    side, up, depth = (seen - middle).T
-    slope = math.tan(math.radians(VIEW / 2))
-    needed = np.maximum((np.abs(side) + margin) / (slope * size[0] / size[1]), (np.abs(up) + margin) / slope) - depth
-    return middle @ axes, float(needed.max())
-
-
-def moves(setpoint: np.ndarray) -> bool:
-    """Whether set-points (steps, n, 3) move by more than a millimetre."""
-    return bool(np.ptp(setpoint, axis=0).max() > 1e-3)
-
-
-def since_start(points: np.ndarray) -> np.ndarray:
-    """The points (k, 3) since the last jump, at which a flight failed and began again."""
-    jumps = np.flatnonzero(np.linalg.norm(np.diff(points, axis=0), axis=-1) > JUMP)
+def since_start(points: np.ndarray, jump: float) -> np.ndarray:
+    """The points (k, 3) since the last step of more than ``jump`` (m), at which a robot began again."""
+    jumps = np.flatnonzero(np.linalg.norm(np.diff(points, axis=0), axis=-1) > jump)
     return points[jumps[-1] + 1 :] if len(jumps) else points
-
-
-def spread(setpoint: np.ndarray, arm: float) -> np.ndarray:
-    """Offsets (n, 3) in m that put flights with these set-points (steps, n, 3) side by side, in rows.
-
-    Vehicles are ``arm`` (m) from centre to rotor.
-    """
-    n = setpoint.shape[1]
-    columns = math.ceil(math.sqrt(n))
-    reach = np.abs(setpoint).max((0, 1))[:2] + max(0.24, 2.8 * arm)
-    index = np.arange(n)
-    row, column = index // columns, index % columns
-    rows = math.ceil(n / columns)
-    x, y = (row - (rows - 1) / 2) * 2 * reach[0], (column - (columns - 1) / 2) * 2 * reach[1]
-    return np.stack([x, y, 0 * x], -1)
 
 
 def captioned(pixels: np.ndarray, text: str) -> np.ndarray:
@@ -201,7 +132,7 @@ def _write_gif(file: Path, frames: Iterator[np.ndarray], size: tuple[int, int], 
 
 
 def _palette(images: list[Image.Image]) -> Image.Image:
-    """A palette for which rare colours, those of small vehicles, count as much as common ones."""
+    """A palette for which rare colours, those of small robots, count as much as common ones."""
     pixels = np.concatenate([np.asarray(image).reshape(-1, 3) for image in images])
     _, rare = np.unique(pixels >> 3, axis=0, return_index=True)
     common = np.linspace(0, len(pixels) - 1, len(rare)).astype(int)

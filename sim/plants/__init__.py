@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 from torch import Tensor
+
+if TYPE_CHECKING:
+    import mujoco
 
 
 class Plant(Protocol):
@@ -23,6 +27,15 @@ class Plant(Protocol):
 
     def step(self, commands: dict[str, Tensor]) -> None:
         """One control period under ``commands`` (n, k), held constant."""
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
+
+    def drawing(self) -> mujoco.MjModel:
+        """A model of one robot with everything that can be seen, its ground and objects included."""
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, bodies, 7) m and quaternion x, y, z, w: in the world, of every body of ``drawing`` but the world."""
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

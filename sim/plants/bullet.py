@@ -8,6 +8,7 @@ it moves.
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import weakref
@@ -27,12 +28,14 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from sim.actuators import Motors, torque
+from sim.drawing import Poser
 from sim.fuse import empty_block
 from sim.plants.rigid import (
     Physics,
     RigidParameters,
     RigidTruth,
     assemble,
+    draw_rigid,
     find_indices,
     nominal_parameters,
     shapes,
@@ -62,7 +65,7 @@ class BulletPlant:
 
         Without a ``ground`` it is a plane; with one, robots have what is within ``NEAR`` of where they begin.
         """
-        self.card, self.n, self.period = card, n, period
+        self.card, self.n, self.period, self.ground = card, n, period, ground
         self.model = assemble(card, Physics(contacts="all"))
         self.indices, self.height = find_indices(self.model, card), standing_height(self.model, card)
         self.substeps = substeps(period, Physics(timestep=TIMESTEP))
@@ -119,6 +122,31 @@ class BulletPlant:
             host.ask("step", target[share], force[share], push[share], self.substeps)
         self._collect(self._shares)
 
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
+        asked = []
+        for share, host in zip(self._shares, self._hosts, strict=True):
+            mine = np.flatnonzero(np.isin(share, ids.numpy()))
+            host.ask("push", mine, velocity.double().numpy())
+            asked.append(share[mine])
+        self._collect(asked)
+
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw_rigid(self.card, self.ground))
+
+    def drawing(self) -> mujoco.MjModel:
+        """A model of how a robot and its ground look."""
+        return self._poser.model
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
+        truth, places = self._truth, np.zeros((len(ids), self.drawing().nq))
+        free = self.indices.free_position
+        places[:, free : free + 7] = torch.cat([truth.position[ids], truth.orientation[ids][:, [3, 0, 1, 2]]], 1)
+        places[:, self.indices.position] = truth.joint_position[ids]
+        return self._poser.poses(places)
+
     def save(self) -> dict[str, Tensor]:
         raise ValueError("Bullet's worlds can't be saved; train with MuJoCo")
 
@@ -136,7 +164,8 @@ class _Worlds:
         self._answer = np.empty((0, 0))
 
     def ask(self, what: str, *arguments: Any) -> None:
-        self._answer = (self._place if what == "place" else self._step)(*arguments)
+        answers: dict[str, Any] = {"place": self._place, "push": self._push, "step": self._step}
+        self._answer = answers[what](*arguments)
 
     def answer(self) -> np.ndarray:
         """(m, k): the truth of the robots asked about, fields of ``RigidTruth`` side by side."""
@@ -152,6 +181,13 @@ class _Worlds:
             world = self.worlds[i] = _World(self.card, self.model, RigidParameters(*own), below)
             world.place(*(state[row] for state in states))
         return self._truth([self.worlds[i] for i in ids])
+
+    def _push(self, ids: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        pushed = [self.worlds[i] for i in ids]
+        for world in pushed:
+            assert world is not None
+            world.push(velocity)
+        return self._truth(pushed)
 
     def _step(self, targets: np.ndarray, forces: np.ndarray, torques: np.ndarray, count: int) -> np.ndarray:
         for world, target, force, push in zip(self.worlds, targets, forces, torques, strict=True):
@@ -305,6 +341,10 @@ class _World:
             bullet.resetJointState(self.robot, joint, angle, speed)
         self.targets = deque([joints.copy()] * (self.late + 1), maxlen=self.late + 1)
         self.torque[:] = 0.0
+
+    def push(self, velocity: np.ndarray) -> None:
+        linear, spin = (np.array(part) for part in self.bullet.getBaseVelocity(self.robot))
+        self.bullet.resetBaseVelocity(self.robot, linear + velocity, spin)
 
     def _inertial(self) -> tuple[np.ndarray, Rotation]:
         """Place and turn of the frame in which Bullet gives the base, in the base's own frame."""

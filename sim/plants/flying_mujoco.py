@@ -25,6 +25,8 @@ MODEL = f"""<mujoco>
 class FlyingMujoco(MultirotorPlant):
     """As ``MultirotorPlant``, with the same state and parameters."""
 
+    dynamics = None  # type: ignore[assignment]  # MuJoCo is no pure function
+
     def __init__(self, card: MultirotorCard, n: int, period: float) -> None:
         """``period`` is the control period in s, a whole number of milliseconds."""
         super().__init__(card, n, period)
@@ -37,7 +39,7 @@ class FlyingMujoco(MultirotorPlant):
         """One control period under ``rotor_speed`` commands (n, R), rad/s, held constant."""
         expanded = (value.expand(self.n, *value.shape[1:]).double().numpy() for value in self.parameters)
         p = MultirotorParameters(*expanded)  # type: ignore[arg-type]
-        position, orientation, linear, angular, rotors = (value.double().numpy() for value in self.state)
+        position, orientation, linear, angular, rotors = (value.double().numpy() for value in self.current)
         if not (np.array_equal(self._mass[:, 1], p.mass) and np.array_equal(self._inertia[:, 1], p.inertia)):
             self._mass[:, 1], self._inertia[:, 1] = p.mass, p.inertia
             self._batch.set_const()
@@ -51,7 +53,7 @@ class FlyingMujoco(MultirotorPlant):
             self._batch.step()
             rotors = command + (rotors - command) * np.exp(-TIMESTEP / lag)
         parts = (self._place[:, :3], self._place[:, (4, 5, 6, 3)], self._speed[:, :3], self._speed[:, 3:], rotors)
-        for mine, found in zip(self.state, parts, strict=True):
+        for mine, found in zip(self.current, parts, strict=True):
             mine.copy_(torch.from_numpy(np.ascontiguousarray(found)))
 
 

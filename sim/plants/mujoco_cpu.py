@@ -6,13 +6,16 @@ State and parameters are MuJoCo's own arrays; ``truth`` holds copies in float32,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
+import mujoco
 import numpy as np
 import torch
 from mujoco.batch import Batch
 from torch import Tensor
 
+from sim.drawing import Poser
 from sim.fuse import empty_block
 from sim.plants.rigid import (
     FIELDS,
@@ -20,6 +23,7 @@ from sim.plants.rigid import (
     RigidParameters,
     RigidTruth,
     assemble,
+    draw_rigid,
     find_indices,
     nominal_parameters,
     shapes,
@@ -45,6 +49,7 @@ class MujocoPlant:
     ) -> None:  # fmt: skip
         """``period`` is the control period in s; ``threads`` are torch's by default, ``ground`` is a plane."""
         self.card, self.n, self.period, self.physics = card, n, period, physics or Physics()
+        self.ground = ground
         self.model = assemble(card, self.physics, ground)
         self.indices = find_indices(self.model, card)
         self.height = standing_height(self.model, card)
@@ -68,6 +73,7 @@ class MujocoPlant:
     def _state_columns(self) -> np.ndarray:
         """Columns of the state rows, in the order of the first six fields of ``RigidTruth``."""
         qpos, qvel = (self._offset(name) for name in ("qpos", "qvel"))
+        self._first = qpos
         place, speed = qpos + self.indices.free_position, qvel + self.indices.free_velocity
         quaternion = place + np.array([4, 5, 6, 3])  # MuJoCo has w first
         joints = (qpos + self.indices.position, qvel + self.indices.velocity)
@@ -135,6 +141,23 @@ class MujocoPlant:
         self._control.copy_(commands["joint_position_target"])
         self.batch.step(nstep=self.substeps)
         self._read()
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
+        self._state[ids[:, None], self._columns[7:10]] += velocity.double()
+        self.refresh(ids)
+
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw_rigid(self.card, self.ground))
+
+    def drawing(self) -> mujoco.MjModel:
+        """A model of how a robot and its ground look."""
+        return self._poser.model
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
+        return self._poser.poses(self._state[ids, self._first : self._first + self.model.nq])
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

@@ -12,15 +12,18 @@ the CPU too, slowly: for tests. Differences to the plant on the CPU:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import mujoco
 import mujoco_warp
+import numpy as np
 import torch
 import warp
 from torch import Tensor
 
+from sim.drawing import Poser
 from sim.fuse import empty_block
 from sim.plants.rigid import (
     FIELDS,
@@ -29,6 +32,7 @@ from sim.plants.rigid import (
     RigidParameters,
     RigidTruth,
     assemble,
+    draw_rigid,
     find_indices,
     nominal_parameters,
     shapes,
@@ -63,6 +67,7 @@ class WarpPlant:
     ) -> None:  # fmt: skip
         """``period`` is the control period in s; without a ``ground`` it is a plane."""
         self.card, self.n, self.period, self.physics = card, n, period, physics or Physics()
+        self.ground = ground
         self.device = torch.empty(0, device=device).device  # with its number
         warp.config.log_level = warp.LOG_WARNING  # it would list its devices and kernels
         warp.init()
@@ -135,6 +140,24 @@ class WarpPlant:
         for name, value in given.items():
             if value.device != self.device:
                 raise ValueError(f"{name} is on {value.device}; expected {self.device}, where the plant is")
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
+        worlds = self._all
+        worlds.state["qvel"][ids[:, None], worlds.velocity_columns[:3]] += velocity.to(self.device)
+        self.refresh(ids)
+
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw_rigid(self.card, self.ground))
+
+    def drawing(self) -> mujoco.MjModel:
+        """A model of how a robot and its ground look."""
+        return self._poser.model
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
+        return self._poser.poses(self._all.state["qpos"][ids])
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

@@ -26,11 +26,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from controllers.rotation import add, body_z, cross, dot, multiply, nearly_normalized, small_rotation
+from sim.drawing import Poser
 from sim.fuse import Fused, empty_block, fuse
+from sim.plants.multirotor_drawing import SLOWDOWN, draw_multirotor
 from sim.robots.multirotor import GRAVITY, MultirotorCard
 
 
@@ -268,7 +271,8 @@ class MultirotorPlant:
         self.advance = _fused_advance(period, ground)
         rotors = len(card.rotors)
         self._block, parts = empty_block(n, [(3,), (4,), (3,), (3,), (rotors,)], device)
-        self.state = MultirotorState(*parts)
+        self.current = MultirotorState(*parts)
+        """Live."""
         _, (self._command,) = empty_block(n, [(rotors,)], device)
         self._run: Any = None
         self.reset(torch.arange(n, device=device))
@@ -291,19 +295,55 @@ class MultirotorPlant:
     def reset(self, ids: Tensor) -> None:
         """Put vehicles at the origin, upright and at rest, rotors at hover speed."""
         self._block[:, ids] = 0.0
-        self.state.orientation[ids, 3] = 1.0
-        self.state.rotor_speed[ids] = self.card.hover_speed
+        self.current.orientation[ids, 3] = 1.0
+        self.current.rotor_speed[ids] = self.card.hover_speed
+
+    def state(self, ids: Tensor) -> MultirotorState:
+        """Copies of the state of the vehicles ``ids`` (m,): all that their future depends on, besides parameters."""
+        sizes = [value.shape[1] for value in self.current]
+        return MultirotorState(*self._block[:, ids].mT.split_with_sizes(sizes, 1))
+
+    def set_state(self, ids: Tensor, state: MultirotorState) -> None:
+        """Put the vehicles ``ids`` (m,) into states (m, …)."""
+        self._block[:, ids] = torch.cat(tuple(state), 1).mT
 
     def truth(self) -> dict[str, Tensor]:
         """Every physical quantity by name, live views (n, …)."""
-        return self.state._asdict()
+        return self.current._asdict()
 
     def step(self, commands: dict[str, Tensor]) -> None:
         """One control period under ``rotor_speed`` commands (n, R), rad/s, held constant."""
         self._command.copy_(commands["rotor_speed"])
         if self._run is None:
-            self._run = self.advance.bind(self.state, self._command, self.parameters, out=self._block)
+            self._run = self.advance.bind(self.current, self._command, self.parameters, out=self.current)
         self._run()
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the vehicles ``ids`` by ``velocity`` (3,) m/s, world."""
+        self.current.linear_velocity[ids] += velocity
+
+    def drawing(self) -> Any:
+        """A MuJoCo model of how a vehicle looks."""
+        return self._poser.model
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, 1 + R, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``.
+
+        Blades turn from look to look, as far as they would in a control period if they were slower.
+        """
+        self._blades[ids] += self.nominal.spin * self.current.rotor_speed[ids] * (self.period / SLOWDOWN)
+        position, orientation = self.current.position[ids], self.state.orientation[ids][:, [3, 0, 1, 2]]
+        blades = torch.remainder(self._blades[ids], 2 * torch.pi)
+        return self._poser.poses(torch.cat([position, orientation, blades], 1))
+
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw_multirotor(self.card))
+
+    @functools.cached_property
+    def _blades(self) -> Tensor:
+        """(n, R) rad, at which blades are drawn."""
+        return torch.zeros_like(self.current.rotor_speed)
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

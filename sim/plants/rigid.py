@@ -21,9 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim.drawing import Poser, drawn, read_shapes
 from sim.robots.figures import CardError
 from sim.robots.legged import LeggedCard
-from sim.terrain import Ground, add_ground
+from sim.solids import add_solids
+from sim.terrain import Ground, add_ground, visible_solids
 
 LONGEST_DELAY = 0.06
 """s, of a target on its way to the motors: room for it is kept in every environment's state."""
@@ -139,6 +141,17 @@ def assemble(card: LeggedCard, physics: Physics, ground: Ground | None = None) -
         raise CardError(f"{card.model}: MuJoCo can't compile it ({' '.join(str(error).split())})") from None
 
 
+def draw_rigid(card: LeggedCard, ground: Ground | None = None) -> mujoco.MjModel:
+    """How the robot and its ground look, with the bodies and joints of ``assemble``."""
+    spec = read_shapes(card.model)
+    _release(spec, card)
+    if ground is None:
+        add_ground(spec, None)
+    else:
+        add_solids(spec, visible_solids(ground))
+    return drawn(spec, card.feet)
+
+
 def _read(card: LeggedCard) -> mujoco.MjSpec:
     try:
         spec = mujoco.MjSpec.from_file(str(card.model))
@@ -161,10 +174,14 @@ def _read(card: LeggedCard) -> mujoco.MjSpec:
             if found != kind:
                 is_a = found.name.partition("_")[2].lower()
                 raise CardError(f"{card.model}: {what} '{name}' is of type {is_a}; expected {expected}")
-    free = [joint for joint in spec.body(card.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
-    if not free:
-        spec.body(card.base).add_freejoint()
+    _release(spec, card)
     return spec
+
+
+def _release(spec: mujoco.MjSpec, card: LeggedCard) -> None:
+    """Let the base move freely, if the model does not."""
+    if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.body(card.base).joints):
+        spec.body(card.base).add_freejoint()
 
 
 def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
@@ -255,6 +272,15 @@ def standing_height(model: mujoco.MjModel, card: LeggedCard) -> float:
     feet = [model.geom(foot).id for foot in card.feet]
     lowest = min(data.geom_xpos[foot, 2] - model.geom_size[foot, 0] for foot in feet)
     return float(data.xpos[indices.base, 2] - lowest)
+
+
+def at_rest(card: LeggedCard) -> tuple[mujoco.MjModel, np.ndarray]:
+    """The drawing on a plane, and poses (bodies, 7) of the robot that stands."""
+    model, drawing = assemble(card, Physics()), draw_rigid(card)
+    indices, places = find_indices(model, card), model.qpos0.copy()
+    places[indices.free_position : indices.free_position + 7] = [0, 0, standing_height(model, card), 1, 0, 0, 0]
+    places[indices.position] = [joint.stand for joint in card.joints]
+    return drawing, Poser(drawing).poses(places[None])[0]
 
 
 def standing(card: LeggedCard, height: float, n: int, device: str | torch.device = "cpu") -> tuple[Tensor, ...]:

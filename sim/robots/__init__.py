@@ -51,6 +51,9 @@ class Card(Protocol):
     def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
         """The card in the parsed TOML ``card`` of the file ``path``; CardError names what is wrong with it."""
 
+    def drawing(self) -> tuple[Any, Any]:
+        """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
+
 
 C = TypeVar("C", bound=Card)
 

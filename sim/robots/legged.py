@@ -125,6 +125,12 @@ class LeggedCard:
         """The card in the parsed TOML ``card`` of the file ``path``."""
         return _read(card, name, path)
 
+    def drawing(self) -> tuple[Any, Any]:
+        """How it looks as it stands: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
+        from sim.plants.rigid import at_rest
+
+        return at_rest(self)
+
 
 CARD = LeggedCard
 

@@ -100,6 +100,12 @@ class MultirotorCard:
         )
         return Multirotor(mass=self.mass, inertia=self.inertia, rotors=rotors)
 
+    def drawing(self) -> tuple[Any, Any]:
+        """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
+        from sim.plants.multirotor_drawing import at_rest
+
+        return at_rest(self)
+
     def figures(self) -> dict[str, Any]:
         """What is worth knowing at a glance."""
         return {

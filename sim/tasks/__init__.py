@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from robo_rl.contract import Command, Contract, Network, Provenance, Safety, Signal, StateBlock
+from robo_rl.contract import Command, Contract, Encoder, Network, Provenance, Safety, Signal, StateBlock
+from sim.drawing import Marker
 from sim.engines import Engine
 from sim.fuse import empty_block
 from sim.plants import Plant
@@ -46,6 +47,8 @@ class Spec:
     reward: Mapping[str, float]
     ranges: Mapping[str, Range]
     rules: tuple[Rule, ...] = field(default=())
+    team: int = 1
+    """Robots that share an environment and its end; each is one row of every tensor."""
 
     @property
     def episode_steps(self) -> int:
@@ -73,13 +76,19 @@ class Spec:
 class Measure:
     """One figure of how well a task is done: an error of ``Task.errors``, taken over a part of each episode.
 
-    ``over``: "end" for the mean over the last seconds, "mean" and "rms" for mean and root mean square once the
-    episode is under way.
+    ``over``: "end" for the mean over the last ``seconds``, "mean" and "rms" for mean and root mean square from
+    ``seconds`` on; None: the last 2 s, or from 1 s on. Of an episode shorter than twice that, half of it counts.
     """
 
     error: str
     unit: str
     over: Literal["end", "mean", "rms"]
+    seconds: float | None = None
+
+    @property
+    def window(self) -> float:
+        """s: see ``over``."""
+        return self.seconds if self.seconds is not None else 2.0 if self.over == "end" else 1.0
 
     @property
     def key(self) -> str:
@@ -115,10 +124,14 @@ class Task(ABC):
     """How many times the algorithms' usual number of updates the task needs."""
     algorithms: tuple[Literal["apg", "ppo"], ...] = ("ppo",)
     """Those that can train it, the fastest first; "apg" needs a plant with a derivative."""
+    encoders: tuple[Encoder, ...] = ()
+    """The networks in front of the policy's, one for each group that ``observe`` gives besides the vector."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
     source: Source | None = None
     """Where it is written, if that is a user's own file (``sim.tasks.loading``)."""
+    files: tuple[str, ...] = ()
+    """In a user's own file: names of the files beside it that it reads, such as a card or a model. A run keeps them."""
     student: str | None = None
     """For a task whose policy sees what no robot measures: the task that ``robo-rl distill`` teaches it to."""
     plants: tuple[str, ...] = ()
@@ -140,7 +153,16 @@ class Task(ABC):
 
     @abstractmethod
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, observation_size): what the network sees of measured signals and its memory."""
+        """(n, observation_size): what the network sees of measured signals and its memory.
+
+        Or a dictionary of groups: that vector as "policy", and scans, images or tables (n, *shape) by the names of
+        ``encoders``.
+        """
+
+    @property
+    def observation_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The groups of ``observe`` for one robot: the vector is "policy"."""
+        return {"policy": (self.observation_size,), **{encoder.group: encoder.shape for encoder in self.encoders}}
 
     @abstractmethod
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
@@ -181,9 +203,37 @@ class Task(ABC):
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the robot is from what it should do, (n,) by the names of ``measures``."""
 
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """What pictures show besides the robots' bodies: set-points, velocities, contacts."""
+        return []
+
     @abstractmethod
     def failed(self, truth: Tensors) -> Any:
         """(n,) whether the episode is over."""
+
+    def succeeded(self, truth: Tensors) -> Any:
+        """(n,) whether the episode has reached its end; None where a task goes on until its time is over."""
+        return None
+
+    def advance(self, truth: Tensors, goal: Any) -> Any:
+        """The goal (n, goal_size) from now on; None where goals stay for the whole episode."""
+        return None
+
+    def neighbours(self, truth: Tensors) -> dict[str, Any]:
+        """What the robots of a team have to do with each other, (teams, K, …) by name, of ``truth`` (teams, K, …).
+
+        These are true quantities like the plant's, for rewards, signals and critics: each robot's own row of them.
+        Called with tensors, not fused. Only for teams.
+        """
+        return {}
+
+    def team_failed(self, failed: Tensor) -> Tensor:
+        """(teams,) whether teams have failed, of which robots (teams, K) did: by default, if one has."""
+        return failed.any(1)
+
+    def team_succeeded(self, succeeded: Tensor) -> Tensor:
+        """(teams,) whether teams have succeeded, of which robots (teams, K) did: by default, if all have."""
+        return succeeded.all(1)
 
     @abstractmethod
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:

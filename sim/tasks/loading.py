@@ -13,22 +13,25 @@ import inspect
 import re
 import sys
 import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
+from robo_rl.contract.checks import LABEL
 from sim.robots import load_robot
 from sim.tasks import Task
 
-FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)")
-MODULE = re.compile(r"[A-Za-z_]\w*")
+FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
+MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+OURS = ("controllers", "deploy", "robo_rl", "sim")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a user's own task is written: its file, and those beside it that it imports."""
+    """Where a user's own task is written: its file, those beside it that it imports, and those that it names."""
 
     file: Path
     class_name: str
@@ -52,7 +55,7 @@ class Source:
 
 def task_names() -> list[str]:
     """All tasks that are known by a name."""
-    return sorted(_named())
+    return sorted({*_shipped(), *_offered()})
 
 
 def load_task(name: str, robot: str | None = None) -> Task:
@@ -62,24 +65,76 @@ def load_task(name: str, robot: str | None = None) -> Task:
     also with a user's class.
     """
     task = task_class(name)
-    return task() if robot is None else task(load_robot(robot, task.card_type))  # type: ignore[call-arg]
+    card = None if robot is None else load_robot(robot, task.card_type)
+    if task.source is None:
+        return task() if card is None else task(card)  # type: ignore[call-arg]
+    with told(str(task.source.file), f"{task.source.class_name} can't be made", task.source.file.parent):
+        return task() if card is None else task(card)  # type: ignore[call-arg]
 
 
 def task_class(name: str) -> type[Task]:
     """The class of a task."""
     if match := FILE.fullmatch(name):
         return _from_file(Path(match["file"]), match["name"])
-    known = _named()
-    if name not in known:
-        raise ValueError(f"task '{name}' is not known; expected one of {sorted(known)}, or FILE.py:CLASS")
-    return known[name]
+    if name in (shipped := _shipped()):
+        return shipped[name]
+    if name in (offered := _offered()):
+        return _from_package(offered[name])
+    hint = f"; of a file, say which class: {name}:CLASS" if name.endswith(".py") else ", or FILE.py:CLASS"
+    raise ValueError(f"task '{name}' is not known; expected one of {task_names()}{hint}")
 
 
-def _named() -> dict[str, type[Task]]:
+def _shipped() -> dict[str, type[Task]]:
     from sim.tasks import legged, multirotor
 
-    packaged = {point.name: point.load() for point in entry_points(group="robo_rl.tasks")}
-    return {**packaged, **{task.name: task for task in (*legged.tasks(), *multirotor.tasks())}}
+    return {task.name: task for task in (*legged.tasks(), *multirotor.tasks())}
+
+
+def _offered() -> dict[str, EntryPoint]:
+    """By installed packages."""
+    return {point.name: point for point in entry_points(group="robo_rl.tasks")}
+
+
+def _from_package(point: EntryPoint) -> type[Task]:
+    where = f"task '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"
+    try:
+        found = point.load()
+    except Exception as error:
+        raise ValueError(f"{where} ({point.value}): {type(error).__name__}: {error}") from error
+    return _task(found, f"{where} ({point.value})")
+
+
+def _task(found: object, where: str) -> type[Task]:
+    """The class of a task; ValueError unless it is one, with all that a task must have."""
+    if not inspect.isclass(found) or not issubclass(found, Task):
+        raise ValueError(f"{where}: it is not a task; expected a subclass of sim.tasks.Task")
+    lacking = sorted(found.__abstractmethods__)
+    lacking += [n for n in ("name", "summary", "card_type", "measures") if not hasattr(found, n)]
+    if lacking:
+        raise ValueError(f"{where}: it lacks {', '.join(lacking)}; see docs/own-task.md")
+    return found
+
+
+# --- a user's own file --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """What running a user's file has brought in."""
+
+    module: ModuleType
+    modules: dict[str, ModuleType]
+    """Of the file and of those beside it that it imported."""
+    contents: dict[Path, bytes]
+    """Of their files."""
+
+    @property
+    def unchanged(self) -> bool:
+        return all(path.is_file() and path.read_bytes() == data for path, data in self.contents.items())
+
+
+_files: dict[Path, _Loaded] = {}
+"""By file. Two runs may hold files of the same name, so only one file's modules are among Python's at a time."""
 
 
 def _from_file(file: Path, class_name: str) -> type[Task]:
@@ -87,78 +142,116 @@ def _from_file(file: Path, class_name: str) -> type[Task]:
     where = f"{file}:{class_name}"
     if not file.is_file():
         raise ValueError(f"{file}: there is no such file; expected one with the task '{class_name}'")
-    if not MODULE.fullmatch(file.stem):
-        raise ValueError(f"{file}: expected a name that Python can import, of letters, digits and _")
-    module = _run(file.resolve())
-    found = getattr(module, class_name, None)
+    if not MODULE.fullmatch(file.stem) or not LABEL.fullmatch(f"{file.name}:{class_name}"):
+        raise ValueError(f"{where}: expected names of letters, digits and _, at most 64 characters in all")
+    path = file.resolve()
+    loaded = _run(path)
+    found = vars(loaded.module).get(class_name)
     if not inspect.isclass(found):
-        tasks = [n for n, c in vars(module).items() if inspect.isclass(c) and issubclass(c, Task) and c is not Task]
-        raise ValueError(f"{where}: there is no such class; the file has the tasks {tasks}")
-    if not issubclass(found, Task):
-        raise ValueError(f"{where}: it is not a task; expected a subclass of sim.tasks.Task")
-    lacking = sorted(found.__abstractmethods__)
-    lacking += [n for n in ("name", "summary", "card_type", "measures") if not hasattr(found, n)]
-    if lacking:
-        raise ValueError(f"{where}: it lacks {', '.join(lacking)}; see docs/own-task.md")
-    found.source = Source(file.resolve(), class_name, _imported(file.resolve().parent))
-    return found
+        tasks = [n for n, c in vars(loaded.module).items() if inspect.isclass(c) and issubclass(c, Task)]
+        own = [name for name in tasks if vars(loaded.module)[name].__module__ == path.stem]
+        raise ValueError(f"{where}: there is no such class; the file has the tasks {own}")
+    task = _task(found, where)
+    task.source = Source(path, class_name, _kept(task, where, path, loaded))
+    return task
 
 
-def _run(file: Path) -> Any:
-    """The module of a file; the same one if it is asked for again and no file beside it has changed."""
-    folder = file.parent
-    _bring_in(folder)
-    known = sys.modules.get(file.stem)
-    if known is not None and getattr(known, "__file__", None) == str(file):
-        return known
-    if known is not None or importlib.util.find_spec(file.stem).origin != str(file):  # type: ignore[union-attr]
-        raise ValueError(f"{file}: there is another module '{file.stem}'; expected a file of another name")
-    try:
-        module = importlib.import_module(file.stem)
-    except Exception as error:
-        for name in _modules(folder):
-            del sys.modules[name]
-        trace = traceback.extract_tb(error.__traceback__)
-        line = next((frame.lineno for frame in reversed(trace) if frame.filename == str(file)), None)
-        line = error.lineno if isinstance(error, SyntaxError) else line
-        what = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{file}, line {line}: {what}; expected a file that can be imported") from error
-    _folders[folder] = _modules(folder)
-    _digests[folder] = {path: path.read_bytes() for path in _imported(folder)}
-    return module
+def _kept(task: type[Task], where: str, file: Path, loaded: _Loaded) -> tuple[Path, ...]:
+    """The files that a task is made of."""
+    named = [(name, (file.parent / name).resolve()) for name in task.files]
+    for name, path in named:
+        if not path.is_file() or not path.is_relative_to(file.parent):
+            raise ValueError(f"{where}: files has '{name}'; expected the names of files beside it or below")
+    return tuple(sorted({*loaded.contents, *(path for _, path in named)}))
 
 
-_folders: dict[Path, dict[str, ModuleType]] = {}
-"""Modules of the users' own files that were loaded, by folder: two runs may hold files of the same name."""
-_digests: dict[Path, dict[Path, bytes]] = {}
-"""What those files held."""
+def _run(file: Path) -> _Loaded:
+    """Run a file; nothing is run again if it is asked for again and no file has changed."""
+    known = _files.get(file)
+    for other in _files.values():
+        for name, module in other.modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        sys.path[:] = [entry for entry in sys.path if entry != str(Path(str(other.module.__file__)).parent)]
+    if known is None or not known.unchanged:
+        known = _import(file)
+    sys.modules.update(known.modules)
+    sys.path.append(str(file.parent))  # last: what lies there must not come before what robo-rl imports later
+    _files[file] = known
+    return known
 
 
-def _bring_in(folder: Path) -> None:
-    """Let imports find the files of ``folder``, and no longer those of other tasks' folders."""
-    for other, modules in _folders.items():
-        for name in modules:
-            sys.modules.pop(name, None)
-        if str(other) in sys.path:
-            sys.path.remove(str(other))
+def _import(file: Path) -> _Loaded:
+    folder, name = file.parent, file.stem
+    for package in OURS:  # a file beside that is called like one of them is not taken for it
+        importlib.import_module(package)
+    for other in _modules(folder):  # imported by somebody else: they have to be found again, to be known
+        del sys.modules[other]
+    written = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # a file that was changed within a second would be taken for the old one
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
-    unchanged = all(path.is_file() and path.read_bytes() == data for path, data in _digests.get(folder, {}).items())
-    sys.modules.update(_folders.get(folder, {}) if unchanged else {})
+    try:
+        spec = None if name in sys.modules else importlib.util.find_spec(name)
+        if spec is None or spec.origin != str(file):
+            raise ValueError(f"{file}: there is another module '{name}'; expected a file of another name")
+        with told(str(file), "it can't be imported", folder):
+            module = importlib.import_module(name)
+    except BaseException:
+        for other in _modules(folder):
+            del sys.modules[other]
+        raise
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = written
+    modules = _modules(folder)
+    return _Loaded(module, modules, {path: path.read_bytes() for path in _paths(modules)})
+
+
+def imported_later(source: Source) -> list[str]:
+    """Files beside a task that were imported after it: a run does not keep them."""
+    later = _paths(_modules(source.file.parent)) - set(source.files)
+    return sorted(path.relative_to(source.file.parent).as_posix() for path in later)
 
 
 def _modules(folder: Path) -> dict[str, ModuleType]:
-    """The modules that were imported from a folder and below."""
+    """The modules that were found in a folder, by their names; not what is installed somewhere below, nor robo-rl."""
     found = {}
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and file.endswith(".py"):
-            path = Path(file).resolve()
-            if path.is_relative_to(folder) and "site-packages" not in path.parts:
-                found[name] = module
+        first, *_ = parts = name.split(".")
+        if first in OURS or first == "__main__":
+            continue
+        place, file = folder.joinpath(*parts), getattr(module, "__file__", None)
+        if file is None:  # a folder without __init__.py
+            here = str(place) in map(str, getattr(module, "__path__", ()))
+        else:
+            here = Path(file) in (place.with_suffix(".py"), place / "__init__.py")
+        if here:
+            found[name] = module
     return found
 
 
-def _imported(folder: Path) -> tuple[Path, ...]:
+def _paths(modules: Mapping[str, ModuleType]) -> set[Path]:
     """Their files."""
-    return tuple(sorted({Path(str(module.__file__)).resolve() for module in _modules(folder).values()}))
+    return {Path(module.__file__) for module in modules.values() if getattr(module, "__file__", None)}  # type: ignore[arg-type]
+
+
+@contextmanager
+def told(where: str, what: str, folder: Path) -> Iterator[None]:
+    """Errors of a user's own code, which lies in ``folder``, as one sentence with the line that they come from."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{where}: {what} ({_place(error, folder)}{type(error).__name__}: {error})") from error
+
+
+def _place(error: BaseException, folder: Path) -> str:
+    """ "circle.py, line 5: ": the innermost line of the user's own code."""
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(folder):
+        return f"{Path(error.filename).relative_to(folder)}, line {error.lineno}: "
+    ours = [Path(__file__).parents[2] / package for package in OURS]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(folder) and not any(path.is_relative_to(place) for place in ours):
+            return f"{path.relative_to(folder)}, line {frame.lineno}: "
+    return ""

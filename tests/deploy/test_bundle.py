@@ -47,7 +47,7 @@ def refusal(path: Path) -> str:
 def test_a_bundle_holds_the_contract_of_the_run_it_is_from(bundle_file: Path, trained_run: Path) -> None:
     bundle = Bundle.read(bundle_file)
     policy, provenance = Run.open(trained_run).policy()
-    expected = policy.task.spec.contract(provenance)
+    expected = policy.contract(provenance)
     bare = [dataclasses.replace(signal, seen_low=None, seen_high=None) for signal in bundle.contract.signals]
     assert dataclasses.replace(bundle.contract, signals=tuple(bare)) == expected
     for signal in bundle.contract.signals:

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from deploy.doctor import Series, examine, healthy
-from robo_rl.contract import Provenance
+from robo_rl.contract import Network, Provenance
 from sim.tasks.loading import load_task
 
 RATE, SECONDS = 100, 6.0
@@ -15,8 +15,7 @@ RATE, SECONDS = 100, 6.0
 
 def contract():
     spec = load_task("quadrotor-hover").spec
-    made = Provenance("none", 0, 0, "0" * 64, (1,), "tanh", True)
-    return spec.contract(made)
+    return spec.contract(Provenance("none", 0, 0, "0" * 64), Network((1,), "tanh", True))
 
 
 def signals(moving: bool) -> dict[str, np.ndarray]:

@@ -91,6 +91,8 @@ def test_c_reproduces_every_vector(build: Build) -> None:
     assert len(files) > 100
     for file in files:
         story = json.loads(file.read_text())
+        if story["configuration"] == "configurations/damp.json":
+            continue  # a reaction of version 1, which no contract of version 2 has
         gate = NativeGate(*build(Path(story["configuration"]).stem))
         for k, line in enumerate(story["steps"]):
             assert gate.step(read_inputs(line["given"])) == read_answer(line["answer"]), f"{file.name}, step {k}"

@@ -43,6 +43,7 @@ from deploy.link_messages import (
     Hello,
     Message,
     Refusal,
+    Sample,
     Signals,
     Statistics,
     stamp_of,
@@ -52,7 +53,9 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 UNDEFINED = ["-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
 BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc undefined": ("gcc", UNDEFINED), "clang": ("clang", ["-O2"])}
-LAYOUT = Layout(bytes(range(32)), 3, 7, 6)
+ALONE = (0, 1, 0, 5)
+"""Floats of signals that come alone."""
+LAYOUT = Layout(bytes(range(32)), 3, 7, 6, ALONE)
 SIGNALS, SIZE, COMMANDS = LAYOUT.signal_count, LAYOUT.signal_size, LAYOUT.command_size
 WHEN = st.integers(-(1 << 63), (1 << 63) - 1)
 TIMES = st.integers(0, 1 << 40) | st.sampled_from([0, 1 << 61, (1 << 61) + 1]) | WHEN
@@ -75,7 +78,7 @@ CDecoder = structure(
 CSessionCounts = structure("CSessionCounts", **counts(*vars(SessionCounts())))
 CSession = structure(
     "CSession", digest=c_void_p, signal_count=c_uint16, signal_size=c_uint16, command_size=c_uint16,
-    expected=c_uint16, state=c_uint8, last=c_int64, counts=CSessionCounts,
+    sample_sizes=c_void_p, sample_count=c_uint16, expected=c_uint16, state=c_uint8, last=c_int64, counts=CSessionCounts,
 )  # fmt: skip
 CClock = structure("CClock", offset=c_int64, last=c_int64)
 CHello = structure(
@@ -83,6 +86,7 @@ CHello = structure(
     time=c_int64, digest=c_uint8 * 32,
 )  # fmt: skip
 CSignals = structure("CSignals", time=c_int64, operator_age=c_uint32, ages=c_void_p, values=c_void_p)
+CSample = structure("CSample", time=c_int64, age=c_uint32, index=c_uint16, values=c_void_p)
 CCommands = structure("CCommands", time=c_int64, answers=c_uint16, state=c_uint8, source=c_uint8, values=c_void_p)
 CFault = structure(
     "CFault", time=c_int64, state=c_uint8, source=c_uint8, reason=c_uint8, events=c_uint8, channel=c_int16,
@@ -92,6 +96,9 @@ CStatistics = structure(
     "CStatistics", time=c_int64, steps=c_uint32, late_steps=c_uint32, step_time=c_uint32, decoder=CDecoderCounts,
     session=CSessionCounts,
 )  # fmt: skip
+
+
+C_ALONE = (c_uint16 * len(ALONE))(*ALONE)
 
 
 def plain(struct: ctypes.Structure) -> dict[str, int]:
@@ -118,7 +125,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     found.link_clock_update.restype, found.link_clock_update.argtypes = c_int64, [c_void_p, c_int64, c_int64]
     found.link_stamp.restype, found.link_stamp.argtypes = c_int64, [c_int64, c_uint32]
     found.link_crc32.restype, found.link_crc32.argtypes = c_uint32, [ctypes.c_char_p, c_size_t]
-    for name in ("hello", "signals", "commands", "fault", "statistics", "request", "refusal"):
+    for name in ("hello", "signals", "sample", "commands", "fault", "statistics", "request", "refusal"):
         getattr(found, f"link_pack_{name}").restype = c_size_t
     return found
 
@@ -126,6 +133,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def started_session(library: ctypes.CDLL) -> Any:
     session = CSession()
     library.link_session_start(ctypes.byref(session), LAYOUT.digest, SIGNALS, SIZE, COMMANDS)
+    library.link_session_samples(ctypes.byref(session), C_ALONE, len(ALONE))
     return session
 
 
@@ -201,6 +209,10 @@ def test_runs_as_long_as_a_block_survive(library: ctypes.CDLL) -> None:
 
 def sized(kind: int, sequence: int, payload: bytes, right: bool) -> Frame:
     length = LAYOUT.length(kind)
+    if kind == Type.SAMPLE and right:
+        index = len(payload) % (len(ALONE) + 1)
+        size = 14 + 4 * (ALONE[index] if index < len(ALONE) else 0)
+        return Frame(kind, sequence, payload[:12].ljust(12, b"\0") + bytes([index, 0]) + bytes(size - 14))
     if not right or length < 0:
         return Frame(kind, sequence, payload)
     padded = payload[:length].ljust(length, b"\0")
@@ -209,7 +221,7 @@ def sized(kind: int, sequence: int, payload: bytes, right: bool) -> Frame:
 
 near = st.sampled_from([0, 1, 2, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF]) | st.integers(0, 65535)
 messages = st.builds(
-    sized, st.sampled_from([1, 1, 2, 3, 4, 5, 6, 6, 6, 7, 8]), near, st.just(b"x") | st.binary(max_size=60),
+    sized, st.sampled_from([1, 1, 2, 3, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9]), near, st.just(b"x") | st.binary(max_size=60),
     st.sampled_from([True, True, True, False]),
 )  # fmt: skip
 
@@ -298,6 +310,21 @@ def test_signals_are_the_same_on_both_sides(library: ctypes.CDLL, message: Signa
     assert (struct.time, struct.operator_age, tuple(ages)) == (message.time, message.operator_age, message.ages)
     assert bytes(values) == message.values.tobytes() == Signals.parse(message.payload(), LAYOUT).values.tobytes()
     same_bytes(library.link_pack_signals, [session, struct], message)
+
+
+@given(st.builds(Sample, WHEN, u32, st.just(3), floats(ALONE[3])))
+@ROUGH
+def test_samples_are_the_same_on_both_sides(library: ctypes.CDLL, message: Sample) -> None:
+    values, session = (c_float * ALONE[3])(), started_session(library)
+    sample = CSample(0, 0, 0, ctypes.addressof(values))
+    raw = c_frame(Frame(Type.SAMPLE, 0, message.payload()))
+    assert library.link_sample_index(ctypes.byref(raw)) == 3
+    library.link_unpack_sample(ctypes.byref(raw), ctypes.byref(sample))
+    assert (sample.time, sample.age, sample.index) == (message.time, message.age, message.index)
+    assert bytes(values) == message.values.tobytes() == Sample.parse(message.payload()).values.tobytes()
+    out = ctypes.create_string_buffer(64)
+    size = library.link_pack_sample(ctypes.byref(session), ctypes.byref(sample), out)
+    assert out.raw[:size] == message.payload()
 
 
 @given(st.builds(Commands, WHEN, u16, u8, u8, floats(COMMANDS)))

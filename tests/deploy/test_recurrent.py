@@ -29,7 +29,7 @@ def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     policy = PolicyGraph(load_task("quadrotor-hover"), (16,), "elu", normalize=True, recurrent=WIDTH)
     with torch.no_grad():
         policy.network[-1].weight.mul_(30.0)
-    provenance = Provenance("none", 0, 0, "0" * 64, (16,), "elu", True)
+    provenance = Provenance("none", 0, 0, "0" * 64)
     return export(policy, provenance, tmp_path_factory.mktemp("recurrent") / "policy.onnx")
 
 

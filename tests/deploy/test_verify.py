@@ -127,15 +127,15 @@ def test_a_graph_that_computes_something_else_with_the_same_parameters_fails_par
     ("change", "sentence"),
     [
         (lambda data: data.update(control_period=0.02), "control_period of the contract is 0.02; the task"),
-        (lambda data: data["robot"].update(mass=0.03), "robot of the contract is .*; the task 'quadrotor-hover' for"),
+        (lambda data: data["robot"]["facts"].update(mass=0.03), "robot of the contract is .*; the task 'quadrotor-h"),
         (lambda data: data["commands"][0]["upper"].__setitem__(0, 9999), "commands of the contract is .*; the task"),
         (lambda data: data["signals"][0].update(frame="body"), "signals of the contract are .*; the task"),
         (lambda data: data.update(task="quadrotor-sleep"), "task 'quadrotor-sleep' is not known"),
-        (lambda data: data.update(robot_name="kite"), "robot 'kite' is not known"),
-        (lambda data: data["provenance"].update(hidden=[32, 64]), "its parameters are not those of hidden layers"),
-        (lambda data: data["provenance"].update(hidden=[64]), "its parameters are not those of hidden layers"),
-        (lambda data: data["provenance"].update(normalize=True), "its parameters are not those of .* normalize True"),
-        (lambda data: data["provenance"].update(activation="sine"), "its parameters are not those of .* sine"),
+        (lambda data: data["robot"].update(name="kite"), "robot 'kite' is not known"),
+        (lambda data: data["network"].update(hidden=[32, 64]), "its parameters are not those of hidden layers"),
+        (lambda data: data["network"].update(hidden=[64]), "its parameters are not those of hidden layers"),
+        (lambda data: data["network"].update(normalize=True), "its parameters are not those of .* normalize True"),
+        (lambda data: data["network"].update(activation="sine"), "its parameters are not those of .* sine"),
     ],
 )
 def test_a_contract_that_does_not_fit_its_task_or_network_is_refused(

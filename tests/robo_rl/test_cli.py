@@ -30,6 +30,24 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         assert re.search("[Ww]ith --json", text), "it says which keys --json gives"
 
 
+HELP = """
+import sys
+from robo_rl.cli import COMMANDS, main
+
+for words in ([], *([name] for name in COMMANDS)):
+    try:
+        main([*words, "--help"])
+    except SystemExit as end:
+        assert end.code == 0
+    slow = {"torch", "mujoco", "scipy", "matplotlib", "onnxruntime", "rclpy"} & set(sys.modules)
+    assert not slow, f"robo-rl {' '.join(words)} --help imports {slow}"
+"""
+
+
+def test_help_imports_nothing_that_takes_long() -> None:
+    subprocess.run([sys.executable, "-c", HELP], check=True, capture_output=True)
+
+
 def test_help_names_every_command_and_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("--help", "-h", "help"):
         assert run(word) == 0

@@ -15,7 +15,8 @@ from deploy.bundle import Bundle
 from robo_rl.cli import main
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.runs import Run
-from sim.robots import FOLDER, load_robot
+from sim.robots import FOLDER
+from sim.robots.legged import load_legged
 from sim.tasks.loading import load_task
 
 INTERVAL = {"episodes", "success", "success_low", "success_high", "position_error_mean_m"}
@@ -52,8 +53,10 @@ def test_tasks_lists_tasks_and_robots_with_their_sources(robo: Robo) -> None:
     assert tasks["quadrotor-hover"]["commands"] == ["rotor_speed"]
     assert "position" in tasks["quadrotor-hover"]["signals"]
     robots = {robot["name"]: robot for robot in found["robots"]}
-    assert robots["crazyflie"]["mass_kg"] == load_robot("crazyflie").mass
-    assert robots["crazyflie"]["thrust_to_weight"] == load_robot("crazyflie").thrust_to_weight
+    assert robots["crazyflie"]["actuators"] == ["m1", "m2", "m3", "m4"]
+    assert robots["go2"]["actuators"] == list(load_legged("go2").joint_names)
+    kinds = {name: robot["kind"] for name, robot in robots.items()}
+    assert kinds == {"a1": "legged", "go2": "legged", "crazyflie": "multirotor", "hummingbird": "multirotor"}
     assert all(robot["title"] and robot["sources"] for robot in robots.values())
     robo("tasks")
     assert "crazyflie" in robo.out
@@ -195,9 +198,10 @@ def test_inspect_tells_people_what_the_file_reads_commands_and_promises(robo: Ro
     contract = Bundle.read(bundle_file).contract
     for channel in (*contract.signals, *contract.commands, *contract.state):
         assert channel.name in robo.out
-    for rotor in contract.robot.rotors:
-        assert rotor.name in robo.out
-    for fact in ("100 Hz", "crazyflie", "quaternion", "rad/s", "kg m²", "from the operator", "safe 0", contract.digest):
+    for rotor in contract.robot.actuators:
+        assert f"{rotor.name}  velocity 0 to {rotor.upper:g} rad/s" in robo.out
+    facts = ("100 Hz", "crazyflie", "quaternion", "rad/s", "mass 0.027", "from the operator", "safe 0", contract.digest)
+    for fact in facts:
         assert fact in robo.out
 
 

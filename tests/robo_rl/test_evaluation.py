@@ -29,6 +29,7 @@ from robo_rl.evaluation import (
 )
 from robo_rl.runs import Run
 from sim.env import VecEnv
+from sim.plants.multirotor import MultirotorPlant
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 from sim.tasks.multirotor.quadrotor import QuadrotorHover
@@ -56,7 +57,7 @@ def flights_of(survived: int, total: int) -> Episodes:
     alive = np.arange(total) < survived
     error = np.where(alive, 0.1, np.nan)
     errors = {"position_error": error, "tracking_error": error}
-    return Episodes(alive, np.where(alive, 5.0, 1.0), QuadrotorHover.measures, errors)
+    return Episodes(alive, alive, np.where(alive, 5.0, 1.0), QuadrotorHover.measures, errors)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,7 @@ def test_the_interval_of_success_solves_wilson_s_equation() -> None:
 def test_the_summary_of_known_flights() -> None:
     flights = Episodes(
         survived=np.array([True, True, False, True]),
+        success=np.array([True, True, False, True]),
         duration=np.array([5.0, 5.0, 1.0, 5.0]),
         measures=QuadrotorHover.measures,
         errors={
@@ -118,10 +120,8 @@ def test_durations_and_errors_are_those_of_a_step_by_step_flight(hover: Task) ->
     distance = np.linalg.norm(recording["position"] - recording["position_setpoint"], axis=-1)
     assert distance.shape == (500, 20)
     assert 5 < alive.sum() < 20
-    np.testing.assert_allclose(flights.position_error[alive], distance[300:499].mean(0)[alive], rtol=1e-4)
-    np.testing.assert_allclose(
-        flights.tracking_error[alive], np.sqrt((distance[100:499] ** 2).mean(0))[alive], rtol=1e-4
-    )
+    np.testing.assert_allclose(flights.position_error[alive], distance[300:].mean(0)[alive], rtol=1e-4)
+    np.testing.assert_allclose(flights.tracking_error[alive], np.sqrt((distance[100:] ** 2).mean(0))[alive], rtol=1e-4)
     np.testing.assert_allclose(flights.duration[alive], 5.0, rtol=1e-6)
     assert np.isnan(flights.position_error[~alive]).all()
     for robot in np.flatnonzero(~alive):
@@ -131,13 +131,13 @@ def test_durations_and_errors_are_those_of_a_step_by_step_flight(hover: Task) ->
 
 
 def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -> None:
-    flights = rollout(hover, ControllerPolicy(hover), Conditions(episodes=5, seconds=1.5, recorded=5))
+    flights = rollout(hover, ControllerPolicy(hover), Conditions(episodes=9, seconds=1.5, recorded=9))
     recording = flights.recording
     distance = np.linalg.norm(recording["position"] - recording["position_setpoint"], axis=-1)
-    assert distance.shape == (150, 5)
+    assert distance.shape == (150, 9)
     alive = flights.survived
     assert alive.sum() >= 2
-    np.testing.assert_allclose(flights.position_error[alive], distance[:149].mean(0)[alive], rtol=1e-4)
+    np.testing.assert_allclose(flights.position_error[alive], distance.mean(0)[alive], rtol=1e-4)
 
 
 def test_the_error_of_no_flights_is_said_in_words() -> None:
@@ -169,6 +169,28 @@ def test_the_same_pilot_flies_the_same_flight_twice(hover: Task) -> None:
     np.testing.assert_array_equal(first.tracking_error, second.tracking_error)
 
 
+def test_what_was_to_be_seen_is_recorded_where_and_when_it_was(hover: Task) -> None:
+    flights = rollout(hover, ControllerPolicy(hover), Conditions(episodes=3, seconds=1.2, recorded=2))
+    motion, position = flights.motion, flights.recording["position"]
+    assert motion is not None
+    np.testing.assert_allclose(motion.poses[:, :, 0, :3], position, atol=1e-6)
+    assert motion.period == hover.spec.control_period
+    target = next(marker for marker in motion.markers if marker.name == "set-point")
+    np.testing.assert_array_equal(target.position, flights.recording["position_setpoint"])
+
+
+def test_robots_that_can_not_be_drawn_are_recorded_without_pictures(hover: Task) -> None:
+    def undrawable(n: int) -> MultirotorPlant:
+        plant = hover.make_plant(n, "cpu")
+        plant.drawing = None  # as of a plant that has no such method
+        return plant
+
+    conditions = Conditions(episodes=2, seconds=1.2, recorded=2, make_plant=undrawable)
+    flights = rollout(hover, ControllerPolicy(hover), conditions)
+    assert flights.motion is None
+    assert len(flights.recording["position"]) == 120
+
+
 def test_more_episodes_than_one_batch_are_all_different(hover: Task) -> None:
     episodes = BATCH + 52
     flights = rollout(hover, Constant(0.0, hover), Conditions(episodes=episodes, seconds=1.1, recorded=3))
@@ -183,10 +205,10 @@ def test_training_never_draws_from_the_seeds_of_evaluation(hover: Task, tmp_path
     with pytest.raises(ValueError, match="larger ones are kept for evaluation"):
         Run.create(tmp_path, "quadrotor-hover", None, "apg", HELD_OUT, {})
     flown = rollout(hover, Constant(0.5, hover), Conditions(episodes=16, recorded=16)).recording["position"][0]
-    held_out = VecEnv(hover, 16, seed=HELD_OUT, evaluation=True).plant.state.position
+    held_out = VecEnv(hover, 16, seed=HELD_OUT, evaluation=True).plant.current.position
     np.testing.assert_array_equal(flown, held_out)
     for seed in range(20):
-        assert not np.array_equal(VecEnv(hover, 16, seed=seed, evaluation=True).plant.state.position, held_out)
+        assert not np.array_equal(VecEnv(hover, 16, seed=seed, evaluation=True).plant.current.position, held_out)
 
 
 def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
@@ -200,7 +222,7 @@ def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
     [
         (Conditions(episodes=0), "episodes is 0; expected at least one"),
         (Conditions(seed=-1), "seed is -1; expected 0 or more"),
-        (Conditions(seconds=0.5), "seconds is 0.5; expected 1.02 to 3600"),
+        (Conditions(seconds=0.01), "seconds is 0.01; expected 0.02 to 3600"),
         (Conditions(seconds=float("nan")), "seconds is nan; expected"),
         (Conditions(fixed={"magic": 1.0}), r"there is no range 'magic'; the task has \["),
         (Conditions(fixed={"mass": float("inf")}), "mass is inf; expected a finite number"),

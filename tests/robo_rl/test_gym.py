@@ -18,7 +18,7 @@ from sim.tasks.loading import load_task, task_names
 
 def robots_for(task):
     """The robots that come with robo-rl and can do the task."""
-    kind = load_task(task).robot_kind
+    kind = load_task(task).card_type
     return [name for name in robot_names() if isinstance(load_robot(name), kind)]
 
 

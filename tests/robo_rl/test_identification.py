@@ -12,7 +12,7 @@ import torch
 from deploy.logfile import Log, LogWriter, StepRecord, read_log
 from robo_rl.commands import sysid
 from robo_rl.commands.record import CALM
-from robo_rl.contract import Provenance
+from robo_rl.contract import Network, Provenance
 from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identify, walk
 from robo_rl.identification.observer import Observer, Unknown
 from sim.env import VecEnv
@@ -62,7 +62,8 @@ def card() -> LeggedCard:
 
 def log(path: Path, task: str, steps: int) -> Log:
     """A session without movement."""
-    contract = load_task(task).spec.contract(Provenance("ppo", 0, 1, "0" * 64, (8,), "elu", False))
+    made, network = Provenance("ppo", 0, 1, "0" * 64), Network((8,), "elu", False)
+    contract = load_task(task).spec.contract(made, network)
     writer = LogWriter(path, contract, {"wall": "0"})
     command = np.zeros(sum(c.size for c in contract.commands))
     for k in range(steps):

@@ -52,7 +52,7 @@ def test_reset_begins_all_episodes_with_a_fresh_memory() -> None:
     assert env.memory["command_history"].abs().max() > 0.1
     observation = env.reset()
     np.testing.assert_array_equal(env.memory["command_history"], 0.0)
-    np.testing.assert_array_equal(env.env.episode.time, 0.0)
+    np.testing.assert_array_equal(env.env.episode.step, 0.0)
     np.testing.assert_array_equal(observation, env.observation())
 
 

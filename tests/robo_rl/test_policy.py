@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.contract import Provenance
+from robo_rl.contract import Network, Provenance
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 from sim.tasks.multirotor.quadrotor import QuadrotorHover
 
-PROVENANCE = Provenance("apg", 0, 0, "", (64, 64), "tanh", False)
+PROVENANCE = Provenance("apg", 0, 0, "")
+NETWORK = Network((64, 64), "tanh", False)
 
 
 @pytest.fixture(params=["quadrotor-hover", "quadrotor-track"])
@@ -37,7 +38,7 @@ def some_signals(task: Task, n: int) -> dict[str, torch.Tensor]:
 
 def test_pack_and_unpack_are_inverse(task: Task) -> None:
     policy = PolicyGraph(task)
-    size = task.spec.contract(PROVENANCE).state_size
+    size = task.spec.contract(PROVENANCE, NETWORK).state_size
     state = torch.randn(7, size)
     memory = policy.unpack(state)
     assert [(name, tuple(part.shape)) for name, part in memory.items()] == [
@@ -47,7 +48,7 @@ def test_pack_and_unpack_are_inverse(task: Task) -> None:
 
 
 def test_state_is_laid_out_as_the_contract_says(task: Task) -> None:
-    contract = task.spec.contract(PROVENANCE)
+    contract = task.spec.contract(PROVENANCE, NETWORK)
     state = torch.arange(contract.state_size, dtype=torch.float32)[None]
     memory = PolicyGraph(task).unpack(state)
     start = 0
@@ -59,7 +60,7 @@ def test_state_is_laid_out_as_the_contract_says(task: Task) -> None:
 
 
 def test_initial_state_is_the_contract_s(task: Task) -> None:
-    contract = task.spec.contract(PROVENANCE)
+    contract = task.spec.contract(PROVENANCE, NETWORK)
     np.testing.assert_array_equal(PolicyGraph(task).initial_state(3), np.tile(contract.initial_state, (3, 1)))
 
 

@@ -127,7 +127,7 @@ def test_a_student_gets_a_run_of_its_own(taught: tuple[Run, Run]) -> None:
     teacher, student = taught
     policy, made = student.policy()
     assert policy.task.name == "go2-rough"
-    assert (made.algorithm, made.hidden, made.environment_steps) == ("distilled", (16,), 3 * 256)
+    assert (made.algorithm, made.environment_steps, policy.shape.hidden) == ("distilled", 3 * 256, (16,))
     assert student.begun_from == hashlib.sha256(teacher.checkpoint_file.read_bytes()).hexdigest()
     assert (student.folder / "metrics.jsonl").read_text().count("error") == 3
 

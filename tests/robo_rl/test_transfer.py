@@ -11,7 +11,6 @@ from scipy.stats import binomtest
 
 from robo_rl.commands import transfer as command
 from robo_rl.transfer import beyond, kept
-from sim.engines import engines
 from sim.env import VecEnv
 from sim.tasks.loading import load_task
 
@@ -42,7 +41,7 @@ def test_every_value_of_the_grid_lies_outside_of_what_training_draws() -> None:
 def test_a_quadruped_starts_alike_in_every_engine_and_stands_on_its_feet_in_each() -> None:
     task = load_task("go2-flat")
     home = VecEnv(task, 1, evaluation=True)
-    others = {engine.name: VecEnv(task, 1, evaluation=True, make_plant=engine.make_plant) for engine in engines(task)}
+    others = {engine.name: VecEnv(task, 1, evaluation=True, make_plant=engine.make_plant) for engine in task.engines()}
     assert {"elliptic cones", "half the time step", "all contacts", "fine"} <= set(others)
     assert sum("solver" in name for name in others) == 2
     still = {"joint_position_target": task.stand}
@@ -56,7 +55,7 @@ def test_a_quadruped_starts_alike_in_every_engine_and_stands_on_its_feet_in_each
 @pytest.mark.parametrize("name", ["go2-recover", "go2-rough"])
 def test_every_task_on_legs_can_be_simulated_in_every_other_engine(name: str) -> None:
     task = load_task(name)
-    found = {engine.name: engine for engine in engines(task)}
+    found = {engine.name: engine for engine in task.engines()}
     assert ("all contacts" in found) == (name != "go2-recover")  # there it is home
     assert len(found) >= 6
     for engine in found.values():

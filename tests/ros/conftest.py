@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,27 +93,24 @@ class Flight:
         env: dict[str, str] | None = None,
         stdin: int | None = None,
     ) -> int:
-        """Start ``robo-rl ros what``; returns the process's id. Its output is kept in a file.
-
-        A node of that name that still runs is ended first. It ends with this process, whatever ends that.
-        """
-        if what in self.processes:
-            self.stop(what)
-        log = (self.folder / f"{what}.log").open("ab")
+        """Start ``robo-rl ros what``; see ``run``."""
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
-        command = [*MORTAL, *before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": path,
-            "OMP_NUM_THREADS": "1",
-            "ROS_DOMAIN_ID": self.domain,
-            **(env or {}),
-        }
-        process = subprocess.Popen(
-            command, stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
-        log.close()
-        self.processes[what] = process
+        command = [*before, sys.executable, "-m", "robo_rl", "ros", what, *arguments]
+        return self.run(what, command, {"PYTHONPATH": path, **(env or {})}, stdin)
+
+    def run(self, name: str, command: Sequence[str], env: dict[str, str], stdin: int | None = None) -> int:
+        """Start a command in this domain; returns the process's id. Its output is kept in a file.
+
+        A process of that name that still runs is ended first. It ends with this process, whatever ends that.
+        """
+        if name in self.processes:
+            self.stop(name)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "ROS_DOMAIN_ID": self.domain, **env}
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [*MORTAL, *command], stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        self.processes[name] = process
         return process.pid
 
     def log(self, what: str) -> str:

@@ -50,6 +50,19 @@ def test_a_request_to_arm_that_was_not_heard_in_time_is_not_carried_out_later(st
     assert control.runner.gate.state == State.IDLE
 
 
+@pytest.mark.parametrize(("request_", "state"), [(Request.STOP, State.FAULT), (Request.DISARM, State.IDLE)])
+def test_a_robot_is_stopped_and_disarmed_while_simulated_time_stands_still(bundle_file: Path, request_, state):
+    runner = PolicyRunner(Policy.load(bundle_file, 100))
+    buffer = SignalBuffer(runner.contract, signal_wires(runner.contract.signals))
+    control = Control(runner, buffer, lambda _: None, lambda _: None, clock=lambda: 1_000_000, ticking=False)
+    control.start()
+    assert control.request(Request.DISARM) is not None, "the first step, for which no time need pass"
+    decision = control.request(request_)
+    control.stop()
+    assert decision is not None
+    assert decision.output.state == state
+
+
 def test_a_request_to_stop_that_was_not_heard_in_time_still_stops(stalled):
     control, step = stalled
     step(1000)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import io
-import json
-import os
-import shutil
-import signal
-import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from browser import Browser
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
@@ -27,106 +17,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 PATIENCE = 120.0  # s
 SILENCE = 12.0
 """s of simulated time that an operator may be silent. It passes several times as fast as real time at most."""
-
-
-class Browser:
-    """Headless Chromium, steered by its debugging protocol over a pipe: one page, with keys, clicks and pictures."""
-
-    def __init__(self, program: str, folder: str) -> None:
-        theirs_in, self._out = os.pipe()
-        self._in, theirs_out = os.pipe()
-        command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]
-        command += ["--disable-background-networking", "--disable-dev-shm-usage", f"--user-data-dir={folder}"]
-        command += ["--remote-debugging-pipe", "--window-size=1180,900", "about:blank"]
-        moved = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'  # where Chromium looks for the pipe
-        self.process = subprocess.Popen(
-            ["bash", "-c", moved, "bash", *command],
-            pass_fds=(theirs_in, theirs_out),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._lines, self._count, self._session = os.fdopen(self._in, "rb"), 0, ""
-        self.complaints: list[str] = []
-        page = next(t for t in self.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self._session = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.ask(f"{domain}.enable")
-
-    def ask(self, method: str, **parameters: Any) -> Any:
-        self._count += 1
-        message = {"id": self._count, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = json.loads(self._read())
-            if answer.get("id") == self._count:
-                assert "error" not in answer, answer
-                return answer["result"]
-            if answer.get("method") == "Runtime.exceptionThrown":
-                self.complaints.append(json.dumps(answer["params"]))
-
-    def _read(self) -> bytes:
-        found = bytearray()
-        while not found.endswith(b"\0"):
-            byte = self._lines.read(1)
-            assert byte, "the browser has ended"
-            found += byte
-        return bytes(found[:-1])
-
-    def run(self, script: str) -> Any:
-        return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
-
-    def text(self, selector: str) -> str:
-        return self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''")
-
-    def press_space(self) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.ask("Input.dispatchKeyEvent", type=kind, code="Space", key=" ", text=" " if kind == "keyDown" else "")
-
-    def click(self, selector: str) -> None:
-        box = f"document.querySelector('{selector}').getBoundingClientRect()"
-        x, y = self.run(f"(box => [box.x + box.width / 2, box.y + box.height / 2])({box})")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def picture(self) -> np.ndarray:
-        data = base64.b64decode(self.ask("Page.captureScreenshot")["data"])
-        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
-
-    def until(self, script: str) -> None:
-        end = time.monotonic() + PATIENCE
-        while not self.run(script):
-            if time.monotonic() > end:
-                pytest.fail(f"waited in vain for {script}; the page says: {self.run('document.body.innerText')}")
-
-    def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=60)
-        self._lines.close()
-        os.close(self._out)
-
-
-@pytest.fixture
-def open_page() -> Iterator[Callable[[str], Browser]]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next((path for path in map(shutil.which, names) if path), None)
-    if program is None:
-        pytest.skip("needs a browser: apt-get install chromium")
-    with contextlib.ExitStack() as stack:
-
-        def start(url: str) -> Browser:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            browser = Browser(program, folder)
-            stack.callback(browser.close)
-            browser.ask("Page.navigate", url=url)
-            return browser
-
-        yield start
 
 
 @pytest.fixture

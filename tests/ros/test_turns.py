@@ -95,7 +95,7 @@ def test_a_successor_that_loses_its_signals_on_the_way_does_not_take_over(bundle
 
 
 CHANGES = {
-    "is for the robot": {"robot_name": "hummingbird"},
+    "is for the robot": {"robot": {"name": "hummingbird"}},
     "steps every": {"control_period": 0.02},
     "has the safety envelope": {"safety": {"signal_timeout": 1.0}},
     "commands": {"commands": {"upper": (9e9,) * 4}},
@@ -108,8 +108,8 @@ CHANGES = {
 def test_policies_for_other_robots_or_rates_or_limits_can_not_take_turns(bundle_file: Path, said: str):
     contract = Bundle.read(bundle_file).contract
     ((field, value),) = CHANGES[said].items()
-    if field == "safety":
-        value = dataclasses.replace(contract.safety, **value)
+    if field in ("robot", "safety"):
+        value = dataclasses.replace(getattr(contract, field), **value)
     elif field in ("commands", "signals"):
         first, *rest = getattr(contract, field)
         value = (dataclasses.replace(first, **value), *rest)

@@ -13,7 +13,7 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from deploy.doctor import healthy
 from deploy.joints import JointTestError, examine_joints, find_joints
-from robo_rl.contract import Provenance
+from robo_rl.contract import Network, Provenance
 from sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ FORWARD = {"linear_velocity_command": (0.5, 0.0), "yaw_rate_command": (0.0,)}
 """m/s and rad/s, what the operator wants all the time."""
 NOISE = 0.02
 """Part of training's noise: enough that no signal looks frozen, and too little to matter."""
-NOBODY = Provenance("none", 0, 0, "0" * 64, (8,), "tanh", False)
+NOBODY, NETWORK = Provenance("none", 0, 0, "0" * 64), Network((8,), "tanh", False)
 
 
 def examine() -> list[Any]:
@@ -31,7 +31,7 @@ def examine() -> list[Any]:
     from robo_rl_ros.joint_test import wiggle
     from robo_rl_ros.signal_check import SignalCheck
 
-    contract = load_task("go2-flat").spec.contract(NOBODY)
+    contract = load_task("go2-flat").spec.contract(NOBODY, NETWORK)
     patient = dataclasses.replace(contract.safety, signal_timeout=5.0)  # a busy computer keeps that
     with SignalCheck(dataclasses.replace(contract, safety=patient)) as check:
         check.discover(60.0)
@@ -139,7 +139,7 @@ def test_the_go2_moves_through_both_nodes_as_in_plain_simulation_whatever_the_or
     from sensor_msgs.msg import JointState
 
     bundle = vary(trotting_file, tmp_path / "patient.onnx", signal_timeout=5.0, operator_timeout=None)
-    joints = load_task("go2-flat").spec.contract(NOBODY).signal("joint_position").elements
+    joints = load_task("go2-flat").spec.contract(NOBODY, NETWORK).signal("joint_position").elements
     reported: dict[float, list[float]] = {}
 
     def note(message: Any) -> None:

@@ -90,7 +90,7 @@ def test_a_launch_file_starts_entry_points_and_describes_every_argument(file: Pa
 
 @pytest.mark.parametrize("file", sorted((SOURCES / "robo_rl_bringup/launch").glob("*.launch.py")), ids=lambda f: f.name)
 def test_the_launch_system_reads_a_launch_file(file: Path):
-    pytest.importorskip("launch_ros", reason="ROS's launch system is missing: it comes with a ROS distribution")
+    pytest.importorskip("launch_ros", reason="ROS's launch system is missing: make test ROS_WHEELS=FOLDER")
     from launch.actions import DeclareLaunchArgument
 
     read = runpy.run_path(str(file))

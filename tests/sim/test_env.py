@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from sim.env import VecEnv, privileged_observation
+from sim.env import VecEnv
 from sim.tasks.loading import load_task
+from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from sim.transition import privileged_observation
 
 HOVER = load_task("quadrotor-hover")
 STILL = {f"initial/{k}": 0.0 for k in ("tilt", "yaw", "position", "linear_velocity", "angular_velocity")}
@@ -38,28 +41,27 @@ def test_a_timeout_gives_the_last_true_state_not_the_new_one() -> None:
     assert step.timeout.all()
     assert not step.failed.any()
     assert step.ids.tolist() == [0, 1, 2]
-    travelled = step.final_truth["position"] - last
+    travelled = step.final_signals["position"] - last
     torch.testing.assert_close(travelled[:, :2], torch.full((3, 2), 0.1 * 0.01), rtol=0.1, atol=0.0)  # 0.1 m/s, 10 ms
-    torch.testing.assert_close(step.final_signals["position"], step.final_truth["position"])
     assert step.signals["position"].abs().max() < 1e-6  # a new flight has begun at the set-point
-    assert (env.episode.time == 0).all()
+    assert (env.time == 0).all()
 
 
 def test_a_failure_ends_that_episode_alone() -> None:
-    env = VecEnv(HOVER, 4, fixed={**STILL, **CALM}, evaluation=True)
-    env.plant.state.position[2] = torch.tensor([0.0, 0.0, -1.5])
+    env = VecEnv(HOVER, 4, fixed={**STILL, **CALM, "delay": 0.0}, evaluation=True)
+    env.plant.current.position[2] = torch.tensor([0.0, 0.0, -1.5])
     step = env.step(hover(env))
     assert step.failed.tolist() == [False, False, True, False]
     assert not step.timeout.any()
     assert step.ids.tolist() == [2]
-    assert float(step.final_truth["position"][0, 2]) == pytest.approx(-1.5, abs=0.05)
+    assert float(step.final_signals["position"][0, 2]) == pytest.approx(-1.5, abs=0.05)
     assert env.diverged == 0
 
 
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 def test_a_state_that_is_not_finite_ends_as_a_failure_and_poisons_nobody(poison: float) -> None:
     env, clean = (VecEnv(HOVER, 5, seed=1, evaluation=True) for _ in range(2))
-    env.plant.state.angular_velocity[3, 0] = poison
+    env.plant.current.angular_velocity[3, 0] = poison
     step, expected = env.step(hover(env)), clean.step(hover(clean))
     assert step.failed[3]
     assert step.ids.tolist() == [3]
@@ -83,7 +85,7 @@ def test_a_critic_sees_parameters_as_they_are_now(name: str, changed: str) -> No
     before = env.privileged()
     env.plant.param(changed)[1] *= 1.3
     given = type(env.plant.parameters)(*[value.float() for value in env.plant.parameters])
-    now = privileged_observation(env.task, env.plant.truth(), env.episode.time, env.draws.goal, given)
+    now = privileged_observation(env.task, env.plant.truth(), env.time, env.draws.goal, given)
     torch.testing.assert_close(env.privileged(), now)
     assert (env.privileged() != before).any(1).tolist() == [False, True, False]
 
@@ -117,7 +119,7 @@ def test_commands_are_clamped_to_the_limits_of_the_contract() -> None:
     top = HOVER.spec.robot.rotor_speed_max
     env.step({"rotor_speed": torch.tensor([[1e9] * 4, [-1e9] * 4])})
     other.step({"rotor_speed": torch.tensor([[top] * 4, [0.0] * 4])})
-    assert torch.equal(env.plant.state.rotor_speed, other.plant.state.rotor_speed)
+    assert torch.equal(env.plant.current.rotor_speed, other.plant.current.rotor_speed)
 
 
 def test_reward_is_the_weighted_sum_of_the_tasks_terms() -> None:
@@ -149,6 +151,7 @@ def test_without_a_compiler_flights_are_the_same(tmp_path: Path) -> None:
 import json, torch
 from sim.env import VecEnv
 from sim.tasks.loading import load_task
+from sim.tasks.multirotor.quadrotor import QuadrotorHover
 env = VecEnv(load_task("quadrotor-track"), 3, seed=4, episode_length=0.15)
 steps = [env.step({"rotor_speed": torch.full((3, 4), 1600.0)}) for _ in range(20)]
 print(json.dumps([[*step.reward.tolist(), *step.signals["position"].flatten().tolist()] for step in steps]))
@@ -166,24 +169,105 @@ print(json.dumps([[*step.reward.tolist(), *step.signals["position"].flatten().to
     torch.testing.assert_close(flights[0], flights[1], atol=1e-4, rtol=1e-4)
 
 
+def flights(env: VecEnv, commands: torch.Tensor) -> list[torch.Tensor]:
+    """Rewards and signals (steps, n, k) under commands (steps, n, 4), resets included."""
+    steps = [env.step({"rotor_speed": command}) for command in commands]
+    seen = [torch.cat([step.reward[:, None], *step.signals.values()], 1) for step in steps]
+    return [torch.stack(seen), torch.stack([step.failed for step in steps])]
+
+
 @pytest.mark.parametrize("n", [1, 3, 50])
-def test_the_number_of_environments_does_not_change_a_bit_of_a_flight(n: int) -> None:
-    """Noise apart, which one generator draws for all."""
-    fixed = {**STILL, **CALM, "noise": 0.0, "delay": 0.013, "initial/direction": 0.5, "initial/rotor_speed": 0.7}
-    drawn = dict.fromkeys(("inertia", "torque_ratio", "rise_time", "fall_time", "rotor_inertia"), 1.0)
-    env, large = (VecEnv(HOVER, m, fixed={**fixed, **drawn}, evaluation=True) for m in (n, 64))
-    for command in random_commands(30, 1):
-        ours = env.step({"rotor_speed": command.expand(n, 4)})
-        theirs = large.step({"rotor_speed": command.expand(64, 4)})
-        assert torch.equal(ours.reward, theirs.reward[:n])
-        for name, value in ours.signals.items():
-            assert torch.equal(value, theirs.signals[name][:n])
+def test_neither_number_nor_commands_of_the_others_change_a_bit_of_a_flight(n: int) -> None:
+    commands = random_commands(150, 64)
+    ours, failed = flights(VecEnv(HOVER, n, seed=2), commands[:, :n])
+    theirs, _ = flights(VecEnv(HOVER, 64, seed=2), torch.cat([commands[:, :n], 0.5 * commands[:, n:]], 1))
+    assert failed.any()
+    assert torch.equal(ours, theirs[:, :n])
+
+
+def test_the_number_of_threads_does_not_change_a_bit_of_a_flight() -> None:
+    n, before = 2048 * 4 + 3, torch.get_num_threads()
+    commands, found = random_commands(25, n), []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(flights(VecEnv(HOVER, n, seed=2), commands))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0][1].any()
+    assert torch.equal(found[0][0], found[1][0])
+
+
+def test_parts_of_a_large_batch_are_the_same_one_after_the_other() -> None:
+    commands = random_commands(60, 20)
+    whole, _ = flights(VecEnv(HOVER, 20, seed=2), commands)
+    parts = [flights(VecEnv(HOVER, 10, seed=2, first=k), commands[:, k : k + 10])[0] for k in (0, 10)]
+    assert torch.equal(whole, torch.cat(parts, 1))
+
+
+def test_every_environment_and_every_episode_draws_its_own() -> None:
+    env = VecEnv(HOVER, 500, evaluation=True)
+    first = env.drawn
+    masses = [first["mass"].clone(), env.drawn["mass"].clone()]
+    env.reset()
+    masses.append(env.drawn["mass"])
+    assert torch.equal(masses[0], masses[1])
+    assert len(torch.unique(torch.cat([masses[0], masses[2]]))) > 990
+    assert first["wind"].shape == (500, 3)
+    torch.testing.assert_close(env.plant.param("mass"), env.plant.nominal.mass * masses[2])
+    torch.testing.assert_close(env.draws.delay[:, 0], env.drawn["delay"])
+
+
+def test_what_a_step_returned_stays_as_it_is() -> None:
+    env = VecEnv(HOVER, 30, seed=1)
+    commands = random_commands(40, 30)
+    kept, copies = [], []
+    for command in commands:
+        step = env.step({"rotor_speed": command})
+        kept.append([*step.signals.values(), *step.final_signals.values(), *step[1:6]])
+        copies.append([value.clone() for value in kept[-1]])
+    env.reset(torch.tensor([3, 4]))
+    for one, other in zip(kept, copies, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_episodes_begin_alike_in_one_loop_and_by_tensors() -> None:
+    track = load_task("quadrotor-track")
+    for task in (HOVER, track):
+        fixed = {"mass": torch.tensor([1.05] * 20 + [float("nan")] * 20), "noise": 0.5}
+        fast, slow = (VecEnv(task, 40, seed=6, fixed=fixed) for _ in range(2))
+        assert fast._fused_reset is not None
+        slow._fused_reset = None
+        for command in random_commands(80, 40):
+            ours, theirs = (env.step({"rotor_speed": command}) for env in (fast, slow))
+            assert torch.equal(ours.failed, theirs.failed)
+        assert fast.stream[:, 3].max() > 1  # episodes that began again
+        assert (fast.drawn["mass"][:20] == 1.05).all()
+        ids = torch.arange(40)
+        for name, value in fast.state(ids).tensors.items():
+            torch.testing.assert_close(value, slow.state(ids)[name], atol=1e-3, rtol=1e-3)
+
+
+class Chancy(QuadrotorHover):
+    """A task that is no pure function."""
+
+    name = "chancy"
+
+    def place(self, plant: Any, ids: Any, drawn: Any, goal: Any) -> None:
+        super().place(plant, ids, drawn, goal)
+        plant.current.position[ids] = torch.rand(len(drawn["mass"]), 3) * 0.2
+
+
+def test_a_task_that_is_no_pure_function_begins_its_episodes_by_tensors() -> None:
+    env = VecEnv(Chancy(), 20)
+    assert env._fused_reset is None
+    assert len(torch.unique(env.plant.current.position[:, 0])) == 20
 
 
 def test_an_episode_may_be_shorter_or_longer_than_the_tasks() -> None:
     for seconds, steps in ((None, 500), (0.07, 7)):
         env = VecEnv(HOVER, 1, fixed={**STILL, **CALM, "noise": 0.0}, evaluation=True, episode_length=seconds)
-        env.episode.time[:] = (steps - 2) * HOVER.spec.control_period
+        env.episode.step[:] = steps - 2
         assert not env.step(hover(env)).timeout.any()
         assert env.step(hover(env)).timeout.all()
 
@@ -207,6 +291,6 @@ def test_a_longer_delay_than_trained_is_really_flown() -> None:
     truths, readings = [], []
     for _ in range(20):
         step = env.step({"rotor_speed": torch.full((1, 4), 1700.0)})
-        truths.append(float(env.plant.state.position[0, 2]))
+        truths.append(float(env.plant.current.position[0, 2]))
         readings.append(float(step.signals["position"][0, 2]))
     assert readings[6:] == pytest.approx(truths[:-6], abs=1e-6)

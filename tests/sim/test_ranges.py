@@ -5,18 +5,26 @@ from __future__ import annotations
 import pytest
 import torch
 
+from sim.fuse import streams
 from sim.ranges import Levels, Range, Rule
 
 RANGES = {"mass": Range((0.9, 1.1), (0.5, 2.0)), "wind": Range.fixed(-1.0, 1.0, count=3), "tilt": Range((0, 0), (0, 1))}
 TILT = Rule("tilt", metric="survived", up=0.5, down=0.5, step=0.25)
 
 
-def draw(levels: Levels, n: int) -> dict[str, torch.Tensor]:
-    return levels.draw(torch.arange(n), torch.Generator().manual_seed(0))
+def draw(levels: Levels, ids: list[int] | range) -> dict[str, torch.Tensor]:
+    rows = list(ids)
+    fixed = {name: value[rows] for name, value in levels.fixed.items()}
+    return levels.named(levels.draw(levels.level[rows], streams(0, len(levels.level))[rows], fixed))
+
+
+def move(levels: Levels, ids: list[int], **metrics: list[float]) -> None:
+    values = {name: torch.tensor(value) for name, value in metrics.items()}
+    levels.level[ids] = levels.moved(levels.level[ids], values)
 
 
 def test_ranges_without_a_rule_stand_at_their_end_and_fill_it() -> None:
-    drawn = draw(Levels(RANGES, (), 20_000), 20_000)
+    drawn = draw(Levels(RANGES, (), 20_000), range(20_000))
     assert drawn["mass"].shape == (20_000,)
     assert drawn["wind"].shape == (20_000, 3)
     for name, low, high in (("mass", 0.5, 2.0), ("wind", -1.0, 1.0)):
@@ -30,19 +38,18 @@ def test_bounds_widen_linearly_with_the_level() -> None:
     levels = Levels(RANGES, (Rule("mass", "survived", 0.5, 0.5, 0.1),), 20_000)
     for level, low, high in ((0.0, 0.9, 1.1), (0.5, 0.7, 1.55), (1.0, 0.5, 2.0)):
         levels.level[:, levels.names.index("mass")] = level
-        mass = draw(levels, 20_000)["mass"]
+        mass = draw(levels, range(20_000))["mass"]
         assert float(mass.min()) == pytest.approx(low, abs=0.01)
         assert float(mass.max()) == pytest.approx(high, abs=0.01)
 
 
 def test_rules_raise_and_lower_the_level_of_single_environments_within_0_and_1() -> None:
     levels = Levels(RANGES, (TILT,), 3)
-    ids = torch.tensor([0, 2])
     for _ in range(3):
-        levels.update(ids, {"survived": torch.tensor([1.0, 0.0])})
+        move(levels, [0, 2], survived=[1.0, 0.0])
     assert levels.level[:, levels.names.index("tilt")].tolist() == [0.75, 0.0, 0.0]
     for _ in range(3):
-        levels.update(ids, {"survived": torch.tensor([1.0, 1.0])})
+        move(levels, [0, 2], survived=[1.0, 1.0])
     assert levels.level[:, levels.names.index("tilt")].tolist() == [1.0, 0.0, 0.75]
     assert levels.mean() == {"tilt": pytest.approx(1.75 / 3)}
 
@@ -50,11 +57,22 @@ def test_rules_raise_and_lower_the_level_of_single_environments_within_0_and_1()
 def test_fixed_ranges_give_one_value_or_one_per_environment() -> None:
     levels = Levels(RANGES, (TILT,), 4)
     levels.fix("wind", 2.5)
-    assert (draw(levels, 4)["wind"] == 2.5).all()
+    assert (draw(levels, range(4))["wind"] == 2.5).all()
     levels.fix("mass", torch.tensor([1.0, 2.0, 3.0, 4.0]))
-    assert levels.draw(torch.tensor([3, 1]), torch.Generator())["mass"].tolist() == [4.0, 2.0]
+    assert draw(levels, [3, 1])["mass"].tolist() == [4.0, 2.0]
+    levels.fix("mass", torch.tensor([1.0, float("nan"), 3.0, 4.0]))
+    assert draw(levels, [3, 1])["mass"][0] == 4.0
+    assert 0.5 <= draw(levels, [3, 1])["mass"][1] <= 2.0
     with pytest.raises(ValueError, match="there is no range 'wnid'"):
         levels.fix("wnid", 0.0)
+
+
+def test_a_draw_depends_on_its_own_stream_and_level_alone() -> None:
+    levels = Levels(RANGES, (), 50)
+    whole, some = draw(levels, range(50)), draw(levels, [7, 31, 2])
+    for name, value in whole.items():
+        assert torch.equal(some[name], value[[7, 31, 2]])
+    assert len(torch.unique(whole["mass"])) == 50
 
 
 @pytest.mark.parametrize("bounds", [((1.0, 0.0), (0.0, 1.0)), ((0.0, 1.0), (1.0, 0.0))])
@@ -67,12 +85,12 @@ def test_a_rule_that_matches_nothing_or_lacks_its_metric_is_refused() -> None:
     with pytest.raises(ValueError, match=r"rule 'tlit' matches none"):
         Levels(RANGES, (Rule("tlit", "survived", 0.5, 0.5, 0.1),), 2)
     with pytest.raises(ValueError, match="needs metric 'survived'"):
-        Levels(RANGES, (TILT,), 2).update(torch.tensor([0]), {"alive": torch.ones(1)})
+        move(Levels(RANGES, (TILT,), 2), [0], alive=[1.0])
 
 
 def test_a_pattern_moves_all_ranges_that_it_matches() -> None:
     levels = Levels({"initial/a": RANGES["tilt"], "initial/b": RANGES["tilt"]}, (Rule("initial/*", "x", 1, 0, 0.5),), 2)
-    levels.update(torch.tensor([1]), {"x": torch.ones(1)})
+    move(levels, [1], x=[1.0])
     assert levels.mean() == {"initial/a": 0.25, "initial/b": 0.25}
 
 

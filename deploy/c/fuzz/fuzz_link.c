@@ -8,7 +8,10 @@
 #define SIGNALS 3
 #define SIZE 7
 #define COMMANDS 4
+#define ALONE 5 /* floats of a signal that comes alone */
 #define LARGEST 256
+
+static const uint16_t SAMPLES[] = {0, 1, 0, ALONE};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
@@ -30,6 +33,12 @@ static void read_again(const link_session *session, const link_frame *frame) {
         link_unpack_signals(session, frame, &signals);
         length = link_pack_signals(session, &signals, again);
         check(link_stamp(signals.time, ages[0]) <= signals.time || signals.time < 0);
+    } else if (frame->type == LINK_SAMPLE) {
+        float floats[ALONE];
+        link_sample sample = {0, 0, 0, floats};
+        check(SAMPLES[link_sample_index(frame)] > 0);
+        link_unpack_sample(frame, &sample);
+        length = link_pack_sample(session, &sample, again);
     } else if (frame->type == LINK_COMMANDS) {
         link_commands commands = {0, 0, 0, 0, values};
         link_unpack_commands(session, frame, &commands);
@@ -97,13 +106,17 @@ static void take(device *d, uint8_t byte) {
 static size_t take_frame(device *d, const uint8_t *data, size_t length) {
     uint8_t payload[LARGEST] = {0};
     uint8_t wire[LINK_BUFFER_SIZE(LARGEST) + 1];
-    uint8_t type = data[0] % 9;
-    int32_t right = link_length(&d->session, type);
+    uint8_t type = data[0] % 10;
+    int32_t right = type == LINK_SAMPLE ? LINK_SAMPLE_HEAD + 4 * SAMPLES[data[1] % 4] : link_length(&d->session, type);
     size_t size = (data[2] & 1u) != 0 && right >= 0 ? (size_t)right : data[2];
     size_t given = size < length - 3 ? size : length - 3;
     memcpy(payload, data + 3, given);
     if (type == LINK_HELLO && (data[2] & 2u) == 0 && size >= 18 + LINK_DIGEST_SIZE) {
         memcpy(payload + 18, DIGEST, LINK_DIGEST_SIZE);
+    }
+    if (type == LINK_SAMPLE && (data[2] & 2u) == 0 && size >= LINK_SAMPLE_HEAD) {
+        payload[12] = data[1] % 4;
+        payload[13] = 0;
     }
     size_t bytes = link_encode(type, data[1], payload, size, wire, sizeof wire);
     check(bytes > 0);
@@ -126,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     device d = {.now = 0};
     link_decoder_start(&d.decoder, buffer, capacity);
     link_session_start(&d.session, DIGEST, SIGNALS, SIZE, COMMANDS);
+    link_session_samples(&d.session, SAMPLES, sizeof SAMPLES / sizeof SAMPLES[0]);
     link_clock_start(&d.clock);
     memcpy(&d.now, data + 1, sizeof d.now);
     for (size_t i = 9; i < length; i++) {

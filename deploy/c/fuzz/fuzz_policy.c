@@ -1,7 +1,7 @@
 /* libFuzzer target for a generated policy: any floats as signals, NaN and infinity among them, for many steps.
  *
- * policy.h is that of any bundle (deploy.c.generate). Commands are within their limits whatever comes in,
- * or NaN; and finite as long as every signal was valid.
+ * policy.h is that of any bundle (deploy.c.generate). Commands are within their limits whatever comes in, or the step is
+ * refused and changes nothing; and no step is refused as long as every signal was valid. The memory stays finite.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -32,11 +32,19 @@ static bool valid(const float *signals) {
     return all;
 }
 
-static void check_commands(const float *commands, bool finite) {
+static void check_commands(const float *commands) {
     const float *lower = (const float *)&policy_lower;
     const float *upper = (const float *)&policy_upper;
     for (size_t i = 0; i < COMMANDS; i++) {
-        check((commands[i] >= lower[i] && commands[i] <= upper[i]) || (!finite && isnan(commands[i])));
+        check(commands[i] >= lower[i] && commands[i] <= upper[i]);
+    }
+}
+
+/* The memory, which may hold nothing but a byte, as floats. */
+static void check_memory(const policy_state *state) {
+    const float *values = (const float *)(const void *)state;
+    for (size_t i = 0; i < sizeof *state / sizeof(float); i++) {
+        check(isfinite(values[i]));
     }
 }
 
@@ -62,12 +70,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     float *signals = room(sizeof(policy_signals));
     memcpy(signals, &policy_recorded_signals[0], sizeof(policy_signals));
     policy_reset(state);
-    bool finite = true;
+    *commands = policy_lower;
+    bool all_valid = true;
     size_t used = 0;
     do {
-        finite = finite && valid(signals);
-        policy_step((const policy_signals *)(const void *)signals, state, commands, arena);
-        check_commands((const float *)(const void *)commands, finite);
+        const policy_state before = *state;
+        const policy_commands last = *commands;
+        all_valid = all_valid && valid(signals);
+        if (policy_step((const policy_signals *)(const void *)signals, state, commands, arena) != POLICY_OK) {
+            check(!all_valid);
+            check(memcmp(&before, state, sizeof before) == 0 && memcmp(&last, commands, sizeof last) == 0);
+        }
+        check_commands((const float *)(const void *)commands);
+        check_memory(state);
         data += used;
         length -= used;
         used = change(signals, data, length);

@@ -93,6 +93,20 @@ static inline void row_normalized(const float *x, const float *scale, const floa
     }
 }
 
+/* y (m, n): rows of a (m, k) times columns of b (k, n) */
+static inline void row_mixtures(const float *a, const float *b, float *y, uint32_t m, uint32_t n, uint32_t k)
+{
+    for (uint32_t i = 0; i < m; i++) {
+        for (uint32_t j = 0; j < n; j++) {
+            float sum = 0.0f;
+            for (uint32_t c = 0; c < k; c++) {
+                sum = multiply_add(a[(i * k) + c], b[(c * n) + j], sum);
+            }
+            y[(i * n) + j] = sum;
+        }
+    }
+}
+
 /* y (m, n): rows of a (m, k) times rows of b (n, k) */
 static inline void row_dots(const float *a, const float *b, float *y, uint32_t m, uint32_t n, uint32_t k)
 {

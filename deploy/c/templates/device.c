@@ -89,7 +89,7 @@ static void post_statistics(device *d, int64_t now) {
 
 /* --- a step ----------------------------------------------------------------------------------------------- */
 
-/* What the policy proposes; a null pointer before any signals have come. Until it is active, every step is its first. */
+/* What the policy proposes; a null pointer if it refuses, and before any signals have come. Until it is active, every step is its first. */
 static const float *propose(device *d, float *proposed) {
     ${name}_signals signals;
     if (d->stamps[0] == GATE_NEVER) {
@@ -99,7 +99,9 @@ static const float *propose(device *d, float *proposed) {
         ${name}_reset(&d->state);
     }
     (void)memcpy(&signals, d->values, sizeof signals);
-    ${name}_step(&signals, &d->state, &d->proposed, d->arena);
+    if (${name}_step(&signals, &d->state, &d->proposed, d->arena) != ${guard}_OK) {
+        return NULL;
+    }
     (void)memcpy(proposed, &d->proposed, sizeof d->proposed);
     return proposed;
 }

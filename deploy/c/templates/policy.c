@@ -1,8 +1,10 @@
 /* Made by robo-rl from a bundle; do not edit. */
 #include "${name}.h"
 
+#include "convolve.h"
 #include "linear.h"
 #include "linear_int.h"
+#include "outputs.h"
 #include "rows.h"
 #include "scalar.h"
 
@@ -14,10 +16,6 @@ $lower
 
 const ${name}_commands ${name}_upper = {
 $upper
-};
-
-const ${name}_commands ${name}_safe = {
-$safe
 };
 
 const ${name}_signals ${name}_signals_lower = {
@@ -38,8 +36,15 @@ $initial
     *state = initial;
 }
 
-void ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
-                  ${name}_arena *arena)
+${name}_status ${name}_safe_commands(const ${name}_signals *signals, ${name}_commands *commands)
 {
+$safe
+}
+
+${name}_status ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
+                            ${name}_arena *arena)
+{
+    ${name}_commands proposed;
 $body
+    return ${guard}_OK;
 }

@@ -22,7 +22,7 @@ typedef struct {
 $signals
 } ${name}_signals;
 
-/* What it commands. Values are within their limits. */
+/* What it commands. */
 typedef struct {
 $commands
 } ${name}_commands;
@@ -37,15 +37,20 @@ typedef struct {
 $arena
 } ${name}_arena;
 
+/* Whether there are commands. */
+typedef enum {
+    ${guard}_OK = 0,
+    ${guard}_NOT_FINITE = 1 /* what was computed, or measured, is no number: nothing was changed */
+} ${name}_status;
+
 /* Where the elements of signals and commands are. */
 enum {
 $elements
 };
 
-/* Limits of the commands, and what to send when in doubt. */
+/* Limits of the commands. */
 extern const ${name}_commands ${name}_lower;
 extern const ${name}_commands ${name}_upper;
-extern const ${name}_commands ${name}_safe;
 
 /* Ranges of valid signals. */
 extern const ${name}_signals ${name}_signals_lower;
@@ -57,9 +62,13 @@ extern const char ${name}_contract_digest[65];
 /* Forget the past: before the first step and before every take-over of the robot. */
 void ${name}_reset(${name}_state *state);
 
-/* One control step. Uses no memory but what it is given, and may be called from several tasks at once. */
-void ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
-                  ${name}_arena *arena);
+/* One control step. Commands are within their limits. Anything but ${guard}_OK changes neither commands nor state: send
+ * the safe commands then. Uses no memory but what it is given, and may be called from several tasks at once. */
+${name}_status ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
+                            ${name}_arena *arena);
+
+/* What to send when in doubt: numbers, or, of actuators that stay where they are, what signals say of them. */
+${name}_status ${name}_safe_commands(const ${name}_signals *signals, ${name}_commands *commands);
 
 /* The signals of a recorded flight. */
 extern const ${name}_signals ${name}_recorded_signals[${guard}_GOLDEN_STEPS];

@@ -31,7 +31,10 @@ float ${name}_self_test(${name}_state *state, ${name}_arena *arena)
     float worst = 0.0f;
     ${name}_reset(state);
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
-        ${name}_step(&${name}_recorded_signals[k], state, &commands, arena);
+        if (${name}_step(&${name}_recorded_signals[k], state, &commands, arena) != ${guard}_OK) {
+            worst = INFINITY;
+            break;
+        }
 $comparisons
     }
     ${name}_reset(state);

@@ -86,7 +86,7 @@ __attribute__((noinline)) static uint32_t stack_of_step(const ${name}_signals *s
     for (uint32_t *word = deepest; word < here; word++) {
         *(volatile uint32_t *)word = STACK_PAINT;
     }
-    ${name}_step(signals, &state, &commands, &arena);
+    (void)${name}_step(signals, &state, &commands, &arena);
     uint32_t unused = 0u;
     while ((unused < STACK_WORDS) && (((volatile uint32_t *)deepest)[unused] == STACK_PAINT)) {
         unused++;
@@ -130,7 +130,7 @@ int main(void)
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
         overflows = 0u;
         const uint64_t start = ticks();
-        ${name}_step(&${name}_recorded_signals[k], &state, &commands, &arena);
+        (void)${name}_step(&${name}_recorded_signals[k], &state, &commands, &arena);
         report_ticks("step", start, ticks());
         report("overflows", overflows);
         digest = digest_of(digest, (const uint8_t *)&commands, sizeof commands);

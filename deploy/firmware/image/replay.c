@@ -2,6 +2,8 @@
  *
  * "signals" holds the number of steps of a flight (32 bits), then the signals of one step after another. Every flight
  * begins with a fresh memory. "commands" gets the commands. */
+#include <string.h>
+
 #include "${name}.h"
 #include "semihosting.h"
 
@@ -24,7 +26,9 @@ int main(void)
         if (k % flight == 0u) {
             ${name}_reset(&state);
         }
-        ${name}_step(&signals, &state, &commands, &arena);
+        if (${name}_step(&signals, &state, &commands, &arena) != ${guard}_OK) {
+            (void)memset(&commands, 0xff, sizeof commands); /* NaN */
+        }
         semihosting_save(to, &commands, sizeof commands);
     }
     semihosting_close(to);

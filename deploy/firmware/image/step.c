@@ -12,7 +12,7 @@ int main(void);
 int main(void)
 {
     ${name}_reset(&state);
-    ${name}_step(&signals, &state, &commands, &arena);
+    (void)${name}_step(&signals, &state, &commands, &arena);
     output = *(const float *)&commands;
     return 0;
 }

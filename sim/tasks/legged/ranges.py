@@ -59,30 +59,30 @@ def position_target(card: LeggedCard) -> Command:
 def initial_ranges(joints: int) -> dict[str, Range]:
     """How episodes begin."""
     return {
-        "initial/yaw": Range.fixed(-math.pi, math.pi),
-        "initial/joint_position": Range.fixed(-0.15, 0.15, count=joints),  # rad
-        "initial/linear_velocity": Range.fixed(-0.5, 0.5, count=3),  # m/s
-        "initial/angular_velocity": Range.fixed(-0.5, 0.5, count=3),  # rad/s
+        "initial/yaw": Range.fixed(-math.pi, math.pi, unit="rad"),
+        "initial/joint_position": Range.fixed(-0.15, 0.15, count=joints, unit="rad"),
+        "initial/linear_velocity": Range.fixed(-0.5, 0.5, count=3, unit="m/s"),
+        "initial/angular_velocity": Range.fixed(-0.5, 0.5, count=3, unit="rad/s"),
     }
 
 
 def physical_ranges(joints: int, mass: float) -> dict[str, Range]:
-    """What differs between robots of a ``mass`` (kg), and days; without a unit it is a factor on the card's figure."""
+    """What differs between robots of a ``mass`` (kg), and days; × is a factor on the card's figure."""
     return {
-        "base_mass": Range.fixed(0.95, 1.05),
-        "payload": Range.fixed(0.0, 2.0 * mass / MASS),  # kg
-        "center_of_mass": Range.fixed(-0.03, 0.03, count=3),  # m
+        "base_mass": Range.fixed(0.95, 1.05, unit="×"),
+        "payload": Range.fixed(0.0, 2.0 * mass / MASS, unit="kg"),
+        "center_of_mass": Range.fixed(-0.03, 0.03, count=3, unit="m"),
         "ground_friction": Range.fixed(0.4, 1.25),
-        "joint_friction": Range.fixed(0.5, 1.5),
-        "armature": Range.fixed(0.8, 1.2),
-        "stiffness": Range.fixed(0.9, 1.1),
-        "damping": Range.fixed(0.8, 1.2),
-        "strength": Range.fixed(0.85, 1.0),
-        "command_delay": Range.fixed(0.0, 0.02),  # s
-        "delay": Range.fixed(*DELAY),  # s
-        "noise": Range.fixed(1.0, 1.0),
-        "bias/joint_position": Range.fixed(-0.02, 0.02, count=joints),  # rad
-        "bias/angular_velocity": Range.fixed(-0.03, 0.03, count=3),  # rad/s
+        "joint_friction": Range.fixed(0.5, 1.5, unit="×"),
+        "armature": Range.fixed(0.8, 1.2, unit="×"),
+        "stiffness": Range.fixed(0.9, 1.1, unit="×"),
+        "damping": Range.fixed(0.8, 1.2, unit="×"),
+        "strength": Range.fixed(0.85, 1.0, unit="×"),
+        "command_delay": Range.fixed(0.0, 0.02, unit="s"),
+        "delay": Range.fixed(*DELAY, unit="s"),
+        "noise": Range.fixed(1.0, 1.0, unit="×"),
+        "bias/joint_position": Range.fixed(-0.02, 0.02, count=joints, unit="rad"),
+        "bias/angular_velocity": Range.fixed(-0.03, 0.03, count=3, unit="rad/s"),
     }
 
 
@@ -90,12 +90,12 @@ def goal_ranges(mass: float) -> dict[str, Range]:
     """What an episode asks of a robot of a ``mass`` (kg), and who pushes it."""
     force = mass * 0.5 / PUSH_TIME  # N: changes its speed by 0.5 m/s
     return {
-        "command/x": Range.fixed(-1.0, 1.0, count=SEGMENTS),  # m/s
-        "command/y": Range.fixed(-0.6, 0.6, count=SEGMENTS),  # m/s
-        "command/yaw": Range.fixed(-1.0, 1.0, count=SEGMENTS),  # rad/s
+        "command/x": Range.fixed(-1.0, 1.0, count=SEGMENTS, unit="m/s"),
+        "command/y": Range.fixed(-0.6, 0.6, count=SEGMENTS, unit="m/s"),
+        "command/yaw": Range.fixed(-1.0, 1.0, count=SEGMENTS, unit="rad/s"),
         "command/stand": Range.fixed(0.0, 1.0, count=SEGMENTS),
-        "command/offset": Range.fixed(0.0, SEGMENT),  # s
-        "push/time": Range.fixed(0.0, 20.0, count=PUSHES),  # s
-        "push/x": Range.fixed(-force, force, count=PUSHES),  # N
-        "push/y": Range.fixed(-force, force, count=PUSHES),  # N
+        "command/offset": Range.fixed(0.0, SEGMENT, unit="s"),
+        "push/time": Range.fixed(0.0, 20.0, count=PUSHES, unit="s"),
+        "push/x": Range.fixed(-force, force, count=PUSHES, unit="N"),
+        "push/y": Range.fixed(-force, force, count=PUSHES, unit="N"),
     }

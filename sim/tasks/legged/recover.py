@@ -75,8 +75,8 @@ class Recover(FlatWalk):
                 **initial_ranges(count),
                 **physical_ranges(count, self.legs.mass),
                 "initial/tilt": Range((0.0, 0.1), (0.0, 1.0)),
-                "initial/lean": Range.fixed(-math.pi, math.pi),
-                "initial/joint_position": Range.fixed(0.0, 1.0, count=count),  # of the way between the stops
+                "initial/lean": Range.fixed(-math.pi, math.pi, unit="rad"),
+                "initial/joint_position": Range.fixed(0.0, 1.0, count=count, unit="× way between stops"),
                 "initial/easy": Range((0.0, 1.0), (EASY, 1.0)),
             },
             rules=(

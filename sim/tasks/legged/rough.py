@@ -69,9 +69,9 @@ class RoughWalk(FlatWalk):
             ranges={
                 **spec.ranges,
                 "ground_friction": Range.fixed(0.5, 1.25),  # as in Rudin et al. 2022; slopes of 20° ask for 0.36
-                "command/x": Range.fixed(-0.5, 1.0, spec.ranges["command/x"].count),
-                "command/yaw": Range.fixed(-0.5, 0.5, spec.ranges["command/yaw"].count),
-                "initial/place": Range.fixed(-0.3, 0.3, count=2),  # m from the middle of the platform
+                "command/x": Range.fixed(-0.5, 1.0, spec.ranges["command/x"].count, unit="m/s"),
+                "command/yaw": Range.fixed(-0.5, 0.5, spec.ranges["command/yaw"].count, unit="rad/s"),
+                "initial/place": Range.fixed(-0.3, 0.3, count=2, unit="m"),  # m from the middle of the platform
                 "ground/kind": Range.fixed(0.0, 8 / 7),  # the first, which is the hardest to learn, twice as often
                 "ground/difficulty": Range((0.0, 0.3), (0.3, 1.0)),
             },

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
+from sim.drawing import GREEN, Arrow, Marker, Sphere
 from sim.engines import Engine
 from sim.robots.legged import LeggedCard, load_legged
 from sim.tasks import Measure, Spec, Task, Tensors
@@ -45,6 +46,11 @@ HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
 LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
 SLEW_RATE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
+
+ABOVE = 0.23  # m, of arrows above the middle of a Go2
+ARROW = 0.5  # m of an arrow per m/s
+LOADED = 5.0  # N on a foot that is seen to stand
+CONTACT = (0.95, 0.75, 0.1, 0.35)  # colour of a foot that stands
 
 
 class FlatWalk(Task):
@@ -291,6 +297,22 @@ class FlatWalk(Task):
             "linear_velocity_error": torch.sqrt(error),
             "yaw_rate_error": abs(yaw - truth["yaw_rate_command"][:, 0]),
         }
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """Arrows above the robot for the commanded and the true velocity, and feet that carry a load."""
+        above = truth["position"] + truth["position"].new_tensor([0.0, 0.0, ABOVE * self.size])
+        level = truth["linear_velocity"] * truth["position"].new_tensor([1.0, 1.0, 0.0])
+        found: list[Marker] = [Arrow("velocity", above, ARROW * level, 0.008 * self.size)]
+        if "linear_velocity_command" in truth:
+            cosine, sine = heading(truth["orientation"].unbind(-1))
+            x, y = truth["linear_velocity_command"].unbind(-1)
+            wanted = torch.stack([cosine * x - sine * y, sine * x + cosine * y, 0.0 * x], -1)
+            found.append(Arrow("commanded velocity", above, ARROW * wanted, 0.012 * self.size, GREEN))
+        places = truth["foot_position"].unflatten(-1, (-1, 3)).unbind(1)
+        for place, load in zip(places, truth["foot_force"].unbind(-1), strict=True):
+            bearing = torch.where(load[:, None] > LOADED, place, float("nan"))
+            found.append(Sphere("foot on the ground", bearing, 1.6 * self.legs.radius, CONTACT))
+        return found
 
     def _velocities(self, truth: Tensors) -> tuple[Any, Any, Any]:
         """Forward and leftward velocity (m/s) in the heading frame, and rate of turn about the base's z axis."""

@@ -19,6 +19,7 @@ from torch import Tensor
 from controllers.multirotor import GeometricController
 from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Command, Safety, Signal, StateBlock
+from sim.drawing import GREEN, Marker, Sphere, Trail
 from sim.engines import Engine
 from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
 from sim.ranges import Range, Rule
@@ -66,32 +67,32 @@ def physical_ranges(card: MultirotorCard) -> dict[str, Range]:
     """What differs between vehicles and flights. The first eight are factors on the card's figures."""
     weight = card.mass * GRAVITY
     return {
-        "mass": Range.fixed(0.9, 1.1),
-        "inertia": Range.fixed(0.4, 1.8),  # published for the Crazyflie: 3.85e-6 to 1.66e-5 kg m²
-        "thrust": Range.fixed(0.9, 1.1),
-        "thrust_of_one_rotor": Range.fixed(0.95, 1.05, count=len(card.rotors)),
-        "torque_ratio": Range.fixed(0.7, 1.2),
-        "rise_time": Range.fixed(0.37, 1.1),  # published for the Crazyflie: 0.0555 to 0.15 s
-        "fall_time": Range.fixed(0.7, 1.7),  # published for the Crazyflie: 0.15 to 0.25 s
-        "rotor_inertia": Range.fixed(0.0, 1.5),
-        "force": Range.fixed(-weight / 20, weight / 20, count=3),  # N; Learning to Fly: standard deviation mg/20
-        "torque": Range.fixed(-weight / 10000, weight / 10000, count=3),  # N m; Learning to Fly: mg/10000
-        "wind": Range.fixed(-1.0, 1.0, count=3),  # m/s
-        "delay": Range.fixed(*DELAY),
-        "noise": Range.fixed(1.0, 1.0),
+        "mass": Range.fixed(0.9, 1.1, unit="×"),
+        "inertia": Range.fixed(0.4, 1.8, unit="×"),  # published for the Crazyflie: 3.85e-6 to 1.66e-5 kg m²
+        "thrust": Range.fixed(0.9, 1.1, unit="×"),
+        "thrust_of_one_rotor": Range.fixed(0.95, 1.05, count=len(card.rotors), unit="×"),
+        "torque_ratio": Range.fixed(0.7, 1.2, unit="×"),
+        "rise_time": Range.fixed(0.37, 1.1, unit="×"),  # published for the Crazyflie: 0.0555 to 0.15 s
+        "fall_time": Range.fixed(0.7, 1.7, unit="×"),  # published for the Crazyflie: 0.15 to 0.25 s
+        "rotor_inertia": Range.fixed(0.0, 1.5, unit="×"),
+        "force": Range.fixed(-weight / 20, weight / 20, count=3, unit="N"),  # Learning to Fly: standard deviation mg/20
+        "torque": Range.fixed(-weight / 10000, weight / 10000, count=3, unit="N*m"),  # Learning to Fly: mg/10000
+        "wind": Range.fixed(-1.0, 1.0, count=3, unit="m/s"),
+        "delay": Range.fixed(*DELAY, unit="s"),
+        "noise": Range.fixed(1.0, 1.0, unit="×"),
     }
 
 
 def initial_ranges() -> dict[str, Range]:
     """Where flights begin, relative to the set-point."""
     return {
-        "initial/tilt": Range((0.0, math.pi / 3), (0.0, math.pi / 2)),
-        "initial/direction": Range.fixed(-math.pi, math.pi),
-        "initial/yaw": Range.fixed(-math.pi, math.pi),
-        "initial/position": Range.fixed(-0.2, 0.2, count=3),
-        "initial/linear_velocity": Range.fixed(-1.0, 1.0, count=3),
-        "initial/angular_velocity": Range.fixed(-1.0, 1.0, count=3),
-        "initial/rotor_speed": Range.fixed(0.5, 0.8),  # of the top speed
+        "initial/tilt": Range((0.0, math.pi / 3), (0.0, math.pi / 2), unit="rad"),
+        "initial/direction": Range.fixed(-math.pi, math.pi, unit="rad"),
+        "initial/yaw": Range.fixed(-math.pi, math.pi, unit="rad"),
+        "initial/position": Range.fixed(-0.2, 0.2, count=3, unit="m"),
+        "initial/linear_velocity": Range.fixed(-1.0, 1.0, count=3, unit="m/s"),
+        "initial/angular_velocity": Range.fixed(-1.0, 1.0, count=3, unit="rad/s"),
+        "initial/rotor_speed": Range.fixed(0.5, 0.8, unit="× top speed"),
     }
 
 
@@ -194,7 +195,7 @@ class QuadrotorHover(Task):
 
     def place(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         start = self.reference(torch.zeros_like(drawn["mass"]), goal)
-        state = plant.state
+        state = plant.current
         state.position[ids] = start["position_setpoint"] + drawn["initial/position"]
         state.linear_velocity[ids] = start["linear_velocity_setpoint"] + drawn["initial/linear_velocity"]
         state.angular_velocity[ids] = drawn["initial/angular_velocity"]
@@ -243,6 +244,15 @@ class QuadrotorHover(Task):
         """Distance from the set-point, m, as position and as tracking error."""
         distance = (truth["position"] - truth["position_setpoint"]).norm(dim=-1)
         return {"position_error": distance, "tracking_error": distance}
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """The set-point and its way, and the vehicle's."""
+        target, size = truth["position_setpoint"], self.card.arm
+        return [
+            Sphere("set-point", target, 0.3 * size),
+            Trail("way of the set-point", target, None, (*GREEN[:3], 0.45)),
+            Trail("way of the vehicle", truth["position"]),
+        ]
 
     def failed(self, truth: Tensors) -> Any:
         error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
@@ -312,13 +322,13 @@ class QuadrotorTrack(QuadrotorHover):
 
     def goal_ranges(self) -> dict[str, Range]:
         return {
-            "goal/size": Range((0.0, 0.5), (0.0, 1.2)),  # m, a
-            "goal/width": Range.fixed(0.3, 0.7),  # b / a
-            "goal/height": Range.fixed(0.0, 0.3),  # c / a
-            "goal/period": Range((6.0, 9.0), (4.5, 9.0)),  # s
-            "goal/phase": Range.fixed(0.0, 2 * math.pi),
-            "goal/step": Range.fixed(-0.3, 0.3, count=3),  # m
-            "goal/step_time": Range.fixed(1.0, 10.0),  # s; after the end means no step
+            "goal/size": Range((0.0, 0.5), (0.0, 1.2), unit="m"),  # a
+            "goal/width": Range.fixed(0.3, 0.7, unit="× size"),  # b / a
+            "goal/height": Range.fixed(0.0, 0.3, unit="× size"),  # c / a
+            "goal/period": Range((6.0, 9.0), (4.5, 9.0), unit="s"),
+            "goal/phase": Range.fixed(0.0, 2 * math.pi, unit="rad"),
+            "goal/step": Range.fixed(-0.3, 0.3, count=3, unit="m"),
+            "goal/step_time": Range.fixed(1.0, 10.0, unit="s"),  # after the end means no step
         }
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:

@@ -10,10 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.multirotor import Gains, GeometricController, Mixer
-from robo_rl.contract import Multirotor
+from controllers.multirotor import Gains, GeometricController, Mixer, Multirotor
 from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
-from sim.robots import load_robot
+from sim.robots.multirotor import load_multirotor
 from sim.tasks.loading import load_task
 
 PERIOD = 0.01
@@ -25,7 +24,7 @@ CALM = {
 
 @pytest.fixture(params=["crazyflie", "hummingbird"])
 def robot(request: pytest.FixtureRequest) -> Multirotor:
-    return load_robot(request.param).facts()
+    return load_multirotor(request.param).airframe
 
 
 def random_signals(n: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -120,7 +119,7 @@ def test_mixer_gives_up_yaw_first(robot: Multirotor) -> None:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**31), scale=st.floats(0.0, 1e3))
 def test_commands_are_finite_and_within_limits_whatever_the_state(seed: int, scale: float) -> None:
-    robot = load_robot("crazyflie").facts()
+    robot = load_multirotor("crazyflie").airframe
     controller = GeometricController(robot, PERIOD)
     signals = {k: v if k == "orientation" else scale * v for k, v in random_signals(8, seed).items()}
     commands, state = controller(signals, controller.first_state(8))
@@ -131,7 +130,7 @@ def test_commands_are_finite_and_within_limits_whatever_the_state(seed: int, sca
 
 @pytest.mark.parametrize("orientation", [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0.7071, 0, 0, 0.7071)])
 def test_degenerate_attitudes_give_commands(orientation: tuple[float, ...]) -> None:
-    controller = GeometricController(load_robot("crazyflie").facts(), PERIOD)
+    controller = GeometricController(load_multirotor("crazyflie").airframe, PERIOD)
     signals = {**level(), "orientation": np.array([orientation], np.float32)}
     commands, state = controller(signals, controller.first_state(1))
     assert np.isfinite(commands["rotor_speed"]).all()
@@ -149,7 +148,7 @@ def test_it_recovers_from_45_degrees_of_tilt(name: str) -> None:
 
 
 def test_rotors_with_a_linear_thrust_curve_are_driven_too() -> None:
-    robot = load_robot("crazyflie").facts()
+    robot = load_multirotor("crazyflie").airframe
     rotors = tuple(dataclasses.replace(rotor, thrust=(0.01, 5e-5, 0.0)) for rotor in robot.rotors)
     controller = GeometricController(dataclasses.replace(robot, rotors=rotors), PERIOD)
     expected = (robot.mass * 9.81 / 4 - 0.01) / 5e-5
@@ -160,7 +159,7 @@ def test_rotors_with_a_linear_thrust_curve_are_driven_too() -> None:
 
 def test_a_motor_estimate_follows_the_robots_motors() -> None:
     """The state's rotor speeds are those of first-order motors under the commands that were given."""
-    robot = load_robot("hummingbird").facts()
+    robot = load_multirotor("hummingbird").airframe
     controller = GeometricController(robot, PERIOD)
     state, speed = controller.first_state(1), np.full(4, controller.hover_speed)
     for k in range(30):
@@ -172,7 +171,7 @@ def test_a_motor_estimate_follows_the_robots_motors() -> None:
 
 
 def test_gains_slow_down_with_the_motors() -> None:
-    robot = load_robot("crazyflie").facts()
+    robot = load_multirotor("crazyflie").airframe
     slow = dataclasses.replace(robot, rotors=tuple(dataclasses.replace(r, rise=1.0, fall=1.0) for r in robot.rotors))
     fast_gains, slow_gains = Gains.for_robot(robot, PERIOD), Gains.for_robot(slow, PERIOD)
     assert slow_gains.attitude < fast_gains.attitude

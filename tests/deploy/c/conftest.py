@@ -15,12 +15,10 @@ from deploy.bundle import Bundle
 from deploy.c.generate import generate
 from deploy.c.host import compile_host
 from deploy.pack import pack
-from robo_rl.contract import Command, Contract, Multirotor, Provenance, Rotor, Safety, Signal, StateBlock
+from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal, StateBlock
 
 FLOAT = TensorProto.FLOAT
-ROBOT = Multirotor(
-    1.0, (1.0, 1.0, 1.0), tuple(Rotor(f"m{i}", (0, 0, 0), "cw", (0, 0, 1), 0, 0, 0, 0, 1) for i in range(3))
-)
+ROBOT = Robot("test", "none", (Actuator("motor", "effort", "N*m", -1.0, 1.0, 0.0),))
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -35,8 +33,8 @@ def make_contract(inputs: Shapes, outputs: Shapes, state: Sequence[StateBlock] =
 
     signals = tuple(Signal(n, elements(s), "1", "none", *limits(s)) for n, s in inputs.items())
     commands = tuple(Command(n, elements(s), "1", "none", *limits(s), limits(s)[0]) for n, s in outputs.items())
-    made = Provenance("none", 0, 0, "0" * 64, (), "none", False)
-    return Contract("test", "test", 0.01, signals, commands, tuple(state), Safety(0.1, 3.0), ROBOT, made)
+    made, network = Provenance("none", 0, 0, "0" * 64), Network((), "none", False)
+    return Contract("test", 0.01, signals, commands, tuple(state), Safety(0.1), ROBOT, network, made)
 
 
 def make_model(

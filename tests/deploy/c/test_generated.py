@@ -24,7 +24,7 @@ from deploy.c.lower import lower
 from deploy.c.plan import plan
 from deploy.c.program import Program
 from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of
-from robo_rl.contract import Contract, Multirotor, Provenance, Rotor, Safety, Signal, StateBlock
+from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal, StateBlock
 from robo_rl.evaluation import Conditions, rollout
 
 
@@ -146,17 +146,13 @@ def test_a_missing_compiler_is_told_with_what_to_install(made: Generated) -> Non
         compile_host(made, compiler="no-such-cc")
 
 
-ROTORS = tuple(Rotor(f"m{i}", (0, 0, 0), "cw", (0, 0, 1), 0, 0, 0, 0, 1) for i in range(3))
-
-
 def state_contract(sizes: list[int]) -> Contract:
     blocks = tuple(StateBlock(f"b{i}", (n,), tuple(map(float, range(n)))) for i, n in enumerate(sizes))
-    from robo_rl.contract import Command
-
+    motor = Actuator("motor", "effort", "N*m", -1.0, 1.0, 0.0)
     return Contract(
-        "test", "test", 0.01, (Signal("x", ("a",), "1", "none", (-1.0,), (1.0,)),),
-        (Command("y", ("a",), "1", "none", (-1.0,), (1.0,), (0.0,)),), blocks, Safety(0.1, 3.0),
-        Multirotor(1.0, (1.0,) * 3, ROTORS), Provenance("none", 0, 0, "0" * 64, (), "none", False),
+        "test", 0.01, (Signal("x", ("a",), "1", "none", (-1.0,), (1.0,)),),
+        (Command("y", ("a",), "1", "none", (-1.0,), (1.0,), (0.0,)),), blocks, Safety(0.1),
+        Robot("test", "none", (motor,)), Network((), "none", False), Provenance("none", 0, 0, "0" * 64),
     )  # fmt: skip
 
 

@@ -186,7 +186,7 @@ def test_target_equals_onnxruntime_over_ten_thousand_recorded_steps(
 def test_an_image_that_ends_is_told_and_not_waited_for(made: Generated) -> None:
     image = build_device(made, M4, "rig")
     broken = image.with_name("broken.elf")
-    broken.write_bytes(image.read_bytes()[:100])
+    broken.write_bytes(bytes(100))  # no stack, no code: the processor locks up
     with pytest.raises(EmulationError, match=r"broken\.elf on mps2-an386 has ended, with exit code"):
         Board(broken, M4, COMMANDS)
 

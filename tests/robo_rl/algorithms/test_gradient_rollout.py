@@ -11,9 +11,11 @@ from torch import Tensor
 
 from robo_rl.algorithms.gradient_rollout import GradientRollout
 from robo_rl.networks import MLP
-from sim.env import VecEnv, transition
+from sim.env import VecEnv
+from sim.sensors import Chance
 from sim.tasks import Task
 from sim.tasks.loading import load_task
+from sim.transition import transition
 
 HORIZON, N = 12, 10
 DOOMED = [2, 7]
@@ -24,9 +26,22 @@ def double(value: Any) -> Any:
     """All tensors in ``value`` as independent copies in double precision."""
     if isinstance(value, dict):
         return {name: double(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [double(item) for item in value]
     if isinstance(value, tuple):
-        return type(value)(*(double(item) for item in value))
+        parts = [double(item) for item in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value.detach().double().clone()
+
+
+def cut(value: Any, rows: slice) -> Any:
+    """Some rows of all tensors in ``value``."""
+    if isinstance(value, dict):
+        return {name: cut(item, rows) for name, item in value.items()}
+    if isinstance(value, tuple):
+        parts = [cut(item, rows) for item in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value[rows]
 
 
 def new_tape(task: Task, levels: float = 1.0) -> tuple[VecEnv, MLP, GradientRollout]:
@@ -40,7 +55,7 @@ def new_tape(task: Task, levels: float = 1.0) -> tuple[VecEnv, MLP, GradientRoll
     tape = GradientRollout(env, network, HORIZON)
     tape.start()
     world = tape.moments[0].world
-    setpoint = task.reference(world.episode.time, env.draws.goal)["position_setpoint"]
+    setpoint = task.reference(world.episode.step * 0.01, env.draws.goal)["position_setpoint"]
     for i, robot in enumerate(DOOMED):
         world.state.position[robot] = setpoint[robot] + torch.tensor([0.0, 0.98, 0.0])
         world.state.linear_velocity[robot] = torch.tensor([0.0, 0.5 + i, 0.0])
@@ -50,7 +65,7 @@ def new_tape(task: Task, levels: float = 1.0) -> tuple[VecEnv, MLP, GradientRoll
 class Plain:
     """The rollout as the equations say it: one robot after the other until it fails or the horizon ends."""
 
-    def __init__(self, env: VecEnv, network: MLP, start: Any, noise: Tensor) -> None:
+    def __init__(self, env: VecEnv, network: MLP, start: Any, chance: list[Chance]) -> None:
         task, self.rewards, self.lengths = env.task, [], []
         self.network = MLP(task.observation_size, (16, 16), task.action_size).double()
         self.network.load_state_dict(network.state_dict())
@@ -58,13 +73,9 @@ class Plain:
         for robot in range(env.n):
             rows = slice(robot, robot + 1)
             own = type(parameters)(*(value[rows] if len(value) == env.n else value for value in parameters))
-            draws = double(type(env.draws)(*(value[rows] for value in env.draws)))
+            draws = double(cut(env.draws, rows))
             state = type(start.state)(*(value[rows] for value in start.state))
-            episode = start.episode._replace(
-                time=start.episode.time[rows],
-                delay_buffer=start.episode.delay_buffer[rows],
-                previous={name: value[rows] for name, value in start.episode.previous.items()},
-            )
+            episode = cut(start.episode, rows)
             memory = {name: value[rows] for name, value in start.memory.items()}
             signals = {name: value[rows] for name, value in start.signals.items()}
             total, length = torch.zeros((), dtype=torch.float64), 0
@@ -72,10 +83,11 @@ class Plain:
                 commands = task.command(self.network(task.observe(signals, memory)))
                 memory = task.remember(memory, signals, commands)
                 state = env.plant.dynamics(state, commands, own)
-                outcome = transition(task, env.sensors, state._asdict(), commands, episode, draws, noise[t, :, rows].mT)
+                moment = cut(chance[t], rows)
+                outcome = transition(task, env.sensors, state._asdict(), commands, episode, draws, moment)
                 episode, signals = outcome.episode, outcome.signals
                 total, length = total + outcome.reward[0], length + 1
-                if outcome.failed[0] > 0.5:
+                if outcome.failed[0]:
                     break
             self.rewards.append(total)
             self.lengths.append(length)
@@ -92,7 +104,7 @@ def test_gradient_equals_autograd_through_the_plain_rollout(name: str) -> None:
     start = double(tape.moments[0].world)
     reward = tape.forward()
     tape.backward()
-    plain = Plain(env, network, start, tape.noise.double())
+    plain = Plain(env, network, start, double(tape.chance))
     assert [robot for robot in range(N) if plain.lengths[robot] < HORIZON] == DOOMED
     expected, gradients = plain.gradient()
     assert float(reward) == pytest.approx(expected, rel=1e-5)
@@ -105,7 +117,7 @@ def test_reward_per_robot_ends_with_its_failure() -> None:
     env, network, tape = new_tape(load_task("quadrotor-hover"))
     start = double(tape.moments[0].world)
     tape.forward()
-    plain = Plain(env, network, start, tape.noise.double())
+    plain = Plain(env, network, start, double(tape.chance))
     earned = torch.stack([moment.terms for moment in tape.moments[1:]]).sum((0, 2))
     np.testing.assert_allclose(earned, torch.stack(plain.rewards).detach(), rtol=1e-4, atol=1e-4)
     for robot in DOOMED:
@@ -128,15 +140,15 @@ def test_episodes_that_failed_begin_again_and_all_others_go_on() -> None:
     first = tape.moments[0].world
     others = [robot for robot in range(N) if robot not in DOOMED]
     np.testing.assert_array_equal(first.alive, 1.0)
-    np.testing.assert_array_equal(first.episode.time[DOOMED], 0.0)
+    np.testing.assert_array_equal(first.episode.step[DOOMED], 0.0)
     np.testing.assert_array_equal(first.memory["command_history"][DOOMED], 0.0)
     assert (first.state.position[DOOMED].norm(dim=-1) < 0.2 * 3**0.5 + 1e-6).all()
     for before, now in zip(last.state, first.state, strict=True):
         np.testing.assert_array_equal(before[others].float(), now[others])
     for name, value in last.memory.items():
         np.testing.assert_array_equal(value[others].float(), first.memory[name][others])
-    np.testing.assert_allclose(first.episode.time[others], HORIZON * 0.01, rtol=1e-5)
-    for mine, theirs in zip(env.plant.state, first.state, strict=True):
+    np.testing.assert_array_equal(first.episode.step[others], HORIZON)
+    for mine, theirs in zip(env.plant.current, first.state, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     expected = env.task.observe(first.signals, first.memory)
     np.testing.assert_allclose(tape.moments[0].observation, expected, atol=1e-6)
@@ -144,11 +156,11 @@ def test_episodes_that_failed_begin_again_and_all_others_go_on() -> None:
 
 def test_episodes_whose_time_is_over_begin_again() -> None:
     env, _, tape = new_tape(load_task("quadrotor-hover"))
-    tape.moments[0].world.episode.time[4] = env.episode_length - (HORIZON - 1) * 0.01
+    tape.moments[0].world.episode.step[4] = env.episode_steps - (HORIZON - 1)
     tape.forward()
     tape.carry_on()
-    assert tape.moments[0].world.episode.time[4] == 0.0
-    assert tape.moments[0].world.episode.time[5] > 0.0
+    assert tape.moments[0].world.episode.step[4] == 0
+    assert tape.moments[0].world.episode.step[5] > 0
 
 
 def test_a_diverged_robot_begins_again_with_the_next_horizon() -> None:

@@ -33,6 +33,20 @@ def test_a_task_brings_its_algorithm_and_figures_and_flags_go_before_them(tmp_pa
     assert (made["hyperparameters"]["environments"], made["hyperparameters"]["horizon"]) == (8, 4)
 
 
+OWN = """
+from sim.tasks.multirotor.quadrotor import QuadrotorHover
+
+class Patient(QuadrotorHover):
+    settings = {"apg": {"horizon": 77}}
+"""
+
+
+def test_a_task_in_a_users_file_brings_its_figures_too(tmp_path: Path) -> None:
+    (tmp_path / "patient_hover.py").write_text(OWN)
+    trained = command([f"{tmp_path}/patient_hover.py:Patient", "--help"])
+    assert trained.keywords["apg"].horizon == 77
+
+
 def test_the_task_is_found_wherever_it_stands_on_the_command_line(tmp_path: Path) -> None:
     made = run(tmp_path, *SMALL, "--seed", "3", "go2-flat")
     assert (made["algorithm"], made["seed"]) == ("ppo", 3)
@@ -55,7 +69,7 @@ def test_tasks_without_figures_of_their_own_have_the_usual_ones() -> None:
 def test_rigid_bodies_have_no_derivative_to_learn_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "go2-flat", "--algorithm", "apg", "--runs", str(tmp_path / "runs")])
-    assert "algorithm is apg, which needs the derivative of the plant" in capsys.readouterr().err
+    assert "algorithm is apg; expected one of ['ppo'] for 'go2-flat'" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 

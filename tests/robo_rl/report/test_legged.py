@@ -10,18 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robo_rl.contract import Provenance
-from robo_rl.evaluation import Conditions, rollout, sweep
+from robo_rl.contract import Network, Provenance
+from robo_rl.evaluation import Conditions, StopPolicy, rollout, sweep
 from robo_rl.loading import Loaded
 from robo_rl.report.legged import Findings, read_transfer, write
 from robo_rl.report.legged_plots import falls, gait
 from robo_rl.report.page import Subject
 from robo_rl.transfer import kept
-from robo_rl.viewer.walking import Stand
 from sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
-PILOT = Loaded("standing", TASK, Stand(TASK))
+PILOT = Loaded("standing", TASK, StopPolicy(TASK))
 
 
 def transfer_file(folder: Path, **changed: object) -> Path:
@@ -40,11 +39,11 @@ def transfer_file(folder: Path, **changed: object) -> Path:
 def test_the_page_shows_the_figures_of_the_walks_and_of_the_transfer(tmp_path: Path) -> None:
     conditions = Conditions(episodes=20, seconds=1.5, recorded=1)
     flights = rollout(TASK, PILOT.policy, conditions)
-    provenance = Provenance("ppo", 0, 1_500_000, "0" * 64, (8,), "elu", False)
+    made, network = Provenance("ppo", 0, 1_500_000, "0" * 64), Network((8,), "elu", False)
     metrics = [
         {"environment_steps": 1000.0 * k, "reward": 0.1 * k, "alive": 1.0, "level/push/x": 0.2 * k} for k in range(3)
     ]
-    subject = Subject("runs/standing", PILOT, flights, provenance, metrics=metrics)
+    subject = Subject("runs/standing", PILOT, flights, TASK.spec.contract(made, network), metrics=metrics)
     swept = sweep(TASK, PILOT.policy, {"payload": [0.0, 2.0]}, Conditions(episodes=20, seconds=1.5))
     there = read_transfer(transfer_file(tmp_path), TASK)
     crossed = {"walks": 4, "crossed_low": 0.3, "crossed_high": 0.95, "fell": 0.25}

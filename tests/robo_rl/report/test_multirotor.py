@@ -172,9 +172,9 @@ def test_in_chromium_pictures_film_and_drawings_are_there_and_nothing_is_fetched
     seen = chromium("--dump-dom", copy.as_uri())
     assert "CONSOLE" not in seen.stderr
     found = json.loads(text(seen.stdout, "found"))
-    assert found["pictures"] == [1000]
+    assert found["pictures"] == [960]
     assert min(found["drawings"]) > 100
-    assert found["video"] == [480, 360, pytest.approx(4.0, abs=0.1), "null"]
+    assert found["video"] == [480, 360, pytest.approx(5.0, abs=0.1), "null"]
     assert found["fetched"] == []
     assert found["success"] == f"{100 * result['success']:.1f} %"
     assert "CONSOLE" not in chromium("--dump-dom", whole.as_uri()).stderr

@@ -163,9 +163,9 @@ def test_what_is_not_finite_stays_in_its_environment(poison):
     plant.step(commands)
     expected = plant._block[:, 0].clone()
     plant.reset(torch.arange(40))
-    plant.state.linear_velocity[7, 1] = poison
+    plant.current.linear_velocity[7, 1] = poison
     plant.step(commands)
-    assert not torch.isfinite(plant.state.position[7]).all()
+    assert not torch.isfinite(plant.current.position[7]).all()
     others = [e for e in range(40) if e != 7]
     assert torch.equal(plant._block[:, others], expected[:, None].expand(-1, 39))
 
@@ -223,8 +223,8 @@ fused_move = fuse(move)
 
 
 def test_a_bound_call_reads_and_writes_the_same_memory_again():
-    block, (body, world, push) = bound_arguments(20)
-    call = fused_move.bind(body, world, push, out=block)
+    _, (body, world, push) = bound_arguments(20)
+    call = fused_move.bind(body, world, push, out=body)
     expected = Body(*(part.clone() for part in body))
     for _ in range(3):
         call()
@@ -238,7 +238,7 @@ def test_results_makes_room_for_bound_calls_one_after_the_other():
     _, (body, world, push) = bound_arguments(20)
     blocks, parts = fused_move.results(body, world, push, copies=3)
     assert blocks.shape == (3, 4, 20)
-    calls = [fused_move.bind(start, world, push, out=block) for start, block in zip([body, *parts], blocks)]  # noqa: B905
+    calls = [fused_move.bind(start, world, push, out=part) for start, part in zip([body, *parts], parts)]  # noqa: B905
     for call in calls:
         call()
     expected = body
@@ -250,12 +250,12 @@ def test_results_makes_room_for_bound_calls_one_after_the_other():
 def test_a_bound_gradient_is_that_of_autograd_in_the_order_of_the_arguments():
     _, (body, world, push) = bound_arguments(20)
     cotangents = Body(*(torch.randn(2, 20, generator=torch.Generator().manual_seed(7)).mT for _ in body))
-    out = torch.zeros(4, 20)
-    fused_move.bind_gradient(body, world, push, cotangents=cotangents, wanted=(push, body.speed), out=out)()
+    block, out = empty_block(20, [(2,), (2,)])
+    fused_move.bind_gradient(body, world, push, cotangents=cotangents, wanted=(body.speed, push), out=out)()
     leaves = [body.speed.clone().requires_grad_(), push.clone().requires_grad_()]
     new = move(Body(body.place, leaves[0]), world, leaves[1])
     torch.autograd.backward([new.place, new.speed], [*cotangents])
-    np.testing.assert_allclose(out, torch.cat([leaf.grad.mT for leaf in leaves]), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(block, torch.cat([leaf.grad.mT for leaf in leaves]), rtol=1e-5, atol=1e-6)
 
 
 def test_blocks_like_gives_zeroed_room_in_the_same_structure():
@@ -339,37 +339,68 @@ def test_arguments_that_hold_no_tensors_are_refused():
         fused_move(1.0)
 
 
-@pytest.mark.parametrize(
-    "out", [torch.zeros(3, 20), torch.zeros(4, 19), torch.zeros(20, 4).mT, torch.zeros(4, 20).int()]
-)
+@pytest.mark.parametrize("out", [torch.zeros(3, 20).mT, torch.zeros(2, 19).mT, torch.zeros(2, 20).int().mT])
 def test_a_bound_call_refuses_room_that_does_not_fit(out):
     _, (body, world, push) = bound_arguments(20)
-    with pytest.raises(ValueError, match=r"out of a bound call is .*; expected contiguous torch.float32 \(4, 20\)"):
-        fused_move.bind(body, world, push, out=out)
+    with pytest.raises(ValueError, match=r"out of a bound call: .*; expected .*\(20, 2\), torch.float32"):
+        fused_move.bind(body, world, push, out=Body(body.place, out))
     with pytest.raises(ValueError, match="out of a bound call"):
-        fused_move.bind_gradient(body, world, push, cotangents=body, wanted=body, out=out)
+        fused_move.bind_gradient(body, world, push, cotangents=body, wanted=body, out=Body(body.place, out))
 
 
-def test_a_bound_call_refuses_inputs_that_it_would_have_to_copy():
-    block, (body, world, push) = bound_arguments(20)
+def test_a_bound_call_refuses_room_of_another_structure():
+    _, (body, world, push) = bound_arguments(20)
+    with pytest.raises(ValueError, match="out of a bound call of 'move' has another structure than its results"):
+        fused_move.bind(body, world, push, out=tuple(body))
+
+
+def test_a_bound_call_refuses_memory_that_it_would_have_to_copy():
+    _, (body, world, push) = bound_arguments(20)
     with pytest.raises(ValueError, match="environments are neighbours in memory"):
-        fused_move.bind(body, world, push.contiguous(), out=block)
+        fused_move.bind(body, world, push.contiguous(), out=body)
+    with pytest.raises(ValueError, match="environments are neighbours in memory"):
+        fused_move.bind(body, world, push, out=Body(body.place, torch.zeros(20, 2)))
+
+
+def test_a_bound_call_of_some_environments_leaves_the_others_as_they_are():
+    _, (body, world, push) = bound_arguments(50)
+    before, expected = (Body(*(part.clone() for part in value)) for value in (body, fused_move(body, world, push)))
+    ids = torch.tensor([40, 3, 17, 0, 49, *range(20, 38)])
+    fused_move.bind(body, world, push, out=body)(ids)
+    others = [i for i in range(50) if i not in ids]
+    for now, old, new in zip(body, before, expected, strict=True):
+        assert torch.equal(now[ids], new[ids])
+        assert torch.equal(now[others], old[others])
+
+
+def test_a_bound_call_writes_where_it_is_told():
+    _, (body, world, push) = bound_arguments(20)
+    _, elsewhere = empty_block(20, [(2,)])
+    call = fused_move.bind(body, world, push, out=body)
+    expected = fused_move(body, world, push)
+    call.redirect(1, elsewhere[0])
+    call()
+    assert torch.equal(elsewhere[0], expected.speed)
+    assert not torch.equal(body.speed, expected.speed)
 
 
 def test_a_bound_gradient_refuses_what_does_not_fit():
-    block, (body, world, push) = bound_arguments(20)
-    with pytest.raises(
-        ValueError, match=r"cotangents are .*; expected torch.float32 of the results' shapes, \[\(20, 2\)"
-    ):
-        fused_move.bind_gradient(body, world, push, cotangents=Body(body.place, X), wanted=body, out=block)
+    _, (body, world, push) = bound_arguments(20)
+    with pytest.raises(ValueError, match=r"cotangents of a bound call: .*; expected .*\(20, 2\)"):
+        fused_move.bind_gradient(body, world, push, cotangents=Body(body.place, X), wanted=body, out=body)
     for stranger in (torch.zeros(20, 2), world["gravity"]):
         with pytest.raises(ValueError, match="not an argument with all environments"):
-            fused_move.bind_gradient(body, world, push, cotangents=body, wanted=(stranger,), out=block)
+            fused_move.bind_gradient(body, world, push, cotangents=body, wanted=(stranger,), out=(push,))
 
 
-def test_bound_calls_refuse_truth_values():
-    with pytest.raises(TypeError, match="has truth values"):
-        fused_swing.results(*swing_arguments(4))
+@pytest.mark.parametrize("n", [3, 37])
+def test_truth_values_of_bound_calls_are_bytes(n):
+    _, (body, world, push) = bound_arguments(n)
+    block, (room,) = fused_swing.results(body, world, push)
+    assert block.shape == (1, 5, n)  # numbers alone
+    assert room[1]["fast"].dtype == torch.bool
+    fused_swing.bind(body, world, push, out=room)()
+    assert torch.equal(room[1]["fast"], fused_swing(body, world, push)[1]["fast"])
 
 
 def test_a_fused_function_knows_the_function_it_was_made_of():

@@ -20,9 +20,9 @@ def test_tumbling_vehicles_with_wind_and_disturbances_move_alike_in_mujoco_and_o
         plant.param("thrust_scale")[:] = 0.9 + 0.2 * draw[3]
         plant.param("wind")[:] = 4 * draw[1] - 2
         plant.param("torque")[:] = 1e-5 * (draw[2] - 0.5)
-        plant.state.orientation.copy_((draw[0] - 0.5) / (draw[0] - 0.5).norm(dim=-1, keepdim=True))
-        plant.state.linear_velocity.copy_(4 * draw[1] - 2)
-        plant.state.angular_velocity.copy_(10 * draw[2] - 5)
+        plant.current.orientation.copy_((draw[0] - 0.5) / (draw[0] - 0.5).norm(dim=-1, keepdim=True))
+        plant.current.linear_velocity.copy_(4 * draw[1] - 2)
+        plant.current.angular_velocity.copy_(10 * draw[2] - 5)
         for k in range(50):
             turn = 0.5 * draw[5] - 0.25
             plant.step({"rotor_speed": CARD.hover_speed * (1 + turn if k < 25 else 1 - turn)})

@@ -99,7 +99,7 @@ def test_position_is_within_a_millimetre_of_the_exact_one_after_a_second_of_aggr
     plant = MultirotorPlant(card, n, 0.01)
     for name, value in p.items():
         plant.param(name)[:] = torch.tensor(value)
-    for part, value in zip(plant.state, as_state(y), strict=True):
+    for part, value in zip(plant.current, as_state(y), strict=True):
         part[:] = value
     fastest = 0.0
     for _ in range(100):
@@ -108,12 +108,12 @@ def test_position_is_within_a_millimetre_of_the_exact_one_after_a_second_of_aggr
         y = exact(y, command, p, 0.01)
         fastest = max(fastest, np.linalg.norm(y[:, 10:13], axis=1).max())
     assert fastest > 20.0
-    assert np.linalg.norm(plant.state.position.numpy() - y[:, :3], axis=1).max() < 1e-3
-    turn = Rotation.from_quat(plant.state.orientation.numpy()) * Rotation.from_quat(y[:, 3:7]).inv()
+    assert np.linalg.norm(plant.current.position.numpy() - y[:, :3], axis=1).max() < 1e-3
+    turn = Rotation.from_quat(plant.current.orientation.numpy()) * Rotation.from_quat(y[:, 3:7]).inv()
     assert turn.magnitude().max() < 5e-3
-    np.testing.assert_allclose(plant.state.linear_velocity, y[:, 7:10], atol=5e-3)
-    np.testing.assert_allclose(plant.state.angular_velocity, y[:, 10:13], atol=0.1)
-    np.testing.assert_allclose(plant.state.rotor_speed, y[:, 13:], rtol=1e-5)
+    np.testing.assert_allclose(plant.current.linear_velocity, y[:, 7:10], atol=5e-3)
+    np.testing.assert_allclose(plant.current.angular_velocity, y[:, 10:13], atol=0.1)
+    np.testing.assert_allclose(plant.current.rotor_speed, y[:, 13:], rtol=1e-5)
 
 
 def test_the_error_falls_with_the_fourth_power_of_the_period_and_with_the_third_where_drag_acts():
@@ -145,7 +145,7 @@ def test_mujoco_moves_the_same_body_to_the_same_place(robot):
     plant = MultirotorPlant(card, 1, 0.01)
     for name in ("rotor_inertia", "rotor_drag", "body_drag"):
         plant.param(name)[:] = 0.0
-    plant.state.angular_velocity[:] = torch.tensor([3.0, -4.0, 2.0])
+    plant.current.angular_velocity[:] = torch.tensor([3.0, -4.0, 2.0])
     model = mujoco.MjModel.from_xml_string(
         f"""<mujoco><option timestep="0.0005" gravity="0 0 -{G}" integrator="RK4"/><worldbody><body name="vehicle">
         <freejoint/><inertial pos="0 0 0" mass="{card.mass}" diaginertia="{" ".join(map(str, card.inertia))}"/>
@@ -170,10 +170,10 @@ def test_mujoco_moves_the_same_body_to_the_same_place(robot):
             mujoco.mj_step(model, data)
     travelled = np.linalg.norm(data.qpos[:3])
     assert travelled > 0.1
-    assert np.linalg.norm(plant.state.position[0].numpy() - data.qpos[:3]) < 0.01
+    assert np.linalg.norm(plant.current.position[0].numpy() - data.qpos[:3]) < 0.01
     turn = (
-        Rotation.from_quat(plant.state.orientation[0].numpy())
+        Rotation.from_quat(plant.current.orientation[0].numpy())
         * Rotation.from_quat(data.qpos[3:], scalar_first=True).inv()
     )
     assert turn.magnitude() < 0.05
-    np.testing.assert_allclose(plant.state.angular_velocity[0], data.qvel[3:], atol=0.1)
+    np.testing.assert_allclose(plant.current.angular_velocity[0], data.qvel[3:], atol=0.1)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sim.robots import FOLDER, UNITS, load_robot, robot_names
+from controllers.multirotor import Multirotor
+from sim.robots import FOLDER, load_robot, robot_names
 from sim.robots.figures import CardError
+from sim.robots.multirotor import UNITS, load_multirotor
 
 CARD = (FOLDER / "crazyflie" / "card.toml").read_text()
 
@@ -23,7 +25,7 @@ def test_every_card_has_a_source_for_every_figure() -> None:
 
 
 def test_the_crazyflie_hovers_at_the_speed_that_its_published_thrust_gives() -> None:
-    card = load_robot("crazyflie")
+    card = load_multirotor("crazyflie")
     rpm = (0.027 * 9.81 / 4 / 3.16e-10) ** 0.5  # 3.16e-10 N/rpm²: Landry 2015
     assert card.hover_speed == pytest.approx(rpm * 2 * 3.141592653589793 / 60, rel=1e-3)
     assert card.thrust_to_weight == pytest.approx(4 * 3.16e-10 * 21702**2 / (0.027 * 9.81), rel=1e-3)
@@ -31,16 +33,22 @@ def test_the_crazyflie_hovers_at_the_speed_that_its_published_thrust_gives() -> 
 
 
 def test_the_larger_robot_is_larger_and_can_fly() -> None:
-    small, large = load_robot("crazyflie"), load_robot("hummingbird")
+    small, large = load_multirotor("crazyflie"), load_multirotor("hummingbird")
     assert large.mass > 10 * small.mass
     assert large.arm > 3 * small.arm
     assert large.thrust_to_weight > 1.5
 
 
 def test_facts_of_the_contract_are_those_of_the_card() -> None:
-    card = load_robot("crazyflie")
-    facts = card.facts()
-    assert [rotor.name for rotor in facts.rotors] == ["m1", "m2", "m3", "m4"]
+    card = load_multirotor("crazyflie")
+    told = card.facts()
+    assert (told.name, told.kind) == ("crazyflie", "multirotor")
+    assert told.actuator_names == ("m1", "m2", "m3", "m4")
+    assert {(a.quantity, a.unit, a.lower, a.upper, a.safe) for a in told.actuators} == {
+        ("velocity", "rad/s", 0.0, card.rotor_speed_max, 0.0)
+    }
+    facts = Multirotor.of(told)
+    assert facts == card.airframe
     assert [rotor.spin for rotor in facts.rotors] == ["ccw", "cw", "ccw", "cw"]
     assert facts.mass == 0.027
     x, y, _ = facts.rotors[0].position
@@ -50,7 +58,7 @@ def test_facts_of_the_contract_are_those_of_the_card() -> None:
 def test_thrust_curves_with_all_terms_invert() -> None:
     import dataclasses
 
-    card = dataclasses.replace(load_robot("crazyflie"), thrust=(0.001, 1e-6, 2e-8))
+    card = dataclasses.replace(load_multirotor("crazyflie"), thrust=(0.001, 1e-6, 2e-8))
     speed = card.speed_for_thrust(0.05)
     assert 0.001 + 1e-6 * speed + 2e-8 * speed**2 == pytest.approx(0.05)
     linear = dataclasses.replace(card, thrust=(0.001, 1e-5, 0.0))

@@ -79,6 +79,7 @@ def test_the_a1_moves_as_the_urdf_that_comes_with_pybullet() -> None:
 @pytest.mark.parametrize("robot", ["a1", "go2"])
 def test_a_robot_of_another_card_stands_under_zero_action(robot: str) -> None:
     still = {"command/stand": 0.0, "push/x": 0.0, "push/y": 0.0, "payload": 0.0, "center_of_mass": 0.0}
+    still |= {"initial/linear_velocity": 0.0, "initial/angular_velocity": 0.0}
     env = LearningEnv(VecEnv(load_task("go2-flat", robot), 8, seed=0, fixed=still))
     for _ in range(150):
         step = env.step(torch.zeros(8, 12))

@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from sim.env import Draws, EpisodeState, transition
+from sim.ranges import Range
 from sim.sensors import Sensors
 from sim.tasks.loading import load_task
+from sim.transition import Draws, EpisodeState, transition
 
 N, DEVICE = 5, torch.device("meta")
 
@@ -30,15 +31,16 @@ def test_a_task_keeps_to_its_device(name: str) -> None:
     truth, parameters = plant.truth(), plant.parameters
     with torch.device(DEVICE):
         task = load_task(name)
-    sensors = Sensors(task.spec.signals, task.spec.control_period, 0.01, DEVICE)
+    late = {"delay": Range.fixed(0.0, 0.01), "noise": Range.fixed(0.0, 1.0)}
+    sensors = Sensors(task.spec.signals, task.spec.control_period, late, device=DEVICE)
     states = {key: elsewhere(value) for key, value in truth.items()}
     memory = task.first_memory(N, DEVICE)
     commands = task.command(zeros(task.action_size), memory)
     time, goal = zeros(), zeros(task.goal_size)
-    line = zeros(sensors.steps, sensors.size)
-    noise = zeros(sensors.size)
-    draws = Draws(goal, zeros(), zeros(), noise)
-    outcome = transition(task, sensors, states, commands, EpisodeState(time, line, commands), draws, noise)
+    start = sensors.start({**states, **task.reference(time, goal)})
+    draws = Draws(goal, zeros(1), zeros(), (), ())
+    chance = sensors.chance(zeros(4), time)
+    outcome = transition(task, sensors, states, commands, EpisodeState(time, start, commands), draws, chance)
     full = {**states, **task.reference(time, goal)}
     drawn = type(parameters)(*(elsewhere(value) for value in parameters))
     results = (

@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robo_rl.contract import Contract, Provenance
+from robo_rl.contract import Contract, Network, Provenance
 from sim.robots.figures import CardError
 from sim.robots.legged import load_legged
 from sim.robots.multirotor import load_multirotor
 from sim.tasks.loading import load_task
 
-PROVENANCE = Provenance("none", 0, 0, "0" * 64, (8,), "tanh", False)
+PROVENANCE = Provenance("none", 0, 0, "0" * 64)
+NETWORK = Network((8,), "tanh", False)
 
 
 @pytest.mark.parametrize("name", ["quadrotor-hover", "quadrotor-track"])
 @pytest.mark.parametrize("robot", ["crazyflie", "hummingbird"])
 def test_the_contract_tells_the_robots_facts_and_the_first_memory(name, robot):
     task = load_task(name, robot)
-    contract = task.spec.contract(PROVENANCE)
+    contract = task.spec.contract(PROVENANCE, NETWORK)
     assert Contract.from_json(contract.to_json()) == contract
     assert contract.robot == load_multirotor(robot).facts()
     assert contract.command("rotor_speed").elements == task.card.rotor_names
@@ -33,9 +34,9 @@ def test_an_episode_has_as_many_steps_as_its_length_holds_periods():
 
 
 def test_a_robot_that_can_not_do_a_task_is_refused():
-    with pytest.raises(ValueError, match="'go2' is a robot on legs; task 'quadrotor-hover' is for a multirotor"):
+    with pytest.raises(CardError, match="robot 'go2' is of the kind 'legged'; expected 'multirotor'"):
         load_task("quadrotor-hover", "go2")
-    with pytest.raises(CardError, match="'go2' is legged; expected a multirotor"):
+    with pytest.raises(CardError, match="robot 'go2' is of the kind 'legged'; expected 'multirotor'"):
         load_multirotor("go2")
-    with pytest.raises(CardError, match="'crazyflie' is a multirotor; expected a robot on legs"):
+    with pytest.raises(CardError, match="robot 'crazyflie' is of the kind 'multirotor'; expected 'legged'"):
         load_legged("crazyflie")

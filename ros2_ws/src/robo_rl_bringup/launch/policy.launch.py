@@ -1,16 +1,14 @@
-"""Start policy_node, configure it, and, if wanted, arm it.
+"""Start policy_node, configure it, and, if wanted, arm it as soon as the robot's signals are there.
 
 ros2 launch robo_rl_bringup policy.launch.py policy:=policy.onnx robot:=crazyflie [dry_run:=true] [namespace:=…]
 """
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler
-from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessStart
 from launch.events import matches_action
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode
-from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
@@ -20,7 +18,8 @@ ARGUMENTS = {
     "robot": ("", "robot that the bundle must be for; '': any"),
     "mode": ("", "where to begin on the ladder; '': as in params_file"),
     "dry_run": ("false", "compute, and send nothing; the same as mode:=dry_run"),
-    "activate": ("false", "arm as soon as the node is configured"),
+    "activate": ("", "true: arm as soon as the robot's signals are there; '': as in params_file"),
+    "activate_timeout": ("", "s to wait for them; '': as in params_file"),
     "namespace": ("", "of topics and services"),
     "use_sim_time": ("false", "time is that of /clock"),
     "record": ("", "folder in which every session writes one .mcap file; '': as in params_file"),
@@ -37,6 +36,10 @@ def start(context):
     }
     mode = "dry_run" if given["dry_run"].lower() == "true" else given["mode"]
     parameters |= {name: value for name, value in (("mode", mode), ("record", given["record"])) if value}
+    if given["activate"]:
+        parameters["activate"] = given["activate"].lower() == "true"
+    if given["activate_timeout"]:
+        parameters["activate_timeout"] = float(given["activate_timeout"])
     node = LifecycleNode(
         package="robo_rl_ros",
         executable="policy_node",
@@ -45,19 +48,9 @@ def start(context):
         parameters=[LaunchConfiguration("params_file"), parameters],
         output="screen",
     )
-
-    def ask(transition):
-        return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition))
-
-    configure = OnProcessStart(target_action=node, on_start=[ask(Transition.TRANSITION_CONFIGURE)])
-    activate = OnStateTransition(
-        target_lifecycle_node=node,
-        start_state="configuring",
-        goal_state="inactive",
-        entities=[ask(Transition.TRANSITION_ACTIVATE)],
-    )
-    wanted = IfCondition(LaunchConfiguration("activate"))
-    return [RegisterEventHandler(configure), RegisterEventHandler(activate, condition=wanted), node]
+    configure = ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=Transition.TRANSITION_CONFIGURE)
+    started = OnProcessStart(target_action=node, on_start=[EmitEvent(event=configure)])
+    return [RegisterEventHandler(started), node]
 
 
 def generate_launch_description():

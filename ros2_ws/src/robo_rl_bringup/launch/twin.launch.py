@@ -15,6 +15,7 @@ ARGUMENTS = {
     "policy": ("", "path of the bundle (*.onnx)"),
     "task": ("quadrotor-hover", "task whose plant and signals the stand-in has"),
     "robot": ("", "another robot card than the task's"),
+    "activate": ("false", "arm as soon as the stand-in's signals are there"),
     "namespace": ("", "of topics and services"),
     "use_sim_time": ("false", "simulated time, in step with the policy"),
 }
@@ -38,7 +39,7 @@ def generate_launch_description():
         output="screen",
     )
     launch = PathJoinSubstitution([FindPackageShare("robo_rl_bringup"), "launch", "policy.launch.py"])
-    passed = {name: LaunchConfiguration(name) for name in ("policy", "namespace", "use_sim_time")}
+    passed = {name: LaunchConfiguration(name) for name in ("policy", "activate", "namespace", "use_sim_time")}
     policy = IncludeLaunchDescription(PythonLaunchDescriptionSource(launch), launch_arguments=passed.items())
     arguments = [DeclareLaunchArgument(n, default_value=v, description=t) for n, (v, t) in ARGUMENTS.items()]
     return LaunchDescription([*arguments, twin, policy])

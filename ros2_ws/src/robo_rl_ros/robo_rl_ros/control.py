@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from controllers.gate_codes import UNANSWERED, Event, Request, State
+from controllers.gate_codes import UNANSWERED, Event, Reason, Request, State
 from controllers.gate_config import SLOW_TIME
 from deploy.watchdog import Watchdog
 from robo_rl_ros.runner import Decision, PolicyRunner, Proposal, Samples
@@ -25,6 +25,10 @@ ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
 DANGEROUS = Request.ARM | Request.ACTIVATE | Request.RESET
 """Requests that must not be carried out any more when the one who asked was told that they were not."""
+STANDSTILL = 0.5
+"""s of real time without any message after which simulated time counts as standing still."""
+AWAITED = (Reason.OPERATOR_LOST, Reason.CLOCK, Reason.SIGNAL_MISSING, Reason.SIGNAL_STALE)
+"""What is wrong before all messages have come, and goes by itself."""
 GRACE, GRACE_AGAIN = 0.5, 0.05
 """s of real time that a step of simulated time waits for the signals that belong to it; where the last step waited in
 vain, the shorter one."""
@@ -70,6 +74,8 @@ class Control:
         """The error that ended the control loop; "" while it runs."""
         self.cause = ""
         """Why this program itself asked for a stop; "" if it did not."""
+        self._decision: Decision | None = None
+        """That of the last step."""
         self._last = -1
         """µs, the time of the last step."""
         self._in_step = True
@@ -146,6 +152,17 @@ class Control:
             self._requests &= ~(request & DANGEROUS)
             return None
 
+    def lacking(self) -> str:
+        """What of signals, set-points and clock is not there yet, so that arming has to wait; "" if nothing."""
+        absent, decision = self.buffer.absent(), self._decision
+        if absent:
+            topics = (f"{topic} (for {', '.join(map(repr, names))})" for topic, names in absent.items())
+            return "; ".join([f"nothing has come on {', '.join(topics)}", *self.buffer.complaints()])
+        if decision is None:
+            return "the control loop has not begun to step" + ("" if self.ticking else "; does /clock come?")
+        problem = self.runner.obstacle(decision.inputs)
+        return "; ".join([self.runner.explain(problem), *self.buffer.complaints()]) if problem.reason in AWAITED else ""
+
     def _run(self) -> None:
         try:
             while self._running:
@@ -166,9 +183,10 @@ class Control:
                 self.scheduler = StepScheduler(self.runner.config.period)
             due = self.scheduler.due(self.buffer.fresh or not self.ticking)
             if now < due:
-                self.buffer.changed.wait((due - now) * 1e-6 if self.ticking else 0.5)
-                return None
-            if not self.ticking:  # simulated time stands still while the signals of its tick are on their way
+                heard = self.buffer.changed.wait((due - now) * 1e-6 if self.ticking else STANDSTILL)
+                if heard or self.ticking or not self._requests & ~DANGEROUS:
+                    return None  # else simulated time has ended, which must not keep anybody from stopping the robot
+            elif not self.ticking:  # simulated time stands still while the signals of its tick are on their way
                 grace = GRACE if self._in_step else GRACE_AGAIN
                 self._in_step = self.buffer.changed.wait_for(self._is_in_step, timeout=grace)
                 now = self.clock()
@@ -227,6 +245,7 @@ class Control:
             with self._answered:
                 self._answer, self._heard = decision, requests
                 self._answered.notify_all()
+        self._decision = decision
         self.note(decision)
         return decision
 

@@ -13,7 +13,7 @@ from robo_rl_ros.writing import message_type, set_stamp, write
 
 
 def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mapping[str, np.ndarray], ns: int) -> Any:
-    """One message of one topic, with the values (k,) of all its ``wires``, stamped with ``ns``."""
+    """One message of one topic, with the values of all its ``wires``, in their dimensions, stamped with ``ns``."""
     kind = wires[0].kind
     if kind in _COMPOSERS:
         message = message_type(kind)()

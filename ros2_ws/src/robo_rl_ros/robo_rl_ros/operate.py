@@ -153,8 +153,9 @@ class Operator:
         constant = texts_by_name(setpoints.string_array_value, "setpoints")
         found = signal_wires(contract.signals, given, twist.string_value)
         found += command_wires(contract.commands, message.string_value)
-        channels: tuple[Signal | Command, ...] = (*contract.signals, *contract.commands)
-        return [pair for pair in zip(found, channels, strict=True) if pair[0].name not in constant]
+        both: tuple[Signal | Command, ...] = (*contract.signals, *contract.commands)
+        channels = {channel.name: channel for channel in both}
+        return [(wire, channels[wire.name]) for wire in found if wire.name not in constant]
 
     def _set(self, node: str, parameter: str, text: str) -> None:
         value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=text)

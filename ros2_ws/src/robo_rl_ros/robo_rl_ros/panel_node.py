@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.srv import GetState
 from std_msgs.msg import Empty, String
@@ -44,6 +45,13 @@ ACTION_TIME = 60.0
 TAKES_OVER = ("arm", "engage", "activate")
 """Actions that make the page which asks the operator."""
 ACTIONS = (*TRANSITIONS, *REQUESTS, "select")
+SUMMARY = ("least", "mean", "greatest")
+"""What the page shows of a scan, an image or a table."""
+
+
+def summary(value: np.ndarray) -> list[float]:
+    """``SUMMARY`` of an array."""
+    return [float(value.min()), float(value.mean()), float(value.max())]
 
 
 class Panel:
@@ -219,11 +227,11 @@ class Panel:
         self._channels = [
             {
                 "name": channel.name,
-                "elements": channel.elements,
+                "elements": SUMMARY if getattr(channel, "shape", None) else channel.elements,
                 "unit": channel.unit,
                 "topic": wire.topic,
-                "low": getattr(channel, "seen_low", channel.lower),
-                "high": getattr(channel, "seen_high", channel.upper),
+                "low": None if getattr(channel, "shape", None) else getattr(channel, "seen_low", channel.lower),
+                "high": None if getattr(channel, "shape", None) else getattr(channel, "seen_high", channel.upper),
             }
             for wire, channel in pairs
         ]
@@ -242,7 +250,8 @@ class Panel:
                     value = read(wire.kind, wire.field, message, channel)
                 except (MessageError, TypeError, ValueError, OverflowError):
                     continue  # the policy's node tells about it, in its diagnostics
-                self._newest[channel.name] = [float(f"{x:.5g}") if abs(x) < 1e9 else None for x in value.tolist()]
+                shown = summary(value) if getattr(channel, "shape", None) else value.tolist()
+                self._newest[channel.name] = [float(f"{x:.5g}") if abs(x) < 1e9 else None for x in shown]
 
         return receive
 

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from controllers.gate_codes import Request, State
 from deploy.record import Recorder
 from robo_rl.contract import Command
 from robo_rl_ros import quality
+from robo_rl_ros.activation import Activation
 from robo_rl_ros.arguments import name_and_arguments
 from robo_rl_ros.control import Control
 from robo_rl_ros.diagnosis import Statistics, diagnostics
@@ -69,7 +71,7 @@ class PolicyNode(LifecycleNode):
         self.stuck = False
         """Whether a policy holds a thread for ever."""
         self._outlets: list[tuple[Wire, Command, Any]] = []
-        self._timers: list[Any] = []
+        self._periodic: list[Any] = []
         self._last_gate: Any = None
         self._news: deque[Decision] = deque()
         self._bell = self.create_guard_condition(self._tell)
@@ -166,7 +168,10 @@ class PolicyNode(LifecycleNode):
         self._contract_topic.publish(String(data=contract.to_json()))
         if self._text("record"):
             self._record()
-        self._timers = [self.create_timer(1.0, self._report), self.create_timer(1.0, self._check_integrity)]
+        self._periodic = [self.create_timer(1.0, self._report), self.create_timer(1.0, self._check_integrity)]
+        if self.get_parameter("activate").value:
+            timeout, refuse = self.get_parameter("activate_timeout").value, partial(self._refuse, "activate")
+            self._periodic.append(Activation(self, self.control, timeout, refuse).timer)
         gc.collect()
         gc.freeze()  # what there is now stays; the collector need not look at it during a step
         self.control.start()
@@ -338,11 +343,11 @@ class PolicyNode(LifecycleNode):
             self.control.retire(wait=True)
             self.stuck = not self.control.stop()
             self.runner.policies.close()
-        for timer in self._timers:
+        for timer in self._periodic:
             self.destroy_timer(timer)
         for _, _, publisher in self._outlets:
             self.destroy_publisher(publisher)
-        self._timers, self._outlets = [], []
+        self._periodic, self._outlets = [], []
         if self.listener is not None:
             self.listener.close()
         if self.recorder is not None:
@@ -389,6 +394,7 @@ def main(arguments: list[str] | None = None) -> None:
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes twice: from the terminal, and from ros2 launch
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """From messages to the values of signals: names, frames and sizes are checked at every message.
 
 Functions of message objects by their fields alone: nothing of ROS is imported. Each gives a signal's elements in
-the contract's order and unit, as float32, or refuses the message with a sentence.
+the contract's order, shape and unit, as float32, or refuses the message with a sentence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.contract import Command, Signal
+from robo_rl.contract import Command, Image, Scan, Signal
+from robo_rl_ros.images import ImageError, pixels_of
+from robo_rl_ros.scans import ScanError, ranges_of
 
 Channel = Signal | Command
 BODY_FRAMES = ("base_link", "body", "base_footprint", "imu_link")
@@ -127,16 +129,44 @@ def _twist_elements(twist: Any, channel: Channel) -> list[float]:
 
 
 def _ranges(message: Any, channel: Channel) -> Any:
-    """REP 117: +inf is nothing within range, -inf is too close. NaN stays what it is, an error."""
+    """By angle, where the contract tells the angles of its beams; else beam by beam.
+
+    REP 117: +inf is nothing within range, -inf is too close. A NaN that nothing can stand in for is an error.
+    """
+    if isinstance(channel, Signal) and isinstance(channel.layout, Scan):
+        return ranges_of(message, channel.layout, channel.size)
     ranges = np.asarray(message.ranges[: MAX_ELEMENTS + 1], dtype=np.float64)
     if len(ranges) == channel.size:
-        ranges = np.where(np.isposinf(ranges), channel.upper, ranges)
-        ranges = np.where(np.isneginf(ranges), channel.lower, ranges)
+        lower, upper = channel.bounds
+        ranges = np.where(np.isposinf(ranges), upper, ranges)
+        ranges = np.where(np.isneginf(ranges), lower, ranges)
     return ranges
 
 
+def _pixels(message: Any, channel: Channel) -> Any:
+    """What is nearer or farther than the contract's limits is at them."""
+    layout = channel.layout if isinstance(channel, Signal) else None
+    if not isinstance(layout, Image):
+        raise MessageError(f"'{channel.name}': it is no image in the contract; expected another message type")
+    rows, columns = channel.dimensions
+    lower, upper = (limits.reshape(rows, columns) for limits in channel.bounds)
+    return np.clip(pixels_of(message, layout, (rows, columns)), lower, upper)
+
+
 def _array(message: Any, channel: Channel) -> Any:
-    return message.data[: MAX_ELEMENTS + 1]
+    """Numbers in a row; of a signal with a shape, by the message's layout, which must have that shape."""
+    if isinstance(channel, Command) or channel.shape is None:
+        return message.data[: MAX_ELEMENTS + 1]
+    sizes = tuple(dimension.size for dimension in message.layout.dim)
+    start, end = message.layout.data_offset, message.layout.data_offset + channel.size
+    strides = [int(np.prod(channel.shape[i:])) for i in range(len(channel.shape))]
+    if sizes != channel.shape or [d.stride for d in message.layout.dim] != strides or len(message.data) < end:
+        found = f"the sizes {sizes[:8]} and strides {[d.stride for d in message.layout.dim[:8]]}"
+        raise MessageError(
+            f"'{channel.name}': its layout has {found} for {len(message.data)} numbers; expected {channel.shape} and "
+            f"{strides}, row by row"
+        )
+    return np.asarray(message.data[start:end], np.float64).reshape(channel.shape)
 
 
 Reader = Callable[[Any, Channel], Any]
@@ -170,6 +200,7 @@ READERS: dict[str, dict[str, Reader]] = {
     "sensor_msgs/msg/JointState": {field: _by_name(field) for field in ("position", "velocity", "effort")},
     "trajectory_msgs/msg/JointTrajectory": {field: _first_point(field) for field in ("position", "velocity", "effort")},
     "sensor_msgs/msg/LaserScan": {"ranges": _ranges},
+    "sensor_msgs/msg/Image": {"data": _pixels},
     "std_msgs/msg/Float64MultiArray": {"data": _array},
     "std_msgs/msg/Float32MultiArray": {"data": _array},
 }
@@ -184,13 +215,16 @@ sensor does."""
 
 
 def read(kind: str, field: str, message: Any, channel: Channel) -> np.ndarray:
-    """The elements of ``channel``, (k,) float32, out of a message; MessageError if they can't be."""
+    """The elements of ``channel``, float32 in its dimensions, out of a message; MessageError if they can't be."""
     header = getattr(message, "header", None)
     if header is not None and len(header.frame_id) > MAX_NAME:
         found = f"frame_id has {len(header.frame_id)} characters"
         raise MessageError(f"'{channel.name}': {found}; expected at most {MAX_NAME}")
     with np.errstate(over="ignore", invalid="ignore"):  # what is infinite or NaN is the gate's to judge
-        value = np.asarray(READERS[kind][field](message, channel), dtype=np.float32)
-    if value.shape != (channel.size,):
+        try:
+            value = np.asarray(READERS[kind][field](message, channel), dtype=np.float32)
+        except (ScanError, ImageError) as error:
+            raise MessageError(f"'{channel.name}': {error}") from None
+    if value.shape != channel.dimensions:
         raise MessageError(f"'{channel.name}': {value.size} numbers in '{field}'; expected {channel.size}")
     return value

@@ -9,6 +9,7 @@ Times are whole µs of one monotonic clock. In the modes "dry_run" and "shadow" 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 from controllers.gate_codes import Problem, Request, Source, State, explain
 from controllers.gate_config import NEVER, GateConfig
 from controllers.reserve import Reserve
-from controllers.safety import Gate, Inputs, Output
+from controllers.safety import Gate, Inputs, Output, step
 from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
 from robo_rl_ros.orientation_monitor import OrientationMonitor
@@ -254,6 +255,11 @@ class PolicyRunner:
         self.reserve.finish(output, values)
         if self.mode in ("dry_run", "shadow"):
             self.envelope.note(values, own, other)
+
+    def obstacle(self, given: Inputs) -> Problem:
+        """Why the gate would not arm, if it were asked to on these inputs."""
+        _, output = step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))
+        return output.problem
 
     def explain(self, problem: Problem) -> str:
         """A problem as one sentence."""

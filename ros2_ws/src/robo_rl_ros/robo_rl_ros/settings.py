@@ -21,7 +21,7 @@ def texts_by_name(entries: Sequence[str], parameter: str) -> dict[str, str]:
 
 
 def numbers_by_name(entries: Sequence[str], contract: Contract) -> dict[str, np.ndarray]:
-    """Constant set-points by signal, (k,) float32, for operator signals of the contract."""
+    """Constant set-points by signal, float32 in its dimensions, for operator signals of the contract."""
     found = {}
     for name, text in texts_by_name(entries, "setpoints").items():
         signal = contract.signal(name)
@@ -33,5 +33,5 @@ def numbers_by_name(entries: Sequence[str], contract: Contract) -> dict[str, np.
             raise ValueError(f"parameter 'setpoints': '{name}' is {text!r}; expected {signal.size} numbers") from None
         if value.shape != (signal.size,) or not np.isfinite(value).all():
             raise ValueError(f"parameter 'setpoints': '{name}' is {text!r}; expected {signal.size} finite numbers")
-        found[name] = value
+        found[name] = value.reshape(signal.dimensions)
     return found

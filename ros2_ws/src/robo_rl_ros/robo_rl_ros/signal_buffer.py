@@ -51,8 +51,18 @@ class SignalBuffer:
         self.changed = threading.Condition()
         self.samples: dict[str, tuple[np.ndarray, int]] = {}
         self.operator_stamp = -1
-        self._sensed = frozenset(s.name for s in contract.signals if s.source == "sensor")
-        self._missing = set(self._sensed)
+        sensed = [signal for signal in contract.signals if signal.source == "sensor"]
+        told = {signal.age_of for signal in contract.signals}
+        self._sensed = frozenset(signal.name for signal in sensed)
+        self._awaited = frozenset(s.name for s in sensed if s.period is None and s.name not in told)
+        self._missing = set(self._awaited)
+        self._periods = {s.name: round(1e6 * s.period) for s in sensed if s.period is not None and s.name not in told}
+        """µs between measurements of slow sensors."""
+        self._due = dict.fromkeys(self._periods, 0)
+        """µs, from when on the next one is awaited."""
+        self._half = round(5e5 * contract.control_period)
+        self._now = 0
+        """µs, when the last message came."""
         self.wires: dict[tuple[str, str], list[Wire]] = {}
         """By topic and type: one subscription each."""
         for wire in wires:
@@ -63,8 +73,11 @@ class SignalBuffer:
 
     @property
     def fresh(self) -> bool:
-        """Whether every sensor signal has come anew since the last ``take``."""
-        return not self._missing
+        """Whether every sensor signal has come anew since the last ``take``.
+
+        Slow ones count only once their period is up, and those that may be absent not at all.
+        """
+        return not self._missing and all(self._now < due for due in self._due.values())
 
     def put(self, key: tuple[str, str], message: Any, now: int, ros_ns: int) -> None:
         """A message arrived on the topic and type ``key``, at ``now`` µs and ``ros_ns`` ns of ROS time."""
@@ -87,6 +100,9 @@ class SignalBuffer:
             if not self._sensed.issuperset(values):
                 self.operator_stamp = now
             self._missing.difference_update(values)
+            self._now = now
+            for name in self._periods.keys() & values.keys():
+                self._due[name] = now + self._periods[name] - self._half
             self.changed.notify()
 
     def _repeats(self, wire: Wire, message: Any) -> bool:
@@ -104,8 +120,15 @@ class SignalBuffer:
 
     def take(self) -> tuple[dict[str, tuple[np.ndarray, int]], int]:
         """The newest samples and the operator's stamp; call it with ``changed`` held."""
-        self._missing = set(self._sensed)
+        self._missing = set(self._awaited)
         return dict(self.samples), self.operator_stamp
+
+    def absent(self) -> dict[str, list[str]]:
+        """Signals of which no message could be used so far, by topic."""
+        with self.changed:
+            here = set(self.samples)
+        absent = {key[0]: [wire.name for wire in wires if wire.name not in here] for key, wires in self.wires.items()}
+        return {topic: names for topic, names in absent.items() if names}
 
     def complaints(self) -> list[str]:
         """Why messages are refused at present, with their topics."""

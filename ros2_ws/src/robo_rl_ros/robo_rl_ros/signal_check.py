@@ -64,7 +64,7 @@ class SignalCheck:
             now, wall, stamp = time.monotonic(), time.time_ns(), stamp_ns(message)
             age = 0.0 if stamp is None else (wall - stamp) * 1e-9
             try:
-                series.add(now, age, read(wire.kind, wire.field, message, signal))
+                series.add(now, age, read(wire.kind, wire.field, message, signal).ravel())
             except (MessageError, TypeError, ValueError) as error:
                 series.problem = str(error)[:300]
 

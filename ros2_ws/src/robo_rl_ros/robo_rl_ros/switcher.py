@@ -119,9 +119,9 @@ def require_compatible(first: Contract, name: str, other: Contract) -> None:
     for what, (wanted, found) in same.items():
         if wanted != found:
             raise BundleError(f"policy '{name}' {what} {str(found)[:300]}; the first has {str(wanted)[:300]}")
-    known = {s.name: (s.elements, s.unit, s.frame, s.kind, s.source) for s in first.signals}
+    known = {s.name: (s.elements, s.dimensions, s.unit, s.frame, s.kind, s.source) for s in first.signals}
     for s in other.signals:
-        found = (s.elements, s.unit, s.frame, s.kind, s.source)
+        found = (s.elements, s.dimensions, s.unit, s.frame, s.kind, s.source)
         if known.get(s.name) != found:
             raise BundleError(
                 f"policy '{name}' reads the signal '{s.name}' as {found}; the first reads "

@@ -87,11 +87,13 @@ class Teleoperation:
             for axis, element in _axes(signal).items():
                 met = _met(signal, element)
                 value[element] = np.clip(wish[axis], -met, met)
-        return np.clip(value, signal.lower, signal.upper)
+        return np.clip(value, *signal.bounds)
 
 
 def _needs(signal: Signal) -> str:
     """What a set-point begins at; "" for a velocity."""
+    if signal.shape is not None:
+        return ""
     if signal.kind == "quaternion":
         return "orientation"
     return "position" if signal.unit == "m" and set(signal.elements) <= set(_ALONG) else ""
@@ -99,6 +101,11 @@ def _needs(signal: Signal) -> str:
 
 def _axes(signal: Signal) -> dict[int, int]:
     """Which axis of a wish goes to which element of a velocity set-point; the others stay zero."""
+    if signal.shape is not None:
+        shape = " x ".join(map(str, signal.shape))
+        raise TeleoperationError(
+            f"'{signal.name}' ({shape} numbers) is neither a velocity nor a place; send it yourself"
+        )
     if _needs(signal):
         return {}
     found = {_BY_NAME[e]: i for i, e in enumerate(signal.elements) if e in _BY_NAME}

@@ -345,6 +345,7 @@ def main(arguments: list[str] | None = None) -> None:
     executor.shutdown()
     node.destroy_node()
     rclpy.try_shutdown()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes twice: from the terminal, and from ros2 launch
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robo_rl.contract import Command, Signal
+from robo_rl.contract import Command, Image, Scan, Signal
 from robo_rl_ros.reading import READERS, TWIST_ELEMENTS
 
 
@@ -65,7 +65,8 @@ USUAL = {
     "yaw_rate_command": "cmd_vel geometry_msgs/msg/TwistStamped angular",
     "scan": "scan sensor_msgs/msg/LaserScan ranges",
 }
-"""Wires of signals by their names in contracts. Others come as an array on ``signal/<name>``."""
+"""Wires of signals by their names in contracts. Scans and images come on their names, others as an array on
+``signal/<name>``."""
 
 
 TWISTS = ("TwistStamped", "Twist")
@@ -75,18 +76,25 @@ TWISTS = ("TwistStamped", "Twist")
 def signal_wires(
     signals: Sequence[Signal], given: Mapping[str, str] | None = None, twist: str = "TwistStamped"
 ) -> list[Wire]:
-    """A wire for each signal, in order.
+    """A wire for each signal that comes by message, in order: all but ages, which are computed.
 
     ``given`` are texts by signal that replace the usual ones; ``twist`` is the type of cmd_vel, out of ``TWISTS``.
     """
     if twist not in TWISTS:
         raise WiringError(f"cmd_vel is '{twist}'; expected one of {TWISTS}")
     given = dict(given or {})
-    _refuse_unknown(given, [signal.name for signal in signals], "signal")
-    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s, twist)) for s in signals]
+    sent = [signal for signal in signals if signal.source != "runtime"]
+    _refuse_unknown(given, [signal.name for signal in sent], "signal")
+    return [Wire.parse(s.name, given.get(s.name) or _usual_signal(s, twist)) for s in sent]
 
 
 def _usual_signal(signal: Signal, twist: str) -> str:
+    if isinstance(signal.layout, Scan):
+        return f"{signal.name} sensor_msgs/msg/LaserScan ranges"
+    if isinstance(signal.layout, Image):
+        return f"{signal.name} sensor_msgs/msg/Image data"
+    if signal.shape is not None:
+        return f"signal/{signal.name} std_msgs/msg/Float64MultiArray data"
     if signal.name in USUAL:
         usual = USUAL[signal.name]
         return usual.replace("TwistStamped", twist) if usual.startswith("cmd_vel") else usual

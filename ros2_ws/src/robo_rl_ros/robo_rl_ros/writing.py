@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robo_rl.contract import Command, Signal
+from robo_rl.contract import Command, Image, Scan, Signal
+from robo_rl_ros import images, scans
 from robo_rl_ros.reading import TWIST_ELEMENTS
 from robo_rl_ros.wiring import Wire
 
@@ -26,12 +27,42 @@ def set_stamp(stamp: Any, ns: int) -> None:
 
 def write(wire: Wire, command: Command | Signal, values: ArrayLike, ns: int) -> Any:
     """A new message with the elements of ``command``, or of a signal that is sent, stamped ``ns`` (ns of ROS time)."""
-    message, numbers = message_type(wire.kind)(), np.asarray(values, float).tolist()
+    message, numbers = message_type(wire.kind)(), np.ravel(np.asarray(values, float)).tolist()
     if hasattr(message, "header"):
         set_stamp(message.header.stamp, ns)
         message.header.frame_id = "base_link" if wire.field == "by_name" else ""
-    _WRITERS[wire.kind](message, wire.field, list(command.elements), numbers)
+    if isinstance(command, Signal) and command.shape is not None:
+        _WITH_SHAPE[wire.kind](message, command, np.asarray(values))
+    else:
+        _WRITERS[wire.kind](message, wire.field, list(command.elements), numbers)
     return message
+
+
+def _table(message: Any, signal: Signal, values: np.ndarray) -> None:
+    """Row by row, with the layout that says so."""
+    dimension = message_type("std_msgs/msg/MultiArrayDimension")
+    shape = signal.dimensions
+    message.layout.dim = [
+        dimension(label=f"axis{i}", size=size, stride=int(np.prod(shape[i:]))) for i, size in enumerate(shape)
+    ]
+    message.data = np.ravel(np.asarray(values, float)).tolist()
+
+
+def _scan(message: Any, signal: Signal, values: np.ndarray) -> None:
+    assert isinstance(signal.layout, Scan)
+    scans.fill(message, signal.layout, values)
+
+
+def _image(message: Any, signal: Signal, values: np.ndarray) -> None:
+    assert isinstance(signal.layout, Image)
+    images.fill(message, signal.layout, values)
+
+
+_WITH_SHAPE = {
+    "std_msgs/msg/Float64MultiArray": _table,
+    "sensor_msgs/msg/LaserScan": _scan,
+    "sensor_msgs/msg/Image": _image,
+}
 
 
 def _joint_state(message: Any, field: str, names: list[str], values: list[float]) -> None:

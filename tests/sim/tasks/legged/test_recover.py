@@ -45,7 +45,7 @@ def test_tilt_begins_small_and_ends_upside_down() -> None:
     begun, ended = (VecEnv(task, 400, seed=2, evaluation=evaluation) for evaluation in (False, True))
     tilts = [env.task.errors(env.truth(torch.arange(400)))["tilt_error"].max() for env in (begun, ended)]
     assert 0.5 < tilts[0] < np.arccos(0.8) + 1e-3  # 0.1 is half of one less the cosine
-    assert tilts[1] > 3.0
+    assert tilts[1] > 2.9
 
 
 def test_targets_are_told_from_where_the_joints_were() -> None:

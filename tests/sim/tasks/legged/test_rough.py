@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.contract import ContractError, Provenance
+from robo_rl.contract import ContractError, Network, Provenance
 from sim.env import VecEnv
 from sim.plants.height_scan import HeightScan
 from sim.plants.mujoco_cpu import MujocoPlant
@@ -18,7 +18,7 @@ from sim.tasks.legged.rough import AHEAD, ASIDE, RoughTeacher
 from sim.tasks.loading import load_task
 from sim.terrain import KINDS, Ground
 
-NOWHERE = Provenance("ppo", 0, 0, "0" * 64, (8,), "elu", True)
+NOWHERE, NETWORK = Provenance("ppo", 0, 0, "0" * 64), Network((8,), "elu", True)
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +73,11 @@ def test_good_tracking_leads_to_higher_ground_but_not_with_a_fall_and_bad_tracki
     tracking = task.spec.reward["linear_velocity"]
     good, bad = torch.full((12,), 0.8 * tracking), torch.full((12,), 0.2 * tracking)
     survived = torch.ones(12)
-    env.levels.update(torch.arange(12), {"linear_velocity": good, "survived": survived})
+    level = env.levels.level
+    level[:] = env.levels.moved(level, {"linear_velocity": good, "survived": survived})
     assert env.levels.level[:, column].tolist() == pytest.approx([0.65] * 12)
-    env.levels.update(torch.arange(12), {"linear_velocity": bad, "survived": survived})
-    env.levels.update(torch.arange(12), {"linear_velocity": good, "survived": 0 * survived})
+    level[:] = env.levels.moved(level, {"linear_velocity": bad, "survived": survived})
+    level[:] = env.levels.moved(level, {"linear_velocity": good, "survived": 0 * survived})
     assert env.levels.level[:, column].tolist() == pytest.approx([0.5] * 12)
     env.levels.restart()
     assert env.levels.level[:, column].tolist() == [0.0] * 12
@@ -102,8 +103,8 @@ def test_the_teacher_sees_ground_that_its_student_does_not() -> None:
 def test_no_contract_takes_what_a_simulation_alone_knows() -> None:
     message = "signal 'linear_velocity': source is 'simulation'; expected 'sensor' or 'operator': no robot measures it"
     with pytest.raises(ContractError, match=message):
-        RoughTeacher().spec.contract(NOWHERE)
-    assert load_task("go2-rough").spec.contract(NOWHERE).task == "go2-rough"
+        RoughTeacher().spec.contract(NOWHERE, NETWORK)
+    assert load_task("go2-rough").spec.contract(NOWHERE, NETWORK).task == "go2-rough"
 
 
 def test_a_foot_in_the_air_may_be_higher_but_not_lower_than_the_clock_wants() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from robo_rl.contract import Contract, Legged, Provenance
+from robo_rl.contract import Contract, Network, PositionLaw, Provenance
 from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
@@ -20,7 +20,7 @@ from sim.tasks.legged.ranges import PUSH_TIME
 from sim.tasks.legged.walk import PERIOD, FlatWalk
 from sim.tasks.loading import load_task
 
-MADE = Provenance("ppo", 0, 0, "0" * 64, (8,), "tanh", False)
+MADE, NETWORK = Provenance("ppo", 0, 0, "0" * 64), Network((8,), "tanh", False)
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,14 @@ def task() -> FlatWalk:
 
 
 def test_the_contract_tells_the_joints_of_the_card_and_reads_back(task: FlatWalk) -> None:
-    contract = task.spec.contract(MADE)
-    assert isinstance(contract.robot, Legged)
-    assert contract.robot.joints == load_legged("go2").joints
+    contract, card = task.spec.contract(MADE, NETWORK), load_legged("go2")
+    told = [(a.name, a.lower, a.upper, a.effort, a.speed) for a in contract.robot.actuators]
+    assert told == [(j.name, j.lower, j.upper, j.effort, j.velocity) for j in card.joints]
+    assert {(a.quantity, a.unit, a.safe) for a in contract.robot.actuators} == {("position", "rad", "hold")}
+    assert contract.robot.facts == {"feet": list(card.feet), "stand": [joint.stand for joint in card.joints]}
+    (command,) = contract.commands
+    gains = tuple(j.stiffness for j in card.joints), tuple(j.damping for j in card.joints)
+    assert command.law == PositionLaw(*gains)
     assert Contract.from_json(contract.to_json()) == contract
     assert [signal.name for signal in contract.signals if signal.source == "operator"] == [
         "linear_velocity_command", "yaw_rate_command",
@@ -44,9 +49,9 @@ def test_no_signal_is_one_that_the_robot_can_not_measure(task: FlatWalk) -> None
 
 
 def test_a_multirotor_is_not_asked_to_walk() -> None:
-    with pytest.raises(ValueError, match="'crazyflie' is a multirotor"):
+    with pytest.raises(ValueError, match="'crazyflie' is of the kind 'multirotor'; expected 'legged'"):
         load_task("go2-flat", "crazyflie")
-    with pytest.raises(ValueError, match="'go2' is a robot on legs"):
+    with pytest.raises(ValueError, match="'go2' is of the kind 'legged'; expected 'multirotor'"):
         load_task("quadrotor-hover", "go2")
 
 
@@ -150,7 +155,7 @@ def test_pushes_last_a_tenth_of_a_second_and_move_the_robot() -> None:
     command = task.command(torch.zeros(4, 12), memory)
     seen = []
     for _ in range(40):
-        force = task.disturb(pushed.episode.time, pushed.draws.goal)["force"][:, 0]
+        force = task.disturb(pushed.time, pushed.draws.goal)["force"][:, 0]
         seen.append(float(force[0]))
         before = [env.plant.truth()["linear_velocity"][:, 0].clone() for env in (pushed, alone)]
         pushed.step(command)

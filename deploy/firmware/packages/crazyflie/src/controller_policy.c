@@ -34,7 +34,7 @@ void appMain(void)
 void controllerOutOfTreeInit(void)
 {
     ${name}_reset(&memory);
-    commands = ${name}_safe;
+    (void)${name}_safe_commands(&signals, &commands);
     flying = false;
 }
 
@@ -79,7 +79,7 @@ void controllerOutOfTree(control_t *control, const setpoint_t *setpoint, const s
     const bool wanted = (setpoint->mode.z == modeAbs) || (setpoint->mode.z == modeVelocity);
     if (!wanted) {
         flying = false;
-        commands = ${name}_safe;
+        (void)${name}_safe_commands(&signals, &commands);
     } else if (!flying || ((uint32_t)step - last_step >= STEPS_PER_PERIOD)) {
         if (!flying) {
             ${name}_reset(&memory);
@@ -87,7 +87,9 @@ void controllerOutOfTree(control_t *control, const setpoint_t *setpoint, const s
         flying = true;
         last_step = (uint32_t)step;
         read_signals(setpoint, sensors, state);
-        ${name}_step(&signals, &memory, &commands, &arena);
+        if (${name}_step(&signals, &memory, &commands, &arena) != ${guard}_OK) {
+            (void)${name}_safe_commands(&signals, &commands);
+        }
     }
     send_commands(control);
 }

@@ -10,6 +10,8 @@ from robo_rl_ros.twins.twin import Twin
 from sim.tasks.loading import load_task
 
 KINDS = ("legged", "multirotor")
+DEFAULTS = {"height": 1.0, "hung": False}
+"""Of the settings that some kinds alone have."""
 
 
 def make_twin(
@@ -24,7 +26,7 @@ def make_twin(
     kind = loaded.spec.robot.kind
     twin: type[Twin] = importlib.import_module(f"robo_rl_ros.twins.{kind}").TWIN if kind in KINDS else Twin
     for name, value in settings.items():
-        if value and name not in twin.settings:
+        if value != DEFAULTS.get(name) and name not in twin.settings:
             known = f"{list(twin.settings)}" if twin.settings else "none"
             raise ValueError(f"parameter '{name}' is {value}, but a robot of the kind '{kind}' has {known} of its own")
     own = {name: value for name, value in settings.items() if name in twin.settings}

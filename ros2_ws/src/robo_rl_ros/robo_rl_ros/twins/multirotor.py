@@ -51,9 +51,9 @@ class FlyingTwin(Twin):
     def _place(self) -> None:
         """On the ground where the goal begins, motors off."""
         self.plant.reset(torch.tensor([0]))
-        self.plant.state.rotor_speed[:] = 0.0
-        self.plant.state.position[:] = self._reference(0.0)["position_setpoint"]
-        self.plant.state.position[:, 2] = 0.0
+        self.plant.current.rotor_speed[:] = 0.0
+        self.plant.current.position[:] = self._reference(0.0)["position_setpoint"]
+        self.plant.current.position[:, 2] = 0.0
 
     def _reference(self, time: float) -> dict[str, Tensor]:
         return self.task.reference(torch.tensor([time]), self.goal)
@@ -73,7 +73,7 @@ class FlyingTwin(Twin):
 
     def _be_handled(self) -> None:
         position, orientation, velocity, rates = hand(self.hands())
-        state = self.plant.state
+        state = self.plant.current
         state.position[0], state.orientation[0] = torch.from_numpy(position), torch.from_numpy(orientation)
         state.linear_velocity[0], state.angular_velocity[0] = torch.from_numpy(velocity), torch.from_numpy(rates)
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract.channels import feedback
-from sim.ranges import Levels
-from sim.sensors import Sensors
+from sim.fuse import streams
+from sim.ranges import Levels, Range
+from sim.sensors import Chance, SensorDraws, Sensors
 from sim.tasks import Task
 
 
@@ -43,8 +44,10 @@ class Twin:
         if not 0 <= delay <= longest:
             raise ValueError(f"delay is {delay} s; the policy was trained with 0 to {longest} s")
         self.generator = torch.Generator().manual_seed(seed)
-        self.delay, self.noise = torch.tensor([delay]), noise
-        self.sensors = Sensors(self.spec.signals, self.period)
+        self.sensors = Sensors(self.spec.signals, self.period, {"noise": Range.fixed(0.0, 1.0)})
+        self.draws = SensorDraws(
+            delay=torch.full((1, len(self.sensors.delays)), delay), noise=torch.tensor([float(noise)])
+        )
         self.miswirings = [Miswiring.parse(text) for text in miswired if text]
         for one in self.miswirings:
             one.check([element for signal in self.spec.signals for element in signal.elements])
@@ -61,7 +64,8 @@ class Twin:
         """Stand on the ground. Time goes on."""
         self.commanded_since = self.handled_until = -1.0
         self._place()
-        self.delay_buffer = self.sensors.start(self._truth())
+        phases = tuple(torch.rand(len(self.sensors.slow), 1, generator=self.generator).unbind(0))
+        self.measured = self.sensors.start(self._truth(), phases)
 
     @property
     def time(self) -> float:
@@ -74,7 +78,7 @@ class Twin:
     def _draw(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
         """The goal (1, k) of the robot's only episode, and a draw of every range as it is at the end of training."""
         levels = Levels(self.spec.ranges, (), 1)
-        drawn = levels.draw(torch.tensor([0]), torch.Generator().manual_seed(seed))
+        drawn = levels.named(levels.draw(levels.level, streams(seed, 1), {}))
         return self.task.goal(drawn), drawn
 
     def setpoints(self) -> dict[str, Tensor]:
@@ -135,8 +139,8 @@ class Twin:
 
     def measure(self) -> dict[str, np.ndarray]:
         """The signals now, (k,) float32 by name; call it once per step."""
-        noise = torch.randn(1, self.sensors.size, generator=self.generator) * self.sensors.noise * self.noise
-        signals, self.delay_buffer = self.sensors.measure(self._truth(), self.delay_buffer, self.delay, noise)
+        chance = Chance(torch.randn(1, self.sensors.size, generator=self.generator), ())
+        signals, self.measured = self.sensors.measure(self._truth(), self.measured, self.draws, chance)
         values = {name: value[0].numpy().copy() for name, value in signals.items()}
         for signal in self.spec.signals:
             for one in self.miswirings:

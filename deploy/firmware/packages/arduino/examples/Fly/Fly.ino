@@ -29,10 +29,8 @@ void loop() {
   }
   due += period;
   read_signals();
-  if (armed) {
-    ${name}_step(&signals, &state, &commands, &arena);
-  } else {
-    commands = ${name}_safe;
+  if (!armed || ${name}_step(&signals, &state, &commands, &arena) != ${guard}_OK) {
+    (void)${name}_safe_commands(&signals, &commands);
   }
   send_commands(&commands);
 }

@@ -1,0 +1,36 @@
+/* The last look at what leaves a policy. Bits are compared, so that no assumption of a compiler about floats
+ * (-ffast-math) takes it away. */
+#ifndef KERNELS_OUTPUTS_H
+#define KERNELS_OUTPUTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Neither NaN nor infinite. */
+static inline bool is_finite(float x)
+{
+    uint32_t bits;
+    (void)memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7f800000u) != 0x7f800000u;
+}
+
+static inline bool all_finite(const float *x, uint32_t count)
+{
+    bool finite = true;
+    for (uint32_t i = 0; i < count; i++) {
+        finite = is_finite(x[i]) && finite;
+    }
+    return finite;
+}
+
+/* y = x, or the limit that it is beyond */
+static inline void bounded(const float *x, const float *lower, const float *upper, float *y, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const float raised = (x[i] < lower[i]) ? lower[i] : x[i];
+        y[i] = (raised > upper[i]) ? upper[i] : raised;
+    }
+}
+
+#endif

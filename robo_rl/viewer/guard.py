@@ -1,0 +1,161 @@
+"""viser's server on one address, behind ``access`` and with bounds on what a browser may send.
+
+viser itself listens for everybody, on any free port, without asking who comes, and takes messages of 50 MB. Here it
+gets a socket that is bound before, every request is checked first (websocket handshakes as well as the page), and
+connections drop messages of kinds that our pages don't use (uploads, sharing over the internet), count the others, and
+are closed when there are too many. What a message may set is nothing but the value of a control, and only a number,
+a truth value or a short text; the page puts numbers into the control's limits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import rich
+import viser
+import websockets.asyncio.server as library
+from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from robo_rl.viewer.access import Access
+
+MOST_CLIENTS = 8
+LONGEST_MESSAGE = 1 << 17  # bytes
+MESSAGES, AT_ONCE = 240.0, 480.0
+"""1/s in the long run, and at once: dragging the mouse sends one per frame of the browser."""
+LONGEST_TEXT = 200  # characters
+LARGEST = 1e9
+TAKEN = ("ViewerCameraMessage", "GuiUpdateMessage", "GetRenderResponseMessage")
+"""viser's messages that our pages need."""
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; worker-src blob: data:; "
+    "style-src 'unsafe-inline'; connect-src 'self' data: blob:; img-src data: blob:; font-src data:; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+COMMON = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Bucket:
+    """Lets through so many a second in the long run, and at most so many at once."""
+
+    def __init__(self, rate: float, most: float) -> None:
+        self.rate, self.most = rate, most
+        self.left, self.seen = most, time.monotonic()
+
+    def takes(self, now: float) -> bool:
+        """Whether one more is let through at a time (s)."""
+        self.left = min(self.most, self.left + self.rate * (now - self.seen))
+        self.seen = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+class Connection(ServerConnection):
+    """A browser's connection that passes on what a page may send, and closes when it is too much."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.bucket = Bucket(MESSAGES, AT_ONCE)
+
+    async def recv(self, decode: bool | None = None) -> Any:
+        while True:
+            raw = await super().recv(decode)
+            if not self.bucket.takes(time.monotonic()):
+                await self.close(1008, "too many messages")
+            elif isinstance(raw, bytes) and is_harmless(raw):
+                return raw
+
+
+def is_harmless(raw: bytes) -> bool:
+    """Whether a message is of a kind that pages need, and sets nothing but the value of a control."""
+    try:
+        message = msgspec.msgpack.decode(raw)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
+    if not isinstance(message, dict) or message.get("type") not in TAKEN:
+        return False
+    if message["type"] != "GuiUpdateMessage":
+        return True
+    updates = message.get("updates")
+    return isinstance(updates, dict) and set(updates) == {"value"} and _is_plain(updates["value"])
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_TEXT
+    return isinstance(value, bool | int | float) and abs(value) <= LARGEST and math.isfinite(value)
+
+
+def start(access: Access, port: int, label: str) -> viser.ViserServer:
+    """A server of viser's on the address and port (0: any free one) that ``access`` says. OSError if it is taken."""
+    listener = socket.create_server((access.address, port))
+    bound = listener.getsockname()[1]
+
+    def checked(ask: Any) -> Any:
+        """Of viser's answers to requests: ours first."""
+
+        def process(connection: ServerConnection, request: Request) -> Response | None:
+            refused = access.refusal(request.path, request.headers, bound)
+            if refused is not None:
+                return _response(refused.status, refused.body, dict(refused.headers))
+            upgrading = request.headers.get("Upgrade", "").lower() == "websocket"
+            if upgrading and len(connection.server.connections) >= MOST_CLIENTS:
+                return _response(HTTPStatus.SERVICE_UNAVAILABLE, b"too many browsers look at this page\n", {})
+            answer = ask(connection, request)
+            if answer is not None:
+                answer.headers.update(COMMON)
+            return answer
+
+        return process
+
+    with _served_by(listener, checked):
+        rich.get_console().quiet = True  # viser prints where it listens, wherever our results go
+        server = viser.ViserServer(host=access.address, port=bound, label=label, verbose=False)
+    if server.get_port() != bound:
+        server.stop()
+        raise RuntimeError("viser's server did not take the guarded socket; expected viser 1.1")
+    return server
+
+
+_starting = threading.Lock()
+
+
+@contextlib.contextmanager
+def _served_by(listener: socket.socket, checked: Any) -> Iterator[None]:
+    """Within, what is served by the websockets library is served on ``listener``, with requests ``checked``.
+
+    viser offers no other way to see requests before it does. A test asks it as a stranger would.
+    """
+    original = library.serve
+
+    def serve(handler: Any, host: str, port: int, *, process_request: Any, **options: Any) -> Any:
+        options |= {"max_size": LONGEST_MESSAGE, "create_connection": Connection, "sock": listener}
+        return original(handler, process_request=checked(process_request), **options)
+
+    with _starting:
+        library.serve = serve  # type: ignore[assignment, misc]
+        try:
+            yield
+        finally:
+            library.serve = original  # type: ignore[misc]
+
+
+def _response(status: HTTPStatus, body: bytes, headers: dict[str, str]) -> Response:
+    found = Headers({**COMMON, **headers, "Content-Length": str(len(body))})
+    return Response(status.value, status.phrase, found, body)

@@ -1,0 +1,216 @@
+"""Whether the parts of a task fit together: for tasks that robo-rl does not know, before they are trained.
+
+Every method is called once with two robots, and an environment makes two steps. What does not fit is told in
+sentences that name the method, what it gives and what is expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robo_rl.contract import ContractError, Network, Provenance
+from sim.env import VecEnv
+from sim.tasks import Spec, Task
+from sim.tasks.loading import told
+
+N = 2
+ACTIONS = (0.0, 3.0, -3.0)
+"""Outputs of a network, of which 0 is where it begins."""
+TOLERANCE = 1e-5
+"""Of a command's range, for the rounding of float32."""
+
+
+def check(task: Task) -> None:
+    """ValueError with a sentence for each thing that does not fit."""
+    where = task.source.label if task.source else type(task).__name__
+    found: list[str] = []
+    try:
+        for sentence in _problems(task):
+            found.append(sentence)
+    except _FailedError as failure:
+        found.append(str(failure))
+    if found:
+        raise ValueError("\n  ".join([f"{where} can't be trained as it is:", *found]))
+
+
+class _FailedError(ValueError):
+    """A method failed, so what depends on it is not looked at."""
+
+
+def _call(task: Task, name: str, *given: Any) -> Any:
+    try:
+        with told(name, "it failed", Path(inspect.getfile(type(task))).parent):
+            return getattr(task, name)(*given)
+    except ValueError as error:
+        raise _FailedError(str(error)) from error.__cause__
+
+
+def _problems(task: Task) -> Iterator[str]:
+    spec = getattr(task, "spec", None)
+    if not isinstance(spec, Spec):
+        raise _FailedError(f"spec is {spec!r}; expected a sim.tasks.Spec, made in __init__")
+    yield from _of_the_spec(task)
+    drawn = _draw(task)
+    goal = _call(task, "goal", drawn)
+    yield from _shaped("goal", goal, (N, task.goal_size), "two robots, by goal_size")
+    reference = _call(task, "reference", torch.zeros(N), goal)
+    yield from _named("reference", reference, _names(spec.signals, "operator"), "a signal from the operator", True)
+    plant, ids = _call(task, "make_plant", N, "cpu"), torch.arange(N)
+    _call(task, "randomize", plant, ids, drawn)
+    _call(task, "place", plant, ids, drawn, goal)
+    known = {**{name: value.clone() for name, value in plant.truth().items()}, **reference}
+    yield from _of_the_signals(spec, known)
+    signals = {signal.name: known.get(signal.name, torch.zeros(N, *signal.dimensions)) for signal in spec.signals}
+    commands = yield from _of_the_policy(task, signals)
+    yield from _of_the_episode(task, known, commands, plant)
+    disturbed = _call(task, "disturb", torch.zeros(N), goal)
+    fields = getattr(plant.parameters, "_fields", ())
+    for name in disturbed if fields else ():
+        if name not in fields:
+            yield f"disturb gives '{name}'; expected parameters of the plant, some of {list(fields)}"
+    yield from _of_the_environment(task, commands)
+
+
+def _of_the_spec(task: Task) -> Iterator[str]:
+    spec = task.spec
+    if spec.name != task.name:
+        yield f"spec.name is '{spec.name}'; expected '{task.name}', the task's name"
+    measured = [signal for signal in spec.signals if signal.source != "simulation"]
+    try:
+        real = dataclasses.replace(spec, signals=tuple(measured))
+        real.contract(Provenance("none", 0, 0, ""), Network((), "tanh", False))
+    except ContractError as error:
+        yield f"spec makes no contract: {error}"
+    for name in task.perturbed:
+        if name not in spec.ranges:
+            yield f"perturbed has '{name}'; expected some of the ranges {list(spec.ranges)}"
+    for rule in spec.rules:
+        if not any(fnmatchcase(name, rule.pattern) for name in spec.ranges):
+            yield f"a rule is for '{rule.pattern}'; expected a pattern of some of the ranges {list(spec.ranges)}"
+
+
+def _of_the_signals(spec: Spec, known: Mapping[str, Tensor]) -> Iterator[str]:
+    for signal in spec.signals:
+        if signal.name in known:
+            what = f"the signal '{signal.name}'"
+            yield from _shaped(what, known[signal.name], (N, *signal.dimensions), "two robots, by its elements")
+        elif signal.source in ("sensor", "simulation"):
+            yield (
+                f"the signal '{signal.name}' has no true quantity of its name; expected one of the plant's and the "
+                f"reference's, {sorted(known)}"
+            )
+
+
+def _of_the_policy(task: Task, signals: Mapping[str, Tensor]) -> Generator[str, None, dict[str, Tensor]]:
+    """What is traced into the bundle; returns the commands of an idle policy."""
+    spec, memory = task.spec, _call(task, "first_memory", N)
+    observed = _call(task, "observe", signals, memory)
+    vector = observed.get("policy") if isinstance(observed, Mapping) else observed
+    yield from _shaped("observe", vector, (N, task.observation_size), "two robots, by observation_size")
+    idle: dict[str, Tensor] = {}
+    for action in ACTIONS:
+        given = _call(task, "command", torch.full((N, task.action_size), action), memory)
+        yield from _named("command", given, [command.name for command in spec.commands], "a command of the spec")
+        for command in spec.commands:
+            value = given.get(command.name)
+            if value is None:
+                continue
+            wrong = list(_shaped(f"command: '{command.name}'", value, (N, command.size), "two robots, by its elements"))
+            yield from wrong
+            if wrong:
+                continue
+            lower, upper = torch.tensor(command.lower), torch.tensor(command.upper)
+            slack = TOLERANCE * (upper - lower)
+            if not ((value >= lower - slack) & (value <= upper + slack)).all():
+                yield (
+                    f"command: '{command.name}' is {value[0].tolist()} for an action of {action:g}; expected numbers "
+                    f"from {list(command.lower)} to {list(command.upper)}"
+                )
+        idle = idle or given
+    kept = _call(task, "remember", memory, signals, idle)
+    yield from _named("remember", kept, [block.name for block in spec.memory], "a block of memory")
+    for block in spec.memory:
+        if block.name in kept:
+            yield from _shaped(
+                f"remember: '{block.name}'", kept[block.name], (N, *block.shape), "two robots, its shape"
+            )
+    return idle
+
+
+def _of_the_episode(
+    task: Task, known: Mapping[str, Tensor], commands: Mapping[str, Tensor], plant: Any
+) -> Iterator[str]:
+    terms = _call(task, "reward", known, commands, commands)
+    yield from _named("reward", terms, list(task.spec.reward), "a weight of the spec")
+    errors = _call(task, "errors", known)
+    yield from _named("errors", errors, [measure.error for measure in task.measures], "a measure's error", True)
+    for what, values in (("reward", terms), ("errors", errors)):
+        for name, value in values.items():
+            yield from _shaped(f"{what}: '{name}'", value, (N,), "one number per robot")
+            if isinstance(value, Tensor) and not torch.isfinite(value).all():
+                yield f"{what}: '{name}' is {value.tolist()} where an episode begins; expected finite numbers"
+    failed = _call(task, "failed", known)
+    yield from _shaped("failed", failed, (N,), "one truth value per robot")
+    seen = _call(task, "privileged", known, plant.parameters)
+    if not isinstance(seen, Tensor) or seen.ndim != 2 or len(seen) != N:
+        yield f"privileged gives {_shape(seen)}; expected ({N}, k), numbers for two robots"
+
+
+def _of_the_environment(task: Task, commands: Mapping[str, Tensor]) -> Iterator[str]:
+    folder = Path(inspect.getfile(type(task))).parent
+    try:
+        with told("two steps of an environment", "they failed", folder):
+            env = VecEnv(task, N)
+            env.reset()
+            for _ in range(2):
+                step = env.step({name: value.clone() for name, value in commands.items()})
+    except ValueError as error:
+        raise _FailedError(str(error)) from error.__cause__
+    if env.diverged:
+        yield "after two steps a robot's state or reward is not finite"
+    for name, value in step.signals.items():
+        if not torch.isfinite(value).all():
+            yield f"the signal '{name}' is {value[0].tolist()} after two steps; expected finite numbers"
+
+
+def _draw(task: Task) -> dict[str, Tensor]:
+    """A draw from every range as it is at the end of training."""
+    generator, drawn = torch.Generator().manual_seed(0), {}
+    for name, bounds in task.spec.ranges.items():
+        low, high = bounds.end
+        shape = (N,) if bounds.count is None else (N, bounds.count)
+        drawn[name] = low + (high - low) * torch.rand(shape, generator=generator)
+    return drawn
+
+
+def _names(signals: Sequence[Any], source: str) -> list[str]:
+    return [signal.name for signal in signals if signal.source == source]
+
+
+def _named(what: str, given: Any, expected: list[str], meaning: str, more: bool = False) -> Iterator[str]:
+    """``given`` is a dictionary with the expected names; ``more``: others, too."""
+    if not isinstance(given, Mapping):
+        raise _FailedError(f"{what} gives {_shape(given)}; expected a dictionary with {expected}")
+    for name in expected:
+        if name not in given:
+            yield f"{what} lacks '{name}', {meaning}; it gives {list(given)}"
+    for name in () if more else given:
+        if name not in expected:
+            yield f"{what} gives '{name}', which is not {meaning}; expected {expected}"
+
+
+def _shaped(what: str, value: Any, shape: tuple[int, ...], meaning: str) -> Iterator[str]:
+    if _shape(value) != str(shape):
+        yield f"{what} gives {_shape(value)}; expected {shape}: {meaning}"
+
+
+def _shape(value: Any) -> str:
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else f"a {type(value).__name__}"

@@ -1,0 +1,69 @@
+"""How robots are arranged and followed, by their poses alone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.drawing import Motion
+from sim.pictures.camera import APART, JUMP, arrange, as_many_as_seen, followed, headings, spread
+from sim.plants.rigid import at_rest, draw_rigid
+from sim.robots import load_robot
+from sim.terrain import rough_ground
+
+
+def walking(speed: float, robots: int = 1, ground=None) -> Motion:
+    """A standing robot that glides along y for 2 s."""
+    model, poses = at_rest(load_robot("go2"))
+    poses = np.tile(poses, (100, robots, 1, 1))
+    poses[..., 1] += speed * np.arange(100)[:, None, None] * 0.02
+    return Motion(model if ground is None else draw_rigid(load_robot("go2"), ground), poses, (), 0.02)
+
+
+@given(n=st.integers(1, 16), reach=st.floats(0, 3), size=st.floats(0.02, 0.5))
+def test_robots_side_by_side_stay_apart_and_around_the_middle(n, reach, size):
+    way = np.zeros((8, n, 3))
+    way[1::2, :, :2] = reach
+    offset = spread(way, size)
+    assert offset.shape == (n, 3)
+    apart = np.linalg.norm(offset[:, None] - offset[None], axis=-1) + 1e9 * np.eye(n)
+    assert n == 1 or apart.min() > 0.99 * APART * size
+    assert np.abs(offset.max(0) + offset.min(0)).max() < 1e-9
+
+
+def test_who_walks_away_is_followed_and_who_stands_is_not():
+    assert arrange(walking(1.0)).follow
+    assert not arrange(walking(0.0)).follow
+
+
+def test_robots_on_common_terrain_are_not_moved_apart():
+    assert arrange(walking(0.0, robots=2)).offsets is not None
+    assert arrange(walking(0.0, robots=2, ground=rough_ground(rows=1))).offsets is None
+
+
+def test_the_camera_stays_near_a_walker_and_jumps_with_one_that_begins_again():
+    motion = walking(1.0)
+    size = arrange(motion).size
+    away = np.linalg.norm(followed(motion, size)[:, 0, :2] - motion.poses[:, 0, 0, :2], axis=-1)
+    assert away.max() < 0.5
+    poses = motion.poses.copy()
+    poses[50:, ..., 0] += 10.0
+    at = followed(dataclasses.replace(motion, poses=poses), size)
+    assert JUMP * size < 10.0
+    assert abs(at[50, 0, 0] - poses[50, 0, 0, 0]) < 0.2
+
+
+def test_the_heading_of_a_walker_is_its_way():
+    assert headings(walking(1.0))[0] == pytest.approx(90.0)
+
+
+def test_robots_that_would_be_too_small_together_are_shown_alone(falling):
+    motion = falling(robots=4)
+    assert as_many_as_seen(motion, (640, 480)).robots == 4
+    poses = motion.poses.copy()
+    poses[..., 0] += 5.0 * np.sin(np.arange(len(poses)))[:, None, None]
+    assert as_many_as_seen(dataclasses.replace(motion, poses=poses), (640, 480)).robots == 1
