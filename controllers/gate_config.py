@@ -205,7 +205,7 @@ class GateConfig:
     @cached_property
     def _absent(self) -> np.ndarray:
         """(N,) float32: what is given for signals that have not come, 0 within their limits."""
-        return np.clip(np.float32(0), self.signal_lower, self.signal_upper)
+        return np.clip(np.zeros_like(self.signal_lower), self.signal_lower, self.signal_upper)
 
     def flat_signals(self, signals: Mapping[str, tuple[ArrayLike, int]]) -> tuple[np.ndarray, tuple[int, ...]]:
         """Values (N,) and stamps of signals given by name as (value, stamp in µs); one that is absent is missing.

@@ -11,6 +11,7 @@ from controllers import fallback
 from controllers.gate_codes import Event, Source, State
 from controllers.gate_config import GateConfig
 from controllers.gate_moves import arrived, at_rest
+from controllers.held import Holding, Samples, may_wait
 from controllers.safety import Inputs, Output, initial, step
 from robo_rl.contract import Contract
 
@@ -24,6 +25,16 @@ class Reserve:
         self.config = GateConfig.from_contract(contract)
         self.gate = initial(self.config)
         self.controller = fallback(contract)
+        self._holding, self._waits = Holding.from_contract(contract), may_wait(contract)
+
+    def ages(self, samples: Samples, now: int) -> dict[str, float]:
+        """s since the slow signals, and those that may be absent, were measured: what ``Policy.step`` must know."""
+        known = self._waits & samples.keys()
+        return {name: max(0, now - samples[name][1]) * 1e-6 for name in known}
+
+    def flat_signals(self, samples: Samples, now: int) -> tuple[np.ndarray, tuple[int, ...]]:
+        """Values (N,) and stamps of all signals, ages among them, as the policy sees them at ``now`` (µs)."""
+        return self.config.flat_signals(self._holding.completed(samples, now) if self._waits else samples)
 
     def step(self, given: Inputs, values: Values) -> tuple[Inputs, Output]:
         """One step of the gate, and what it was given in the end. ``values``: the signals by name."""

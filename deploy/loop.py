@@ -153,7 +153,8 @@ class Loop:
         proposed, complaint = None, ""
         try:
             values = {name: value for name, (value, _) in self._samples.items()}
-            proposed = self.reserve.config.flat_command(self.policy.step(values))
+            ages = self.reserve.ages(self._samples, now)
+            proposed = self.reserve.config.flat_command(self.policy.step(values, ages=ages))
         except SignalError as error:
             complaint = str(error)
         except Exception as error:  # whatever it is, a policy that fails is one without a command
@@ -182,7 +183,7 @@ class Loop:
         config, samples = self.reserve.config, self._samples
         with self._lock:
             requests, self._requests = self._requests, Request.NONE
-        values, stamps = config.flat_signals(samples)
+        values, stamps = self.reserve.flat_signals(samples, now)
         given = Inputs(
             time=now,
             signals=values,

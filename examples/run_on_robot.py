@@ -48,7 +48,8 @@ class StandIn:
         self.random = np.random.default_rng(0)
         self.begun: int | None = None
         self.last: dict[str, tuple[np.ndarray, int]] = {}
-        self.places = {signal.name: self._rest(signal) for signal in contract.signals}
+        self.signals = [signal for signal in contract.signals if signal.source != "runtime"]
+        self.places = {signal.name: self._rest(signal) for signal in self.signals}
         self.feedback = [(c.name, contract.feedback(c)) for c in contract.commands if c.needs_feedback]
 
     def read(self, now: int) -> Samples:
@@ -56,8 +57,8 @@ class StandIn:
         self.begun = now if self.begun is None else self.begun
         lost = self.lose if now - self.begun > 1e6 * LOST_AFTER else None
         if lost != "sensors":
-            self.last = {signal.name: (self._measure(signal), now) for signal in self.contract.signals}
-        for signal in self.contract.signals:
+            self.last = {signal.name: (self._measure(signal), now) for signal in self.signals}
+        for signal in self.signals:
             if lost == "operator" and signal.source == "operator":
                 self.last[signal.name] = (np.full(signal.dimensions, np.nan), now)
         return self.last
@@ -92,12 +93,12 @@ class Hanging:
         self.policy, self.contract, self.left = policy, policy.contract, steps
         self.reset = policy.reset
 
-    def step(self, signals: Any) -> Any:
+    def step(self, signals: Any, ages: Any = None) -> Any:
         """The policy's answer, or none for ever."""
         self.left -= 1
         if self.left < 0:
             threading.Event().wait()
-        return self.policy.step(signals)
+        return self.policy.step(signals, ages=ages)
 
 
 def run(policy: Policy, robot: Any, seconds: float, clock: Any = time, patience: float | None = None) -> int:

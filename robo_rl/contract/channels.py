@@ -249,8 +249,8 @@ class Command(_Channel):
     ``start`` is where the actuators are moved, slowly, before the policy takes over; None: the policy takes over from
     where they are.
     ``law`` is what the robot's low level must do for the command to mean what it meant in training.
-    ``feedback`` names the signal that measures the command, matched element by element by name; None: for each
-    element, the one sensor signal of the same unit that has it.
+    ``feedback`` names the signal that measures the command, matched element by element by name; None: the one sensor
+    signal of the same unit that has all elements, or, where none has all, for each element the one that has it.
     """
 
     lower: Numbers
@@ -327,12 +327,13 @@ def feedback(signals: Sequence[Signal], command: Command) -> tuple[tuple[str, in
 
     ContractError for an element that is not measured, or that more than one signal could mean.
     """
-    return tuple(_measured(signals, command, element) for element in command.elements)
-
-
-def _measured(signals: Sequence[Signal], command: Command, element: str) -> tuple[str, int]:
     named = [signal for signal in signals if command.feedback in (None, signal.name)]
     fit = [s for s in named if s.source == "sensor" and s.shape is None and s.unit == command.unit]
+    complete = [signal for signal in fit if set(command.elements) <= set(signal.elements)]
+    return tuple(_measured(complete or fit, command, element) for element in command.elements)
+
+
+def _measured(fit: Sequence[Signal], command: Command, element: str) -> tuple[str, int]:
     found = [(signal.name, signal.elements.index(element)) for signal in fit if element in signal.elements]
     if len(found) != 1:
         raise ContractError(

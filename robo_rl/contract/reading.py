@@ -136,8 +136,6 @@ def _parse_dataclass(kind: Any, value: Any, path: str) -> Any:
     prefix = f"{path}." if path else ""
     for key in value:
         require(key in known, f"{prefix}{_shown(key)}", "an unknown field", f"one of {known}")
-    if kind.__name__ == "Signal":
-        value = {**dict.fromkeys(("shape", "period", "timeout", "age_of")), **value}
     for name in known:
         require(name in value, f"{prefix}{name}", "missing", f"a value; {kind.__name__} has {known}")
     fields = {name: _parse(hints[name], value[name], f"{prefix}{name}") for name in known}

@@ -332,7 +332,7 @@ class MultirotorPlant:
         Blades turn from look to look, as far as they would in a control period if they were slower.
         """
         self._blades[ids] += self.nominal.spin * self.current.rotor_speed[ids] * (self.period / SLOWDOWN)
-        position, orientation = self.current.position[ids], self.state.orientation[ids][:, [3, 0, 1, 2]]
+        position, orientation = self.current.position[ids], self.current.orientation[ids][:, [3, 0, 1, 2]]
         blades = torch.remainder(self._blades[ids], 2 * torch.pi)
         return self._poser.poses(torch.cat([position, orientation, blades], 1))
 

@@ -90,12 +90,12 @@ class Misbehaving:
         self.options = onnxruntime.RunOptions()
         self.reset = policy.reset
 
-    def step(self, signals: Any) -> Any:
+    def step(self, signals: Any, ages: Any = None) -> Any:
         self.left -= self.flying
         if self.left < 0:
             self.begun = True
-            return getattr(self, self.how)(self.policy.step(signals))
-        return self.policy.step(signals)
+            return getattr(self, self.how)(self.policy.step(signals, ages=ages))
+        return self.policy.step(signals, ages=ages)
 
     def release(self) -> None:
         self.released.set()

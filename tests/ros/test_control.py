@@ -104,7 +104,7 @@ class Running:
         return self.now
 
     def misbehave(self, how: Callable[[], Any]) -> None:
-        self.runner.policies.step = lambda values: how()  # type: ignore[method-assign]
+        self.runner.policies.step = lambda values, ages=None: how()  # type: ignore[method-assign]
 
     def spin(self) -> None:
         while not self.released.is_set():
@@ -187,7 +187,7 @@ def test_a_robot_whose_policy_hangs_can_be_armed_but_not_handed_over(running: Ru
 
 def test_an_error_in_the_loop_itself_is_a_stop_that_goes_on(running: Running):
     take_off(running)
-    running.runner.propose = lambda samples: 1 / 0  # type: ignore[method-assign]
+    running.runner.propose = lambda now, samples: 1 / 0  # type: ignore[method-assign]
     running.until(lambda: running.runner.gate.state == State.FAULT)
     assert running.runner.gate.problem.reason == Reason.HALTED
     assert "ZeroDivisionError" in running.control.broken

@@ -202,7 +202,7 @@ class Control:
         self.scheduler.stepped(now)
         samples = self._with_constants(now, self._samples)
         self.watchdog.begin()
-        proposal = self.runner.propose(samples)
+        proposal = self.runner.propose(now, samples)
         if self.watchdog.end():
             self._decide(now, samples, proposal, self._operator)
 

@@ -173,18 +173,17 @@ class PolicyRunner:
         intact: bool = True,
     ) -> Decision:
         """One control period: ``propose``, then ``decide``."""
-        return self.decide(now, samples, self.propose(samples), requests, operator_stamp, intact)
+        return self.decide(now, samples, self.propose(now, samples), requests, operator_stamp, intact)
 
-    def propose(self, samples: Samples) -> Proposal:
+    def propose(self, now: int, samples: Samples) -> Proposal:
         """Ask the policy. It may take for ever: nothing else of the runner waits for it, or is changed by it."""
         if self.gate.state != State.ACTIVE:
             self.policies.reset()  # a take-over begins with the memory of the contract
         memory, start = self.policies.state[0], time.perf_counter()
         command, complaint = None, ""
         try:
-            command = self.config.flat_command(
-                self.policies.step({name: value for name, (value, _) in samples.items()})
-            )
+            values, ages = {name: value for name, (value, _) in samples.items()}, self.reserve.ages(samples, now)
+            command = self.config.flat_command(self.policies.step(values, ages))
         except SignalError as error:  # the gate finds most of it, too, and says it in its own code
             complaint = str(error)
         except Exception as error:  # whatever it is, a policy that fails is one without a command
@@ -208,7 +207,7 @@ class PolicyRunner:
         compares = self.mode in ("blend", "shadow")
         own = None if proposal is None else proposal.command
         other = self.reserve.proposal(values) if compares else None
-        signals, stamps = self.config.flat_signals(samples)
+        signals, stamps = self.reserve.flat_signals(samples, now)
         given = Inputs(
             time=now,
             signals=signals,
