@@ -23,7 +23,7 @@ from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.fast_ppo import Gaussian, Normalization, Storage, use_fast_elu
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.learning_env import LearningEnv, Observation, groups, rows
-from robo_rl.networks import Normalizer
+from robo_rl.networks import VECTOR, Encoders, Normalizer
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
@@ -53,6 +53,20 @@ def seen(observation: Observation, privileged: Tensor) -> TensorDict:
     return TensorDict({**groups(observation), "privileged": privileged}, batch_size=[len(privileged)])
 
 
+class _Seeing(MLPModel):
+    """An actor that sees what the policy graph sees: the normalised vector, and what encoders make of the rest."""
+
+    encoders: Encoders
+
+    def get_latent(self, obs: TensorDict, masks: Any = None, hidden_state: Any = None) -> Tensor:
+        vector = super().get_latent(obs, masks, hidden_state)
+        return torch.cat([vector, self.encoders(obs)], -1) if self.encoders else vector
+
+
+class _Remembering(RNNModel, _Seeing):
+    """The same in front of a recurrent network."""
+
+
 class Learner:
     """Trains a policy, one update at a time, alone or together with its likes in other processes."""
 
@@ -63,12 +77,12 @@ class Learner:
         self.env = LearningEnv(VecEnv(task, environments, self.seed, device))
         robots = self.env.n
         first = seen(self.env.observation(), self.env.privileged())
-        sides = {"actor": list(task.observation_shapes), "critic": ["privileged"]}
+        sides = {"actor": [VECTOR], "critic": ["privileged"]}
         deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
         activation, normalize = config.activation, config.normalize
         shape = (first, sides, "actor", task.action_size, config.hidden, activation, normalize, deviation)
-        actor = RNNModel(*shape, "gru", config.recurrent) if config.recurrent else MLPModel(*shape)
-        actor.mlp = policy.network  # rsl_rl trains the graph's own network
+        actor = _Remembering(*shape, "gru", config.recurrent) if config.recurrent else _Seeing(*shape)
+        actor.mlp, actor.encoders = policy.network, policy.encoders  # rsl_rl trains the graph's own networks
         if policy.recurrence is not None:
             actor.rnn.rnn = policy.recurrence
         critic = MLPModel(first, sides, "critic", 1, config.critic_hidden, activation, normalize)

@@ -12,7 +12,7 @@ from torch import Tensor
 from robo_rl.contract import Command, Safety, Signal, StateBlock
 from sim.fuse import empty_block, fuse
 from sim.ranges import Range
-from sim.robots import load_multirotor
+from sim.robots.multirotor import load_multirotor
 from sim.tasks import Measure, Spec, Task, Tensors
 
 
@@ -120,7 +120,7 @@ class Rail(Task):
             ),
             commands=(Command("force", ("x",), "N", "rail", (-10.0,), (10.0,), (0.0,)),),
             memory=(StateBlock("last", (1,), (0.0,)),),
-            safety=Safety(signal_timeout=2 * period, tilt_limit=1.0),
+            safety=Safety(signal_timeout=2 * period),
             reward={"near": -1.0, "still": -0.1},
             ranges={"mass": Range.fixed(0.5, 1.5), "start": Range.fixed(-1.0, 1.0), **(ranges or {})},
             team=team,

@@ -112,8 +112,8 @@ def test_blades_turn_as_the_card_says_and_slower_than_they_are():
 
 def test_the_body_of_a_vehicle_is_drawn_where_it_is():
     plant = MultirotorPlant(load_multirotor("crazyflie"), 2, 0.01)
-    plant.state.position[1] = torch.tensor([1.0, 2.0, 3.0])
-    plant.state.orientation[1] = attitude(70.0)
+    plant.current.position[1] = torch.tensor([1.0, 2.0, 3.0])
+    plant.current.orientation[1] = attitude(70.0)
     np.testing.assert_allclose(plant.poses(torch.tensor([1]))[0, 0], [1.0, 2.0, 3.0, *attitude(70.0)[0]], atol=1e-6)
 
 

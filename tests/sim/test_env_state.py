@@ -10,7 +10,8 @@ import torch
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
 from sim.env_state import EnvState
-from sim.tasks import Task, load_task
+from sim.tasks import Task
+from sim.tasks.loading import load_task
 
 TASKS = ("quadrotor-hover", "quadrotor-track")
 

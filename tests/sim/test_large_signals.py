@@ -22,11 +22,11 @@ PERIOD = 0.01
 
 
 def scan(**more: Any) -> Signal:
-    return Signal("scan", (), "m", "body", (-1e6,), (1e6,), shape=BEAMS, **more)
+    return Signal("scan", (), "m", "body", -1e6, 1e6, shape=BEAMS, **more)
 
 
 def image(**more: Any) -> Signal:
-    return Signal("image", (), "m", "body", (-1e6,), (1e6,), shape=IMAGE, **more)
+    return Signal("image", (), "m", "body", -1e6, 1e6, shape=IMAGE, **more)
 
 
 AGE = Signal("scan_age", ("s",), "s", "body", (0.0,), (0.1,), source="runtime", age_of="scan")
@@ -90,7 +90,7 @@ def test_latency_of_a_scan_may_lie_between_steps(seeing: Any) -> None:
 
 
 def test_noise_of_a_scan_is_normal_and_independent_between_beams_steps_and_environments(seeing: Any) -> None:
-    env = VecEnv(seeing(others=(scan(noise=(0.5,)), image())), 40, fixed=FIXED)
+    env = VecEnv(seeing(others=(scan(noise=0.5), image())), 40, fixed=FIXED)
     errors = [env.step(still(40)).signals["scan"] - env.plant.beams for _ in range(3)]
     x = (torch.stack(errors) / 0.5).numpy().astype(np.float64)
     assert stats.kstest(x.ravel(), "norm").pvalue > 1e-3
@@ -117,7 +117,7 @@ def everything(seeing: Any) -> Any:
     ranges = {"dropout/scan": Range.fixed(0.2, 0.2), "noise": Range.fixed(0.5, 1.0), "bias/scan": Range.fixed(-1, 1)}
     return seeing(
         seconds=0.2,
-        others=(scan(noise=(0.1,), period=0.03, delay=(0.0, 0.04)), image(noise=(0.2,)), AGE),
+        others=(scan(noise=0.1, period=0.03, delay=(0.0, 0.04)), image(noise=0.2), AGE),
         ranges=ranges,
     )
 

@@ -207,8 +207,8 @@ def test_fused_sensors_are_those_of_tensors() -> None:
 
 def test_a_shaped_signal_has_noise_for_all_numbers_or_for_those_of_its_last_dimension() -> None:
     n = 20_000
-    for noise, expected in (((0.5,), (0.5, 0.5, 0.5)), ((0.1, 0.2, 0.3), (0.1, 0.2, 0.3))):
-        scan = Signal("scan", (), "m", "body", (0.0,), (10.0,), noise=noise, shape=(2, 3))
+    for noise, expected in ((0.5, (0.5, 0.5, 0.5)), ((0.1, 0.2, 0.3), (0.1, 0.2, 0.3))):
+        scan = Signal("scan", (), "m", "body", 0.0, 10.0, noise=noise, shape=(2, 3))
         sensors = Sensors([scan], PERIOD)
         truth = {"scan": torch.full((n, 2, 3), 5.0)}
         chance = sensors.chance(streams(0, n), torch.ones(n))

@@ -29,7 +29,7 @@ def make_contract(inputs: Shapes, outputs: Shapes, state: Sequence[StateBlock] =
         return tuple(f"e{i}" for i in range(math.prod(shape)))
 
     def limits(shape: tuple[int, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        return (-1.0,) * math.prod(shape), (1.0,) * math.prod(shape)
+        return (-3e38,) * math.prod(shape), (3e38,) * math.prod(shape)
 
     signals = tuple(Signal(n, elements(s), "1", "none", *limits(s)) for n, s in inputs.items())
     commands = tuple(Command(n, elements(s), "1", "none", *limits(s), limits(s)[0]) for n, s in outputs.items())

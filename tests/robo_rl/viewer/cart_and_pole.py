@@ -74,7 +74,7 @@ class BlindPlant:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.state = State(*(torch.zeros(n, 1) for _ in State._fields))
+        self.current = State(*(torch.zeros(n, 1) for _ in State._fields))
         self.nominal = Parameters(torch.ones(1), torch.full((1,), 0.7))
         self.parameters = Parameters(torch.ones(n), torch.full((n,), 0.7))
 
@@ -82,10 +82,10 @@ class BlindPlant:
         return getattr(self.parameters, name)
 
     def truth(self) -> dict[str, Tensor]:
-        return self.state._asdict()
+        return self.current._asdict()
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        x, v, angle, rate = self.state
+        x, v, angle, rate = self.current
         mass, length = self.parameters.mass[:, None], self.parameters.length[:, None]
         push = commands["force"] / mass
         v += PERIOD * push
@@ -94,11 +94,11 @@ class BlindPlant:
         angle += PERIOD * rate
 
     def save(self) -> dict[str, Tensor]:
-        return self.state._asdict()
+        return self.current._asdict()
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         for name, value in saved.items():
-            getattr(self.state, name).copy_(value)
+            getattr(self.current, name).copy_(value)
 
 
 class CartPlant(BlindPlant):
@@ -108,10 +108,10 @@ class CartPlant(BlindPlant):
         return mujoco.MjModel.from_xml_string(MODEL)
 
     def poses(self, ids: Tensor) -> np.ndarray:
-        return Poser(self.drawing()).poses(torch.cat([self.state.cart_position, self.state.pole_angle], 1)[ids])
+        return Poser(self.drawing()).poses(torch.cat([self.current.cart_position, self.current.pole_angle], 1)[ids])
 
     def push(self, ids: Tensor, velocity: Tensor) -> None:
-        self.state.cart_velocity[ids] += velocity[0]
+        self.current.cart_velocity[ids] += velocity[0]
 
 
 class Feedback:
@@ -181,7 +181,7 @@ class Balance(Task):
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         for part in plant.state:
             part[ids] = 0.0
-        plant.state.pole_angle[ids] = drawn["initial/angle"][:, None]
+        plant.current.pole_angle[ids] = drawn["initial/angle"][:, None]
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         return {"cart_setpoint": goal}

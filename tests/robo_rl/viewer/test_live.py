@@ -128,7 +128,8 @@ def test_a_walkers_commands_reach_its_signals_and_its_error():
     assert perceived["yaw_rate_command"][0, 0] == pytest.approx(-0.5)
     live.act({"pause": True})
     assert live.frame.moment.truth["linear_velocity_command"][0, 0] == pytest.approx(0.8)
-    assert live.frame.moment.errors["yaw_rate_error"][0] == pytest.approx(0.5, abs=0.3)
+    turning = float(live.frame.moment.truth["angular_velocity"][0, 2])
+    assert live.frame.moment.errors["yaw_rate_error"][0] == pytest.approx(abs(turning + 0.5), abs=1e-5)
 
 
 def test_payload_and_motors_of_the_sliders_reach_the_plant():
