@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING
 
-from controllers.gate_config import GateConfig
+if TYPE_CHECKING:
+    from controllers.gate_config import GateConfig
 
 
 class State(IntEnum):
@@ -29,11 +31,25 @@ class Source(IntEnum):
     POLICY = 2
     HOLD = 3
     DAMP = 4
+    """A slow move to the safe command, in logs of the first releases; the same is part of STOP now."""
     FALLBACK = 5
+    SILENT = 6
+    """Nothing is sent: nobody has armed the robot since power-up."""
+    STOP = 7
+    """Each command as its own ``stop`` says; SAFE where all are "off"."""
 
 
-REACTIONS = {"stop": Source.SAFE, "hold": Source.HOLD, "damp": Source.DAMP, "controller": Source.FALLBACK}
+REACTIONS = {"stop": Source.STOP, "hold": Source.HOLD, "controller": Source.FALLBACK}
 """How a contract's ``Safety.on_fault`` answers faults."""
+
+
+class Stop(IntEnum):
+    """What one actuator does when it is stopped: ``Command.stop``."""
+
+    OFF = 0
+    RAMP = 1
+    HOLD = 2
+    DAMP = 3
 
 
 class Reason(IntEnum):
@@ -59,6 +75,12 @@ class Reason(IntEnum):
     COMMAND_RANGE = 17
     COMMAND_RATE = 18
     NOT_READY = 19
+    ENVELOPE = 20
+    HALTED = 21
+
+
+UNANSWERED = (Reason.OVERRUN, Reason.COMMAND_MISSING, Reason.COMMAND_STALE)
+"""Why the gate is in fault after a policy that did not answer, or not in time."""
 
 
 class Request(IntFlag):
@@ -70,9 +92,11 @@ class Request(IntFlag):
     DISARM = 4
     STOP = 8
     RESET = 16
+    HALT = 32
+    """A stop that no person asked for, but the program around the gate: its link is silent, its recorder failed."""
 
 
-URGENCY = (Request.STOP, Request.DISARM, Request.RESET, Request.ARM, Request.ACTIVATE)
+URGENCY = (Request.STOP, Request.HALT, Request.DISARM, Request.RESET, Request.ARM, Request.ACTIVATE)
 
 
 class Event(IntFlag):
@@ -104,6 +128,7 @@ NO_PROBLEM = Problem()
 def explain(config: GateConfig, problem: Problem) -> str:
     """The problem as one sentence."""
     about_signal = Reason.SIGNAL_MISSING <= problem.reason <= Reason.SIGNAL_FROZEN or problem.reason == Reason.CLOCK
+    about_signal |= problem.reason == Reason.ENVELOPE
     what, channels = ("signal", config.signals) if about_signal else ("command", config.commands)
     if problem.channel < 0:
         return MEANING[problem.reason]
@@ -133,4 +158,6 @@ MEANING = {
     Reason.COMMAND_RANGE: "the policy's command is outside the contract's range",
     Reason.COMMAND_RATE: "the rate limit has cut the policy's command for too long",
     Reason.NOT_READY: "the gate is not armed, or the start pose is not reached",
+    Reason.ENVELOPE: "it is outside the contract's envelope, where the robot may be",
+    Reason.HALTED: "the program around the gate stopped the robot",
 }

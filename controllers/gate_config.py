@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robo_rl.contract import Command, Contract, ContractError
+from controllers.gate_codes import Source, Stop
+from robo_rl.contract import Actuator, Command, Contract, ContractError, PositionLaw, Signal
 from robo_rl.contract.channels import ATTITUDE_FRAMES
 
 NEVER = -1
@@ -25,8 +26,9 @@ NEVER = -1
 UNIT_TOLERANCE = 0.05
 """Deviation of a quaternion's norm from 1 that is still a rotation; the same as in ``deploy.runtime``."""
 SLOW_TIME = 5.0
-"""s: the moves to the start pose and, damped, to the safe one cross a command's whole range in this time, or
-slower where its rate limit says so. A choice: a person beside the robot can follow, and stop, a move this slow."""
+"""s: the gate's own moves, to the start and, in a stop by "ramp", to the safe command, cross a command's whole range in
+this time, or slower where its rate limit says so. A choice: a person beside the robot can follow, and stop, a move this
+slow."""
 CLOCK_SLACK = 100
 """A control period may be wrong by one part in this many, for clocks that differ, and one step in this many late."""
 
@@ -53,11 +55,28 @@ class Watch(Span):
     timeout: int
     sensor: bool
     """False: the operator's set-point, without which the fallback controller can fly."""
+    shape: tuple[int, ...]
+    """Of its value; the flat array has its elements row by row."""
+    optional: bool
+    """It may be absent: the policy is told its age."""
     quaternion: bool
     upright: bool
     """Its tilt is watched."""
     noisy: bool
     """Its noise never lets it repeat bit for bit: a repeated value is a frozen sensor."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where the robot may be, as one signal tells."""
+
+    signal: int
+    """Its number in the contract's order."""
+    lower: np.ndarray
+    """(k,) float32 for the signal's k elements; -inf where there is no bound."""
+    upper: np.ndarray
+    square: np.float32
+    """The limit of the sum of its elements' squares."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +103,25 @@ class GateConfig:
     signal_upper: np.ndarray
     command_lower: np.ndarray
     command_upper: np.ndarray
+    stop: np.ndarray
+    """(M,) uint8, ``gate_codes.Stop``: what each actuator does in a stop."""
     safe: np.ndarray
+    """What OFF and RAMP lead to; for others the number within limits next to 0, which is never sent."""
     start: np.ndarray
-    """Where actuators are when the policy takes over; ``safe`` where the contract has no start."""
+    """Where actuators are when the policy takes over; where the contract has no start, ``safe`` of those that are
+    OFF, and NaN of those that stay where they are."""
     rate_step: np.ndarray
     """The greatest change per step; infinite where there is no limit."""
     slow_step: np.ndarray
-    """The change per step in the moves to ``start`` and, damped, to ``safe``."""
+    """The change per step in the moves to ``start`` and, in a ramp, to ``safe``."""
+    reach: np.ndarray
+    """How far from the measured value a target may be in the gate's own moves: a position control asks for no more
+    than the motor's effort then. Infinite where stiffness or effort are not known."""
     feedback: np.ndarray
-    """(M,) int: the flat index of the signal that measures a command with a start; -1: none."""
+    """(M,) int: the flat index of the signal element that measures each command; -1 where none is needed."""
+    feedback_signal: np.ndarray
+    """(M,) int: the number of that signal; -1: none."""
+    envelope: tuple[Bounds, ...]
 
     @staticmethod
     def from_contract(contract: Contract) -> GateConfig:
@@ -105,20 +134,16 @@ class GateConfig:
         slack = max(1, period // CLOCK_SLACK)
         signals = _watches(contract, operator_timeout)
         commands = contract.commands
-        for command in commands:
-            if command.safe == "hold":
-                raise ContractError(f"command '{command.name}': safe is 'hold'; expected numbers")
-        safe = [command.safe for command in commands]
-        start = [command.start or command.safe for command in commands]
         slow = [_slow_rate(command) for command in commands]
         rates = [c.rate or (math.inf,) * c.size for c in commands]
+        feedback = [place for command in commands for place in _feedback(contract, command, signals)]
         config = GateConfig(
             period=period,
             slack=slack,
             late_limit=max(timeout - period - slack, period // 2),
             timeout=timeout,
             operator_timeout=operator_timeout,
-            on_fault="damp" if safety.on_fault == "stop" and commands[0].stop == "ramp" else safety.on_fault,
+            on_fault=safety.on_fault,
             norm_low=np.float32((1 - UNIT_TOLERANCE) ** 2),
             norm_high=np.float32((1 + UNIT_TOLERANCE) ** 2),
             tilt=np.float32(math.sin(min(safety.tilt_limit or math.pi, math.pi) / 2) ** 2),
@@ -128,11 +153,15 @@ class GateConfig:
             signal_upper=_flat([s.bounds[1] for s in contract.signals]),
             command_lower=_flat([c.lower for c in commands]),
             command_upper=_flat([c.upper for c in commands]),
-            safe=_flat(safe),
-            start=_flat(start),
+            stop=np.array([Stop[c.stop.upper()] for c in commands for _ in c.elements], np.uint8),
+            safe=_flat([_safe(c) for c in commands]),
+            start=_flat([_start(c) for c in commands]),
             rate_step=_flat(rates, contract.control_period),
             slow_step=_flat(slow, contract.control_period),
-            feedback=np.array([i for c in commands for i in _feedback(contract, c, signals)], np.int64),
+            reach=_flat([_reach(c, contract.robot.actuators) for c in commands]),
+            feedback=np.array([place for _, place in feedback], np.int64),
+            feedback_signal=np.array([signal for signal, _ in feedback], np.int64),
+            envelope=_envelope(contract),
         )
         config._check(contract)
         return config
@@ -155,8 +184,28 @@ class GateConfig:
                 )
 
     @cached_property
+    def stopped(self) -> Source:
+        """What is sent in a stop: the safe command if every command is off then, else each its own."""
+        return Source.STOP if self.stop.any() else Source.SAFE
+
+    @cached_property
+    def off(self) -> np.ndarray:
+        """(M,) bool: actuators that a stop turns off."""
+        return self.stop == Stop.OFF
+
+    @cached_property
+    def measured(self) -> np.ndarray:
+        """(M,) bool: actuators whose feedback the gate needs."""
+        return self.feedback >= 0
+
+    @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset(watch.name for watch in self.signals)
+
+    @cached_property
+    def _absent(self) -> np.ndarray:
+        """(N,) float32: what is given for signals that have not come, 0 within their limits."""
+        return np.clip(np.zeros_like(self.signal_lower), self.signal_lower, self.signal_upper)
 
     def flat_signals(self, signals: Mapping[str, tuple[ArrayLike, int]]) -> tuple[np.ndarray, tuple[int, ...]]:
         """Values (N,) and stamps of signals given by name as (value, stamp in µs); one that is absent is missing.
@@ -166,14 +215,14 @@ class GateConfig:
         if not self._names >= signals.keys():
             unknown = sorted(signals.keys() - self._names)
             raise ContractError(f"signals {unknown} are not in the contract; expected {[w.name for w in self.signals]}")
-        values, stamps = np.zeros(len(self.signal_lower), np.float32), []
+        values, stamps = self._absent.copy(), []
         for watch in self.signals:
             value, stamp = signals.get(watch.name, (None, NEVER))
             if value is not None:
                 array = np.asarray(value, np.float32)
-                if array.shape != (watch.size,):
-                    raise ContractError(f"signal '{watch.name}' has shape {array.shape}; expected ({watch.size},)")
-                values[watch.offset : watch.offset + watch.size] = array
+                if array.shape != watch.shape:
+                    raise ContractError(f"signal '{watch.name}' has shape {array.shape}; expected {watch.shape}")
+                values[watch.offset : watch.offset + watch.size] = array.reshape(-1)
             stamps.append(int(stamp))
         return values, tuple(stamps)
 
@@ -205,10 +254,10 @@ def _flat(numbers: Sequence[Any], factor: float = 1.0) -> np.ndarray:
 
 
 def _watches(contract: Contract, operator_timeout: int) -> tuple[Watch, ...]:
+    followed = {name for c in contract.commands if c.needs_feedback for name, _ in contract.feedback(c)}
     watches, offset = [], 0
     for signal in contract.signals:
-        sensor, quaternion = signal.source == "sensor", signal.kind == "quaternion"
-        limit = contract.timeout(signal) if sensor else None
+        limit = _timeout(contract, signal, signal.name in followed)
         timeout = 0 if limit is None else _microseconds(limit, f"signal '{signal.name}': timeout")
         watches.append(
             Watch(
@@ -216,15 +265,27 @@ def _watches(contract: Contract, operator_timeout: int) -> tuple[Watch, ...]:
                 elements=signal.labels,
                 unit=signal.unit,
                 offset=offset,
-                timeout=timeout if sensor else operator_timeout,
-                sensor=sensor,
-                quaternion=quaternion,
-                upright=signal.is_attitude,
+                timeout=operator_timeout if signal.source == "operator" else timeout,
+                sensor=signal.source == "sensor",
+                shape=signal.dimensions,
+                optional=signal.source == "runtime" or (signal.source == "sensor" and limit is None),
+                quaternion=signal.kind == "quaternion",
+                upright=signal.is_attitude and contract.safety.tilt_limit is not None,
                 noisy=timeout > 0 and signal.noise is not None and float(np.min(signal.noise)) > 0,
             )
         )
         offset += signal.size
     return tuple(watches)
+
+
+def _timeout(contract: Contract, signal: Signal, followed: bool) -> float | None:
+    """s, the age beyond which a signal is a fault; the gate itself needs to know where actuators are at all times."""
+    if signal.source != "sensor":
+        return None
+    own = contract.timeout(signal)
+    if own is None and followed:
+        return signal.timeout or contract.safety.signal_timeout + (signal.period or 0.0)
+    return own
 
 
 def _spans(contract: Contract) -> tuple[Span, ...]:
@@ -242,9 +303,48 @@ def _slow_rate(command: Command) -> tuple[float, ...]:
     return tuple(min((high - low) / SLOW_TIME, limit) for low, high, limit in ranges)
 
 
-def _feedback(contract: Contract, command: Command, watches: tuple[Watch, ...]) -> list[int]:
-    """Flat indices of what measures the command, from where its moves begin; -1 for what is switched off at once."""
+def _safe(command: Command) -> tuple[float, ...]:
+    if command.safe != "hold":
+        return command.safe
+    return tuple(min(max(0.0, low), high) for low, high in zip(command.lower, command.upper, strict=True))
+
+
+def _start(command: Command) -> tuple[float, ...]:
+    if command.start is not None:
+        return command.start
+    return _safe(command) if command.stop == "off" else (math.nan,) * command.size
+
+
+def _reach(command: Command, actuators: tuple[Actuator, ...]) -> tuple[float, ...]:
+    """Unit: how far a position control's target may be from its joint without asking for more than the motor has."""
+    if not isinstance(command.law, PositionLaw):
+        return (math.inf,) * command.size
+    efforts = {actuator.name: actuator.effort for actuator in actuators}
+    pairs = zip(command.elements, command.law.stiffness, strict=True)
+    return tuple((efforts.get(name) or math.inf) / k if k > 0 else math.inf for name, k in pairs)
+
+
+def _feedback(contract: Contract, command: Command, watches: tuple[Watch, ...]) -> list[tuple[int, int]]:
+    """For each element, the number of the signal that measures it, and its flat index; -1 where that need not be known:
+    for what is switched off at once, and begins there."""
     if not command.needs_feedback:
-        return [-1] * command.size
-    offsets = {watch.name: watch.offset for watch in watches}
-    return [offsets[signal] + index for signal, index in contract.feedback(command)]
+        return [(-1, -1)] * command.size
+    numbers = {watch.name: number for number, watch in enumerate(watches)}
+    places = [(numbers[signal], index) for signal, index in contract.feedback(command)]
+    return [(number, watches[number].offset + index) for number, index in places]
+
+
+def _envelope(contract: Contract) -> tuple[Bounds, ...]:
+    bounds = []
+    for envelope in contract.safety.envelope:
+        signal = contract.signal(envelope.signal)
+        lower, upper, norm = (-math.inf if envelope.lower is None else envelope.lower), envelope.upper, envelope.norm
+        bounds.append(
+            Bounds(
+                signal=contract.signals.index(signal),
+                lower=_flat([signal.spread(lower)]),
+                upper=_flat([signal.spread(math.inf if upper is None else upper)]),
+                square=_flat([[math.inf if norm is None else norm * norm]])[0],
+            )
+        )
+    return tuple(bounds)

@@ -184,7 +184,7 @@ class Ask:
     @property
     def known(self) -> Request:
         """The requests that this release knows."""
-        return Request(self.requests & 31)
+        return Request(self.requests & 63)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,10 +36,18 @@ class SignalError(ValueError):
     """The signals of a step must not be acted on. The message names signal, value and expectation."""
 
 
+class Graph(Protocol):
+    """What runs a bundle's graph."""
+
+    def run(self, signals: Mapping[str, np.ndarray], state: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Commands (k,) by name and the next state (1, S), for signals (*dimensions) by name and a state (1, S)."""
+
+
 class Policy:
     """One robot's policy with its memory."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, graph: Graph | None = None) -> None:
+        """``graph``: what runs the bundle's graph; None: this process does."""
         self.bundle = bundle
         self.contract: Contract = bundle.contract
         self._given = [signal for signal in self.contract.signals if signal.source != "runtime"]
@@ -57,12 +65,15 @@ class Policy:
         self._holding = Holding.from_contract(self.contract)
         self._waits = may_wait(self.contract)
         self._period = round(1e6 * self.contract.control_period)
-        self._graph = BoundGraph(bundle)
+        self._graph: Graph = graph or BoundGraph(bundle)
         self.reset()
 
     @classmethod
-    def load(cls, path: str | Path, rate_hz: float) -> Policy:
-        """Read and check a bundle that will be stepped ``rate_hz`` times a second."""
+    def load(cls, path: str | Path, rate_hz: float, isolate: bool = False) -> Policy:
+        """Read and check a bundle that will be stepped ``rate_hz`` times a second.
+
+        ``isolate``: the graph runs in a process of its own, which ``close`` ends.
+        """
         bundle = Bundle.read(path)
         wanted = 1 / bundle.contract.control_period
         if not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
@@ -75,7 +86,16 @@ class Policy:
                 f"{path}: its golden vectors come out wrong by {error:.2g} on this machine; expected at most "
                 f"{GOLDEN_TOLERANCE:g}. Don't use it here"
             )
-        return cls(bundle)
+        if not isolate:
+            return cls(bundle)
+        from deploy.isolation import IsolatedGraph
+
+        return cls(bundle, IsolatedGraph(bundle))
+
+    def close(self) -> None:
+        """End the process of an isolated policy."""
+        if hasattr(self._graph, "close"):
+            self._graph.close()
 
     def reset(self) -> None:
         """Forget the past, measurements too: before every take-over of the robot."""

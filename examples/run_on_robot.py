@@ -1,41 +1,43 @@
-"""How a robot's computer runs a policy: at its rate, behind the gate, with a classical controller in reserve.
+"""How a robot's computer runs a policy: at its rate, behind the gate, with a driver for the robot.
 
-    python examples/run_on_robot.py policy.onnx
+    python examples/run_on_robot.py policy.onnx --rate 100
 
-Needs numpy and onnxruntime alone. ``StandIn`` takes the robot's place: it hangs still beside its set-point and
-throws commands away. Replace it by your drivers; nothing else has to change. To see what faults do:
+Needs numpy and onnxruntime alone, for any kind of robot. ``StandIn`` takes the robot's place: it stands still, and its
+actuators follow what they are commanded. Replace it by your driver; nothing else has to change. Ctrl-C stops the
+robot as the contract says. To see what faults do:
 
-    python examples/run_on_robot.py policy.onnx --lose sensors      # nothing can fly blind: the safe command
-    python examples/run_on_robot.py policy.onnx --lose operator     # the classical controller lands
+    python examples/run_on_robot.py policy.onnx --lose sensors      # stopped
+    python examples/run_on_robot.py policy.onnx --lose operator     # a multirotor's controller lands; others stop
+    python examples/run_on_robot.py policy.onnx --lose policy       # it hangs: stopped within two periods
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from controllers.gate_codes import Event, Request, State, explain
-from controllers.gate_config import GateConfig
-from controllers.multirotor import GeometricController, Multirotor
-from controllers.safety import Inputs, initial, step
-from deploy.runtime import Policy, SignalError
+from controllers.gate_codes import Event, Request, State
+from deploy.loop import Loop, Samples, Step
+from deploy.runtime import Policy
 from robo_rl.contract import Contract, Signal
 
-SINK = 0.3  # m/s, how fast the reserve controller lands
-GROUND = 0.05  # m, the height at which it has landed
+AT_REST = {"position": (0.1, 0.0, 0.0), "position_setpoint": (0.0, 0.0, 1.0)}
+"""Where a robot is that has a position, and the point where it should be; all else is zero."""
+HEIGHT = 1.0  # m, where it hangs as soon as its motors run
 LOST_AFTER = 1.0  # s, when the stand-in loses what it shall lose
-
-Measured = dict[str, tuple[np.ndarray, int]]
-"""By name of the signal: its value in the contract's order and unit, and when it was measured (µs)."""
+FOLLOWING = 0.3  # part of the way to its target that an actuator goes in one step
+RUN_IN = 20  # steps before the robot is armed: the first calls of everything are slow
 
 
 class StandIn:
-    """In place of drivers: sensors that see a robot at rest, 0.1 m beside the point where it should be.
+    """In place of a driver: the sensors of a robot at rest, whose actuators move to where they are told.
 
     After a second it may lose its "sensors" (the same old signals come again and again) or its "operator" (set-points
     are no longer numbers).
@@ -45,96 +47,83 @@ class StandIn:
         self.contract, self.lose = contract, lose
         self.random = np.random.default_rng(0)
         self.begun: int | None = None
-        self.last: Measured = {}
-        self.sent: Mapping[str, np.ndarray] = {}
+        self.last: dict[str, tuple[np.ndarray, int]] = {}
+        self.signals = [signal for signal in contract.signals if signal.source != "runtime"]
+        self.places = {signal.name: self._rest(signal) for signal in self.signals}
+        self.feedback = [(c.name, contract.feedback(c)) for c in contract.commands if c.needs_feedback]
 
-    def read(self, now: int) -> Measured:
+    def read(self, now: int) -> Samples:
         """The newest signals."""
         self.begun = now if self.begun is None else self.begun
         lost = self.lose if now - self.begun > 1e6 * LOST_AFTER else None
         if lost != "sensors":
-            self.last = {signal.name: (self._measure(signal), now) for signal in self.contract.signals}
-        if lost == "operator":
-            for name in ("position_setpoint", "linear_velocity_setpoint"):
-                self.last[name] = (np.full(3, np.nan), now)
+            self.last = {signal.name: (self._measure(signal), now) for signal in self.signals}
+        for signal in self.signals:
+            if lost == "operator" and signal.source == "operator":
+                self.last[signal.name] = (np.full(signal.dimensions, np.nan), now)
         return self.last
 
+    def write(self, commands: Mapping[str, np.ndarray] | None) -> None:
+        """What would move the motors; None: they are disabled."""
+        passive = [command for command in self.contract.commands if command.stop == "off"]
+        if (
+            commands is not None
+            and any(np.any(commands[c.name] != c.safe) for c in passive)
+            and "position" in self.places
+        ):
+            self.places["position"][2] = HEIGHT
+        for name, places in self.feedback if commands is not None else []:
+            for wanted, (signal, index) in zip(commands[name], places, strict=True):
+                self.places[signal][index] += FOLLOWING * (wanted - self.places[signal][index])
+
+    def _rest(self, signal: Signal) -> np.ndarray:
+        zero = (0.0, 0.0, 0.0, 1.0) if signal.kind == "quaternion" else AT_REST.get(signal.name, 0.0)
+        return np.clip(signal.spread(zero), *signal.bounds)
+
     def _measure(self, signal: Signal) -> np.ndarray:
-        true = {"orientation": (0.0, 0.0, 0.0, 1.0), "position": (0.1, 0.0, 1.0), "position_setpoint": (0.0, 0.0, 1.0)}
-        value = np.array(true.get(signal.name, (0.0,) * signal.size))
-        return value + self.random.normal(size=signal.size) * np.array(signal.noise or 0.0)
-
-    def send(self, commands: Mapping[str, np.ndarray]) -> None:
-        """What would move the motors."""
-        self.sent = commands
+        noise = signal.spread(0.0 if signal.noise is None else signal.noise)
+        value = self.places[signal.name] + noise * self.random.normal(size=signal.size)
+        return np.clip(value, *signal.bounds).reshape(signal.dimensions)
 
 
-class Reserve:
-    """The geometric controller, ready to take over at any moment and sink to the ground."""
+class Hanging:
+    """A policy that answers no more after a while."""
 
-    def __init__(self, contract: Contract) -> None:
-        self.controller = GeometricController(Multirotor.of(contract.robot), contract.control_period)
-        self.state = self.controller.first_state(1)
+    def __init__(self, policy: Policy, steps: int) -> None:
+        self.policy, self.contract, self.left = policy, policy.contract, steps
+        self.reset = policy.reset
 
-    def commands(self, signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-        """Rotor speeds that bring the robot down; None once it is there."""
-        if signals["position"][2] < GROUND:
-            return None
-        wanted = {"position_setpoint": signals["position"], "linear_velocity_setpoint": np.array([0.0, 0.0, -SINK])}
-        batch = {name: value[None].astype(np.float32) for name, value in {**signals, **wanted}.items()}
-        commands, self.state = self.controller(batch, self.state)
-        return {name: value[0] for name, value in commands.items()}
+    def step(self, signals: Any, ages: Any = None) -> Any:
+        """The policy's answer, or none for ever."""
+        self.left -= 1
+        if self.left < 0:
+            threading.Event().wait()
+        return self.policy.step(signals, ages=ages)
 
 
-def propose(policy: Policy, signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-    """The policy's commands, or nothing if it refuses the signals. The gate will say why."""
-    try:
-        return policy.step(signals)
-    except SignalError:
-        return None
+def run(policy: Policy, robot: Any, seconds: float, clock: Any = time, patience: float | None = None) -> int:
+    """Run for some seconds. Returns 0, or 1 after a fault."""
+    begun = clock.monotonic_ns() // 1000
 
+    def note(step: Step) -> None:
+        """Arm, let the policy take over as soon as it may, and print what happens."""
+        if step.number == RUN_IN:
+            loop.request(Request.ARM)
+        elif loop.reserve.arrived:
+            loop.request(Request.ACTIVATE)
+        output, passed = step.output, (step.time - begun) / 1e6
+        if output.events & (Event.FAULTED | Event.REFUSED):
+            print(f"{passed:6.3f} s  {Event(output.events).name}: {step.sentence}")
+        if step.number % 10 == 0 or output.events:
+            numbers = " ".join(f"{x:7.2f}" for x in output.command)
+            print(f"{passed:6.3f} s  {State(output.state).name:<6} {output.source.name:<8} {numbers}")
 
-def run(policy: Policy, robot: StandIn, seconds: float, clock: Any = time) -> int:
-    """Fly for some seconds. Returns 0, or 1 after a fault.
-
-    The gate owns the robot: every command that is sent is the gate's, whatever policy and controller propose.
-    """
-    contract = policy.contract
-    config = GateConfig.from_contract(contract)
-    gate, reserve = initial(config), Reserve(contract)
-    period = round(1e6 * contract.control_period)
-    begun = due = clock.monotonic_ns() // 1000
-    requests = {20: Request.ARM, 21: Request.ACTIVATE}  # by then everything has run once: first calls are slow
-    for count in range(round(seconds / contract.control_period)):
-        now = clock.monotonic_ns() // 1000
-        due = due + period if now < due + period else now + period  # what was missed is not made up for
-        measured = robot.read(now)
-        signals = {name: value for name, (value, _) in measured.items()}
-        if gate.state != State.ACTIVE:
-            policy.reset()  # it takes over without a past
-        proposed, fallback = propose(policy, signals), reserve.commands(signals)
-        values, stamps = config.flat_signals(measured)
-        given = Inputs(
-            time=now,
-            signals=values,
-            stamps=stamps,
-            command=None if proposed is None else config.flat_command(proposed),
-            command_stamp=now,
-            fallback=None if fallback is None else config.flat_command(fallback),
-            operator_stamp=now,
-            bundle_intact=True,  # Policy.load has seen to it
-            requests=requests.get(count, Request.NONE),
-        )
-        gate, answer = step(config, gate, given)
-        robot.send(config.commands_by_name(answer.command))
-        if answer.events & (Event.FAULTED | Event.REFUSED):
-            print(f"{(now - begun) / 1e6:6.3f} s  {answer.events.name}: {explain(config, answer.problem)}")
-        if count % 10 == 0 or answer.events:
-            numbers = " ".join(f"{x:7.1f}" for x in answer.command)
-            print(f"{(now - begun) / 1e6:6.3f} s  {answer.state.name:<6} {answer.source.name:<8} {numbers}")
-        clock.sleep(max(0.0, due / 1e6 - clock.monotonic_ns() / 1e9))
-    robot.send(policy.safe_commands)
-    return 1 if gate.state == State.FAULT else 0
+    loop = Loop(policy, robot, note, clock, patience)
+    code = loop.run(seconds)
+    if loop.stuck:  # a process with a thread that hangs can't end in peace
+        sys.stdout.flush()
+        os._exit(code)
+    return code
 
 
 def main() -> int:
@@ -142,14 +131,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run a policy as a robot's computer does.")
     parser.add_argument("bundle", help="what 'robo-rl export' wrote")
     parser.add_argument("--rate", type=float, default=100.0, help="how often your loop runs, Hz")
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long to fly")
-    parser.add_argument("--lose", choices=["sensors", "operator"], help="what the stand-in loses after a second")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long to run")
+    parser.add_argument("--lose", choices=["sensors", "operator", "policy"], help="what is lost after a second")
     given = parser.parse_args()
-    policy = Policy.load(given.bundle, given.rate)
-    if policy.contract.robot.kind != "multirotor":
-        robot = f"'{policy.contract.robot_name}', a {policy.contract.robot.kind} robot"
-        parser.error(f"{given.bundle} is for {robot}; expected a multirotor's policy")
-    return run(policy, StandIn(policy.contract, given.lose), given.seconds)
+    policy: Any = Policy.load(given.bundle, given.rate)
+    robot = StandIn(policy.contract, given.lose)
+    if given.lose == "policy":
+        policy = Hanging(policy, round(LOST_AFTER * given.rate))
+    return run(policy, robot, given.seconds)
 
 
 if __name__ == "__main__":

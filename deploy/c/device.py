@@ -46,6 +46,8 @@ class Answer(NamedTuple):
     """On the wire."""
     motors: np.ndarray
     """(M,) float32: what the actuators get from then on, in SI units."""
+    enabled: bool
+    """False: they are disabled, as before the first arming."""
 
 
 def write_device(made: Generated) -> list[Path]:
@@ -76,6 +78,7 @@ class HostDevice:
         self._functions = ctypes.CDLL(str(library))
         self._functions.exchange_size.restype = ctypes.c_size_t
         self._functions.exchange.restype = ctypes.c_size_t
+        self._functions.exchange_enabled.restype = ctypes.c_bool
         self._size = self._functions.exchange_size()
         self._memory = np.zeros(count * self._size, np.uint8)
         self._said = np.zeros(MOST_SAID, np.uint8)
@@ -100,4 +103,5 @@ class HostDevice:
             self._device(request.device), request.data, ctypes.c_size_t(len(request.data)),
             ctypes.c_int64(request.time), self._said.ctypes, ctypes.c_size_t(MOST_SAID), motors.ctypes,
         )  # fmt: skip
-        return Answer(self._said[:size].tobytes(), motors)
+        enabled = self._functions.exchange_enabled(self._device(request.device))
+        return Answer(self._said[:size].tobytes(), motors, enabled)

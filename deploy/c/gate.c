@@ -1,7 +1,6 @@
 #include "gate.h"
 
 #include <float.h>
-#include <stddef.h>
 
 #if FLT_EVAL_METHOD != 0
 #error "the gate needs float arithmetic that rounds every operation to float (FLT_EVAL_METHOD 0)"
@@ -113,7 +112,7 @@ static gate_problem check_signal(const gate_config *config, const gate_memory *m
     const gate_watch *watch = &config->signals[i];
     int64_t stamp = given->stamps[i];
     if (stamp < 0) {
-        return problem_at(GATE_REASON_SIGNAL_MISSING, (int)i, -1);
+        return watch->optional ? NO_PROBLEM : problem_at(GATE_REASON_SIGNAL_MISSING, (int)i, -1);
     }
     if (stamp > given->time) {
         return problem_at(GATE_REASON_CLOCK, (int)i, -1);
@@ -153,6 +152,45 @@ static gate_problem check_signals(const gate_config *config, const gate_memory *
         }
     }
     return NO_PROBLEM;
+}
+
+/* Whether the robot is where it may be. */
+static gate_problem check_bounds(const gate_memory *memory, const gate_watch *watch, const gate_bounds *bounds) {
+    float square = 0.0f;
+    for (size_t k = 0; k < watch->size; k++) {
+        float value = memory->at.values[watch->offset + k];
+        if (!(value >= bounds->lower[k] && value <= bounds->upper[k])) {
+            return problem_at(GATE_REASON_ENVELOPE, (int)bounds->signal, (int)k);
+        }
+        square += product(value, value);
+    }
+    return square > bounds->square ? problem_at(GATE_REASON_ENVELOPE, (int)bounds->signal, -1) : NO_PROBLEM;
+}
+
+static gate_problem check_envelope(const gate_config *config, const gate_memory *memory) {
+    for (size_t i = 0; i < config->bounds_count; i++) {
+        const gate_bounds *bounds = &config->bounds[i];
+        if (memory->at.stamps[bounds->signal] >= 0) { /* it may be absent */
+            gate_problem problem = check_bounds(memory, &config->signals[bounds->signal], bounds);
+            if (problem.reason != GATE_REASON_NONE) {
+                return problem;
+            }
+        }
+    }
+    return NO_PROBLEM;
+}
+
+/* What is wrong with anything but the command. */
+static gate_problem check(const gate_config *config, const gate_memory *memory, const gate_input *given, int64_t last,
+                          int64_t late) {
+    gate_problem problem = check_surroundings(config, last, given, late);
+    if (problem.reason == GATE_REASON_NONE) {
+        problem = check_signals(config, memory, given, false);
+    }
+    if (problem.reason == GATE_REASON_NONE) {
+        problem = check_envelope(config, memory);
+    }
+    return problem;
 }
 
 /* The problem of one element of the flat commands. */
@@ -197,6 +235,125 @@ static bool fallback_can_act(const gate_config *config, const gate_memory *memor
     return check_signals(config, memory, given, true).reason == GATE_REASON_NONE;
 }
 
+/* --- the gate's own moves --------------------------------------------------------------------------------- */
+
+/* Whether a signal's newest value tells where something is now. */
+static bool fresh(const gate_config *config, const gate_memory *memory, size_t i) {
+    const gate_watch *watch = &config->signals[i];
+    int64_t stamp = memory->at.stamps[i];
+    if (stamp < 0 || stamp > memory->time || memory->time - stamp > watch->timeout) {
+        return false;
+    }
+    return !(watch->noisy && stamp - memory->at.changed[i] > watch->timeout);
+}
+
+/* Whether it is known where an actuator is, and where, within the command's limits. */
+static bool measured(const gate_config *config, const gate_memory *memory, size_t i, float *where) {
+    int16_t place = config->feedback[i];
+    if (place < 0) {
+        return false;
+    }
+    float raw = memory->at.values[place];
+    if (!(raw >= config->signal_lower[place] && raw <= config->signal_upper[place])) {
+        return false;
+    }
+    *where = bounded(raw, config->command_lower[i], config->command_upper[i]);
+    return fresh(config, memory, (size_t)config->feedback_signal[i]);
+}
+
+static void send_at_once(gate_memory *memory, size_t i, float goal) {
+    memory->at.reference[i] = goal;
+    memory->at.command[i] = goal;
+}
+
+/* The reference at goal, but within reach of where, and the command after it at the rate limit. */
+static void follow(const gate_config *config, gate_memory *memory, size_t i, float goal, const float *where) {
+    if (where != NULL) {
+        memory->at.reference[i] = bounded(goal, *where - config->reach[i], *where + config->reach[i]);
+    }
+    memory->at.command[i] = towards(memory->at.command[i], memory->at.reference[i], config->rate_step[i]);
+}
+
+/* Begin a move where the actuators are; where that is not known, at the command that was last sent. Before the first
+ * arming there was none. */
+static void begin(const gate_config *config, gate_memory *memory) {
+    for (size_t i = 0; i < config->command_size; i++) {
+        float where = 0.0f;
+        memory->at.reference[i] = measured(config, memory, i, &where) ? where : memory->at.command[i];
+        if (memory->reaction == (uint8_t)GATE_SOURCE_SILENT) {
+            memory->at.command[i] = memory->at.reference[i];
+        }
+    }
+    memory->reaction = config->stopped;
+}
+
+/* From now on each command is stopped, unless it is already, or nothing was ever sent. */
+static void begin_stop(const gate_config *config, gate_memory *memory) {
+    bool resting = memory->state == (uint8_t)GATE_IDLE || memory->state == (uint8_t)GATE_FAULT;
+    if (!(resting && (memory->reaction == config->stopped || memory->reaction == (uint8_t)GATE_SOURCE_SILENT))) {
+        begin(config, memory);
+    }
+}
+
+static void stop_one(const gate_config *config, gate_memory *memory, size_t i) {
+    float where = memory->at.reference[i];
+    bool known = measured(config, memory, i, &where);
+    float goal = memory->at.reference[i];
+    if (config->stop[i] == (uint8_t)GATE_STOP_RAMP) {
+        goal = towards(memory->at.reference[i], config->safe[i], config->slow_step[i]);
+    } else if (config->stop[i] == (uint8_t)GATE_STOP_DAMP) {
+        goal = where;
+    } else {
+        /* it holds */
+    }
+    follow(config, memory, i, goal, known ? &where : NULL);
+}
+
+/* One step of a stop, each command by its own. Before the first arming, all are where they are measured. */
+static void stop_step(const gate_config *config, gate_memory *memory) {
+    for (size_t i = 0; i < config->command_size; i++) {
+        if (config->stop[i] == (uint8_t)GATE_STOP_OFF) {
+            send_at_once(memory, i, config->safe[i]);
+        } else if (memory->reaction == (uint8_t)GATE_SOURCE_SILENT) {
+            float where = memory->at.command[i];
+            memory->at.command[i] = measured(config, memory, i, &where) ? where : memory->at.command[i];
+        } else {
+            stop_one(config, memory, i);
+        }
+    }
+}
+
+/* One step of the move to the start. Motors without feedback idle until the policy takes over. */
+static void start_step(const gate_config *config, gate_memory *memory) {
+    for (size_t i = 0; i < config->command_size; i++) {
+        float where = 0.0f;
+        float goal = memory->at.reference[i];
+        if (config->feedback[i] < 0) {
+            send_at_once(memory, i, config->safe[i]);
+        } else {
+            bool known = measured(config, memory, i, &where);
+            if (is_finite(config->start[i])) {
+                goal = towards(memory->at.reference[i], config->start[i], config->slow_step[i]);
+            }
+            follow(config, memory, i, goal, known ? &where : NULL);
+        }
+    }
+}
+
+/* Whether the start is what is commanded. */
+static bool arrived(const gate_config *config, const gate_memory *memory) {
+    for (size_t i = 0; i < config->command_size; i++) {
+        float reference = memory->at.reference[i];
+        if (!(memory->at.command[i] == reference)) {
+            return false;
+        }
+        if (is_finite(config->start[i]) && !(reference == config->start[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* --- the states ------------------------------------------------------------------------------------------- */
 
 static gate_output answer(const gate_memory *memory, int source, int events, gate_problem problem) {
@@ -215,55 +372,49 @@ static void move(const gate_config *config, gate_memory *memory, const float *go
     }
 }
 
-static void send_safe(const gate_config *config, gate_memory *memory) {
-    for (size_t i = 0; i < config->command_size; i++) {
-        memory->at.command[i] = config->safe[i];
-    }
-}
-
 static gate_output idle(const gate_config *config, gate_memory *memory, int events, gate_problem problem) {
     memory->state = GATE_IDLE;
     memory->problem = NO_PROBLEM;
-    memory->reaction = GATE_SOURCE_SAFE;
     memory->late = 0;
     memory->limited_since = GATE_NEVER;
-    send_safe(config, memory);
-    return answer(memory, GATE_SOURCE_SAFE, events, problem);
+    stop_step(config, memory);
+    return answer(memory, memory->reaction, events, problem);
 }
 
 static gate_output ready(const gate_config *config, gate_memory *memory, int events, gate_problem problem) {
     memory->state = GATE_READY;
-    move(config, memory, config->start, config->slow_step);
+    start_step(config, memory);
     return answer(memory, GATE_SOURCE_START, events, problem);
 }
 
 static gate_output react(const gate_config *config, gate_memory *memory, const gate_input *given, int events) {
     if (memory->reaction == GATE_SOURCE_FALLBACK && !fallback_can_act(config, memory, given)) {
-        memory->reaction = GATE_SOURCE_SAFE;
+        begin_stop(config, memory);
         events |= GATE_EVENT_FALLBACK_LOST;
     }
-    switch (memory->reaction) {
-    case GATE_SOURCE_HOLD:
-        break;
-    case GATE_SOURCE_DAMP:
-        move(config, memory, config->safe, config->slow_step);
-        break;
-    case GATE_SOURCE_FALLBACK:
+    if (memory->reaction == GATE_SOURCE_FALLBACK) {
         move(config, memory, given->fallback, config->rate_step);
-        break;
-    default:
-        send_safe(config, memory);
-        break;
+    } else if (memory->reaction != GATE_SOURCE_HOLD) {
+        stop_step(config, memory);
+    } else {
+        /* the last good command */
     }
     return answer(memory, memory->reaction, events, memory->problem);
 }
 
+static bool is_stop(int request) { return request == GATE_REQUEST_STOP || request == GATE_REQUEST_HALT; }
+
 static gate_output latch(const gate_config *config, gate_memory *memory, const gate_input *given,
-                         gate_problem problem) {
+                         gate_problem problem, bool stop) {
     /* a controller must not take off */
     bool grounded = config->reaction == GATE_SOURCE_FALLBACK && memory->state != GATE_ACTIVE;
-    bool stop = problem.reason == GATE_REASON_OPERATOR_STOP || grounded;
-    memory->reaction = stop ? (uint8_t)GATE_SOURCE_SAFE : config->reaction;
+    if (memory->state != GATE_IDLE) { /* there it is stopped already, or silent */
+        if (stop || grounded || config->reaction == GATE_SOURCE_STOP) {
+            begin_stop(config, memory);
+        } else {
+            memory->reaction = config->reaction;
+        }
+    }
     memory->state = GATE_FAULT;
     memory->problem = problem;
     memory->late = 0;
@@ -271,30 +422,25 @@ static gate_output latch(const gate_config *config, gate_memory *memory, const g
     return react(config, memory, given, GATE_EVENT_FAULTED);
 }
 
-static gate_output idle_step(const gate_config *config, gate_memory *memory, int request, gate_problem problem) {
+static gate_output idle_step(const gate_config *config, gate_memory *memory, int request) {
     if (request == GATE_REQUEST_ACTIVATE) {
         return idle(config, memory, GATE_EVENT_REFUSED, problem_of(GATE_REASON_NOT_READY));
     }
-    if (request != GATE_REQUEST_ARM) {
-        return idle(config, memory, GATE_EVENT_NONE, NO_PROBLEM);
-    }
+    return idle(config, memory, GATE_EVENT_NONE, NO_PROBLEM);
+}
+
+static gate_output arm(const gate_config *config, gate_memory *memory, gate_problem problem) {
     if (problem.reason != GATE_REASON_NONE) {
         return idle(config, memory, GATE_EVENT_REFUSED, problem);
     }
-    /* the move to the start pose begins where the actuators are, as far as signals tell */
-    for (size_t i = 0; i < config->command_size; i++) {
-        if (config->feedback[i] >= 0) {
-            float measured = memory->at.values[config->feedback[i]];
-            memory->at.command[i] = bounded(measured, config->command_lower[i], config->command_upper[i]);
-        }
-    }
+    begin(config, memory);
     return ready(config, memory, GATE_EVENT_ARMED, NO_PROBLEM);
 }
 
 static gate_output active_step(const gate_config *config, gate_memory *memory, const gate_input *given, int events) {
     gate_problem problem = check_command(config, given);
     if (problem.reason != GATE_REASON_NONE) {
-        return latch(config, memory, given, problem);
+        return latch(config, memory, given, problem, false);
     }
     size_t cut = 0;
     while (cut < config->command_size &&
@@ -306,7 +452,7 @@ static gate_output active_step(const gate_config *config, gate_memory *memory, c
     } else {
         int64_t since = memory->limited_since >= 0 ? memory->limited_since : memory->time;
         if (memory->time - since > config->timeout) {
-            return latch(config, memory, given, command_problem(config, GATE_REASON_COMMAND_RATE, cut));
+            return latch(config, memory, given, command_problem(config, GATE_REASON_COMMAND_RATE, cut), false);
         }
         memory->limited_since = since;
         events |= GATE_EVENT_RATE_LIMITED;
@@ -319,12 +465,8 @@ static gate_output ready_step(const gate_config *config, gate_memory *memory, co
     if (request != GATE_REQUEST_ACTIVATE) {
         return ready(config, memory, GATE_EVENT_NONE, NO_PROBLEM);
     }
-    gate_problem problem = check_command(config, given);
-    for (size_t i = 0; i < config->command_size; i++) {
-        if (!(memory->at.command[i] == config->start[i])) {
-            problem = problem_of(GATE_REASON_NOT_READY);
-        }
-    }
+    bool there = arrived(config, memory);
+    gate_problem problem = there ? check_command(config, given) : problem_of(GATE_REASON_NOT_READY);
     if (problem.reason != GATE_REASON_NONE) {
         return ready(config, memory, GATE_EVENT_REFUSED, problem);
     }
@@ -333,19 +475,19 @@ static gate_output ready_step(const gate_config *config, gate_memory *memory, co
 }
 
 static gate_output fault_step(const gate_config *config, gate_memory *memory, const gate_input *given, int request) {
+    if (is_stop(request) || request == GATE_REQUEST_DISARM || request == GATE_REQUEST_RESET) {
+        begin_stop(config, memory); /* the first reason stays */
+    }
     if (request == GATE_REQUEST_RESET) {
         return idle(config, memory, GATE_EVENT_WAS_RESET, NO_PROBLEM);
-    }
-    if (request == GATE_REQUEST_STOP || request == GATE_REQUEST_DISARM) {
-        memory->reaction = GATE_SOURCE_SAFE; /* the first reason stays */
     }
     bool refused = request == GATE_REQUEST_ARM || request == GATE_REQUEST_ACTIVATE;
     return react(config, memory, given, refused ? GATE_EVENT_REFUSED : GATE_EVENT_NONE);
 }
 
 static int most_urgent(uint8_t requests) {
-    static const uint8_t urgency[] = {GATE_REQUEST_STOP, GATE_REQUEST_DISARM, GATE_REQUEST_RESET, GATE_REQUEST_ARM,
-                                      GATE_REQUEST_ACTIVATE};
+    static const uint8_t urgency[] = {GATE_REQUEST_STOP,  GATE_REQUEST_HALT, GATE_REQUEST_DISARM,
+                                      GATE_REQUEST_RESET, GATE_REQUEST_ARM,  GATE_REQUEST_ACTIVATE};
     for (size_t i = 0; i < sizeof urgency; i++) {
         if ((requests & urgency[i]) != 0) {
             return urgency[i];
@@ -365,33 +507,43 @@ void gate_start(const gate_config *config, gate_memory *memory, const gate_array
             memory->at.values[k] = 0.0f;
         }
     }
-    (void)idle(config, memory, GATE_EVENT_NONE, NO_PROBLEM);
+    for (size_t i = 0; i < config->command_size; i++) {
+        send_at_once(memory, i, config->safe[i]);
+    }
+    memory->state = GATE_IDLE;
+    memory->problem = NO_PROBLEM;
+    memory->reaction = GATE_SOURCE_SILENT;
+    memory->late = 0;
+    memory->limited_since = GATE_NEVER;
 }
 
 gate_output gate_step(const gate_config *config, gate_memory *memory, const gate_input *given) {
-    int request = most_urgent(given->requests);
-    int64_t late = lateness(config, memory, given->time);
-    gate_problem problem = check_surroundings(config, memory->time, given, late);
+    const int request = most_urgent(given->requests);
+    const int64_t late = lateness(config, memory, given->time);
+    const int64_t last = memory->time;
     remember(config, memory, given);
     memory->time = given->time;
     memory->late = late;
-    if (problem.reason == GATE_REASON_NONE) {
-        problem = check_signals(config, memory, given, false);
-    }
     if (memory->state == GATE_FAULT) {
         return fault_step(config, memory, given, request);
     }
-    if (request == GATE_REQUEST_STOP) {
-        return latch(config, memory, given, problem_of(GATE_REASON_OPERATOR_STOP));
+    if (is_stop(request)) {
+        bool asked = request == GATE_REQUEST_STOP;
+        return latch(config, memory, given, problem_of(asked ? GATE_REASON_OPERATOR_STOP : GATE_REASON_HALTED), true);
     }
-    if (memory->state == GATE_IDLE) {
-        return idle_step(config, memory, request, problem);
+    if (memory->state == GATE_IDLE && request != GATE_REQUEST_ARM) {
+        return idle_step(config, memory, request);
     }
-    if (request == GATE_REQUEST_DISARM) {
+    if (memory->state != GATE_IDLE && request == GATE_REQUEST_DISARM) {
+        begin_stop(config, memory);
         return idle(config, memory, GATE_EVENT_DISARMED, NO_PROBLEM);
     }
+    gate_problem problem = check(config, memory, given, last, late);
+    if (memory->state == GATE_IDLE) {
+        return arm(config, memory, problem);
+    }
     if (problem.reason != GATE_REASON_NONE) {
-        return latch(config, memory, given, problem);
+        return latch(config, memory, given, problem, false);
     }
     if (memory->state == GATE_READY) {
         return ready_step(config, memory, given, request);

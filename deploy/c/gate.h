@@ -8,6 +8,8 @@
  *   gate_start(&GATE_CONFIG, &memory, &GATE_ARRAYS);
  *   gate_output out = gate_step(&GATE_CONFIG, &memory, &input);   every control period
  *
+ * With the source GATE_SOURCE_SILENT nothing may be sent: the actuators stay disabled until the first arming.
+ *
  * C99, no heap, no library calls. Times are microseconds of one monotonic clock; a negative stamp means that
  * there is nothing. Compile without -ffast-math, and with denormal numbers on (FPSCR.FZ = 0 on Arm).
  */
@@ -15,6 +17,7 @@
 #define ROBO_RL_GATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GATE_NEVER ((int64_t)-1)
@@ -27,8 +30,13 @@ enum gate_source {
     GATE_SOURCE_POLICY = 2,
     GATE_SOURCE_HOLD = 3,
     GATE_SOURCE_DAMP = 4,
-    GATE_SOURCE_FALLBACK = 5
+    GATE_SOURCE_FALLBACK = 5,
+    GATE_SOURCE_SILENT = 6,
+    GATE_SOURCE_STOP = 7
 };
+
+/* What an actuator does in a stop. */
+enum gate_stop { GATE_STOP_OFF = 0, GATE_STOP_RAMP = 1, GATE_STOP_HOLD = 2, GATE_STOP_DAMP = 3 };
 
 enum gate_reason {
     GATE_REASON_NONE = 0,
@@ -50,17 +58,20 @@ enum gate_reason {
     GATE_REASON_COMMAND_NOT_FINITE = 16,
     GATE_REASON_COMMAND_RANGE = 17,
     GATE_REASON_COMMAND_RATE = 18,
-    GATE_REASON_NOT_READY = 19
+    GATE_REASON_NOT_READY = 19,
+    GATE_REASON_ENVELOPE = 20,
+    GATE_REASON_HALTED = 21
 };
 
-/* Of several requests in one step, the first in the order stop, disarm, reset, arm, activate counts. */
+/* Of several requests in one step, the first in the order stop, halt, disarm, reset, arm, activate counts. */
 enum gate_request {
     GATE_REQUEST_NONE = 0,
     GATE_REQUEST_ARM = 1,
     GATE_REQUEST_ACTIVATE = 2,
     GATE_REQUEST_DISARM = 4,
     GATE_REQUEST_STOP = 8,
-    GATE_REQUEST_RESET = 16
+    GATE_REQUEST_RESET = 16,
+    GATE_REQUEST_HALT = 32 /* a stop that no person asked for, but the program around the gate */
 };
 
 enum gate_event {
@@ -80,11 +91,20 @@ typedef struct {
     int64_t timeout;
     uint16_t offset;
     uint16_t size;
+    bool optional;   /* it may be absent */
     bool sensor;     /* false: the operator's set-point, without which the fallback controller can act */
     bool quaternion; /* x, y, z, w of norm 1 */
     bool upright;    /* its tilt is watched */
     bool noisy;      /* a value that repeats bit for bit under new stamps is a frozen sensor */
 } gate_watch;
+
+/* Where the robot may be, as one signal tells. */
+typedef struct {
+    uint16_t signal;
+    float square; /* the limit of the sum of its elements' squares */
+    const float *lower;
+    const float *upper;
+} gate_bounds;
 
 /* Everything that the gate compares with, made from a contract by deploy.c.gate_header. */
 typedef struct {
@@ -99,18 +119,24 @@ typedef struct {
     uint16_t signal_count;
     uint16_t command_count;
     uint16_t command_size;
+    uint16_t bounds_count;
     uint8_t reaction; /* enum gate_source: how faults are answered */
+    uint8_t stopped;  /* enum gate_source: what a stop is, GATE_SOURCE_SAFE where all actuators are off then */
     const gate_watch *signals;
+    const gate_bounds *bounds;
     const uint16_t *command_offset; /* of each command in the flat array */
     const float *signal_lower;
     const float *signal_upper;
     const float *command_lower;
     const float *command_upper;
-    const float *safe;
-    const float *start;
-    const float *rate_step; /* the greatest change per step */
-    const float *slow_step; /* the change per step in the moves to start and, damped, to safe */
-    const int16_t *feedback; /* flat index of the signal that measures a command with a start; -1: none */
+    const uint8_t *stop;     /* enum gate_stop */
+    const float *safe;       /* what OFF and RAMP lead to */
+    const float *start;      /* NaN: it stays where it is */
+    const float *rate_step;  /* the greatest change per step */
+    const float *slow_step;  /* the change per step in the moves to start and, in a ramp, to safe */
+    const float *reach;      /* how far from the measured value a target may be in these moves */
+    const int16_t *feedback; /* flat index of the signal element that measures a command; -1: none is needed */
+    const int16_t *feedback_signal;
 } gate_config;
 
 /* A reason, and the signal or command and its element that gave it; -1: none in particular. */
@@ -123,6 +149,7 @@ typedef struct {
 /* The caller's arrays, sized by the contract. */
 typedef struct {
     float *command;   /* one per command element */
+    float *reference; /* one per command element */
     float *values;    /* one per signal element */
     int64_t *stamps;  /* one per signal */
     int64_t *changed; /* one per signal */
@@ -130,13 +157,14 @@ typedef struct {
 
 /* What the gate remembers between steps. */
 typedef struct {
-    gate_arrays at; /* the command last sent; the newest values, their stamps, and when they were new */
+    gate_arrays at; /* the command last sent; the reference of the gate's own moves, which it follows at the rate
+                       limit; the newest values, their stamps, and when they were new */
     int64_t time;
     int64_t late; /* microseconds behind the schedule; negative: ahead */
     int64_t limited_since;
     gate_problem problem;
     uint8_t state;
-    uint8_t reaction;
+    uint8_t reaction; /* enum gate_source: what is sent in idle and in fault */
 } gate_memory;
 
 /* What one step is given. */
@@ -154,7 +182,7 @@ typedef struct {
 
 /* What one step answers. problem is the latched fault, or why a request was refused. */
 typedef struct {
-    const float *command; /* the memory's; valid until the next step */
+    const float *command; /* the memory's; valid until the next step; not to be sent if the source is silent */
     gate_problem problem;
     uint8_t state;
     uint8_t source;

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from controllers.gate_codes import REACTIONS
-from controllers.gate_config import GateConfig
+from controllers.gate_config import Bounds, GateConfig
 from robo_rl.contract import Contract, ContractError
 
 MOST = (1 << 15) - 1
@@ -28,6 +28,7 @@ def gate_header(contract: Contract) -> str:
         "GATE_SIGNAL_SIZE": len(config.signal_lower),
         "GATE_COMMAND_COUNT": len(config.commands),
         "GATE_COMMAND_SIZE": len(config.safe),
+        "GATE_BOUNDS_COUNT": len(config.envelope),
     }
     for name, size in sizes.items():
         if size > MOST:
@@ -47,14 +48,18 @@ def gate_header(contract: Contract) -> str:
             _array("uint8_t", "GATE_CONTRACT_DIGEST", (f"0x{byte:02x}" for byte in bytes.fromhex(contract.digest))),
             "static const gate_watch GATE_SIGNALS[] = {",
             *(
-                f"    {{.timeout = {w.timeout}, .offset = {w.offset}, .size = {w.size}, .sensor = {w.sensor:d}, "
-                f".quaternion = {w.quaternion:d}, .upright = {w.upright:d}, .noisy = {w.noisy:d}}},"
+                f"    {{.timeout = {w.timeout}, .offset = {w.offset}, .size = {w.size}, .optional = {w.optional:d}, "
+                f".sensor = {w.sensor:d}, .quaternion = {w.quaternion:d}, .upright = {w.upright:d}, "
+                f".noisy = {w.noisy:d}}},"
                 for w in config.signals
             ),
             "};",
             _array("uint16_t", "GATE_COMMAND_OFFSET", (str(span.offset) for span in config.commands)),
             _array("int16_t", "GATE_FEEDBACK", map(str, config.feedback)),
+            _array("int16_t", "GATE_FEEDBACK_SIGNAL", map(str, config.feedback_signal)),
+            _array("uint8_t", "GATE_STOP", map(str, config.stop)),
             *(_array("float", f"GATE_{name.upper()}", map(_float, getattr(config, name))) for name in FLOATS),
+            *_bounds(config.envelope),
             "",
             "static const gate_config GATE_CONFIG = {",
             *(f"    .{name} = {getattr(config, name)}," for name in TIMES),
@@ -62,10 +67,13 @@ def gate_header(contract: Contract) -> str:
             "    .signal_count = GATE_SIGNAL_COUNT,",
             "    .command_count = GATE_COMMAND_COUNT,",
             "    .command_size = GATE_COMMAND_SIZE,",
+            "    .bounds_count = GATE_BOUNDS_COUNT,",
+            f"    .stopped = GATE_SOURCE_{config.stopped.name},",
             f"    .reaction = GATE_SOURCE_{REACTIONS[config.on_fault].name},",
             "    .signals = GATE_SIGNALS,",
+            f"    .bounds = {'GATE_BOUNDS' if config.envelope else 'NULL'},",
             "    .command_offset = GATE_COMMAND_OFFSET,",
-            *(f"    .{name} = GATE_{name.upper()}," for name in (*FLOATS, "feedback")),
+            *(f"    .{name} = GATE_{name.upper()}," for name in (*FLOATS, "stop", "feedback", "feedback_signal")),
             "};",
             "",
             "#endif",
@@ -77,11 +85,29 @@ def gate_header(contract: Contract) -> str:
 TIMES = ("period", "slack", "late_limit", "timeout", "operator_timeout")
 FLOATS = (
     "signal_lower", "signal_upper", "command_lower", "command_upper", "safe", "start", "rate_step", "slow_step",
+    "reach",
 )  # fmt: skip
 
 
 def _float(x: np.float32) -> str:
-    return f"{float(x).hex()}f" if np.isfinite(x) else "INFINITY"
+    if np.isnan(x):
+        return "NAN"
+    return f"{float(x).hex()}f" if np.isfinite(x) else "-INFINITY" if x < 0 else "INFINITY"
+
+
+def _bounds(envelope: Iterable[Bounds]) -> list[str]:
+    """The tables of the envelope; C has no empty arrays."""
+    lines, rows = [], []
+    for i, bounds in enumerate(envelope):
+        lines += [_array("float", f"GATE_BOUNDS_{end.upper()}_{i}", map(_float, getattr(bounds, end))) for end in ENDS]
+        rows.append(
+            f"    {{.signal = {bounds.signal}, .square = {_float(bounds.square)}, .lower = GATE_BOUNDS_LOWER_{i}, "
+            f".upper = GATE_BOUNDS_UPPER_{i}}},"
+        )
+    return [*lines, "static const gate_bounds GATE_BOUNDS[] = {", *rows, "};"] if rows else []
+
+
+ENDS = ("lower", "upper")
 
 
 def _array(kind: str, name: str, values: Iterable[str]) -> str:

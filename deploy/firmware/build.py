@@ -67,6 +67,12 @@ def build_device(made: Generated, target: Target, main: str, devices: int = 1, f
     return _link(made, target, folder / f"{main}.c", [*made.sources, *write_device(made)], flags)
 
 
+def build_overrun(made: Generated, target: Target, misbehaviour: str, flags: Sequence[str] = ()) -> Path:
+    """An image of a device whose policy does what it must not, in flight: "hang", "crash", "slow" or "numbers"."""
+    wrong = [f"-DMISBEHAVIOUR={misbehaviour.upper()}", f"-Wl,--wrap={made.name}_step"]
+    return build_device(made, target, "overrun", flags=[*wrong, *flags])
+
+
 def build_replay(made: Generated, target: Target, flags: Sequence[str] = ()) -> Path:
     """An image that answers recorded signals with commands, for ``emulate.replay``."""
     return _link(made, target, _lay_out(made, target, {"devices": "1"}) / "replay.c", made.sources, flags)

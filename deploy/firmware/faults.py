@@ -2,9 +2,9 @@
 
     print(table(try_faults(bundle, board)))
 
-A host sends signals every control period; from some moment on, a fault happens to them. Either the actuators get the
-safe command within the dead-man's time (the contract's ``signal_timeout`` since the last frame that was taken), or
-the protocol bears the fault and the device goes on as if nothing were wrong. Which of the two is part of the fault.
+A host sends signals every control period; from some moment on, a fault happens to them. Either the robot is stopped
+within the dead-man's time (the contract's ``signal_timeout`` since the last frame that was taken), or the protocol
+bears the fault and the device goes on as if nothing were wrong. Which of the two is part of the fault.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from robo_rl.contract import Contract
 BEGINS = 8  # control periods of flight before the fault
 LETHAL, BORNE = 12, 30  # control periods that a fault lasts
 TICK = 1_000  # µs, between two looks at the actuators while it lasts
+STOPPED = (Source.SAFE, Source.STOP)
 
 Arrivals = Iterable[tuple[int, bytes]]
 Carry = Callable[[int, bytes, Contract], Arrivals]
@@ -38,7 +39,7 @@ class WireFault:
 
     name: str
     borne: bool
-    """The protocol bears it; else the safe command must come."""
+    """The protocol bears it; else the robot must be stopped."""
     carry: Carry
 
 
@@ -47,18 +48,18 @@ class Outcome:
     """What a device made of a fault."""
 
     fault: WireFault
-    safe_after: int | None
-    """µs from the last frame that was taken until the actuators got the safe command; None: they never did."""
+    stopped_after: int | None
+    """µs from the last frame that was taken until the robot was stopped; None: it never was."""
     gate: str
     """State and reason of the gate in the end."""
     steps: int
     """Steps of the policy since the fault began."""
 
     def passed(self, timeout: int) -> bool:
-        """As promised: borne, or safe within ``timeout`` (µs), as precisely as was looked."""
+        """As promised: borne, or stopped within ``timeout`` (µs), as precisely as was looked."""
         if self.fault.borne:
-            return self.safe_after is None and self.gate == State.ACTIVE.name
-        return self.safe_after is not None and self.safe_after <= timeout + TICK
+            return self.stopped_after is None and self.gate == State.ACTIVE.name
+        return self.stopped_after is not None and self.stopped_after <= timeout + TICK
 
 
 def numbered(data: bytes, sequence: int) -> bytes:
@@ -170,14 +171,9 @@ def _fly(bundle: Bundle, devices: Devices, index: int, fault: WireFault) -> Outc
         Parcel(index, b"".join(data for time, data in arrivals if time == moment), APART + moment) for moment in moments
     ]
     answers = devices.exchange(parcels)
-    safe = np.concatenate([np.array(command.safe, np.float32) for command in contract.commands])
-    stopped = [
-        moment
-        for moment, answer in zip(moments, answers, strict=True)
-        if moment > begins - period + LATENCY and np.array_equal(answer.motors, safe)
-    ]
     heard = _heard(contract, b"".join(answer.said for answer in answers))
     commands = [message for message in heard if isinstance(message, Commands)]
+    stopped = [c.time - APART for c in commands if c.source in STOPPED and c.time - APART > begins - period + LATENCY]
     reason = next((m.reason for m in heard if isinstance(m, Fault) and m.events & Event.FAULTED), Reason.NONE)
     ended = f"{State(commands[-1].state).name}" + (f", {Reason(reason).name}" if reason else "")
     steps = sum(c.source == Source.POLICY and c.time > APART + begins - period + LATENCY for c in commands)
@@ -224,7 +220,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
     """Outcomes as a table in Markdown."""
     lines = ["| fault | what the device does | gate |", "| --- | --- | --- |"]
     for outcome in outcomes:
-        after = outcome.safe_after
-        does = f"flies on: {outcome.steps} steps" if after is None else f"safe command after {after / 1000:g} ms"
+        after = outcome.stopped_after
+        does = f"flies on: {outcome.steps} steps" if after is None else f"stops after {after / 1000:g} ms"
         lines.append(f"| {outcome.fault.name} | {does} | {outcome.gate} |")
     return "\n".join(lines)

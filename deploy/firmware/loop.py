@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from controllers.gate_codes import Event, Request, Source, State
+from controllers.gate_config import GateConfig
 from controllers.held import Samples, samples_behind
 from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.device import Answer
@@ -26,7 +27,7 @@ from deploy.link import LinkError
 from deploy.link_messages import Ask, Commands, Fault, Role, messages_of
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
-from robo_rl.contract import Command, Contract
+from robo_rl.contract import Contract
 from robo_rl.evaluation import Conditions, rollout
 from sim.tasks import Task
 
@@ -100,6 +101,7 @@ class Loop:
         if self.twins is not None:
             for answer, twin in zip(answers, self.twins.exchange(parcels), strict=True):
                 same = answer.said == twin.said and answer.motors.tobytes() == twin.motors.tobytes()
+                same = same and answer.enabled == twin.enabled
                 self.different += not same
         self.exchanges += len(parcels)
         return [self._hear(i, answer) for i, answer in enumerate(answers)]
@@ -145,28 +147,27 @@ class DevicePolicy:
         return {name: torch.from_numpy(value) for name, value in by_name.items()}, state
 
     def _ready(self, signals: np.ndarray) -> Loop:
-        """Connected, armed and at the start pose, while the vehicles wait where their flights begin."""
+        """Connected, armed and at the start pose, while the vehicles wait where their flights begin.
+
+        Their actuators' feedback is what they are commanded, as if nothing held them.
+        """
         contract = self.bundle.contract
+        config, signals = GateConfig.from_contract(contract), signals.copy()
+        start, driven = np.isfinite(config.start), config.measured
         self._state = np.tile(contract.initial_state, (len(signals), 1))
         loop = Loop(contract, self.devices, len(signals), self.twins)
         loop.hello()
-        start = np.array([x for command in contract.commands for x in self._start(command)], np.float32)
         request = Request.ARM
         for k in range(LONGEST_START):
             # a sensor that repeats itself to the bit would be a frozen one
             commands = loop.step(signals if k % 2 else np.nextafter(signals, np.float32(0)), request)
             request = Request.NONE
             self._check_armed(commands, loop)
-            if all(np.array_equal(command.values, start) for command in commands):
+            values = np.stack([command.values for command in commands])
+            if (values[:, start] == config.start[start]).all():
                 return loop
-        raise LinkError(f"the devices did not reach the start pose {start} within {LONGEST_START} steps")
-
-    @staticmethod
-    def _start(command: Command) -> Sequence[float]:
-        """Where the gate moves the actuators before the policy takes over."""
-        start = command.start or command.safe
-        assert start != "hold"
-        return start
+            signals[:, config.feedback[driven]] = values[:, driven]
+        raise LinkError(f"the devices did not reach the start pose {config.start} within {LONGEST_START} steps")
 
     def _check_armed(self, commands: Sequence[Commands], loop: Loop) -> None:
         refused = [i for i, command in enumerate(commands) if command.state != State.READY]

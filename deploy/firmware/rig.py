@@ -29,7 +29,7 @@ class Board:
     """An emulated board that runs a rig's image. A context manager: it is powered off at the end."""
 
     def __init__(self, image: Path, target: Target, command_size: int) -> None:
-        self._answer = struct.Struct(f"<I{4 * command_size}s")
+        self._answer = struct.Struct(f"<II{4 * command_size}s")
         self._board = Emulator(image, target, ports=2)
         self._wire, self._rig = self._board.lines
         try:
@@ -65,5 +65,5 @@ class Board:
         return answers
 
     def _read_answer(self) -> Answer:
-        size, motors = self._answer.unpack(self._rig.take(self._answer.size))
-        return Answer(self._wire.take(size), np.frombuffer(motors, "<f4"))
+        size, enabled, motors = self._answer.unpack(self._rig.take(self._answer.size))
+        return Answer(self._wire.take(size), np.frombuffer(motors, "<f4"), bool(enabled))

@@ -178,8 +178,8 @@ def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
         "outcomes": [
             {
                 "fault": outcome.fault.name,
-                "borne": outcome.safe_after is None,
-                "safe_after_ms": None if outcome.safe_after is None else outcome.safe_after / 1000,
+                "borne": outcome.stopped_after is None,
+                "stopped_after_ms": None if outcome.stopped_after is None else outcome.stopped_after / 1000,
                 "gate": outcome.gate,
             }
             for outcome in outcomes

@@ -250,7 +250,7 @@ class Command(_Channel):
     where they are.
     ``law`` is what the robot's low level must do for the command to mean what it meant in training.
     ``feedback`` names the signal that measures the command, matched element by element by name; None: the one sensor
-    signal of the same unit that has all of its elements.
+    signal of the same unit that has all elements, or, where none has all, for each element the one that has it.
     """
 
     lower: Numbers
@@ -325,20 +325,21 @@ def require_shape(shape: tuple[int, ...], field_name: str) -> None:
 def feedback(signals: Sequence[Signal], command: Command) -> tuple[tuple[str, int], ...]:
     """For each element of a command, the sensor signal and its index there that measure it.
 
-    ContractError where it is not measured, or where more than one signal could be meant.
+    ContractError for an element that is not measured, or that more than one signal could mean.
     """
-    if command.feedback is not None:
-        chosen = [signal for signal in signals if signal.name == command.feedback]
-    else:
-        chosen = [s for s in signals if s.unit == command.unit and set(command.elements) <= set(s.elements)]
-    chosen = [signal for signal in chosen if signal.source == "sensor" and signal.shape is None]
-    good = len(chosen) == 1 and chosen[0].unit == command.unit
-    good = good and set(command.elements) <= set(chosen[0].elements)
-    if not good:
+    named = [signal for signal in signals if command.feedback in (None, signal.name)]
+    fit = [s for s in named if s.source == "sensor" and s.shape is None and s.unit == command.unit]
+    complete = [signal for signal in fit if set(command.elements) <= set(signal.elements)]
+    return tuple(_measured(complete or fit, command, element) for element in command.elements)
+
+
+def _measured(fit: Sequence[Signal], command: Command, element: str) -> tuple[str, int]:
+    found = [(signal.name, signal.elements.index(element)) for signal in fit if element in signal.elements]
+    if len(found) != 1:
         raise ContractError(
-            f"command '{command.name}': feedback is {command.feedback or [s.name for s in chosen]}; expected one "
-            f"sensor signal in {command.unit} with the elements {list(command.elements)}, since the command is "
+            f"command '{command.name}', element '{element}': feedback is {command.feedback or [s for s, _ in found]}; "
+            f"expected one sensor signal in {command.unit} with this element, since the command is "
             f"{'moved to its start' if command.start is not None else f'stopped by {command.stop!r}'} from where "
-            "the actuators are"
+            "the actuators are; name the signal in 'feedback' where there are several"
         )
-    return tuple((chosen[0].name, chosen[0].elements.index(element)) for element in command.elements)
+    return found[0]

@@ -194,22 +194,22 @@ def _facts(robot: dict[str, Any]) -> dict[str, Any]:
 
 
 def _command(command: dict[str, Any], signals: list[dict[str, Any]], robot: dict[str, Any]) -> dict[str, Any]:
-    """A command that is measured stops on a ramp from where it is; others are switched off, as they were."""
+    """A position that is measured stops on a ramp from where it is; others are switched off, as they were."""
     measured = [
         signal["name"]
         for signal in signals
         if signal["source"] == "sensor"
-        and (signal["elements"], signal["unit"]) == (command["elements"], command["unit"])
+        and signal["unit"] == command["unit"]
+        and set(command["elements"]) <= set(signal["elements"])
     ]
     law = None
     joints = robot.get("joints", [])
     if command["unit"] == "rad" and command["elements"] == [joint["name"] for joint in joints]:
         gains = {name: [joint[name] for joint in joints] for name in ("stiffness", "damping")}
         law = {"kind": "position", **gains}
-    ramp = len(measured) == 1 and robot["kind"] != "multirotor"
     return {
         **command,
-        "stop": "ramp" if ramp else "off",
+        "stop": "ramp" if len(measured) == 1 and command["unit"] in ("rad", "m") else "off",
         "law": law,
         "feedback": measured[0] if len(measured) == 1 else None,
     }

@@ -16,7 +16,13 @@ from controllers.gate_config import NEVER, GateConfig
 from robo_rl.contract import Contract, ContractError
 
 CONFIGURATIONS = Path(__file__).parents[1] / "vectors" / "gate" / "configurations"
-CONTRACT = Contract.from_json(json.dumps(json.loads((CONFIGURATIONS / "stop.json").read_text())["contract"]))
+
+
+def read_contract(name: str) -> Contract:
+    return Contract.from_json(json.dumps(json.loads((CONFIGURATIONS / f"{name}.json").read_text())["contract"]))
+
+
+CONTRACT = read_contract("stop")
 """A multirotor with a camera gimbal: see tests/vectors/gate_story.py."""
 
 
@@ -37,16 +43,69 @@ def test_steps_follow_from_rates_and_ranges() -> None:
     np.testing.assert_allclose(config.rate_step, [np.inf] * 4 + [0.0625, 0.03125], rtol=1e-6)
 
 
-def test_feedback_is_the_one_sensor_with_the_commands_elements_and_unit() -> None:
+def test_feedback_is_matched_element_by_element_by_name() -> None:
     assert GateConfig.from_contract(CONTRACT).feedback.tolist() == [-1] * 4 + [4, 5]
     orientation, gimbal, height = CONTRACT.signals
-    turned = dataclasses.replace(gimbal, elements=("yaw", "pitch"))
-    crossed = dataclasses.replace(CONTRACT, signals=(orientation, turned, height))
-    assert GateConfig.from_contract(crossed).feedback.tolist() == [-1] * 4 + [5, 4]
-    rotors, gimbals = CONTRACT.commands
-    passive = dataclasses.replace(gimbals, start=None, feedback=None)  # needs no measurement
-    blind = dataclasses.replace(CONTRACT, signals=(orientation, height), commands=(rotors, passive))
-    assert GateConfig.from_contract(blind).feedback.tolist() == [-1] * 6
+    crossed = dataclasses.replace(gimbal, elements=("yaw", "pitch"))
+    config = GateConfig.from_contract(dataclasses.replace(CONTRACT, signals=(orientation, crossed, height)))
+    assert (config.feedback.tolist(), config.feedback_signal.tolist()) == ([-1] * 4 + [5, 4], [-1] * 4 + [1, 1])
+    loose = dataclasses.replace(gimbal, lower=-2, upper=2, noise=None, elements=("pitch",), name="pitch")
+    pitch, yaw = loose, dataclasses.replace(loose, elements=("mast", "yaw"), lower=(-3, -3), upper=(3, 3), name="yaw")
+    apart = GateConfig.from_contract(dataclasses.replace(CONTRACT, signals=(yaw, orientation, height, pitch)))
+    assert (apart.feedback.tolist(), apart.feedback_signal.tolist()) == ([-1] * 4 + [7, 1], [-1] * 4 + [3, 0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ([{"unit": "1"}], r"\[\]"),
+        ([{"source": "operator", "noise": None}], r"\[\]"),
+        ([{"elements": ("pitch", "roll")}], r"element 'yaw': feedback is \[\]"),
+        ([{}, {"name": "gimbal_encoder"}], r"\['gimbal_angle', 'gimbal_encoder'\]"),
+        ([{"name": "gimbal_rate", "unit": "rad/s"}], r"\[\]"),
+    ],
+)
+def test_a_command_that_needs_feedback_and_has_none_or_several_is_refused(changes: list[dict], found: str) -> None:
+    orientation, gimbal, height = CONTRACT.signals
+    signals = (orientation, *(dataclasses.replace(gimbal, **change) for change in changes), height)
+    with pytest.raises(ContractError, match=f"command 'gimbal_target', .*{found}; expected one sensor signal in rad"):
+        dataclasses.replace(CONTRACT, signals=signals)
+    rotors, target = CONTRACT.commands
+    passive = dataclasses.replace(target, start=None, stop="off")
+    config = GateConfig.from_contract(dataclasses.replace(CONTRACT, signals=signals, commands=(rotors, passive)))
+    assert config.feedback.tolist() == [-1] * 6
+
+
+def test_of_two_signals_that_measure_a_command_the_named_one_is_meant() -> None:
+    orientation, gimbal, height = CONTRACT.signals
+    rotors, target = CONTRACT.commands
+    twice = (orientation, gimbal, dataclasses.replace(gimbal, name="gimbal_encoder"), height)
+    named = dataclasses.replace(target, feedback="gimbal_encoder")
+    config = GateConfig.from_contract(dataclasses.replace(CONTRACT, signals=twice, commands=(rotors, named)))
+    assert config.feedback.tolist() == [-1] * 4 + [6, 7]
+
+
+def test_targets_stay_within_what_the_motor_has_where_stiffness_and_effort_are_known() -> None:
+    config = GateConfig.from_contract(read_contract("arm_ramp"))
+    np.testing.assert_allclose(config.reach, [30 / 50, 8 / 20, np.inf, np.inf], rtol=1e-6)
+
+
+def test_every_signal_has_its_own_timeout_and_feedback_is_always_watched() -> None:
+    contract = read_contract("arm_ramp")
+    config = GateConfig.from_contract(contract)
+    assert {watch.name: watch.timeout for watch in config.signals} == {
+        "finger_position": 25_000,
+        "joint_position": 25_000,
+        "tool_position": 80_000,
+        "tool_force": 25_000,
+        "object_position": 0,
+        "object_age": 0,
+    }
+    assert [watch.name for watch in config.signals if watch.optional] == ["object_position", "object_age"]
+    age = dataclasses.replace(contract.signal("object_age"), age_of="finger_position")
+    told = dataclasses.replace(contract, signals=(*contract.signals[:5], age))
+    finger = GateConfig.from_contract(told).signals[0]
+    assert (finger.timeout, finger.optional) == (25_000, False)
 
 
 def test_explanations_name_signal_and_element() -> None:
@@ -68,7 +127,10 @@ def test_a_tilt_limit_needs_a_signal_that_tells_the_tilt() -> None:
     ("change", "sentence"),
     [
         ({"upper": (1e300, 2.5)}, "command_upper .* a float32 can hold"),
-        ({"lower": (1e6, -2.5), "upper": (1e6 + 1, 2.5), "safe": (1e6, 0), "start": None}, "lost in the rounding"),
+        (
+            {"lower": (1e6, -2.5), "upper": (1e6 + 1, 2.5), "safe": (1e6, 0), "start": None, "stop": "off"},
+            "lost in the rounding",
+        ),
         ({"rate": (1e-9, 1.0)}, "lost in the rounding"),
     ],
 )
@@ -84,6 +146,10 @@ def test_signals_by_name_lie_in_the_contracts_order() -> None:
     assert (values.tolist(), stamps) == ([0, 0, 0, 1, 0, 0, 1.5], (5, NEVER, 7))
     with pytest.raises(ContractError, match=r"signals \['altitude'\] are not in the contract"):
         config.flat_signals({"altitude": ([1.5], 7)})
+    arm = GateConfig.from_contract(read_contract("arm_ramp"))
+    values, stamps = arm.flat_signals({})
+    assert values[9:12].tolist() == [0.125, 0, 0]  # absent: zeros within its limits
+    assert stamps == (NEVER,) * 6
     with pytest.raises(ContractError, match=r"signal 'height_setpoint' has shape \(2,\); expected \(1,\)"):
         config.flat_signals({"height_setpoint": ([1.5, 2], 7)})
 

@@ -8,8 +8,8 @@ import math
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
-from ctypes import POINTER, c_bool, c_float, c_int16, c_int64, c_uint8, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -18,96 +18,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controllers.gate_codes import Event, Reason, Request, Source, State
+from controllers.gate_codes import Event, Reason, Request, Source, State, Stop
 from controllers.gate_config import NEVER, GateConfig
-from controllers.safety import Gate, Inputs, Output, initial, step
-from deploy.c.gate_header import gate_header
+from controllers.safety import Inputs, initial, step
+from deploy.c.gate_header import FLOATS, gate_header
 from robo_rl.contract import Contract
+
+sys.path.append(str(Path(__file__).parent))
+from native_gate import STRICT, NativeGate, answered, build_gate, remembered
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "vectors" / "gate"
 CONFIGURATIONS = sorted(path.stem for path in (VECTORS / "configurations").glob("*.json"))
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror"]
-DRIVER = """#include "gate_config.h"
-const gate_config *test_config(void);
-const gate_config *test_config(void) { return &GATE_CONFIG; }
-"""
-
-
-class Problem(ctypes.Structure):
-    _fields_ = [("reason", c_uint8), ("channel", c_int16), ("element", c_int16)]
-
-
-class Arrays(ctypes.Structure):
-    _fields_ = [(name, c_void_p) for name in ("command", "values", "stamps", "changed")]
-
-
-class Memory(ctypes.Structure):
-    _fields_ = [
-        ("at", Arrays), ("time", c_int64), ("late", c_int64), ("limited_since", c_int64), ("problem", Problem),
-        ("state", c_uint8), ("reaction", c_uint8),
-    ]  # fmt: skip
-
-
-class Input(ctypes.Structure):
-    _fields_ = [
-        ("time", c_int64), ("signals", c_void_p), ("stamps", c_void_p), ("command", c_void_p),
-        ("command_stamp", c_int64), ("fallback", c_void_p), ("operator_stamp", c_int64), ("bundle_intact", c_bool),
-        ("requests", c_uint8),
-    ]  # fmt: skip
-
-
-class Answer(ctypes.Structure):
-    _fields_ = [
-        ("command", POINTER(c_float)), ("problem", Problem), ("state", c_uint8), ("source", c_uint8),
-        ("events", c_uint8),
-    ]  # fmt: skip
-
-
-class NativeGate:
-    """The C gate of one contract, from power-up."""
-
-    def __init__(self, library: ctypes.CDLL, config: GateConfig) -> None:
-        self.library, self.memory = library, Memory()
-        library.test_config.restype = c_void_p
-        library.gate_step.restype, library.gate_step.argtypes = Answer, [c_void_p] * 3
-        library.gate_start.restype, library.gate_start.argtypes = None, [c_void_p] * 3
-        self.config = library.test_config()
-        self.command, self.values = np.full_like(config.safe, 7), np.full_like(config.signal_lower, 7)
-        self.stamps, self.changed = np.full(len(config.signals), 7, np.int64), np.full(len(config.signals), 7, np.int64)
-        arrays = Arrays(*(a.ctypes.data for a in (self.command, self.values, self.stamps, self.changed)))
-        library.gate_start(self.config, ctypes.byref(self.memory), ctypes.byref(arrays))
-
-    def step(self, inputs: Inputs) -> tuple[Any, ...]:
-        """The answer: command's bytes, source, state, problem, events."""
-        stamps = np.array(inputs.stamps, np.int64)
-        command, fallback = inputs.command, inputs.fallback
-        raw = Input(
-            inputs.time, inputs.signals.ctypes.data, stamps.ctypes.data,
-            None if command is None else command.ctypes.data, inputs.command_stamp,
-            None if fallback is None else fallback.ctypes.data, inputs.operator_stamp, inputs.bundle_intact,
-            int(inputs.requests),
-        )  # fmt: skip
-        out = self.library.gate_step(self.config, ctypes.byref(self.memory), ctypes.byref(raw))
-        sent = np.ctypeslib.as_array(out.command, self.command.shape)
-        problem = (out.problem.reason, out.problem.channel, out.problem.element)
-        return sent.tobytes(), out.source, out.state, problem, out.events
-
-    def remembered(self) -> tuple[Any, ...]:
-        """All that it keeps between steps."""
-        m = self.memory
-        arrays = (self.command.tobytes(), self.values.tobytes(), tuple(self.stamps), tuple(self.changed))
-        return *arrays, m.state, m.problem.reason, m.reaction, m.time, m.late, m.limited_since
-
-
-def answered(output: Output) -> tuple[Any, ...]:
-    problem = (output.problem.reason, output.problem.channel, output.problem.element)
-    return output.command.tobytes(), output.source, output.state, problem, output.events
-
-
-def remembered(gate: Gate) -> tuple[Any, ...]:
-    arrays = (gate.command.tobytes(), gate.values.tobytes(), gate.stamps, gate.changed)
-    return *arrays, gate.state, gate.problem.reason, gate.reaction, gate.time, gate.late, gate.limited_since
 
 
 def fused() -> list[str]:
@@ -123,9 +45,12 @@ BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc undefined": ("gcc", UNDEFINED), "gcc fus
 Build = Callable[[str], tuple[ctypes.CDLL, GateConfig]]
 
 
+def read_configuration(name: str) -> dict[str, Any]:
+    return json.loads((VECTORS / "configurations" / f"{name}.json").read_text())
+
+
 def read_contract(name: str) -> Contract:
-    text = (VECTORS / "configurations" / f"{name}.json").read_text()
-    return Contract.from_json(json.dumps(json.loads(text)["contract"]))
+    return Contract.from_json(json.dumps(read_configuration(name)["contract"]))
 
 
 @pytest.fixture(scope="session", params=BUILDS)
@@ -139,15 +64,8 @@ def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     def compiled(name: str) -> tuple[ctypes.CDLL, GateConfig]:
         if name not in made:
             contract = read_contract(name)
-            folder = tmp_path_factory.mktemp("gate")
-            (folder / "gate_config.h").write_text(gate_header(contract))
-            (folder / "driver.c").write_text(DRIVER)
-            sources = [str(ROOT / "deploy/c/gate.c"), str(folder / "driver.c")]
-            includes = ["-I", str(ROOT / "deploy/c"), "-I", str(folder)]
-            library = folder / "libgate.so"
-            command = [compiler, *STRICT, *flags, "-fPIC", "-shared", *includes, *sources, "-o", str(library)]
-            subprocess.run(command, check=True)
-            made[name] = ctypes.CDLL(str(library)), GateConfig.from_contract(contract)
+            library = build_gate(contract, tmp_path_factory.mktemp("gate"), compiler, flags)
+            made[name] = library, GateConfig.from_contract(contract)
         return made[name]
 
     return compiled
@@ -193,12 +111,12 @@ def near(limits: list[float]) -> st.SearchStrategy[float]:
 def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
     """Random steps as changes to healthy ones. Most steps are healthy, or nothing would stay active for long."""
     numbers = near([*config.signal_lower, *config.signal_upper])
-    commands = near([*config.command_lower, *config.command_upper, *config.start])
+    commands = near([*config.command_lower, *config.command_upper, *config.start[np.isfinite(config.start)]])
     ages = st.sampled_from([0, 1, config.period, config.timeout, config.timeout + 1, config.operator_timeout,
                             config.operator_timeout + 1, -1, 1 << 62, None])  # fmt: skip
     dts = st.sampled_from([0, 1, config.period, config.period + 3000, 2 * config.period, config.timeout,
                            config.timeout + 1, -1, 1 << 62])  # fmt: skip
-    small = st.dictionaries(st.integers(0, 5), commands, max_size=2)
+    small = st.dictionaries(st.integers(0, len(config.safe) - 1), commands, max_size=2)
     healthy: st.SearchStrategy[dict[str, Any]] = st.just({})
     odd = st.fixed_dictionaries(
         {},
@@ -211,7 +129,7 @@ def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
             "fallback": small | st.none(),
             "operator_age": ages,
             "bundle_intact": st.sampled_from([True, True, False]),
-            "requests": st.integers(0, 31),
+            "requests": st.integers(0, 63),
             "repeated": st.booleans(),
         },
     )
@@ -224,15 +142,16 @@ def long_steps(data: st.DataObject, config: GateConfig) -> list[dict[str, Any]]:
 class World:
     """Healthy inputs, and changes to them."""
 
-    def __init__(self, config: GateConfig) -> None:
+    def __init__(self, name: str, config: GateConfig) -> None:
         self.config, self.time, self.count = config, 1_000_000, 0
+        told = read_configuration(name)
+        self.healthy, self.command = floats(told["healthy"]), floats(told["command"])
+        self.noisy = np.concatenate([np.full(watch.size, watch.noisy) for watch in config.signals])
 
     def inputs(self, changes: dict[str, Any]) -> Inputs:
         self.time += changes.get("dt", self.config.period)
         self.count += not changes.get("repeated", False)
-        wobble = (self.count % 7 - 3) / 64
-        healthy = {"orientation": [0, 0, 0, 1], "gimbal_angle": [0.25 + wobble, -wobble], "height_setpoint": [1.5]}
-        signals = np.array([x for watch in self.config.signals for x in healthy[watch.name]], np.float32)
+        signals = self.healthy + np.float32((self.count % 7 - 3) / 64) * self.noisy.astype(np.float32)
         for index, value in changes.get("signal", {}).items():
             signals[index] = value
         stamps = [self.stamp(0)] * len(self.config.signals)
@@ -253,7 +172,7 @@ class World:
     def flat(self, changes: dict[int, float] | None) -> np.ndarray | None:
         if changes is None:
             return None
-        flat = self.config.start.copy()
+        flat = self.command.copy()
         for index, value in changes.items():
             flat[index] = value
         return flat
@@ -265,8 +184,9 @@ class World:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObject) -> None:
-    library, config = build(data.draw(st.sampled_from(CONFIGURATIONS)))
-    native, gate, world = NativeGate(library, config), initial(config), World(config)
+    name = data.draw(st.sampled_from(CONFIGURATIONS))
+    library, config = build(name)
+    native, gate, world = NativeGate(library, config), initial(config), World(name, config)
     begin = data.draw(st.sampled_from([State.IDLE, State.READY, State.ACTIVE]))
     steps: list[dict[str, Any]] = []
     if begin != State.IDLE:
@@ -284,7 +204,8 @@ def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObjec
 
 def test_c_has_the_codes_of_python() -> None:
     header = (ROOT / "deploy/c/gate.h").read_text()
-    kinds = {"STATE": State, "SOURCE": Source, "REASON": Reason, "REQUEST": Request, "EVENT": Event}
+    kinds = {"STATE": State, "SOURCE": Source, "REASON": Reason, "REQUEST": Request, "EVENT": Event,
+             "STOP": Stop}  # fmt: skip
     for prefix, kind in kinds.items():
         enum = re.search(rf"enum gate_{prefix.lower()} {{(.*?)}};", header, re.DOTALL)
         assert enum is not None
@@ -293,16 +214,28 @@ def test_c_has_the_codes_of_python() -> None:
         assert found == {name: int(member) for name, member in kind.__members__.items()}
 
 
+def table(header: str, name: str) -> list[float]:
+    """The floats of an array in a header."""
+    array = re.search(rf"GATE_{name}\[\] = {{(.*)}};", header)
+    assert array is not None
+    special = {"INFINITY": "inf", "-INFINITY": "-inf", "NAN": "nan"}
+    return [float.fromhex(special.get(word, word.removesuffix("f"))) for word in array[1].split(", ")]
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_the_header_carries_every_number_of_the_configuration(name: str) -> None:
     contract = read_contract(name)
     header, config = gate_header(contract), GateConfig.from_contract(contract)
-    for field in ("signal_lower", "signal_upper", "command_lower", "command_upper", "safe", "start", "rate_step",
-                  "slow_step"):  # fmt: skip
+    for field in FLOATS:
+        np.testing.assert_array_equal(table(header, field.upper()), getattr(config, field))
+    for field in ("stop", "feedback", "feedback_signal"):
         array = re.search(rf"GATE_{field.upper()}\[\] = {{(.*)}};", header)
         assert array is not None
-        words = ("inf" if word == "INFINITY" else word.removesuffix("f") for word in array[1].split(", "))
-        np.testing.assert_array_equal([float.fromhex(word) for word in words], getattr(config, field))
+        assert list(map(int, array[1].split(", "))) == getattr(config, field).tolist()
+    for i, bounds in enumerate(config.envelope):
+        np.testing.assert_array_equal(table(header, f"BOUNDS_LOWER_{i}"), bounds.lower)
+        np.testing.assert_array_equal(table(header, f"BOUNDS_UPPER_{i}"), bounds.upper)
+        assert f".signal = {bounds.signal}, .square = " in header
     for field in ("period", "slack", "late_limit", "timeout", "operator_timeout"):
         assert f".{field} = {getattr(config, field)}," in header
     digest = re.search(r"GATE_CONTRACT_DIGEST\[\] = {(.*)};", header)

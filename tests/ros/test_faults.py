@@ -46,7 +46,7 @@ SIGNALS = [
     ("bias imu 100", "SIGNAL_RANGE", "angular_velocity"),
     ("range setpoint/pose", "SIGNAL_RANGE", "position_setpoint"),
     ("norm odom", "SIGNAL_RANGE", "orientation"),
-    ("quaternion odom", "OPERATOR_STOP", "order x, y, z, w"),
+    ("quaternion odom", "HALTED", "order x, y, z, w"),
     ("freeze odom:pose.pose.orientation", "SIGNAL_FROZEN", "orientation"),
     ("freeze odom:twist.twist.linear", "SIGNAL_STALE", "'linear_velocity' repeats bit for bit"),
     ("nan odom:pose.pose.orientation", "SIGNAL_NOT_FINITE", "orientation"),

@@ -11,74 +11,133 @@ import numpy as np
 
 from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
 from controllers.gate_config import NEVER, GateConfig
+from controllers.gate_moves import arrived
 from controllers.safety import Inputs, Output, initial, step
-from robo_rl.contract import Contract
+from robo_rl.contract import (
+    Actuator,
+    Command,
+    Contract,
+    Envelope,
+    Network,
+    PositionLaw,
+    Provenance,
+    Robot,
+    Safety,
+    Signal,
+)
 
 PERIOD, TIMEOUT, OPERATOR_TIMEOUT = 10_000, 25_000, 50_000  # µs
 ROTORS = ("front", "left", "back", "right")
+XYZ = ("x", "y", "z")
+UNTRAINED = {"network": Network((), "tanh", False), "provenance": Provenance("none", 0, 0, "0" * 64)}
 
 
-def inspector(on_fault: str = "stop") -> Contract:
-    """A made-up multirotor whose camera gimbal has a start pose and a rate limit: everything that a gate watches."""
-    rotor = {
-        "position": [0.1, 0.0, 0.0], "spin": "ccw", "thrust": [0.0, 0.0, 1e-6], "torque_ratio": 0.01, "rise": 0.1,
-        "fall": 0.1, "speed_min": 0.0, "speed_max": 1000.0,
-    }  # fmt: skip
-    rotors = [{"name": name, **rotor} for name in ROTORS]
-    told = {
-        "format": "robo-rl contract",
-        "version": 1,
-        "task": "inspection",
-        "robot_name": "inspector",
-        "control_period": PERIOD / 1e6,
-        "signals": [
-            _signal("orientation", "xyzw", "1", "body to world", [-1.01] * 4, [1.01] * 4, kind="quaternion"),
-            _signal("gimbal_angle", ("pitch", "yaw"), "rad", "body", [-2.0, -3.0], [2.0, 3.0], noise=[0.001] * 2),
-            _signal("height_setpoint", "z", "m", "world", [0.0], [10.0], source="operator"),
-        ],
-        "commands": [
-            {
-                "name": "rotor_speed", "elements": list(ROTORS), "unit": "rad/s", "frame": "rotor",
-                "lower": [0.0] * 4, "upper": [1000.0] * 4, "safe": [0.0] * 4, "rate": None, "start": None,
-            },
-            {
-                "name": "gimbal_target", "elements": ["pitch", "yaw"], "unit": "rad", "frame": "body",
-                "lower": [-1.5, -2.5], "upper": [1.5, 2.5], "safe": [0.0, 0.0], "rate": [6.25, 3.125],
-                "start": [0.25, 0.0],
-            },
-        ],
-        "state": [],
-        "safety": {
-            "signal_timeout": TIMEOUT / 1e6, "tilt_limit": 1.0, "on_fault": on_fault,
-            "operator_timeout": OPERATOR_TIMEOUT / 1e6,
-        },
-        "robot": {"kind": "multirotor", "mass": 1.0, "inertia": [0.01, 0.01, 0.02], "rotors": rotors},
-        "provenance": {
-            "algorithm": "none", "seed": 0, "environment_steps": 0, "configuration_digest": "0" * 64, "hidden": [],
-            "activation": "tanh", "normalize": False, "versions": {},
-        },
-    }  # fmt: skip
-    if on_fault == "autonomous":
-        orientation, gimbal, height = told["signals"]
-        told["safety"] |= {"on_fault": "stop", "operator_timeout": None}
-        told["signals"] = [gimbal, orientation, height]
-    return Contract.from_json(json.dumps(told))
+def inspector(on_fault: str = "stop", stop: str = "ramp") -> Contract:
+    """A made-up multirotor whose camera gimbal has a start pose and a rate limit."""
+    rotors = tuple(Actuator(name, "velocity", "rad/s", 0, 1000, 0) for name in ROTORS)
+    return Contract(
+        task="inspection",
+        control_period=PERIOD / 1e6,
+        signals=(
+            Signal("orientation", tuple("xyzw"), "1", "body to world", (-1.01,) * 4, (1.01,) * 4, kind="quaternion"),
+            Signal("gimbal_angle", ("pitch", "yaw"), "rad", "body", (-2, -3), (2, 3), noise=(0.001,) * 2),
+            Signal("height_setpoint", ("z",), "m", "world", (0,), (10,), source="operator"),
+        ),
+        commands=(
+            Command("rotor_speed", ROTORS, "rad/s", "rotor", (0,) * 4, (1000,) * 4, (0,) * 4),
+            Command(
+                "gimbal_target", ("pitch", "yaw"), "rad", "body", (-1.5, -2.5), (1.5, 2.5), (0, 0),
+                rate=(6.25, 3.125), start=(0.25, 0), stop=stop,  # type: ignore[arg-type]
+            ),
+        ),
+        state=(),
+        safety=Safety(TIMEOUT / 1e6, 1.0, on_fault, OPERATOR_TIMEOUT / 1e6),  # type: ignore[arg-type]
+        robot=Robot("inspector", "multirotor", rotors),
+        **UNTRAINED,
+    )  # fmt: skip
 
 
-def _signal(name: str, elements: Any, unit: str, frame: str, lower: Any, upper: Any, **others: Any) -> dict[str, Any]:
-    told = {"kind": "vector", "source": "sensor", "noise": None, "delay": [0.0, 0.0], "seen_low": None}
-    told |= {"name": name, "elements": list(elements), "unit": unit, "frame": frame, "lower": lower, "upper": upper}
-    return {**told, "seen_high": None, **others}
+def autonomous() -> Contract:
+    """The same without an operator, and with the gimbal's angle as the first signal."""
+    contract = inspector()
+    safety = dataclasses.replace(contract.safety, operator_timeout=None)
+    orientation, gimbal, height = contract.signals
+    return dataclasses.replace(contract, safety=safety, signals=(gimbal, orientation, height))
 
 
-CONTRACTS = {name: inspector(name) for name in (*REACTIONS, "autonomous")}
-"""``autonomous``: without an operator, and with the gimbal's angle as the first signal."""
+def arm(stop: str) -> Contract:
+    """A made-up arm with a finger and a suction cup: two encoders in orders of their own, slow and absent signals,
+    motors whose effort is known, an envelope."""
+    stays = stop != "ramp"
+    return Contract(
+        task="picking",
+        control_period=PERIOD / 1e6,
+        signals=(
+            Signal("finger_position", ("knuckle",), "rad", "joint", (-0.5,), (1.5,)),
+            Signal("joint_position", ("elbow", "shoulder"), "rad", "joint", (-2.5, -3), (2.5, 3), noise=(0.001,) * 2),
+            Signal("tool_position", XYZ, "m", "base", (-2,) * 3, (2,) * 3, noise=0.01, period=0.05, timeout=0.08),
+            Signal("tool_force", XYZ, "N", "tool", (-200,) * 3, (200,) * 3),
+            Signal("object_position", XYZ, "m", "base", (0.125, -1, -1), (2, 1, 1)),
+            Signal("object_age", ("t",), "s", "base", (0,), (1,), source="runtime", age_of="object_position"),
+        ),
+        commands=(
+            Command(
+                "joint_target", ("shoulder", "elbow", "knuckle"), "rad", "joint", (-2.5, -2, 0), (2.5, 2, 1),
+                "hold" if stays else (0, -1, 0), rate=(2.5, 12.5, 6.25),
+                start=None if stop == "hold" else (0.5, -0.25, 0.5), stop=stop,  # type: ignore[arg-type]
+                law=PositionLaw((50, 20, 4), (2, 1, 0.1)),
+            ),
+            Command("suction", ("valve",), "V", "valve", (0,), (24,), (0,)),
+        ),
+        state=(),
+        safety=Safety(
+            TIMEOUT / 1e6,
+            envelope=(
+                Envelope("tool_position", lower=(-0.75, -0.75, 0.0625), upper=0.875),
+                Envelope("tool_force", norm=50),
+                Envelope("object_position", lower=0.125 - 2, upper=1.5),
+            ),
+        ),
+        robot=Robot(
+            "picker", "arm",
+            (
+                Actuator("shoulder", "position", "rad", -2.5, 2.5, "hold", effort=30, speed=3),
+                Actuator("elbow", "position", "rad", -2, 2, "hold", effort=8, speed=4),
+                Actuator("knuckle", "position", "rad", 0, 1, "hold"),
+                Actuator("valve", "voltage", "V", 0, 24, 0),
+            ),
+        ),
+        **UNTRAINED,
+    )  # fmt: skip
 
 
-def gate_config(name: str) -> GateConfig:
-    """Of the contract of that name. Damping is a reaction of version 1, which no contract of version 2 has."""
-    config = GateConfig.from_contract(CONTRACTS[name])
-    return dataclasses.replace(config, on_fault=name) if name in REACTIONS else config
+CONTRACTS = {
+    **{on_fault: inspector(on_fault) for on_fault in REACTIONS},
+    "off": inspector(stop="off"),
+    "autonomous": autonomous(),
+    **{f"arm_{stop}": arm(stop) for stop in ("ramp", "hold", "damp")},
+}
+
+
+def healthy(config: GateConfig, count: int) -> np.ndarray:
+    """(N,) float32: a robot at its start pose, whose noisy sensors wobble with the step's number."""
+    wobble = (count % 7 - 3) / 64
+    values = {
+        "orientation": [0, 0, 0, 1],
+        "gimbal_angle": [0.25 + wobble, -wobble],
+        "height_setpoint": [1.5],
+        "finger_position": [0.5],
+        "joint_position": [-0.25 - wobble, 0.5 + wobble],
+        "tool_position": [0.5 + wobble / 16, 0.0, 0.25],
+        "tool_force": [0.0, 0.0, -5.0],
+        "object_position": [0.5, 0.25, 0.0],
+        "object_age": [0.0],
+    }
+    return np.array([x for watch in config.signals for x in values[watch.name]], np.float32)
+
+
+COMMAND = {"inspector": [400, 400, 400, 400, 0.25, 0], "picker": [0.5, -0.25, 0.5, 12]}
+"""What the policies of the two robots propose."""
 
 
 class Story:
@@ -86,20 +145,18 @@ class Story:
 
     def __init__(self, name: str, contract: str = "stop", time: int = 1_000_000) -> None:
         self.name, self.contract = name, contract
-        self.config = gate_config(contract)
+        self.config = GateConfig.from_contract(CONTRACTS[contract])
         self.gate, self.time, self.steps = initial(self.config), time - PERIOD, []
-        self.command = np.array([400, 400, 400, 400, 0.25, 0], np.float32)
+        self.command = np.array(COMMAND[CONTRACTS[contract].robot_name], np.float32)
         self.fallback: np.ndarray | None = None
 
     def step(self, requests: Request = Request.NONE, dt: int = PERIOD, **changes: Any) -> Output:
         """One step. Changes: fields of Inputs, or ``age`` by signal, ``signal`` values by flat index."""
         self.time += dt
-        wobble = (len(self.steps) % 7 - 3) / 64
-        healthy = {"orientation": [0, 0, 0, 1], "gimbal_angle": [0.25 + wobble, -wobble], "height_setpoint": [1.5]}
-        signals = np.array([x for watch in self.config.signals for x in healthy[watch.name]], np.float32)
+        signals = healthy(self.config, len(self.steps))
         for index, value in changes.pop("signal", {}).items():
             signals[index] = value
-        stamps = [self.time] * 3
+        stamps = [self.time] * len(self.config.signals)
         for index, age in changes.pop("age", {}).items():
             stamps[index] = NEVER if age is None else self.time - age
         fields: dict[str, Any] = {
@@ -114,10 +171,10 @@ class Story:
         return output
 
     def ready(self) -> Story:
-        """Armed, and the gimbal at its start pose."""
+        """Armed, and at the start pose."""
         self.step()
         self.step(Request.ARM)
-        while not (self.gate.command == self.config.start).all():
+        while not arrived(self.config, self.gate):
             self.step()
         return self
 
@@ -148,16 +205,18 @@ class Story:
         return "{" + lines + '"steps": [\n' + steps + "\n]}\n"
 
 
-def configuration(name: str) -> str:
-    """The contract of that name, and what the gate derives from it, as JSON."""
-    contract, config = CONTRACTS[name], vars(gate_config(name))
-    plain = {name: _plain(value) for name, value in config.items() if name not in ("signals", "commands")}
-    for name in ("signals", "commands"):
-        plain[name] = [{**vars(span), "elements": list(span.elements)} for span in config[name]]
-    return json.dumps({"contract": json.loads(contract.to_json()), "config": plain}, indent=1) + "\n"
+def configuration(contract: Contract) -> str:
+    """A contract, what the gate derives from it, and what to give a healthy robot's gate, as JSON."""
+    derived = GateConfig.from_contract(contract)
+    config = {field.name: _plain(getattr(derived, field.name)) for field in dataclasses.fields(derived)}
+    told = {"contract": json.loads(contract.to_json()), "config": config}
+    told |= {"healthy": _plain(healthy(derived, 3)), "command": COMMAND[contract.robot_name]}
+    return json.dumps(told, indent=1) + "\n"
 
 
 def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):

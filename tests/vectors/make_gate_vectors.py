@@ -53,23 +53,31 @@ def tilted(angle: float, axis: int = 0) -> dict[int, float]:
 def transitions() -> Iterator[Story]:
     """Every way from one state to another, and every refusal."""
     R, S = Request, State
-    story = Story("idle_sends_the_safe_command_whatever_is_wrong")
+    story = Story("silent_before_the_first_arming_whatever_is_wrong")
+    story.step()
     story.step(bundle_intact=False, signal={0: math.nan}, age={1: None}, command=None)
-    yield story.ends(S.IDLE, source=Source.SAFE)
+    yield story.ends(S.IDLE, source=Source.SILENT)
+    for name in ("off", "arm_ramp", "arm_hold", "arm_damp"):
+        story = Story(f"silent_{name}", name)
+        for requests in (R.NONE, R.STOP, R.NONE, R.ARM, R.DISARM, R.RESET, R.ACTIVATE, R.DISARM, R.NONE):
+            assert story.step(requests).source == Source.SILENT
+        yield story.ends(S.IDLE, source=Source.SILENT)
     yield (story := Story("arm_moves_slowly_to_the_start")).ready().ends(S.READY, source=Source.START)
     yield Story("activate_hands_over_to_the_policy").active().ends(S.ACTIVE, source=Source.POLICY)
     for name, state in (("ready", S.READY), ("active", S.ACTIVE)):
         begin = Story.ready if state == S.READY else Story.active
         (story := begin(Story(f"disarm_in_{name}"))).step(R.DISARM)
-        yield story.ends(S.IDLE, source=Source.SAFE, event=Event.DISARMED)
+        yield story.ends(S.IDLE, source=Source.STOP, event=Event.DISARMED)
         (story := begin(Story(f"stop_in_{name}"))).step(R.STOP)
-        yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.SAFE, Event.FAULTED)
+        yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.STOP, Event.FAULTED)
+        (story := begin(Story(f"halt_in_{name}"))).step(R.HALT)
+        yield story.ends(S.FAULT, Reason.HALTED, Source.STOP, Event.FAULTED)
         (story := begin(Story(f"arm_in_{name}_changes_nothing"))).step(R.ARM)
         yield story.ends(state)
         (story := begin(Story(f"reset_in_{name}_changes_nothing"))).step(R.RESET)
         yield story.ends(state)
     (story := Story("stop_in_idle")).step(R.STOP)
-    yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.SAFE)
+    yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.SILENT)
     (story := Story("reset_leads_to_idle_alone").active()).step(R.STOP)
     story.step(R.RESET | R.ARM)
     yield story.ends(S.IDLE, event=Event.WAS_RESET)
@@ -80,7 +88,7 @@ def transitions() -> Iterator[Story]:
     story.step(R.STOP, bundle_intact=False)
     yield story.ends(S.FAULT, Reason.SIGNAL_NOT_FINITE)
     (story := Story("stop_comes_before_reset_and_disarm")).step(R.STOP)
-    story.step(R.STOP | R.RESET | R.DISARM)
+    story.step(R.STOP | R.RESET | R.DISARM | R.HALT)
     yield story.ends(S.FAULT, Reason.OPERATOR_STOP)
     (story := Story("activate_in_idle_is_refused")).step(R.ACTIVATE)
     yield story.ends(S.IDLE, Reason.NOT_READY, event=Event.REFUSED)
@@ -94,7 +102,7 @@ def transitions() -> Iterator[Story]:
     (story := Story("arm_without_operator_is_refused")).step(R.ARM, operator_stamp=NEVER)
     yield story.ends(S.IDLE, Reason.OPERATOR_LOST, event=Event.REFUSED)
     (story := Story("a_fault_in_ready_latches").ready()).step(age={0: None})
-    yield story.ends(S.FAULT, Reason.SIGNAL_MISSING, Source.SAFE)
+    yield story.ends(S.FAULT, Reason.SIGNAL_MISSING, Source.STOP)
     (story := Story("the_rate_limit_cuts_a_jump").active()).step(command=[0, 1000, 0, 1000, 1.5, 0.0])
     yield story.ends(S.ACTIVE, source=Source.POLICY, event=Event.RATE_LIMITED)
 
@@ -137,7 +145,7 @@ def faults() -> Iterator[Story]:
     """Every fault, from active, in one step; then those that need several."""
     for name, (reason, changes) in FAULTS.items():
         (story := Story(f"fault_{name}").active()).step(**changes)
-        yield story.ends(State.FAULT, reason, Source.SAFE, Event.FAULTED)
+        yield story.ends(State.FAULT, reason, Source.STOP, Event.FAULTED)
     (story := Story("fault_command_stale").active()).step(command_stamp=story.time + PERIOD - TIMEOUT - 1)
     yield story.ends(State.FAULT, Reason.COMMAND_STALE)
     (story := Story("fault_operator_lost").active()).step(operator_stamp=story.time + PERIOD - OPERATOR_TIMEOUT - 1)
@@ -253,22 +261,142 @@ def memories() -> Iterator[Story]:
     yield story.ends(State.READY, event=Event.ARMED)
 
 
-def reactions() -> Iterator[Story]:
-    """What the safe command is after a fault, as the contract says."""
-    for on_fault, source in (("hold", Source.HOLD), ("damp", Source.DAMP)):
-        story = Story(f"{on_fault}_after_a_fault", on_fault).active()
-        story.step(command=[500, 0, 500, 0, 0.25, 0])
-        story.step(command=None)
-        for _ in range(3):
-            story.step()
-        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, source)
-        (story := Story(f"{on_fault}_ends_with_stop", on_fault).active()).step(command=None)
-        story.step(Request.STOP)
-        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.SAFE)
-    (story := Story("damp_reaches_the_safe_command", "damp").ready()).step(bundle_intact=False)
-    while story.gate.command.any():
+def stops() -> Iterator[Story]:
+    """How each command stops, from where its actuators are, and what begins after it."""
+    R, S = Request, State
+    ways = ("stop", "off", "arm_ramp", "arm_hold", "arm_damp")
+    for name in ways:
+        source = Source.SAFE if name == "off" else Source.STOP
+        far = [0, 1000, 0, 1000, 0.375, 0.0625] if name in ("stop", "off") else [0.53125, -1.5, 0.75, 24]
+        for asked, end in ((R.STOP, (S.FAULT, Reason.OPERATOR_STOP)), (R.DISARM, (S.IDLE, Reason.NONE))):
+            story = Story(f"{asked.name.lower()}_by_{name}", name).active()
+            story.step(command=far)
+            story.step(asked)
+            for _ in range(12):
+                story.step()
+            yield story.ends(*end, source=source)
+        story = Story(f"armed_again_after_a_stop_by_{name}", name).active()
+        for requests in (R.STOP, R.NONE, R.RESET, R.NONE, R.ARM, R.NONE):
+            story.step(requests)
+        yield story.ends(S.READY, source=Source.START)
+    story = Story("a_ramp_reaches_the_safe_command", "arm_ramp").active()
+    story.step(R.STOP)
+    while (story.gate.command != story.config.safe).any():  # the joints follow
+        shoulder, elbow, knuckle = story.gate.command[:3].tolist()
+        story.step(signal={0: knuckle, 1: elbow, 2: shoulder + (len(story.steps) % 2) / 1024})
+    yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.STOP)
+    story = Story("a_motor_that_is_held_is_not_asked_for_more_than_it_has", "arm_ramp").active()
+    story.step(R.STOP)
+    for _ in range(400):
         story.step()
-    yield story.ends(State.FAULT, Reason.BUNDLE, Source.DAMP)
+    np.testing.assert_allclose(story.gate.command[1], -0.25 - 8 / 20, atol=0.06)
+    yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.STOP)
+    for name in ("arm_hold", "arm_damp"):
+        story = Story(f"{name[4:]}_gives_way_to_a_push", name).active()
+        story.step(R.STOP)
+        for k in range(60):
+            story.step(signal={1: 1.0 + k / 64, 2: -0.5 - k / 32})
+        yield story.ends(S.FAULT, Reason.OPERATOR_STOP, Source.STOP)
+    lost: dict[str, dict[str, Any]] = {
+        "missing": {"age": {1: None}},
+        "stale": {"age": {1: TIMEOUT + 1}},
+        "not_a_number": {"signal": {1: math.nan}},
+        "out_of_range": {"signal": {2: 3.5}},
+        "from_the_future": {"age": {1: -1}},
+        "frozen": {"signal": {1: 0.0, 2: 0.0}},
+    }
+    for name in ("arm_ramp", "arm_hold", "arm_damp"):
+        for what, changes in lost.items():
+            story = Story(f"{name[4:]}_with_feedback_{what}", name).active()
+            story.step(command=[0.53125, -0.125, 0.5, 3])
+            for _ in range(6):
+                story.step(**changes)
+            assert story.steps[-1][1].source == Source.STOP
+            if what != "frozen":
+                before = story.steps[-2][1].command
+                held = slice(1, 2) if what == "not_a_number" else slice(0, 1)
+                assert (story.steps[-1][1].command[held] == before[held]).all(), "it stays where it was"
+            for _ in range(4):
+                story.step()
+            reasons = {"missing": Reason.SIGNAL_MISSING, "stale": Reason.SIGNAL_STALE, "frozen": Reason.SIGNAL_FROZEN,
+                       "not_a_number": Reason.SIGNAL_NOT_FINITE, "out_of_range": Reason.SIGNAL_RANGE,
+                       "from_the_future": Reason.CLOCK}  # fmt: skip
+            yield story.ends(S.FAULT, reasons[what], Source.STOP)
+    story = Story("a_start_begins_at_the_measured_pose_and_stays_near_it", "arm_ramp")
+    story.step(R.ARM, signal={0: 0.25, 1: -1.875, 2: 2.0})
+    for k in range(300):
+        story.step(signal={0: 0.25, 1: -1.875, 2: 2.0 + (k % 2) / 1024})
+    yield story.ends(S.READY, source=Source.START)
+    story.name = "a_start_that_is_not_reached"
+    story.step(R.ACTIVATE, signal={0: 0.25, 1: -1.875, 2: 2.0})
+    yield story.ends(S.READY, Reason.NOT_READY, event=Event.REFUSED)
+    story = Story("a_policy_takes_over_from_where_the_joints_are", "arm_hold")
+    story.step(R.ARM, signal={0: 0.25, 1: 0.75, 2: -1.0})
+    story.step(R.ACTIVATE, signal={0: 0.25, 1: 0.7501, 2: -1.0}, command=[-0.984375, 0.75, 0.25, 0])
+    yield story.ends(S.ACTIVE, source=Source.POLICY, event=Event.ACTIVATED)
+    story = Story("beyond_the_commands_limits_the_limit_is_where_it_is", "arm_damp")
+    story.step(R.ARM, signal={0: 1.25, 1: 2.25, 2: -2.75})
+    story.step(R.DISARM, signal={0: 1.25, 1: 2.26, 2: -2.75})
+    yield story.ends(S.IDLE, source=Source.STOP, event=Event.DISARMED)
+
+
+def places() -> Iterator[Story]:
+    """The envelope, slow signals, and signals that may be absent."""
+    R, S = Request, State
+    outside: dict[str, dict[str, Any]] = {
+        "below_the_workspace": {"signal": {5: 0.0}},
+        "beside_the_workspace": {"signal": {4: -0.7501}},
+        "above_the_workspace": {"signal": {5: 0.9}},
+        "too_strong": {"signal": {6: 30, 7: 30, 8: 30}},
+        "pushed_from_both_sides": {"signal": {6: 40, 7: -31, 8: 0}},
+    }
+    for name, changes in outside.items():
+        (story := Story(f"envelope_{name}", "arm_ramp").active()).step(**changes)
+        yield story.ends(S.FAULT, Reason.ENVELOPE, Source.STOP, Event.FAULTED)
+        (story := Story(f"envelope_{name}_in_ready", "arm_hold").ready()).step(**changes)
+        yield story.ends(S.FAULT, Reason.ENVELOPE, Source.STOP, Event.FAULTED)
+        (story := Story(f"envelope_{name}_is_not_armed", "arm_damp")).step(R.ARM, **changes)
+        yield story.ends(S.IDLE, Reason.ENVELOPE, Source.SILENT, Event.REFUSED)
+    inside: dict[str, dict[str, Any]] = {
+        "corner": {"signal": {3: 0.875, 4: -0.75, 5: 0.0625}},
+        "norm": {"signal": {6: 30, 7: 0, 8: -40}},
+        "absent_object": {"age": {4: None}, "signal": {9: 0.125}},
+        "old_object": {"age": {4: 5_000_000}, "signal": {12: 1.0}},
+        "old_age": {"age": {5: 1_000_000}},
+        "slow_sensor": {"age": {2: 80_000}},
+    }
+    for name, changes in inside.items():
+        (story := Story(f"allowed_{name}", "arm_ramp").active()).step(**changes)
+        yield story.ends(S.ACTIVE, source=Source.POLICY)
+    (story := Story("fault_slow_sensor_stale", "arm_ramp").active()).step(age={2: 80_001})
+    yield story.ends(S.FAULT, Reason.SIGNAL_STALE, Source.STOP)
+    story = Story("fault_slow_sensor_frozen", "arm_ramp").active()
+    for k in range(30):
+        story.step(age={2: PERIOD * (k % 5)}, signal={3: 0.5})
+        if story.gate.state == S.FAULT:
+            break
+    yield story.ends(S.FAULT, Reason.SIGNAL_FROZEN, Source.STOP)
+    (story := Story("fault_present_object_out_of_range", "arm_ramp").active()).step(signal={9: 0.0})
+    yield story.ends(S.FAULT, Reason.SIGNAL_RANGE, Source.STOP)
+    (story := Story("fault_object_outside_of_the_envelope", "arm_ramp").active()).step(signal={9: 1.75})
+    yield story.ends(S.FAULT, Reason.ENVELOPE, Source.STOP)
+
+
+def reactions() -> Iterator[Story]:
+    """What is sent after a fault, as the contract says."""
+    story = Story("hold_after_a_fault", "hold").active()
+    story.step(command=[500, 0, 500, 0, 0.25, 0])
+    story.step(command=None)
+    for _ in range(3):
+        story.step()
+    yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.HOLD)
+    for asked in (Request.STOP, Request.HALT, Request.DISARM):
+        (story := Story(f"hold_ends_with_{asked.name.lower()}", "hold").active()).step(command=None)
+        story.step(asked)
+        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.STOP)
+    (story := Story("hold_ends_with_reset", "hold").active()).step(command=None)
+    story.step(Request.RESET)
+    yield story.ends(State.IDLE, source=Source.STOP, event=Event.WAS_RESET)
 
     def flying(name: str) -> Story:
         story = Story(name, "controller").active()
@@ -278,7 +406,7 @@ def reactions() -> Iterator[Story]:
         return story
 
     (story := Story("controller_that_is_not_there", "controller").active()).step(command=None)
-    yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.SAFE, Event.FAULTED | Event.FALLBACK_LOST)
+    yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.STOP, Event.FAULTED | Event.FALLBACK_LOST)
     yield flying("controller_takes_over").ends(State.FAULT, Reason.COMMAND_MISSING, Source.FALLBACK)
     lost: dict[str, dict[str, Any]] = {
         "has_landed": {"fallback": None},
@@ -288,16 +416,17 @@ def reactions() -> Iterator[Story]:
         "robot_falls": {"signal": tilted(1.5)},
         "is_disarmed": {"requests": Request.DISARM},
         "is_stopped": {"requests": Request.STOP},
+        "is_halted": {"requests": Request.HALT},
     }
     for name, changes in lost.items():
         (story := flying(f"controller_ends_when_it_{name}")).step(**changes)
-        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.SAFE)
+        yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.STOP)
     (story := flying("controller_needs_no_set_point")).step(age={2: None}, operator_stamp=NEVER)
     yield story.ends(State.FAULT, Reason.COMMAND_MISSING, Source.FALLBACK)
     story = Story("controller_does_not_take_off", "controller").ready()
     story.fallback = np.array([300, 300, 300, 300, 0, 0], np.float32)
     story.step(bundle_intact=False)
-    yield story.ends(State.FAULT, Reason.BUNDLE, Source.SAFE)
+    yield story.ends(State.FAULT, Reason.BUNDLE, Source.STOP)
 
 
 def main() -> int:
@@ -305,8 +434,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
     check = parser.parse_args().check
-    texts = {f"configurations/{name}.json": configuration(name) for name in CONTRACTS}
-    for chapter in (transitions, faults, boundaries, memories, reactions):
+    texts = {f"configurations/{name}.json": configuration(contract) for name, contract in CONTRACTS.items()}
+    for chapter in (transitions, faults, boundaries, memories, stops, places, reactions):
         for story in chapter():
             assert f"{story.name}.json" not in texts, f"two stories are called {story.name}"
             texts[f"{story.name}.json"] = story.to_json()

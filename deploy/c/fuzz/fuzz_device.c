@@ -42,7 +42,11 @@ static void wake(world *w) {
     device_wake(w->robot, w->now);
     const int64_t last = w->robot->session.last;
     bool silent = last < 0 || w->now - last > GATE_CONFIG.timeout;
-    check(!silent || memcmp(w->robot->motors, GATE_SAFE, sizeof GATE_SAFE) == 0);
+    const gate_memory *gate = &w->robot->gate;
+    const bool resting = gate->state == GATE_IDLE || gate->state == GATE_FAULT;
+    check(!silent || (resting && (gate->reaction == GATE_CONFIG.stopped || gate->reaction == GATE_SOURCE_SILENT)));
+    check(!silent || GATE_CONFIG.stopped != GATE_SOURCE_SAFE || memcmp(w->robot->motors, GATE_SAFE, sizeof GATE_SAFE) == 0);
+    check(w->robot->enabled == (gate->reaction != GATE_SOURCE_SILENT));
     check_promises(w);
 }
 
@@ -114,9 +118,13 @@ static void act(world *w, source *from) {
     case 5:
         draw(from, &w->sequence, sizeof w->sequence);
         break;
+    case 6:
+        device_tick(w->robot, w->now + 1000 * choice[1]);
+        check_promises(w);
+        break;
     default:
         w->now += GATE_CONFIG.period;
-        send_signals(w, from, choice[0] % 8u == 6u ? 0 : choice[1]);
+        send_signals(w, from, choice[0] % 16u == 7u ? 0 : choice[1]);
         break;
     }
     wake(w);

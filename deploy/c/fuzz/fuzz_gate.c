@@ -47,8 +47,10 @@ static void be_healthy(moment *m, int64_t time, uint8_t wobble) {
             }
         }
     }
-    memcpy(m->command, GATE_START, sizeof GATE_START);
-    memcpy(m->fallback, GATE_START, sizeof GATE_START);
+    for (size_t i = 0; i < GATE_COMMAND_SIZE; i++) {
+        m->command[i] = GATE_START[i] == GATE_START[i] ? GATE_START[i] : GATE_SAFE[i];
+        m->fallback[i] = m->command[i];
+    }
     m->given.time = time;
     m->given.command = m->command;
     m->given.command_stamp = time;
@@ -101,33 +103,55 @@ static void disturb(moment *m, source *from, uint8_t count) {
     }
 }
 
+/* What there was before a step. */
+typedef struct {
+    uint8_t state;
+    uint8_t reaction;
+    float sent[GATE_COMMAND_SIZE];
+    float reference[GATE_COMMAND_SIZE];
+} past;
+
+/* The gate's own moves stay near what is measured; where that is not known they stay where they are. */
+static void check_reach(const gate_memory *after, const past *before, size_t i) {
+    float where = after->at.values[GATE_FEEDBACK[i]];
+    float reference = after->at.reference[i];
+    bool inside = where >= GATE_COMMAND_LOWER[i] && where <= GATE_COMMAND_UPPER[i];
+    bool beyond = reference < where - GATE_REACH[i] || reference > where + GATE_REACH[i];
+    check(!(inside && beyond) || reference == before->reference[i] || reference == before->sent[i]);
+}
+
 /* What the document promises of every step. */
-static void check_answer(const gate_output *out, uint8_t before, const float *sent, uint8_t requests) {
-    bool slow = out->source == GATE_SOURCE_START || out->source == GATE_SOURCE_DAMP;
-    bool limited = slow || out->source == GATE_SOURCE_POLICY || out->source == GATE_SOURCE_FALLBACK;
+static void check_answer(const gate_output *out, const gate_memory *after, const past *before, uint8_t requests) {
+    bool stopped = out->source == GATE_CONFIG.stopped || out->source == GATE_SOURCE_SILENT;
+    const float *sent = before->sent;
     for (size_t i = 0; i < GATE_COMMAND_SIZE; i++) {
-        float most = slow ? GATE_SLOW_STEP[i] : GATE_RATE_STEP[i];
+        float most = GATE_RATE_STEP[i];
+        bool off = GATE_STOP[i] == GATE_STOP_OFF;
         check(out->command[i] >= GATE_COMMAND_LOWER[i] && out->command[i] <= GATE_COMMAND_UPPER[i]);
-        check(out->source != GATE_SOURCE_SAFE || out->command[i] == GATE_SAFE[i]);
+        check(!(stopped && off) || out->command[i] == GATE_SAFE[i]);
         check(out->source != GATE_SOURCE_HOLD || out->command[i] == sent[i]);
-        /* the move to the start pose begins at the measured one */
-        bool first = (out->events & GATE_EVENT_ARMED) != 0;
-        check(!limited || first || (out->command[i] >= sent[i] - most && out->command[i] <= sent[i] + most));
+        /* what is switched off or idles is so at once, and nothing was sent before the first arming */
+        bool at_once = (stopped && off) || (out->source == GATE_SOURCE_START && GATE_FEEDBACK[i] < 0);
+        bool limited = !at_once && before->reaction != GATE_SOURCE_SILENT;
+        check(!limited || (out->command[i] >= sent[i] - most && out->command[i] <= sent[i] + most));
+        if (limited && (out->source == GATE_SOURCE_STOP || out->source == GATE_SOURCE_START)) {
+            check_reach(after, before, i);
+        }
     }
-    check(out->state != GATE_IDLE || out->source == GATE_SOURCE_SAFE);
+    check(out->state != GATE_IDLE || stopped);
     check(out->state != GATE_READY || out->source == GATE_SOURCE_START);
     check(out->state != GATE_ACTIVE || out->source == GATE_SOURCE_POLICY);
     check(out->state != GATE_FAULT || out->problem.reason != GATE_REASON_NONE);
-    check(before != GATE_FAULT || out->state == GATE_FAULT || (requests & GATE_REQUEST_RESET) != 0);
-    check(before == GATE_FAULT || out->state != GATE_FAULT || (out->events & GATE_EVENT_FAULTED) != 0);
-    check((requests & GATE_REQUEST_STOP) == 0 ||
-          (out->state == GATE_FAULT && out->source == GATE_SOURCE_SAFE));
+    check(before->state != GATE_FAULT || out->state == GATE_FAULT || (requests & GATE_REQUEST_RESET) != 0);
+    check(before->state == GATE_FAULT || out->state != GATE_FAULT || (out->events & GATE_EVENT_FAULTED) != 0);
+    check((requests & (GATE_REQUEST_STOP | GATE_REQUEST_HALT)) == 0 || (out->state == GATE_FAULT && stopped));
+    check(out->source != GATE_SOURCE_SILENT || before->reaction == GATE_SOURCE_SILENT);
     check(out->problem.channel < (GATE_SIGNAL_COUNT > GATE_COMMAND_COUNT ? GATE_SIGNAL_COUNT : GATE_COMMAND_COUNT));
 }
 
 static void fly(source *from, gate_memory *memory, moment *m) {
     static const uint8_t story[] = {0, GATE_REQUEST_ARM, 0, GATE_REQUEST_ACTIVATE};
-    float sent[GATE_COMMAND_SIZE];
+    past before;
     int64_t time = 0;
     size_t prelude = draw_byte(from) % (sizeof story + 1);
     for (size_t k = 0; k < prelude || from->left > 0; k++) {
@@ -141,16 +165,19 @@ static void fly(source *from, gate_memory *memory, moment *m) {
         be_healthy(m, time, (uint8_t)(k * 37u));
         m->given.requests = k < prelude ? story[k] : ((choice & 0x20u) != 0 ? draw_byte(from) : 0);
         disturb(m, from, (uint8_t)((choice & 0x18u) == 0x18u ? choice & 3u : 0));
-        uint8_t before = memory->state;
-        memcpy(sent, memory->at.command, sizeof sent);
+        before.state = memory->state;
+        before.reaction = memory->reaction;
+        memcpy(before.sent, memory->at.command, sizeof before.sent);
+        memcpy(before.reference, memory->at.reference, sizeof before.reference);
         gate_output out = gate_step(&GATE_CONFIG, memory, &m->given);
-        check_answer(&out, before, sent, m->given.requests);
+        check_answer(&out, memory, &before, m->given.requests);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     source from = {data, length};
-    gate_arrays arrays = {room(sizeof(float) * GATE_COMMAND_SIZE), room(sizeof(float) * GATE_SIGNAL_SIZE),
+    gate_arrays arrays = {room(sizeof(float) * GATE_COMMAND_SIZE), room(sizeof(float) * GATE_COMMAND_SIZE),
+                          room(sizeof(float) * GATE_SIGNAL_SIZE),
                           room(sizeof(int64_t) * GATE_SIGNAL_COUNT), room(sizeof(int64_t) * GATE_SIGNAL_COUNT)};
     moment m = {.signals = room(sizeof(float) * GATE_SIGNAL_SIZE),
                 .command = room(sizeof(float) * GATE_COMMAND_SIZE),
@@ -161,8 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     m.given.stamps = m.stamps;
     gate_start(&GATE_CONFIG, &memory, &arrays);
     fly(&from, &memory, &m);
-    void *blocks[] = {arrays.command, arrays.values, arrays.stamps, arrays.changed,
-                      m.signals,      m.command,     m.fallback,    m.stamps};
+    void *blocks[] = {arrays.command, arrays.reference, arrays.values, arrays.stamps, arrays.changed,
+                      m.signals,      m.command,        m.fallback,    m.stamps};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         free(blocks[i]);
     }

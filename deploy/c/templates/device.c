@@ -7,6 +7,18 @@
 #define FAULT_STEPS 10u       /* between two messages that a fault is latched */
 #define DIGESTS_DIFFER 1u
 
+/* What the main loop is at. */
+#define STAGE_REST 0u
+#define STAGE_POLICY 1u
+#define STAGE_GATE 2u
+
+/* The interrupt runs on the same processor, so all that is needed is that the compiler keeps the order of accesses. */
+#if defined(__GNUC__)
+#define KEEP_ORDER() __asm__ volatile("" ::: "memory")
+#else
+#define KEEP_ORDER() ((void)0)
+#endif
+
 /* Signals and commands are floats without gaps, in the order of the contract. */
 typedef char signals_agree[sizeof(${name}_signals) == sizeof(float) * GATE_SIGNAL_SIZE ? 1 : -1];
 typedef char commands_agree[sizeof(${name}_commands) == sizeof(float) * GATE_COMMAND_SIZE ? 1 : -1];
@@ -43,11 +55,11 @@ static void post_refusal(device *d) {
 static void post_commands(device *d, const gate_output *out, int64_t now) {
     uint8_t payload[DEVICE_COMMANDS_SIZE];
     float values[GATE_COMMAND_SIZE];
-    (void)memcpy(values, d->motors, sizeof values);
+    (void)memcpy(values, out->command, sizeof values);
     const link_commands commands = {.time = now,
                                     .answers = d->answers,
                                     .state = out->state,
-                                    .source = d->motors == out->command ? out->source : (uint8_t)GATE_SOURCE_SAFE,
+                                    .source = out->source,
                                     .values = values};
     post(d, LINK_COMMANDS, payload, link_pack_commands(&d->session, &commands, payload));
 }
@@ -98,20 +110,22 @@ static bool wire_is_dead(const device *d, int64_t now) {
     return link_expired(d->session.last, now, GATE_CONFIG.timeout);
 }
 
-static void step(device *d, int64_t now) {
-    float proposed[GATE_COMMAND_SIZE];
+/* A step of the gate, on what the policy proposes or nothing. A silent wire stops the robot, whatever else is well. */
+static void act(device *d, int64_t now, const float *proposed) {
+    const bool armed = d->gate.state != (uint8_t)GATE_IDLE;
+    const uint8_t halt = armed && wire_is_dead(d, now) ? (uint8_t)GATE_REQUEST_HALT : (uint8_t)GATE_REQUEST_NONE;
     const gate_input given = {.time = now,
                               .signals = d->values,
                               .stamps = d->stamps,
-                              .command = propose(d, proposed),
+                              .command = proposed,
                               .command_stamp = now,
                               .fallback = NULL,
                               .operator_stamp = d->operator_stamp,
                               .bundle_intact = d->intact,
-                              .requests = d->requests};
+                              .requests = (uint8_t)(d->requests | halt)};
     const gate_output out = gate_step(&GATE_CONFIG, &d->gate, &given);
     d->requests = GATE_REQUEST_NONE;
-    d->motors = wire_is_dead(d, now) ? GATE_SAFE : out.command;
+    d->enabled = out.source != (uint8_t)GATE_SOURCE_SILENT;
     d->steps++;
     post_commands(d, &out, now);
     if (out.events != 0u || (out.state == (uint8_t)GATE_FAULT && d->steps % FAULT_STEPS == 0u)) {
@@ -123,6 +137,29 @@ static void step(device *d, int64_t now) {
     if (d->steps % HELLO_STEPS == 0u && d->session.state == (uint8_t)LINK_CLOSED) {
         post_hello(d, now, true);
     }
+}
+
+/* The policy's turn, then the gate's; if the interrupt took that meanwhile, what the policy proposed is too late. */
+static void step(device *d, int64_t now) {
+    float proposed[GATE_COMMAND_SIZE];
+    d->interrupted = false;
+    d->begun = now;
+    KEEP_ORDER();
+    d->stage = STAGE_POLICY;
+    const float *command = propose(d, proposed);
+    d->stage = STAGE_GATE; /* from here on the interrupt keeps away */
+    KEEP_ORDER();
+    if (!d->interrupted) {
+        act(d, now, command);
+    }
+    KEEP_ORDER();
+    d->stage = STAGE_REST;
+}
+
+/* Whether the gate still drives the actuators as if all were well. */
+static bool drives(const device *d) {
+    return d->gate.state == (uint8_t)GATE_READY || d->gate.state == (uint8_t)GATE_ACTIVE ||
+           d->gate.reaction == (uint8_t)GATE_SOURCE_HOLD;
 }
 
 /* --- what comes in ---------------------------------------------------------------------------------------- */
@@ -182,8 +219,13 @@ void device_take(device *d, uint8_t byte, int64_t now) {
 }
 
 void device_wake(device *d, int64_t now) {
-    if (wire_is_dead(d, now)) {
-        d->motors = GATE_SAFE;
+    if (drives(d) && wire_is_dead(d, now)) {
+        d->stage = STAGE_GATE;
+        KEEP_ORDER();
+        act(d, now, NULL);
+        KEEP_ORDER();
+        d->stage = STAGE_REST;
+        d->due = now + GATE_CONFIG.period;
     }
     if (now >= d->due + GATE_CONFIG.period / 2) {
         d->late_steps++;
@@ -193,6 +235,19 @@ void device_wake(device *d, int64_t now) {
             d->due = now; /* steps that were missed stay missed */
         }
     }
+}
+
+void device_tick(device *d, int64_t now) {
+    if (d->stage == STAGE_GATE || !d->enabled) {
+        return;
+    }
+    const int64_t idle = d->stage == STAGE_POLICY ? d->begun : d->gate.time + GATE_CONFIG.period;
+    if (now - (d->interrupted ? d->gate.time : idle) < GATE_CONFIG.period) {
+        return;
+    }
+    d->interrupted = true;
+    d->late_steps++;
+    act(d, now, NULL);
 }
 
 void device_start(device *d, ${name}_arena *arena, bool intact, int64_t now) {
@@ -206,10 +261,10 @@ void device_start(device *d, ${name}_arena *arena, bool intact, int64_t now) {
     d->operator_stamp = GATE_NEVER;
     d->arena = arena;
     d->intact = intact;
-    const gate_arrays arrays = {d->command, d->gate_values, d->gate_stamps, d->gate_changed};
+    const gate_arrays arrays = {d->command, d->reference, d->gate_values, d->gate_stamps, d->gate_changed};
     gate_start(&GATE_CONFIG, &d->gate, &arrays);
     ${name}_reset(&d->state);
-    d->motors = GATE_SAFE;
+    d->motors = d->command;
     d->due = now + GATE_CONFIG.period;
     post_hello(d, now, true);
 }

@@ -8,8 +8,13 @@
  *   device_start(&robot, &arena, ${name}_self_test(&state, &arena) <= ${guard}_TOLERANCE, now);
  *   for every byte from the wire:  device_take(&robot, byte, now);
  *   every millisecond or so:       device_wake(&robot, now);
+ *   from a timer's interrupt, too: device_tick(&robot, now);
  *   after each of them:            send robot.out[0] to robot.out[robot.out_size - 1], then robot.out_size = 0;
- *   at all times:                  robot.motors is what the actuators get
+ *   at all times:                  the actuators get robot.motors; while robot.enabled is false they are disabled
+ *
+ * The interrupt has the last word: where the policy takes a whole control period, or two pass without a step of the gate,
+ * the interrupt makes that step, and every later one, until the main loop goes on. A handler of hardware faults does the
+ * same by calling device_tick for ever.
  *
  * Made by robo-rl; do not edit. C99, no heap, no clock of its own: times are microseconds of the board's monotonic
  * clock. docs/link.md tells what goes over the wire, docs/safety.md what the gate does.
@@ -38,6 +43,7 @@
 typedef struct {
     /* for the board */
     const float *motors; /* GATE_COMMAND_SIZE values in SI units */
+    bool enabled;        /* false until the first arming since power-up */
     uint8_t out[DEVICE_OUT_SIZE];
     size_t out_size;
     uint32_t step_time; /* the longest step, microseconds, for the statistics; the board measures it, if it does */
@@ -65,16 +71,20 @@ typedef struct {
     /* the gate */
     gate_memory gate;
     float command[GATE_COMMAND_SIZE];
+    float reference[GATE_COMMAND_SIZE];
     float gate_values[GATE_SIGNAL_SIZE];
     int64_t gate_stamps[GATE_SIGNAL_COUNT];
     int64_t gate_changed[GATE_SIGNAL_COUNT];
 
     int64_t due; /* when the next step is expected */
+    int64_t begun;              /* when the policy was asked last */
+    volatile uint8_t stage;     /* what the main loop does: the interrupt keeps away from a step of the gate */
+    volatile bool interrupted;  /* the interrupt has made the step that the main loop was about to make */
     uint32_t steps;
     uint32_t late_steps;
 } device;
 
-/* Power-up: nothing is known, nothing is armed, the safe command is sent. Several devices may share an arena. */
+/* Power-up: nothing is known, nothing is armed, the actuators are disabled. Several devices may share an arena. */
 void device_start(device *d, ${name}_arena *arena, bool intact, int64_t now);
 
 /* One byte from the wire. */
@@ -82,5 +92,8 @@ void device_take(device *d, uint8_t byte, int64_t now);
 
 /* The dead-man's switch, and the step that is due if signals stay away. */
 void device_wake(device *d, int64_t now);
+
+/* From an interrupt that the main loop can't hold up: the step of the gate that is overdue, if one is. */
+void device_tick(device *d, int64_t now);
 
 #endif

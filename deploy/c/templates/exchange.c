@@ -6,6 +6,8 @@ static ${name}_arena arena;
 
 size_t exchange_size(void) { return sizeof(device); }
 
+bool exchange_enabled(const device *d) { return d->enabled; }
+
 void exchange_start(device *d, int64_t now) {
     static bool tested = false;
     static bool passed = false;

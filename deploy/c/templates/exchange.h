@@ -14,4 +14,7 @@ void exchange_start(device *d, int64_t now);
  * actuators get from then on to motors (GATE_COMMAND_SIZE values); returns the number of bytes in out. */
 size_t exchange(device *d, const uint8_t *bytes, size_t count, int64_t now, uint8_t *out, size_t room, float *motors);
 
+/* Whether the actuators are enabled. */
+bool exchange_enabled(const device *d);
+
 #endif

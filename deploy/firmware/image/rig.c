@@ -26,6 +26,7 @@ typedef struct {
 
 typedef struct {
     uint32_t count; /* bytes on the wire */
+    uint32_t enabled;
     float motors[GATE_COMMAND_SIZE];
 } rig_answer;
 
@@ -54,6 +55,7 @@ static void serve(const rig_request *request)
     }
     answer.count = (uint32_t)exchange(&devices[request->index], bytes, request->count, request->time, said,
                                       sizeof said, answer.motors);
+    answer.enabled = exchange_enabled(&devices[request->index]) ? 1u : 0u;
     uart_write(WIRE, said, answer.count);
     uart_write(RIG, (const uint8_t *)&answer, sizeof answer);
 }
@@ -68,7 +70,6 @@ static void report_ready(void)
 
 int main(void)
 {
-    uart_wakes();
     uart_start(WIRE);
     uart_start(RIG);
     for (size_t i = 0; i < DEVICES; i++) {

@@ -16,11 +16,9 @@ typedef struct {
     volatile uint32_t value;
 } system_timer;
 
-#define ALARM ((system_timer *)0xE000E010u) /* wakes the processor every millisecond */
+#define ALARM ((system_timer *)0xE000E010u) /* interrupts whatever goes on, every millisecond */
 #define ALARM_PERIOD (1000u * TICKS_PER_US)
 #define ALARM_ON 7u
-#define INTERRUPTS (*(volatile uint32_t *)0xE000ED04u) /* ICSR */
-#define ALARM_HEARD 0x02000000u
 
 static device robot;
 static ${name}_state state;
@@ -28,17 +26,36 @@ static ${name}_arena arena;
 static timer_clock ours;
 
 int main(void);
+void systick_handler(void);
+void fault_handler(void);
 
 static int64_t now(void)
 {
     return (int64_t)(timer_ticks(&ours) / TICKS_PER_US);
 }
 
-/* Here the actuators would get robot.motors. */
+/* Here the actuators would get robot.motors, or be disabled while robot.enabled is false. */
 static void send(void)
 {
     uart_write(WIRE, robot.out, robot.out_size);
     robot.out_size = 0u;
+}
+
+/* The last word, if the main loop does not come to its own. */
+void systick_handler(void)
+{
+    device_tick(&robot, now());
+    if (robot.interrupted) {
+        send();
+    }
+}
+
+/* A processor that has failed can still stop the robot. */
+void fault_handler(void)
+{
+    for (;;) {
+        systick_handler();
+    }
 }
 
 static void take(uint8_t byte)
@@ -54,7 +71,6 @@ static void take(uint8_t byte)
 
 int main(void)
 {
-    uart_wakes();
     uart_start(WIRE);
     timer_start(&ours, TIMER);
     ALARM->reload = ALARM_PERIOD - 1u;
@@ -64,7 +80,6 @@ int main(void)
     for (;;) {
         send();
         uart_sleep(WIRE);
-        INTERRUPTS = ALARM_HEARD;
         if (uart_has_byte(WIRE)) {
             take(uart_read(WIRE));
         }

@@ -1,4 +1,5 @@
-/* Start-up for Cortex-M: vectors, memory, FPU, then main. Faults and the end leave by semihosting. */
+/* Start-up for Cortex-M: vectors, memory, FPU, then main. The end, and faults that main does not handle itself, leave by
+ * semihosting. */
 #include <stdint.h>
 
 #include "semihosting.h"
@@ -8,6 +9,7 @@ extern uint32_t image_data_load, image_data_start, image_data_end, image_bss_sta
 int main(void);
 void reset_handler(void);
 void systick_handler(void);
+void fault_handler(void);
 
 #define CPACR (*(volatile uint32_t *)0xE000ED88u) /* access to coprocessors: the FPU is 10 and 11 */
 
@@ -28,7 +30,7 @@ void reset_handler(void)
     semihosting_exit(main() == 0);
 }
 
-static void fault_handler(void)
+__attribute__((weak)) void fault_handler(void)
 {
     semihosting_write("fault 1\n");
     semihosting_exit(0);

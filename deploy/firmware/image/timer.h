@@ -30,13 +30,17 @@ static inline void timer_start(timer_clock *clock, timer *counter)
     clock->ticks = 0u;
 }
 
-/* Ask more often than the counter's range lasts: two minutes at 32 MHz. */
+/* From the main loop and from interrupts. Ask more often than the counter's range lasts: two minutes at 32 MHz. */
 static inline uint64_t timer_ticks(timer_clock *clock)
 {
+    uint32_t masked;
+    __asm__ volatile("mrs %0, primask\n cpsid i" : "=r"(masked) : : "memory");
     const uint32_t now = clock->counter->value;
     clock->ticks += (uint32_t)(clock->last - now);
     clock->last = now;
-    return clock->ticks;
+    const uint64_t ticks = clock->ticks;
+    __asm__ volatile("msr primask, %0" : : "r"(masked) : "memory");
+    return ticks;
 }
 
 #endif

@@ -22,6 +22,7 @@ typedef struct {
 #define UART_FASTEST 16u /* the smallest divider of the processor's clock */
 
 #define NVIC_ENABLE ((volatile uint32_t *)0xE000E100u)
+#define NVIC_DISABLE ((volatile uint32_t *)0xE000E180u)
 #define NVIC_CLEAR ((volatile uint32_t *)0xE000E280u)
 #define NVIC_WORDS 3u
 
@@ -37,27 +38,28 @@ static inline bool uart_has_byte(const uart *port)
     return (port->state & UART_RECEIVED) != 0u;
 }
 
-/* Interrupts wake the processor from its sleep, and do nothing else. */
-static inline void uart_wakes(void)
+static inline void uart_set_all(volatile uint32_t *words)
 {
-    __asm__ volatile("cpsid i" ::: "memory");
     for (size_t i = 0; i < NVIC_WORDS; i++) {
-        NVIC_ENABLE[i] = 0xffffffffu;
+        words[i] = 0xffffffffu;
     }
 }
 
-/* Sleeps until a byte comes, or another interrupt that is on. */
+/* Sleeps until a byte comes, or another interrupt that is on. The port's own only ends the sleep: it is masked then, and
+ * off at all other times. */
 static inline void uart_sleep(uart *port)
 {
+    __asm__ volatile("cpsid i" ::: "memory");
+    uart_set_all(NVIC_ENABLE);
     port->control = UART_ON | UART_CALLS;
     if (!uart_has_byte(port)) {
         __asm__ volatile("wfi" ::: "memory");
     }
     port->control = UART_ON;
     port->interrupt = UART_INTERRUPT;
-    for (size_t i = 0; i < NVIC_WORDS; i++) {
-        NVIC_CLEAR[i] = 0xffffffffu;
-    }
+    uart_set_all(NVIC_DISABLE);
+    uart_set_all(NVIC_CLEAR);
+    __asm__ volatile("cpsie i" ::: "memory");
 }
 
 /* Waits for a byte. */

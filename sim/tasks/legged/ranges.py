@@ -43,11 +43,15 @@ def signals(card: LeggedCard) -> tuple[Signal, ...]:
 
 
 def position_target(card: LeggedCard) -> Command:
-    """Targets of the position control at the motors."""
+    """Targets of the position control at the motors.
+
+    Stopped, they follow the joints, which leaves damping alone: the robot sinks to the ground and pushes nobody, as
+    robots of this kind do on an emergency stop. docs/safety.md has what that does to one that walks.
+    """
     stand = tuple(joint.stand for joint in card.joints)
     lower, upper = (tuple(getattr(joint, end) for joint in card.joints) for end in ("lower", "upper"))
     return Command(
-        "joint_position_target", card.joint_names, "rad", "joint", lower, upper, safe=stand, start=stand, stop="ramp",
+        "joint_position_target", card.joint_names, "rad", "joint", lower, upper, safe="hold", start=stand, stop="damp",
         law=card.law, feedback="joint_position",
     )  # fmt: skip
 

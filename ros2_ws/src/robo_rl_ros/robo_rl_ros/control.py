@@ -1,7 +1,8 @@
 """The control thread: waits for its time, steps the runner, hands the command on. Nothing of ROS here.
 
-A thread of its own on a monotonic clock, so that no executor, timer or service can delay a step. Whatever goes
-wrong in it ends in the safe command, again and again, until the process ends.
+A thread of its own on a monotonic clock, so that no executor, timer or service can delay a step. Where the policy does,
+a watchdog makes the steps: the gate goes on without a command, answers requests, and stops the robot. Whatever goes
+wrong in either ends in a stop, again and again, until the process ends.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from controllers.gate_codes import Event, Reason, Request, State
-from robo_rl_ros.runner import Decision, PolicyRunner
+from controllers.gate_codes import UNANSWERED, Event, Reason, Request, State
+from controllers.gate_config import SLOW_TIME
+from deploy.watchdog import Watchdog
+from robo_rl_ros.runner import Decision, PolicyRunner, Proposal, Samples
 from robo_rl_ros.scheduler import StepScheduler
 from robo_rl_ros.signal_buffer import SignalBuffer
 
@@ -29,6 +32,8 @@ AWAITED = (Reason.OPERATOR_LOST, Reason.CLOCK, Reason.SIGNAL_MISSING, Reason.SIG
 GRACE, GRACE_AGAIN = 0.5, 0.05
 """s of real time that a step of simulated time waits for the signals that belong to it; where the last step waited in
 vain, the shorter one."""
+PATIENCE = 1.0
+"""s of real time that count as a control period for the watchdog where time is simulated."""
 
 
 def monotonic_us() -> int:
@@ -81,25 +86,56 @@ class Control:
         """What the step of ``_answer`` was asked."""
         self._answered = threading.Condition()
         self._running = True
+        self._retiring = float("inf")
+        """s of real time at which commands end, whatever the stop has come to."""
+        self._silent = threading.Event()
+        period = runner.contract.control_period if ticking else PATIENCE
+        self.watchdog = Watchdog(period, self._step_without_policy)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
         """Begin to step."""
         self._thread.start()
+        self.watchdog.start()
 
-    def stop(self) -> None:
-        """End the thread; its last act is the safe command."""
+    def stop(self) -> bool:
+        """End the threads; False if the policy holds its own for ever."""
         self._running = False
         with self.buffer.changed:
             self.buffer.changed.notify()
         if self._thread.is_alive():
-            self._thread.join(timeout=5)
+            self._thread.join(timeout=0.5 if self.watchdog.waited else 5.0)
+        self.watchdog.stop()
+        return not self._thread.is_alive()
+
+    def enable(self) -> None:
+        """Commands may leave."""
+        self._retiring = float("inf")
+        self._silent.clear()
+        self.enabled = True
+
+    def retire(self, wait: bool = False) -> None:
+        """Disarm; commands leave until the stop has come to its end, or for as long as the slowest move takes."""
+        if not self.enabled:
+            return
+        self._retiring = time.monotonic() + SLOW_TIME
+        heard = self.request(Request.DISARM)
+        if wait and heard is not None:
+            self._silent.wait(SLOW_TIME + 1.0)
+        if wait or heard is None:
+            self._last_resort()
+            self.enabled = False
+
+    def give_up(self) -> None:
+        """Wait no longer for the end of the stop."""
+        self._silent.set()
 
     def halt(self, cause: str) -> None:
         """Stop for a reason that the gate has no eyes for, such as a recorder that can't write."""
         self.cause = self.cause or cause
         with self._answered:
-            self._requests |= Request.STOP
+            self._requests |= Request.HALT
+        self.watchdog.hurry()
 
     def request(self, request: Request) -> Decision | None:
         """Ask the gate; the decision of the step that heard it, or None if none came in time.
@@ -109,6 +145,8 @@ class Control:
         with self._answered:
             self._heard = Request.NONE
             self._requests |= request
+            if not request & DANGEROUS:
+                self.watchdog.hurry()
             if self._answered.wait_for(lambda: request in self._heard, timeout=self._answer_time):
                 return self._answer
             self._requests &= ~(request & DANGEROUS)
@@ -130,11 +168,11 @@ class Control:
             while self._running:
                 if (now := self._wait()) is not None:
                     self._step(now)
-            self._send_safe()
         except Exception:  # whatever it is, the robot must not be left with its last command
             self.broken = traceback.format_exc(limit=3)
+            self.halt("the control loop broke")
             while self._running:
-                self._send_safe()
+                self._step_without_policy()
                 time.sleep(self.runner.contract.control_period)
 
     def _wait(self) -> int | None:
@@ -162,17 +200,43 @@ class Control:
 
     def _step(self, now: int) -> None:
         self.scheduler.stepped(now)
-        self._last = now
-        with self._answered:
-            requests, self._requests = self._requests, Request.NONE
-        samples = {**{name: (value, now) for name, value in self.constants.items()}, **self._samples}
+        samples = self._with_constants(now, self._samples)
+        self.watchdog.begin()
+        proposal = self.runner.propose(now, samples)
+        if self.watchdog.end():
+            self._decide(now, samples, proposal, self._operator)
+
+    def _step_without_policy(self) -> None:
+        """A step of the gate alone. What can't even do that sends what is left to send."""
+        try:
+            now = self.clock()
+            with self.buffer.changed:
+                samples, operator = self.buffer.take()
+            self.scheduler.stepped(now)
+            decision = self._decide(now, self._with_constants(now, samples), None, operator)
+            if decision.output.events & Event.FAULTED and decision.output.problem.reason in UNANSWERED:
+                self.cause = self.cause or f"the policy had not answered after {1e3 * self.watchdog.waited:.0f} ms"
+        except Exception:
+            self.broken = traceback.format_exc(limit=3)
+            self._last_resort()
+
+    def _with_constants(self, now: int, taken: Samples) -> Samples:
+        samples = {**{name: (value, now) for name, value in self.constants.items()}, **taken}
         for name, nothing in self._perishable.items():
             if name in samples and now - samples[name][1] > self._lasting:
                 samples[name] = nothing, now
-        decision = self.runner.step(now, samples, requests, self._operator, self.intact)
+        return samples
+
+    def _decide(self, now: int, samples: Samples, proposal: Proposal | None, operator: int) -> Decision:
+        self._last = now
+        with self._answered:
+            requests, self._requests = self._requests, Request.NONE
+        decision = self.runner.decide(now, samples, proposal, requests, operator, self.intact)
         if decision.send is not None and self.enabled:
             self.send(decision.send)
         self.runner.finish_step()
+        if self.runner.reserve.at_rest or time.monotonic() > self._retiring:
+            self._fall_silent()
         if decision.output.events & Event.WAS_RESET:
             self.cause = ""
         elif decision.doubt and decision.output.state == State.FAULT:
@@ -183,10 +247,25 @@ class Control:
                 self._answered.notify_all()
         self._decision = decision
         self.note(decision)
+        return decision
 
-    def _send_safe(self) -> None:
-        if self.enabled and self.runner.publishes:
-            self.send(self.runner.safe)
+    def _fall_silent(self) -> None:
+        """The stop has ended: who is retiring sends no more."""
+        if self._retiring < float("inf"):
+            self.enabled = False
+            self._silent.set()
+
+    def _last_resort(self) -> None:
+        """What to send where not even the gate can be asked."""
+        left = self.runner.reserve.last_resort
+        if left is not None and self.enabled and self.runner.publishes:
+            self.send(left)
+
+    @property
+    def stuck(self) -> str:
+        """That the policy has not answered for too long; "" if it has."""
+        waited = self.watchdog.waited
+        return f"the policy has not answered for {waited:.1f} s" if waited else ""
 
     def verdict(self, decision: Decision | None, wanted: State) -> tuple[bool, str]:
         """Whether a request led to the state ``wanted``, and a sentence."""
@@ -205,5 +284,7 @@ class Control:
         parts = [self.runner.explain(decision.output.problem)]
         if decision.output.problem.reason:
             parts += [self.cause] if self.cause else []
+            unanswered = decision.output.problem.reason in UNANSWERED and not self.cause
+            parts += [self.runner.complaint] if unanswered and self.runner.complaint else []
             parts += self.buffer.complaints()
         return "; ".join(parts)

@@ -73,6 +73,7 @@ def _gate(name: str, control: Control, statistics: Statistics, complaints: list[
     sentence = control.explain(decision) if decision is not None and state == State.FAULT else ""
     complaints = complaints + ([runner.policies.trouble] if runner.policies.trouble else [])
     wrong = complaints + ([sentence] if sentence else []) + ([control.broken] if control.broken else [])
+    wrong += [control.stuck] if control.stuck else []
     told = {
         "state": state.name,
         "mode": runner.mode,

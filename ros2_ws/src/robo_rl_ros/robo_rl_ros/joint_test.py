@@ -114,10 +114,10 @@ class _Hand:
         return after
 
     def let_go(self) -> None:
-        """Slowly to the safe command, which is the last."""
+        """Slowly to the safe command, or back to where the joints were found; that is the last command."""
         if self.publisher is None:
             return
-        begin, safe = self.place, np.array(self.channel.safe)
+        begin, safe = self.place, self.began if self.channel.safe == "hold" else np.array(self.channel.safe)
         count = max(1, round(float(np.abs(safe - begin).max()) / (SPEED * self.period)))
         for k in range(1, count + 1):
             self._command(begin + (safe - begin) * k / count)

@@ -16,16 +16,18 @@ SELF_TEST_PART = 0.5
 """Part of the control period that a policy's step may take; the rest is for messages and the gate."""
 
 
-def load(path: str, digest: str = "", robot: str = "", share: float = 1.0) -> tuple[Policy, float]:
+def load(
+    path: str, digest: str = "", robot: str = "", share: float = 1.0, isolate: bool = False
+) -> tuple[Policy, float]:
     """The policy in a file, and the s that a step takes. BundleError if it must not be used.
 
     ``digest``: what its digest must begin with; ``robot``: whom it must be for; "": any. ``share``: the part of
-    ``SELF_TEST_PART`` that it may use.
+    ``SELF_TEST_PART`` that it may use. ``isolate``: its graph runs in a process of its own.
     """
     if not path:
         raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
     contract = Bundle.read(path).contract
-    policy = Policy.load(path, rate_hz=1 / contract.control_period)
+    policy = Policy.load(path, rate_hz=1 / contract.control_period, isolate=isolate)
     if not policy.bundle.digest.startswith(digest):
         raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
     if robot and robot != contract.robot_name:

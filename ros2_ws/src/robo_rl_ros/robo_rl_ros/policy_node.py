@@ -1,14 +1,15 @@
 """policy_node: a managed node that runs a bundle on a robot.
 
 configure reads the bundle, checks its digest and golden vectors, and measures whether this computer is fast enough.
-activate arms the gate; ``~/engage`` lets the policy take over. deactivate, an error and the end of the process send
-the safe command. The core (runner, buffer, control) knows nothing of ROS; this file only connects it.
+activate arms the gate; ``~/engage`` lets the policy take over. deactivate, an error and the end of the process stop
+the robot as its contract says. The core (runner, buffer, control) knows nothing of ROS; this file only connects it.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
 import sys
 import threading
@@ -67,6 +68,8 @@ class PolicyNode(LifecycleNode):
         self.control: Control | None = None
         self.recorder: Recorder | None = None
         self.quality_complaints: dict[str, str] = {}
+        self.stuck = False
+        """Whether a policy holds a thread for ever."""
         self._outlets: list[tuple[Wire, Command, Any]] = []
         self._periodic: list[Any] = []
         self._last_gate: Any = None
@@ -110,12 +113,13 @@ class PolicyNode(LifecycleNode):
             self._refuse("activate", sentence)
             return FAILURE
         assert self.control is not None
-        self.control.enabled = True  # not before: a refusal sends nothing
+        self.control.enable()  # not before: a refusal sends nothing
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """The safe command, then silence."""
-        self._make_safe()
+        """Disarmed: the robot is stopped, and when its stop has come to an end, silence."""
+        if self.control is not None:
+            self.control.retire()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -124,12 +128,12 @@ class PolicyNode(LifecycleNode):
         return SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """The safe command, and the end of the recording."""
+        """The stop, and the end of the recording."""
         self.unplug()
         return SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """The safe command; back to unconfigured."""
+        """The stop; back to unconfigured."""
         self.unplug()
         return SUCCESS
 
@@ -179,7 +183,7 @@ class PolicyNode(LifecycleNode):
         policies = {}
         for name, path in {Path(first).stem: first, **others}.items():
             digest = self._text("digest") if path == first else ""
-            policies[name], took = load(path, digest, robot, share)
+            policies[name], took = load(path, digest, robot, share, self.get_parameter("isolate").value)
             digest = policies[name].bundle.digest
             self.get_logger().info(f"{path}: digest {digest[:12]}, a step takes {1e6 * took:.0f} µs")
         self._files = [Watch(policy.bundle) for policy in policies.values()]
@@ -322,31 +326,23 @@ class PolicyNode(LifecycleNode):
         self.get_logger().error(f"{transition} refused: {sentence}")
         self._refusal_topic.publish(String(data=sentence))
 
-    def _make_safe(self) -> None:
-        """Out of every state but a fault the gate goes to idle; in both the safe command is sent."""
-        if self.control is None or not self.control.enabled:
-            return
-        self.control.request(Request.DISARM)
-        self.control.enabled = False
-        if self.runner.publishes:
-            self._send(self.runner.safe)
-
     def survive(self, executor: SingleThreadedExecutor) -> None:
         """Serve one request. An error in it must not end the process that holds the robot."""
         try:
             executor.spin_once(timeout_sec=0.2)
         except RCLError as error:  # rclpy raises this for a transition that the present state doesn't have
             self.get_logger().error(f"a request was refused: {error}")
-        except Exception as error:  # the robot goes to its safe command, and the node stays to say why
+        except Exception as error:  # the robot is stopped, and the node stays to say why
             self.get_logger().error(traceback.format_exc())
             if self.control is not None:
                 self.control.halt(f"a callback failed: {error!r}")
 
     def unplug(self) -> None:
-        """The safe command, then let go of the robot, the bundle and the recording."""
+        """Stop the robot, then let go of it, the bundle and the recording."""
         if self.control is not None:
-            self._make_safe()
-            self.control.stop()
+            self.control.retire(wait=True)
+            self.stuck = not self.control.stop()
+            self.runner.policies.close()
         for timer in self._periodic:
             self.destroy_timer(timer)
         for _, _, publisher in self._outlets:
@@ -369,15 +365,21 @@ def _trigger(act: Callable[[], tuple[bool, str]]) -> Callable[[Any, Any], Any]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the node until SIGINT or SIGTERM; then send the safe command and end."""
+    """Run the node until SIGINT or SIGTERM; then stop the robot and end. A second signal does not wait for the stop."""
     sys.setswitchinterval(5e-4)  # the control thread gets its turn within half a millisecond
     name, rest = name_and_arguments(sys.argv if arguments is None else arguments, "policy")
     prefer_udp()
     rclpy.init(args=rest, signal_handler_options=SignalHandlerOptions.NO)
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
     node = PolicyNode(name)
+
+    def end(*_: Any) -> None:
+        if ended.is_set() and node.control is not None:
+            node.control.give_up()
+        ended.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
@@ -385,6 +387,10 @@ def main(arguments: list[str] | None = None) -> None:
             node.survive(executor)
     finally:
         node.unplug()
+        if node.stuck:  # no interpreter ends in peace beside a thread that is inside of a library for ever
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()

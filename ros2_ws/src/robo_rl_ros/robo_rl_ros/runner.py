@@ -16,11 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controllers import fallback
-from controllers.gate_codes import Event, Problem, Request, Source, State, explain
+from controllers.gate_codes import Problem, Request, Source, State, explain
 from controllers.gate_config import NEVER, GateConfig
-from controllers.safety import Inputs, Output, initial
-from controllers.safety import step as gate_step
+from controllers.reserve import Reserve
+from controllers.safety import Gate, Inputs, Output, step
 from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
 from robo_rl_ros.orientation_monitor import OrientationMonitor
@@ -33,6 +32,20 @@ Samples = Mapping[str, tuple[np.ndarray, int]]
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """What the policy came to in one step."""
+
+    command: np.ndarray | None
+    """(M,); None: it refused."""
+    state: np.ndarray
+    """(S,) its memory before the step."""
+    inference: float
+    """s that it took."""
+    number: int
+    """Which policy it was; negative while one takes over from another."""
+
+
+@dataclass(frozen=True)
 class Decision:
     """What one step came to."""
 
@@ -40,7 +53,7 @@ class Decision:
     inputs: Inputs
     output: Output
     send: np.ndarray | None
-    """(M,) what must be sent now; None: nothing, the mode does not allow it."""
+    """(M,) what must be sent now; None: nothing, the mode does not allow it, or the robot was never armed."""
     policy: np.ndarray | None
     """(M,) what the policy itself proposed."""
     state: np.ndarray
@@ -93,15 +106,22 @@ class PolicyRunner:
         """``blend_time`` (s) is how long the policy's authority takes from 0 to 1 in the mode "blend"."""
         self.policies = policy if isinstance(policy, PolicySwitcher) else PolicySwitcher({"policy": policy})
         self.contract = self.policies.contract
-        self.config = GateConfig.from_contract(self.contract)
-        self.gate = initial(self.config)
-        self.fallback = fallback(self.contract)
+        self.reserve = Reserve(self.contract)
+        self.config, self.fallback = self.reserve.config, self.reserve.controller
+        self.complaint = ""
+        """Why the policy gave no command in its last step; "" if it did."""
         self.orientations = OrientationMonitor(self.contract)
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
         self.envelope = Envelope(self.config, self.contract.signals)
+        self._memory = self.policies.state[0]
         self._unfinished: tuple[Output, Mapping[str, np.ndarray], np.ndarray | None, np.ndarray | None] | None = None
         self.set_mode(mode)
+
+    @property
+    def gate(self) -> Gate:
+        """What the gate remembers."""
+        return self.reserve.gate
 
     def set_mode(self, mode: str) -> None:
         """Put the runner on one rung of the ladder, at its beginning."""
@@ -152,18 +172,42 @@ class PolicyRunner:
         operator_stamp: int = NEVER,
         intact: bool = True,
     ) -> Decision:
-        """One control period."""
-        self.finish_step()
+        """One control period: ``propose``, then ``decide``."""
+        return self.decide(now, samples, self.propose(now, samples), requests, operator_stamp, intact)
+
+    def propose(self, now: int, samples: Samples) -> Proposal:
+        """Ask the policy. It may take for ever: nothing else of the runner waits for it, or is changed by it."""
         if self.gate.state != State.ACTIVE:
             self.policies.reset()  # a take-over begins with the memory of the contract
-        memory = self.policies.state[0]
+        memory, start = self.policies.state[0], time.perf_counter()
+        command, complaint = None, ""
+        try:
+            values, ages = {name: value for name, (value, _) in samples.items()}, self.reserve.ages(samples, now)
+            command = self.config.flat_command(self.policies.step(values, ages))
+        except SignalError as error:  # the gate finds most of it, too, and says it in its own code
+            complaint = str(error)
+        except Exception as error:  # whatever it is, a policy that fails is one without a command
+            complaint = f"the policy failed: {error!r}"
+        self.complaint = complaint
+        return Proposal(command, memory, time.perf_counter() - start, self.policies.number)
+
+    def decide(
+        self,
+        now: int,
+        samples: Samples,
+        proposal: Proposal | None,
+        requests: Request = Request.NONE,
+        operator_stamp: int = NEVER,
+        intact: bool = True,
+    ) -> Decision:
+        """The gate's answer to what the policy proposes; None: it has not answered."""
+        self.finish_step()
         values = {name: value for name, (value, _) in samples.items()}
         doubt, requests = self._doubt(samples, values, requests)
-        own, inference = self._ask(values)
-        number = self.policies.number
         compares = self.mode in ("blend", "shadow")
-        other = self._ask_fallback(values, now, landing=False) if compares else None
-        signals, stamps = self.config.flat_signals(samples)
+        own = None if proposal is None else proposal.command
+        other = self.reserve.proposal(values) if compares else None
+        signals, stamps = self.reserve.flat_signals(samples, now)
         given = Inputs(
             time=now,
             signals=signals,
@@ -174,41 +218,22 @@ class PolicyRunner:
             bundle_intact=intact,
             requests=requests,
         )
-        gate, output = gate_step(self.config, self.gate, given)
-        if output.events & Event.FALLBACK_LOST:  # the gate is pure: ask again, with the controller that it wants
-            given = dataclasses.replace(given, fallback=self._for_gate(self._ask_fallback(values, now, landing=True)))
-            gate, output = gate_step(self.config, self.gate, given)
-        self.gate, self._unfinished = gate, (output, values, own, other)
-        send = output.command if self.publishes else None
+        given, output = self.reserve.step(given, values)
+        self._unfinished = (output, values, own, other)
+        send = output.command if self.publishes and output.source != Source.SILENT else None
+        memory = self._memory if proposal is None else proposal.state
+        self._memory = memory
+        inference, number = (0.0, self.policies.number) if proposal is None else (proposal.inference, proposal.number)
         return Decision(now, given, output, send, own, memory, self.authority, inference, doubt, number)
 
     def _doubt(self, samples: Samples, values: Mapping[str, np.ndarray], requests: Request) -> tuple[str, Request]:
         """What the gate does not watch: it becomes a stop, or, before the robot is armed, a request not passed on."""
         jump = self.orientations.jump(samples)
         if jump and self.gate.state in (State.READY, State.ACTIVE):
-            return jump, requests | Request.STOP
+            return jump, requests | Request.HALT
         if requests & Request.ARM and (strange := self.orientations.strange(values)):
             return strange, requests & ~Request.ARM
         return "", requests
-
-    def _ask(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, float]:
-        start = time.perf_counter()
-        try:
-            commands = self.policies.step(values)
-        except SignalError:  # the gate finds the same, and says it in its own code
-            return None, time.perf_counter() - start
-        return self.config.flat_command(commands), time.perf_counter() - start
-
-    def _ask_fallback(self, values: Mapping[str, np.ndarray], now: int, landing: bool) -> np.ndarray | None:
-        """The controller follows the operator; when the policy may no longer fly, it lands."""
-        if self.fallback is None or not all(name in values for name in self.fallback.needed):
-            return None
-        return self.fallback.land(values, now * 1e-6) if landing else self.fallback.propose(values)
-
-    def _for_gate(self, other: np.ndarray | None) -> np.ndarray | None:
-        if other is None or not np.isfinite(other).all():
-            return None
-        return np.clip(other, self.config.command_lower, self.config.command_upper)
 
     def _blend(self, own: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
         """(1 − authority) of the controller and authority of the policy."""
@@ -226,33 +251,18 @@ class PolicyRunner:
         if self._unfinished is None:
             return
         (output, values, own, other), self._unfinished = self._unfinished, None
-        if self.fallback is not None:
-            if output.events & Event.ARMED:
-                self.fallback.arm(values)
-            if output.state in (State.IDLE, State.READY):
-                self.fallback.rest()
-            else:
-                self.fallback.follow(output.command)
+        self.reserve.finish(output, values)
         if self.mode in ("dry_run", "shadow"):
             self.envelope.note(values, own, other)
 
     def obstacle(self, given: Inputs) -> Problem:
         """Why the gate would not arm, if it were asked to on these inputs."""
-        _, output = gate_step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))
+        _, output = step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))
         return output.problem
 
     def explain(self, problem: Problem) -> str:
         """A problem as one sentence."""
         return explain(self.config, problem)
-
-    @property
-    def safe(self) -> np.ndarray:
-        """(M,) the safe command."""
-        return self.config.safe.copy()
-
-    def is_safe(self, output: Output) -> bool:
-        """Whether what is sent is the answer to a fault or the safe command, and not the policy's."""
-        return output.source not in (Source.POLICY, Source.START)
 
 
 class Envelope:

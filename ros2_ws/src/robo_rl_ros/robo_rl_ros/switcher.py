@@ -9,12 +9,15 @@ Nothing of ROS here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from deploy.bundle import BundleError
 from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Contract
+
+Value = TypeVar("Value")
 
 WARM_UP = 0.2
 """s in which a successor only watches: as long as the longest history that our own tasks keep, and some."""
@@ -70,6 +73,11 @@ class PolicySwitcher:
         self._successor = name  # the control thread looks at this first
         return f"'{name}' takes over"
 
+    def close(self) -> None:
+        """Let go of the policies."""
+        for policy in self.policies.values():
+            policy.close()
+
     def reset(self) -> None:
         """Forget the past. Where nobody flies, a successor needs no time."""
         if self._successor:
@@ -77,14 +85,18 @@ class PolicySwitcher:
         self.number = self._numbers[self.name]
         self.policy.reset()
 
-    def step(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Commands (k,) by name for signals (k,) by name; SignalError if the one that flies has none."""
-        own, self.number = self.policy.step(_own(self.policy, values)), self._numbers[self.name]
+    def step(self, values: Mapping[str, np.ndarray], ages: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
+        """Commands (k,) by name for signals by name, and the ages (s) of those that were not measured now.
+
+        SignalError if the one that flies has none.
+        """
+        policy, ages = self.policy, ages or {}
+        own, self.number = policy.step(_own(policy, values), ages=_own(policy, ages)), self._numbers[self.name]
         if not self._successor:
             return own
         successor = self.policies[self._successor]
         try:
-            other = successor.step(_own(successor, values))
+            other = successor.step(_own(successor, values), ages=_own(successor, ages))
         except SignalError as error:
             self.trouble = f"'{self._successor}' did not take over: {error}"
             self._successor = ""
@@ -98,7 +110,7 @@ class PolicySwitcher:
         return {name: own[name] + np.float32(part) * (other[name] - own[name]) for name in own}
 
 
-def _own(policy: Policy, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _own(policy: Policy, values: Mapping[str, Value]) -> dict[str, Value]:
     return {signal.name: values[signal.name] for signal in policy.contract.signals if signal.name in values}
 
 
