@@ -28,13 +28,15 @@ class {name}(QuadrotorHover):
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """What a test brings in is not there for the next one."""
+def as_before(tmp_path: Path) -> Iterator[None]:
+    """What a test brings in is not there for the next one; compiled modules of others can't be imported twice."""
     path, modules = list(sys.path), dict(sys.modules)
     yield
     sys.path[:] = path
     for name in sys.modules.keys() - modules.keys():
-        if not name.startswith(("sim.", "robo_rl.", "torch")):
+        module = sys.modules[name]
+        places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
+        if any(place.startswith(str(tmp_path)) for place in places):
             del sys.modules[name]
 
 
