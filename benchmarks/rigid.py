@@ -20,7 +20,7 @@ from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics
+from sim.plants.physics import Physics
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 
@@ -60,7 +60,7 @@ def plant_stepper(task: Task, physics: Physics | None = None) -> tuple[int, Call
     env = VecEnv(task, ROBOTS, 0)
     plant = env.plant
     if physics is not None:
-        plant = MujocoPlant(plant.card, ROBOTS, plant.period, physics)
+        plant = MujocoPlant(plant.mechanism, ROBOTS, plant.period, physics)
     start, commands = plant.save(), walks(task, 25)
     start = {name: value.clone() for name, value in start.items()}
 

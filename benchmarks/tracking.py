@@ -17,9 +17,9 @@ from results import write
 from robo_rl.commands.train import main as train
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.loading import load
-from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
+from sim.tasks.loading import load_task
 
-CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
+CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=load_task("quadrotor-track").figure_eight)
 
 
 def main() -> None:

@@ -40,27 +40,25 @@ def main(
     from deploy.logfile import read_log
     from deploy.verify import named_task
     from robo_rl.identification import identify, walk
-    from sim.plants.rigid import Physics
     from sim.ranges import write_ranges
-    from sim.robots.legged import LeggedCard
-    from sim.tasks.legged.walk import FlatWalk
 
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
     recorded = read_log(log)
     contract = recorded.contract
     loaded = named_task(contract, task, robot)
-    card = loaded.spec.robot
-    if not isinstance(card, LeggedCard) or not isinstance(loaded, FlatWalk):
-        raise ValueError(f"{log} is of a {card.facts().kind}; expected a robot on legs")
-    if loaded.ground is not None:
+    plant: Any = loaded.make_plant(1, "cpu")
+    mechanism, physics = getattr(plant, "mechanism", None), getattr(plant, "physics", None)
+    if mechanism is None or physics is None or mechanism.fixed or not mechanism.points:
+        raise ValueError(f"{log} is of a {contract.robot.kind}; expected a robot that walks, simulated by MuJoCo")
+    if plant.ground is not None:
         raise ValueError(f"{log} is of {loaded.spec.name}, on rough ground; expected a walk on flat ground")
-    if loaded.contacts != "feet":
+    if physics.contacts != "points":
         raise ValueError(f"{log} is of {loaded.spec.name}, where all shapes touch the ground; expected a walk")
     record = walk(recorded)
-    say(f"{log}: {len(record)} control steps, {len(record) * record.period:.1f} s, {card.title}", json)
+    say(f"{log}: {len(record)} control steps, {len(record) * record.period:.1f} s, {loaded.spec.robot.title}", json)
     with Progress("fitting", ITERATIONS) as progress:
-        found = identify(card, record, Physics(), iterations=ITERATIONS, progress=progress.update)
+        found = identify(mechanism, record, physics, iterations=ITERATIONS, progress=progress.update)
     for estimate in found.estimates:
         say(f"  {_line(estimate)}", json)
     for one, two, correlation in found.alike:
@@ -77,9 +75,9 @@ def main(
     say(f"{out}: {', '.join(known) or 'nothing that the recording determines'}", json)
     say(f"Next:  robo-rl train {loaded.spec.name} --ranges {out}      robo-rl evaluate POLICY --ranges {out}", json)
     if plot is not None:
-        from robo_rl.report.legged_plots import draw_identified
+        from robo_rl.identification.plot import draw_identified
 
-        draw_identified(found, card.joint_names, record.period).savefig(plot, dpi=120)
+        draw_identified(found, mechanism.joint_names, record.period).savefig(plot, dpi=120)
         say(f"{plot}", json)
     give(_result(out, found), json)
     return 0 if known else 1

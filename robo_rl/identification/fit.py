@@ -17,8 +17,8 @@ from scipy.linalg import eigh, hadamard
 
 from robo_rl.identification.observer import UNKNOWNS, Observer, Unknown
 from robo_rl.identification.recorded import IdentificationError, Record
-from sim.plants.rigid import Physics
-from sim.robots.legged import LeggedCard
+from sim.plants.physics import Physics
+from sim.robots.mechanism import Mechanism
 
 STRETCH = 100
 """Control steps of one piece of the record."""
@@ -84,12 +84,12 @@ class Identified:
 
 
 def identify(
-    card: LeggedCard, record: Record, physics: Physics, unknowns: Sequence[Unknown] = UNKNOWNS,
+    mechanism: Mechanism, record: Record, physics: Physics, unknowns: Sequence[Unknown] = UNKNOWNS,
     iterations: int = 9, progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Identified:  # fmt: skip
     """Find ``unknowns`` from a record; the others stay nominal. IdentificationError if the record is too short."""
     unknowns = tuple(unknowns)
-    observer = Observer(card, record, physics, unknowns)
+    observer = Observer(mechanism, record, physics, unknowns)
     begins = np.arange(observer.first + WARMING, len(record) - STRETCH - 1, STRETCH)
     if len(begins) < FEWEST:
         expected = observer.first + WARMING + FEWEST * STRETCH + 2
@@ -203,5 +203,5 @@ def _predict(observer: Observer, windows: np.ndarray, inner: np.ndarray) -> np.n
     """(n, AHEAD + 1, J) rad, errors of joint angles that are predicted without sensors from ``windows`` on."""
     states = _states(observer, windows, inner)
     errors, _ = observer.follow(inner[None], windows, AHEAD, states, corrected=False)
-    joints = len(observer.card.joints)
+    joints = len(observer.mechanism.joints)
     return errors[0, :, :, 6 : 6 + joints]

@@ -20,8 +20,8 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.identification.recorded import Record
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import LONGEST_DELAY, Physics
-from sim.robots.legged import LeggedCard
+from sim.plants.physics import LONGEST_DELAY, Physics
+from sim.robots.mechanism import Mechanism
 
 ATTITUDE, RATE, ANGLE, SPEED = 0.03, 0.05, 0.05, 0.01
 """Parts of the errors of attitude, body rates, joint angles and speeds that are corrected at each control step."""
@@ -74,9 +74,9 @@ UNKNOWNS = (
 class Observer:
     """Simulated robots that follow one record."""
 
-    def __init__(self, card: LeggedCard, record: Record, physics: Physics, unknowns: tuple[Unknown, ...]) -> None:
-        self.card, self.record, self.physics, self.unknowns = card, record, physics, unknowns
-        joints = len(card.joints)
+    def __init__(self, mechanism: Mechanism, record: Record, physics: Physics, unknowns: tuple[Unknown, ...]) -> None:
+        self.mechanism, self.record, self.physics, self.unknowns = mechanism, record, physics, unknowns
+        joints = len(mechanism.joints)
         self.first = math.ceil(LONGEST_DELAY / record.period) + 1
         """The first step with all targets that may still be on their way."""
         turn, rate, angle, speed = record.noise
@@ -127,7 +127,7 @@ class Observer:
     def _sized(self, rows: int) -> MujocoPlant:
         """Robots that are stepped once per physics step."""
         if self._plant is None or self._plant.n != rows:
-            self._plant = MujocoPlant(self.card, rows, self.physics.timestep, self.physics)
+            self._plant = MujocoPlant(self.mechanism, rows, self.physics.timestep, self.physics)
         return self._plant
 
     def _set(self, plant: MujocoPlant, inner: np.ndarray) -> np.ndarray:
@@ -158,7 +158,7 @@ class Observer:
             parts = (place, attitude, velocity, rates, angles, speeds)
             plant.place(torch.arange(n), *(torch.from_numpy(part) for part in parts))
             feet = plant.truth()["foot_position"].double().numpy()[:, 2::3]
-            radius = np.array([plant.model.geom(foot).size[0] for foot in self.card.feet])
+            radius = np.array([plant.model.geom(foot).size[0] for foot in self.mechanism.points])
             place[:, 2] -= np.sort(feet - radius, 1)[:, :2].mean(1)
 
     def _until(self, time: np.ndarray) -> np.ndarray:

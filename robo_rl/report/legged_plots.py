@@ -1,17 +1,14 @@
-"""The plots of a report on a robot on legs, in the style of ``robo_rl.report.plots``; and of what was identified."""
+"""The plots of a report on a robot on legs, in the style of ``robo_rl.report.plots``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 from robo_rl.report.plots import (
-    CONTROLLER,
-    INK,
     POLICY,
     SMALL,
     STYLE,
@@ -20,9 +17,6 @@ from robo_rl.report.plots import (
     small_axes,
     svg,
 )
-
-if TYPE_CHECKING:
-    from robo_rl.identification.fit import Identified
 
 STANCE = 1.0
 """N, above which a foot counts as on the ground."""
@@ -85,37 +79,3 @@ def walking_errors(error: np.ndarray, name: str, unit: str) -> str:
         axes.step(known, 100 * np.arange(1, len(known) + 1) / max(len(known), 1), where="post", color=POLICY)
         axes.set(ylim=(-2, 102), xlim=(0, None))
         return svg(figure)
-
-
-def draw_identified(found: Identified, joints: Sequence[str], period: float) -> Figure:
-    """Predicted and recorded angles of three joints in held-out windows; parameters with two standard errors."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.2, 6.0), layout="constrained")
-        above, below = figure.subfigures(2, 1, height_ratios=[3, 2], squeeze=False)[:, 0]
-        rows = above.subplots(3, 1, sharex=True)
-        recorded = found.predictions["recorded"]
-        length = recorded.shape[1]
-        shown = range(min(8, len(recorded)))
-        for axes, joint in zip(rows, (0, 1, 2), strict=True):
-            for i in shown:
-                time = (i * (length + 2) + np.arange(length)) * period
-                for name, colour in (("nominal", CONTROLLER), ("fitted", POLICY)):
-                    axes.plot(
-                        time, found.predictions[name][i, :, joint], color=colour, lw=1.2, label=None if i else name
-                    )
-                axes.plot(time, recorded[i, :, joint], ".", color=INK, ms=2.5, label=None if i else "recorded")
-            axes.set_ylabel(f"{joints[joint].removesuffix('_joint')}, rad")
-            axes.patch.set_alpha(0)
-        rows[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 0.98))
-        rows[-1].set_xlabel("windows that were left out, one after the other, s")
-        axes = below.subplots()
-        for i, estimate in enumerate(found.estimates):
-            unknown = estimate.unknown
-            middle = (unknown.inner(estimate.value) - unknown.inner(unknown.nominal)) / unknown.spread
-            colour = POLICY if estimate.determined else "#8A8F98"
-            axes.errorbar(middle, -i, xerr=2 * estimate.error / unknown.spread, fmt="o", color=colour, ms=4, capsize=2)
-        axes.axvline(0, color=INK, lw=0.8, ls=":")
-        axes.set_yticks([-i for i in range(len(found.estimates))], [e.unknown.name for e in found.estimates])
-        axes.set_xlabel("away from nominal, in units of how far it may well be (grey: not determined)")
-        axes.patch.set_alpha(0)
-        return figure

@@ -125,7 +125,7 @@ def _row(tensor: Tensor) -> int:
 def _as_rows(tensor: Tensor, n: int) -> Tensor:
     """``tensor`` as evenly spaced rows, one per number, of n neighbours; copied only if it isn't."""
     if tensor.ndim <= 2:
-        if n == 1 or tensor.shape[0] == 1 or tensor.stride(0) == 1:
+        if n == 1 or tensor.shape[0] == 1 or tensor.stride(0) == 1 or not tensor.numel():
             return tensor
         return tensor.mT.contiguous().mT if tensor.ndim == 2 else tensor.contiguous()
     rows_first = tensor.movedim(0, -1)

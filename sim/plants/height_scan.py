@@ -13,6 +13,7 @@ from torch import Tensor
 
 from controllers.rotation import heading
 from sim.fuse import empty_block
+from sim.plants.articulated import ArticulatedState
 from sim.terrain import Ground
 
 
@@ -28,7 +29,7 @@ class Heights(NamedTuple):
 
 
 class HeightScan:
-    """A plant, and the quantities of ``Heights``."""
+    """A plant with a free base and contact points "foot", and the quantities of ``Heights``."""
 
     def __init__(self, plant: Any, ground: Ground, points: Sequence[tuple[float, float]]) -> None:
         """``points`` (P) m: forward and to the left of the base, seen from above."""
@@ -57,9 +58,19 @@ class HeightScan:
         """Every physical quantity by name, live views (n, …)."""
         return {**self._plant.truth(), **self._heights._asdict()}
 
-    def place(self, ids: Tensor, **state: Tensor) -> None:
+    def place(self, ids: Tensor, *parts: Tensor, **named: Tensor) -> None:
         """As the plant's."""
-        self._plant.place(ids, **state)
+        self._plant.place(ids, *parts, **named)
+        self._look()
+
+    def set_state(self, ids: Tensor, state: ArticulatedState) -> None:
+        """As the plant's."""
+        self._plant.set_state(ids, state)
+        self._look()
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """As the plant's."""
+        self._plant.push(ids, velocity)
         self._look()
 
     def refresh(self, ids: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Rigid bodies by MuJoCo on the CPU: many robots on a pool of threads (``mujoco.batch``).
+"""Bodies and joints by MuJoCo on the CPU: many robots on a pool of threads (``mujoco.batch``).
 
 Every robot's result is what a loop of ``mj_step`` gives, to the last bit, whatever the number of robots and threads.
 State and parameters are MuJoCo's own arrays; ``truth`` holds copies in float32, laid out for fused loops.
@@ -6,7 +6,6 @@ State and parameters are MuJoCo's own arrays; ``truth`` holds copies in float32,
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 
 import mujoco
@@ -15,166 +14,215 @@ import torch
 from mujoco.batch import Batch
 from torch import Tensor
 
-from sim.drawing import Poser
-from sim.fuse import empty_block
-from sim.plants.rigid import (
-    FIELDS,
-    Physics,
-    RigidParameters,
-    RigidTruth,
-    assemble,
-    draw_rigid,
-    find_indices,
-    nominal_parameters,
-    shapes,
-    spread_friction,
-    standing,
-    standing_height,
-    substeps,
-    view,
-)
-from sim.robots.legged import LeggedCard
+from sim.plants.articulated import ArticulatedPlant, ArticulatedState
+from sim.plants.assembly import assemble
+from sim.plants.impedance import References, springs, wrench
+from sim.plants.parameters import FIELDS, WRITTEN, spread_friction, view, write_fields
+from sim.plants.physics import Physics
+from sim.plants.rays import RayCaster
+from sim.plants.sensing import is_newest
+from sim.robots.mechanism import Mechanism
 from sim.terrain import Ground
 
-DERIVED_FROM = {"body_mass", "body_ipos", "actuator_armature"}
+DERIVED_FROM = {"body_mass", "body_ipos", "body_inertia", "actuator_armature"}
 """Fields that others are computed from, by ``set_const``."""
 
+COMPONENTS = {
+    "time": "TIME", "qpos": "QPOS", "qvel": "QVEL", "act": "ACT", "history": "HISTORY", "warmstart": "WARMSTART",
+    "ctrl": "CTRL", "qfrc_applied": "QFRC_APPLIED", "xfrc_applied": "XFRC_APPLIED", "eq_active": "EQ_ACTIVE",
+}  # fmt: skip
+"""Parts of MuJoCo's state by the names of ``ArticulatedState``."""
 
-class MujocoPlant:
+
+class MujocoPlant(ArticulatedPlant):
     """n robots with state and parameters, stepped in place at one control rate."""
 
     def __init__(
-        self, card: LeggedCard, n: int, period: float, physics: Physics | None = None, threads: int | None = None,
+        self, mechanism: Mechanism, n: int, period: float, physics: Physics | None = None, threads: int | None = None,
         ground: Ground | None = None,
     ) -> None:  # fmt: skip
         """``period`` is the control period in s; ``threads`` are torch's by default, ``ground`` is a plane."""
-        self.card, self.n, self.period, self.physics = card, n, period, physics or Physics()
-        self.ground = ground
-        self.model = assemble(card, self.physics, ground)
-        self.indices = find_indices(self.model, card)
-        self.height = standing_height(self.model, card)
-        self.substeps = substeps(period, self.physics)
+        self.physics = physics or Physics()
+        model = assemble(mechanism, self.physics, ground)
+        super().__init__(mechanism, n, period, self.physics.timestep, model, ground)
         self.batch = Batch(self.model, n, threads or torch.get_num_threads())
+        self._stage = int(mujoco.mjtStage.mjSTAGE_VEL if is_newest(mechanism) else mujoco.mjtStage.mjSTAGE_NONE)
+        self._parts = _components(self.model)
         self._state = torch.from_numpy(self.batch.state)
         self._sensed = torch.from_numpy(_writable(self.batch.bind("sensordata")))
-        self._torque = torch.from_numpy(_writable(self.batch.bind("actuator_force")))
-        self._control = torch.from_numpy(self.batch.bind("ctrl"))
-        self._columns = torch.from_numpy(self._state_columns())
-        self._sensors = torch.from_numpy(self.indices.sensors)
-        self._block, parts = empty_block(n, shapes(card))
-        self._truth = RigidTruth(*parts)
+        self._force = [torch.from_numpy(_writable(self.batch.bind("actuator_force")))]
+        if (self.indices.torque >= self._force[0].shape[1]).any():
+            self._force.append(torch.from_numpy(_writable(self.batch.bind("qfrc_actuator"))))
+        self._control = self._state[:, self._parts["ctrl"]]
+        self._state_columns, self._torques, self._sensors = map(
+            torch.from_numpy, (self._find_columns(), self.indices.torque, self.indices.sensors)
+        )
+        self._all_torques = np.array_equal(self.indices.torque, np.arange(self._force[0].shape[1]))
+        self._references = References(mechanism.impedances, n, period, self.substeps)
+        self._bind_commands(self._control, self._references.line[:, 0])
+        self._rays = RayCaster(self.batch, mechanism, self.indices) if mechanism.rays else None
         self._expanded: set[str] = set()
-        self.nominal = nominal_parameters(self.model, self.indices)
         applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.indices.base]
         self.parameters = self.nominal._replace(force=applied[:, :3], torque=applied[:, 3:])
-        self.param("command_delay")[:] = 0.0
-        self.place(torch.arange(n), *standing(card, self.height, n))
+        if mechanism.driven:
+            self.param("command_delay")[:] = 0.0
+        self._reset_row = torch.from_numpy(self.batch.state[:1].copy())
+        self.place(torch.arange(n))
 
-    def _state_columns(self) -> np.ndarray:
-        """Columns of the state rows, in the order of the first six fields of ``RigidTruth``."""
-        qpos, qvel = (self._offset(name) for name in ("qpos", "qvel"))
-        self._first = qpos
-        place, speed = qpos + self.indices.free_position, qvel + self.indices.free_velocity
-        quaternion = place + np.array([4, 5, 6, 3])  # MuJoCo has w first
-        joints = (qpos + self.indices.position, qvel + self.indices.velocity)
-        return np.concatenate([place + np.arange(3), quaternion, speed + np.arange(6), *joints]).astype(np.int64)
-
-    def _offset(self, name: str) -> int:
-        """First column of a field in the state rows."""
-        view, rows = self.batch.bind(name), self.batch.state
-        return (view.__array_interface__["data"][0] - rows.__array_interface__["data"][0]) // rows.itemsize
+    def _find_columns(self) -> np.ndarray:
+        """Columns of the state rows of ``Quantities.state``."""
+        qpos, qvel = self._parts["qpos"].start, self._parts["qvel"].start
+        columns = self.indices.state
+        return np.where(columns < self.model.nq, qpos + columns, qvel + columns - self.model.nq)
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter. After writing, ``place`` the robot, or call ``refresh``."""
-        if name not in RigidParameters._fields:
-            raise KeyError(f"a rigid body has no parameter '{name}'; it has {list(RigidParameters._fields)}")
-        if name in FIELDS and name not in self._expanded:
-            live = view(name, self.batch.expand(FIELDS[name]), self.indices)
+        self._require_parameter(name)
+        if name not in self._expanded and name not in ("force", "torque"):
+            if name in FIELDS:
+                field = self.batch.expand(FIELDS[name])
+                live = view(name, field, self.indices, len(self.mechanism.driven))
+            else:
+                live = getattr(self.nominal, name).repeat(self.n, *[1] * (getattr(self.nominal, name).ndim - 1))
+                for field in WRITTEN.get(name, ()):
+                    self.batch.expand(field)
             self.parameters = self.parameters._replace(**{name: live})
             self._expanded.add(name)
         return getattr(self.parameters, name)
 
-    def place(
-        self, ids: Tensor, position: Tensor, orientation: Tensor, linear_velocity: Tensor, angular_velocity: Tensor,
-        joint_position: Tensor, joint_velocity: Tensor,
-    ) -> None:  # fmt: skip
-        """Put the robots ``ids`` (m,) into a state, (m, k) each as in ``RigidTruth``, their motors holding it."""
-        self.batch.reset(ids.numpy(), stage=0)
-        parts = (position, orientation, linear_velocity, angular_velocity, joint_position, joint_velocity)
-        self._state[ids[:, None], self._columns] = torch.cat(parts, 1).double()
-        self._control[ids] = joint_position.double()
-        if self.model.nhistory:
-            _, _, samples = self._history()
-            samples[ids] = joint_position.double()[:, :, None]
-        self.refresh(ids)
+    def state(self, ids: Tensor) -> ArticulatedState:
+        rows = self._state[ids]
+        parts = {name: rows[:, where] for name, where in self._parts.items()}
+        references = self._references.line[ids].flatten(1)
+        return ArticulatedState(**parts, references=references, sensed=self._block[len(self._state_columns) :, ids].mT)
 
-    def _history(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the targets on their way: cursors (n, J), times (n, J, samples) and values (n, J, samples)."""
-        rows = torch.from_numpy(self.batch.bind("history")).unflatten(1, (len(self.card.joints), -1))
-        samples = (rows.shape[2] - 2) // 2
-        return rows[:, :, 1], rows[:, :, 2 : 2 + samples], rows[:, :, 2 + samples :]
+    def set_state(self, ids: Tensor, state: ArticulatedState) -> None:
+        for name, where in self._parts.items():
+            self._state[ids, where] = getattr(state, name)
+        self._references.line[ids] = state.references.unflatten(1, self._references.line.shape[1:])
+        known = self._state[ids[:, None], self._state_columns].float()
+        self._block[:, ids] = torch.cat([known, state.sensed.float()], 1).mT
+        if self._stage:
+            self.batch.forward(np.unique(ids.numpy()), stage=self._stage)
+
+    def _at_rest(self, qpos: Tensor, qvel: Tensor, targets: Tensor) -> ArticulatedState:
+        rows = self._reset_row.repeat(len(qpos), 1)
+        parts = {name: rows[:, where] for name, where in self._parts.items()}
+        parts["ctrl"][:, : targets.shape[1]] = targets
+        if self.model.nhistory:
+            samples = parts["history"].unflatten(1, (targets.shape[1], -1))
+            count = (samples.shape[2] - 2) // 2  # after two cursors, times and then values
+            samples[:, :, 2 + count :] = targets[:, :, None]
+        nothing = torch.zeros(len(qpos), self._block.shape[0] - len(self._state_columns))
+        line = torch.zeros(len(qpos), self._references.line[0].numel(), dtype=torch.float64)
+        return ArticulatedState(**{**parts, "qpos": qpos, "qvel": qvel}, references=line, sensed=nothing)
+
+    def _hold_tools(self, ids: Tensor, poses: Tensor) -> None:
+        self._references.line[ids] = poses.double()[:, None]
+
+    def _tools(self) -> Tensor:
+        """(n, T, 7) poses of the tools, each in the frame that it is relative to."""
+        tools = self._references.tools
+        columns = self._sensors[len(self._sensors) - 13 * tools :].unflatten(0, (tools, 13))[:, :7]
+        return self._sensed[:, columns]
 
     def refresh(self, ids: Tensor) -> None:
-        """Compute what follows from state and parameters of the robots ``ids``: after writing to either."""
-        chosen = ids.numpy()
-        if "ground_friction" in self._expanded:
-            spread_friction(self.batch.expand("geom_friction"), self.indices, ids)
-        if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
+        chosen = np.unique(ids.numpy())
+        self._write_fields(ids)
+        if any(field in DERIVED_FROM for field in self._fields()):
             self.batch.set_const(chosen)
         self.batch.forward(chosen)
-        parts = (self._state[ids[:, None], self._columns], self._torque[ids], self._sensed[ids[:, None], self._sensors])
-        self._block[:, ids] = torch.cat(parts, 1).mT.float()
+        self._block[:, ids] = self._newest(ids).mT.float()
+
+    def _fields(self) -> set[str]:
+        """Fields of the model that have values of their own for each robot."""
+        return {field for name in self._expanded for field in (*WRITTEN.get(name, ()), FIELDS.get(name, "")) if field}
+
+    def _write_fields(self, ids: Tensor) -> None:
+        """What follows from parameters that are no views of fields."""
+        if "ground_friction" in self._expanded:
+            spread_friction(self.batch.expand("geom_friction"), self.indices, ids)
+        if own := {field for name in self._expanded & set(WRITTEN) for field in WRITTEN[name]}:
+            fields = {name: torch.from_numpy(self.batch.expand(name)) for name in own}
+            write_fields(fields, self.parameters, self.model, self.mechanism, self.indices, ids)
+        if "object_size" in self._expanded:
+            boxes, field = self.batch.expand("bvh_aabb"), self.batch.expand("geom_aabb")
+            for body in self.indices.objects:
+                if self.model.body_bvhnum[body] == 1:
+                    shape = self.model.body_geomadr[body]
+                    boxes[ids.numpy(), self.model.body_bvhadr[body]] = field[ids.numpy(), shape].reshape(-1, 6)
+
+    def _newest(self, ids: Tensor | None = None) -> Tensor:
+        """(m, numbers) of the truth, as MuJoCo has them."""
+        state, sensed, *force = (
+            part if ids is None else part[ids] for part in (self._state, self._sensed, *self._force)
+        )
+        forces = force[0] if len(force) == 1 else torch.cat(force, 1)
+        parts = [state.index_select(1, self._state_columns), forces.index_select(1, self._torques)]
+        parts.append(sensed.index_select(1, self._sensors))
+        if self._rays:
+            parts.append(self._rays.ranges(ids))
+        return torch.cat(parts, 1)
 
     def _read(self) -> None:
-        rows = len(self._columns)
-        self._block[:rows].copy_(self._state.index_select(1, self._columns).mT)
-        joints = len(self.card.joints)
-        self._block[rows : rows + joints].copy_(self._torque.mT)
-        self._block[rows + joints :].copy_(self._sensed.index_select(1, self._sensors).mT)
-
-    def truth(self) -> dict[str, Tensor]:
-        """Every physical quantity by name, live views (n, …)."""
-        return self._truth._asdict()
+        rows = len(self._state_columns)
+        self._block[:rows].copy_(self._state.index_select(1, self._state_columns).mT)
+        torques = rows + len(self._torques)
+        if self._all_torques:
+            self._block[rows:torques].copy_(self._force[0].mT)
+        elif torques > rows:
+            forces = self._force[0] if len(self._force) == 1 else torch.cat(self._force, 1)
+            self._block[rows:torques].copy_(forces.index_select(1, self._torques).mT)
+        sensors = torques + len(self._sensors)
+        self._block[torques:sensors].copy_(self._sensed.index_select(1, self._sensors).mT)
+        if self._rays:
+            self._block[sensors:].copy_(self._rays.ranges().mT)
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        """One control period under ``joint_position_target`` commands (n, J), rad, held constant."""
-        self._control.copy_(commands["joint_position_target"])
-        self.batch.step(nstep=self.substeps)
+        if self.mechanism.impedances:
+            self._references.pass_on()
+            self._tell(commands)
+            self._step_with_impedances()
+        else:
+            self._tell(commands)
+            self.batch.step(nstep=self.substeps, stage=self._stage)
         self._read()
 
-    def push(self, ids: Tensor, velocity: Tensor) -> None:
-        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
-        self._state[ids[:, None], self._columns[7:10]] += velocity.double()
-        self.refresh(ids)
+    def _step_with_impedances(self) -> None:
+        pulled = springs(self.parameters.impedance_stiffness, self.mechanism.impedances)
+        control = self._control[:, len(self.mechanism.driven) :]
+        for step in range(self.substeps):
+            target = self._references.at(step, self.parameters.impedance_delay)
+            control.copy_(wrench(pulled, target, self._tools()).flatten(1))
+            self.batch.step(nstep=1, stage=self._stage)
 
-    @functools.cached_property
-    def _poser(self) -> Poser:
-        return Poser(draw_rigid(self.card, self.ground))
+    def _changed_parameters(self) -> dict[str, Tensor]:
+        return {name: self.param(name) for name in sorted(self._expanded)}
 
-    def drawing(self) -> mujoco.MjModel:
-        """A model of how a robot and its ground look."""
-        return self._poser.model
-
-    def poses(self, ids: Tensor) -> np.ndarray:
-        """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
-        return self._poser.poses(self._state[ids, self._first : self._first + self.model.nq])
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        parameters = {name: self.param(name) for name in sorted(self._expanded)}  # pushes are part of the state
-        return {"state": self._state, "truth": self._block, **parameters}
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
+    def _load_parameters(self, saved: Mapping[str, Tensor]) -> None:
         for name, value in saved.items():
-            if name not in ("state", "truth"):
-                self.param(name).copy_(value)
-        if "ground_friction" in self._expanded:
-            spread_friction(self.batch.expand("geom_friction"), self.indices, torch.arange(self.n))
-        self._state.copy_(saved["state"])
-        if any(FIELDS[name] in DERIVED_FROM for name in self._expanded):
+            self.param(name).copy_(value)
+        self._write_fields(torch.arange(self.n))
+        if any(field in DERIVED_FROM for field in self._fields()):
             self.batch.set_const()
-        self._block.copy_(saved["truth"])
+
+
+def _components(model: mujoco.MjModel) -> dict[str, slice]:
+    """Columns of MuJoCo's state rows, by the names of ``ArticulatedState``. Raises ValueError for what it has not."""
+    whole, bits = int(mujoco.mjtState.mjSTATE_INTEGRATION), mujoco.mjtState.__members__.items()
+    single = sorted((int(bit), name) for name, bit in bits if int(bit).bit_count() == 1 and int(bit) & whole)
+    names = {f"mjSTATE_{component}": name for name, component in COMPONENTS.items()}
+    found, start = {}, 0
+    last = start
+    for bit, component in single:
+        end = start + mujoco.mj_stateSize(model, bit)
+        if component in names:
+            found[names[component]] = slice(start, end)
+            last = end
+        elif end > start and last != start:
+            raise ValueError(f"the model has {component[8:].lower()}, between other parts of the state")
+        start = end
+    return {**found, "other": slice(last, start)}
 
 
 def _writable(array: np.ndarray) -> np.ndarray:

@@ -54,6 +54,9 @@ class Card(Protocol):
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
 
+    def urdf(self) -> str:
+        """The robot as ROS's tools read it."""
+
 
 C = TypeVar("C", bound=Card)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from robo_rl.contract import Actuator, ContractError, PositionLaw, Robot
 from robo_rl.contract.checks import require as require_fact
 from robo_rl.contract.checks import require_label, require_unique, set_numbers
 from sim.robots.figures import CardError, figure, require
+from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
 
 KIND = "legged"
 
@@ -127,9 +129,34 @@ class LeggedCard:
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks as it stands: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.rigid import at_rest
+        from sim.plants.drawing import at_rest
 
-        return at_rest(self)
+        return at_rest(self.mechanism)
+
+    def urdf(self) -> str:
+        """One link per body of the model file, and one more for each foot."""
+        from sim.plants.urdf import ros_urdf
+
+        return ros_urdf(self.mechanism)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """Bodies and joints for the plants: a free base, position-controlled DC motors, feet that touch."""
+        joints = tuple(
+            DrivenJoint(
+                joint.name, joint.stand, joint.lower, joint.upper, joint.effort, joint.velocity, joint.stiffness,
+                joint.damping, motor.armature, motor.friction,
+            )
+            for joint, motor in zip(self.joints, self.motors, strict=True)
+        )  # fmt: skip
+        return Mechanism(
+            name=self.name,
+            model=self.model,
+            base=self.base,
+            fixed=False,
+            groups=(JointGroup("joint", joints, dc_motor=True),),
+            contacts=(ContactPoints("foot", self.feet),),
+        )
 
 
 CARD = LeggedCard

@@ -106,6 +106,12 @@ class MultirotorCard:
 
         return at_rest(self)
 
+    def urdf(self) -> str:
+        """base_link, which has all mass and inertia, and a massless link per rotor."""
+        from sim.robots.multirotor_urdf import multirotor_urdf
+
+        return multirotor_urdf(self)
+
     def figures(self) -> dict[str, Any]:
         """What is worth knowing at a glance."""
         return {

@@ -16,10 +16,11 @@ from robo_rl.contract import Network, Provenance
 from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identify, walk
 from robo_rl.identification.observer import Observer, Unknown
 from sim.env import VecEnv
-from sim.plants.rigid import Physics
-from sim.robots.legged import LeggedCard
+from sim.plants.physics import Physics
+from sim.robots.legged import load_legged
 from sim.tasks.loading import load_task
 
+GO2 = load_legged("go2").mechanism
 HIDDEN = {"joint_friction": 1.8, "armature": 1.5, "payload": 1.5, "command_delay": 0.02}
 SOME = tuple(unknown for unknown in UNKNOWNS if unknown.name in HIDDEN)
 NOMINAL = {
@@ -38,7 +39,7 @@ def bows(seconds: float, noise: float = 0.3) -> Record:
     task = load_task("go2-flat")
     fixed = {**dict.fromkeys(CALM, 0.0), **NOMINAL, "noise": noise, **HIDDEN}
     env = VecEnv(task, 1, 0, fixed=fixed, evaluation=True, episode_length=seconds + 1)
-    stand, rows = np.array([joint.stand for joint in card().joints]), []
+    stand, rows = np.array([joint.home for joint in GO2.joints]), []
     for k in range(round(seconds * 50)):
         time = 2 * np.pi * 0.02 * k
         sway, knee = 0.06 * np.sin(0.9 * time) + 0.05 * np.sin(3.7 * time), 0.12 * np.sin(1.3 * time + 0.3)
@@ -52,12 +53,6 @@ def bows(seconds: float, noise: float = 0.3) -> Record:
         "bows", 0.02, seen["orientation"], seen["angular_velocity"], seen["joint_position"], seen["joint_velocity"],
         seen["target"], np.zeros((len(rows), 2)), noise=(0.02, 0.1, 0.006, 0.5),
     )  # fmt: skip
-
-
-def card() -> LeggedCard:
-    robot = load_task("go2-flat").spec.robot
-    assert isinstance(robot, LeggedCard)
-    return robot
 
 
 def log(path: Path, task: str, steps: int) -> Log:
@@ -78,7 +73,7 @@ def log(path: Path, task: str, steps: int) -> Log:
 
 @pytest.mark.slow
 def test_hidden_friction_armature_payload_and_delay_are_found_and_predict_better() -> None:
-    found = identify(card(), bows(13.0), Physics(), SOME, iterations=7)
+    found = identify(GO2, bows(13.0), Physics(), SOME, iterations=7)
     for estimate in found.estimates:
         true = HIDDEN[estimate.unknown.name]
         assert estimate.determined
@@ -90,7 +85,7 @@ def test_hidden_friction_armature_payload_and_delay_are_found_and_predict_better
 
 def test_the_observer_stays_with_a_record_under_its_own_parameters_only() -> None:
     record = bows(13.0)
-    observer = Observer(card(), record, Physics(), SOME)
+    observer = Observer(GO2, record, Physics(), SOME)
     both = [
         [u.inner(value) for u, value in zip(SOME, values, strict=True)]
         for values in (HIDDEN.values(), [u.nominal for u in SOME])
@@ -104,7 +99,7 @@ def test_the_observer_stays_with_a_record_under_its_own_parameters_only() -> Non
 def test_a_delay_of_half_a_physics_step_is_between_none_and_a_whole_one() -> None:
     record = bows(13.0)
     delay = (next(u for u in UNKNOWNS if u.name == "command_delay"),)
-    observer = Observer(card(), record, Physics(), delay)
+    observer = Observer(GO2, record, Physics(), delay)
     errors, _ = observer.follow(np.array([[0.0], [0.005], [0.01]]), np.array([50]), 2)
     none, half, whole = errors[:, 0, 1, 6:18]
     assert np.abs(whole - none).max() > 1e-4
@@ -122,7 +117,7 @@ def test_a_record_that_is_too_short_is_refused() -> None:
     short = Record("short.mcap", 0.02, *(getattr(record, name)[:400] for name in (
         "orientation", "angular_velocity", "joint_position", "joint_velocity", "target", "velocity")))  # fmt: skip
     with pytest.raises(IdentificationError, match=r"short\.mcap: 400 control steps; expected at least 606"):
-        identify(card(), short, Physics(), SOME)
+        identify(GO2, short, Physics(), SOME)
 
 
 def test_a_log_of_a_robot_without_legs_is_refused(tmp_path: Path) -> None:

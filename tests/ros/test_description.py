@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import mujoco
@@ -18,18 +17,9 @@ LEGGED = [name for name in robot_names() if isinstance(load_robot(name), LeggedC
 MULTIROTORS = [name for name in robot_names() if isinstance(load_robot(name), MultirotorCard)]
 
 
-def writer():
-    spec = importlib.util.spec_from_file_location("write_urdf", PACKAGE / "write_urdf.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", robot_names())
 def test_the_urdf_in_the_package_is_the_one_of_the_card(name: str):
-    assert (PACKAGE / f"urdf/{name}.urdf").read_text() == writer().urdf(load_robot(name))
+    assert (PACKAGE / f"urdf/{name}.urdf").read_text() == load_robot(name).urdf()
 
 
 @pytest.mark.parametrize("name", MULTIROTORS)

@@ -11,19 +11,19 @@ import torch
 
 from sim.drawing import Arrow, Sphere, Trail, centers, drawn, has_ground, has_terrain, read_shapes, seen, size_of
 from sim.plants.bullet import BulletPlant
+from sim.plants.drawing import at_rest, draw
 from sim.plants.flying_mujoco import FlyingMujoco
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.mujoco_gpu import WarpPlant
 from sim.plants.multirotor import MultirotorPlant
 from sim.plants.multirotor_drawing import SLOWDOWN, draw_multirotor
-from sim.plants.rigid import at_rest, draw_rigid
 from sim.robots.legged import load_legged
 from sim.robots.multirotor import load_multirotor
 from sim.tasks.loading import load_task
 from sim.terrain import rough_ground
 
 EVERYONE = torch.arange(2)
-GO2 = load_legged("go2")
+GO2 = load_legged("go2").mechanism
 ENGINES = {
     "mujoco": lambda: MujocoPlant(GO2, 2, 0.02),
     "warp": lambda: WarpPlant(GO2, 2, 0.02, device="cpu"),
@@ -40,7 +40,7 @@ def attitude(degrees: float) -> torch.Tensor:
 
 def put(plant) -> None:
     """Two robots at places and in attitudes of their own, legs bent differently."""
-    joints = torch.tensor([[joint.stand for joint in GO2.joints]]).repeat(2, 1) + torch.tensor([[0.1], [-0.2]])
+    joints = torch.tensor([[joint.home for joint in GO2.joints]]).repeat(2, 1) + torch.tensor([[0.1], [-0.2]])
     plant.place(
         EVERYONE,
         position=torch.tensor([[0.5, -1.0, 0.6], [2.0, 0.3, 0.9]]),
@@ -59,7 +59,7 @@ def test_feet_are_drawn_where_the_engine_has_them(engine):
     model, poses = plant.drawing(), plant.poses(EVERYONE)
     assert poses.shape == (2, model.nbody - 1, 7)
     shapes = list(seen(model)[model.geom_bodyid[seen(model)] > 0])
-    feet = [shapes.index(model.geom(foot).id) for foot in GO2.feet]
+    feet = [shapes.index(model.geom(foot).id) for foot in GO2.points]
     wanted = plant.truth()["foot_position"].unflatten(1, (-1, 3))
     np.testing.assert_allclose(centers(model, poses)[:, feet], wanted, atol=2e-6)
 
@@ -120,13 +120,13 @@ def test_the_body_of_a_vehicle_is_drawn_where_it_is():
 def test_a_standing_robot_touches_the_ground_with_its_feet():
     model, poses = at_rest(GO2)
     shapes = list(seen(model)[model.geom_bodyid[seen(model)] > 0])
-    feet = [model.geom(foot).id for foot in GO2.feet]
+    feet = [model.geom(foot).id for foot in GO2.points]
     lowest = centers(model, poses)[[shapes.index(foot) for foot in feet], 2] - model.geom_size[feet, 0]
     np.testing.assert_allclose(lowest.min(), 0.0, atol=1e-6)
 
 
 def test_terrain_is_told_from_a_plane_and_from_a_table():
-    flat, rough = draw_rigid(GO2), draw_rigid(GO2, rough_ground(rows=1))
+    flat, rough = draw(GO2), draw(GO2, rough_ground(rows=1))
     size = size_of(flat, at_rest(GO2)[1])
     assert has_ground(flat)
     assert not has_terrain(flat, size)
@@ -143,7 +143,7 @@ def test_terrain_is_told_from_a_plane_and_from_a_table():
 def test_rough_ground_is_drawn_as_high_as_it_is():
     """By rays of MuJoCo from above onto the drawing, against the heights of the ground's grid."""
     ground = rough_ground(rows=2)
-    model = draw_rigid(GO2, ground)
+    model = draw(GO2, ground)
     data = mujoco.MjData(model)
     data.qpos[:2] = 500.0  # the robot is out of the way
     mujoco.mj_forward(model, data)

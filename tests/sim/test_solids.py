@@ -77,7 +77,7 @@ def test_near_solids_are_those_that_reach_there(ground: Ground) -> None:
 def test_feet_pressed_into_the_ground_come_out_again(ground: Ground, kind: str) -> None:
     """A height field in place of the solids held 34 of the 48 robots on stairs, and 47 on slopes."""
     n, random = 48, torch.Generator().manual_seed(0)
-    plant = MujocoPlant(CARD, n, 0.02, ground=ground)
+    plant = MujocoPlant(CARD.mechanism, n, 0.02, ground=ground)
     plant.param("ground_friction")[:] = 1.2
     middle = torch.from_numpy(ground.starts[5, list(KINDS).index(kind)]).float()
     place = middle + 6.0 * (torch.rand(n, 2, generator=random) - 0.5)
@@ -100,7 +100,7 @@ def test_feet_pressed_into_the_ground_come_out_again(ground: Ground, kind: str) 
 
 
 def test_all_of_the_ground_has_the_friction_that_is_set(ground: Ground) -> None:
-    plant = MujocoPlant(CARD, 3, 0.02, ground=ground)
+    plant = MujocoPlant(CARD.mechanism, 3, 0.02, ground=ground)
     plant.param("ground_friction")[1] = 0.6
     plant.refresh(torch.tensor([1]))
     saved = {name: value.clone() for name, value in plant.save().items()}

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from sim.plants.rigid import Physics, assemble
+from sim.plants.assembly import assemble
+from sim.plants.physics import Physics
 from sim.robots.legged import load_legged
 from sim.terrain import CELL, KINDS, PATCH, RISER, ROWS, SLOPE, Ground, rough_ground
 
@@ -28,7 +29,7 @@ def middle_row(ground: Ground, kind: str, row: int) -> np.ndarray:
 
 
 def test_heights_are_where_rays_meet_the_compiled_model(ground: Ground) -> None:
-    model = assemble(load_legged("go2"), Physics(), ground)
+    model = assemble(load_legged("go2").mechanism, Physics(), ground)
     data = mujoco.MjData(model)
     data.qpos[2] = 20.0  # the robot is out of the way
     mujoco.mj_forward(model, data)
@@ -79,7 +80,7 @@ def test_a_robot_stands_on_stairs_as_high_as_on_the_plane(ground: Ground) -> Non
     from sim.plants.mujoco_cpu import MujocoPlant
 
     card = load_legged("go2")
-    rough, flat = MujocoPlant(card, 1, 0.02, ground=ground), MujocoPlant(card, 1, 0.02)
+    rough, flat = MujocoPlant(card.mechanism, 1, 0.02, ground=ground), MujocoPlant(card.mechanism, 1, 0.02)
     start = ground.start(torch.tensor([1.0]), torch.tensor([(list(KINDS).index("stairs down") + 0.5) / len(KINDS)]))
     stand = torch.tensor([[joint.stand for joint in card.joints]])
     still = torch.zeros(1, 3)
@@ -101,7 +102,7 @@ def test_bullets_ground_is_as_high_as_ours(ground: Ground) -> None:
     from sim.plants import bullet
 
     card = load_legged("go2")
-    plant = bullet.BulletPlant(card, 1, 0.02, processes=1, ground=ground)
+    plant = bullet.BulletPlant(card.mechanism, 1, 0.02, processes=1, ground=ground)
     joints, still = plant.truth()["joint_position"].clone(), torch.zeros(1, 3)
     for kind in ("stairs up", "slope up", "slope down", "blocks"):
         place = ground.starts[4, list(KINDS).index(kind)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.engines import Engine
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics
+from sim.plants.physics import Physics
 
 if TYPE_CHECKING:
     from sim.tasks.legged.walk import FlatWalk

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sim.plants.rigid import Physics, assemble, find_indices, standing_height
+from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices, standing_height
+from sim.plants.physics import Physics
 from sim.robots.figures import CardError
 from sim.robots.legged import LeggedCard
 
@@ -45,8 +47,13 @@ class Legs(NamedTuple):
 
 def find_legs(card: LeggedCard) -> Legs:
     """The legs of the robot of ``card``. Raises CardError where they are not four of three joints each."""
-    model = assemble(card, Physics())
-    indices, data = find_indices(model, card), mujoco.MjData(model)
+    model = assemble(card.mechanism, Physics())
+    for foot in card.feet:
+        shape = mujoco.mjtGeom(int(model.geom(foot).type[0]))
+        if shape != mujoco.mjtGeom.mjGEOM_SPHERE:
+            is_a = shape.name.partition("_")[2].lower()
+            raise CardError(f"{card.model}: foot '{foot}' is of type {is_a}; expected a sphere")
+    indices, data = find_indices(model, card.mechanism), mujoco.MjData(model)
     data.qpos[indices.free_position :][:7] = [0, 0, 0, 1, 0, 0, 0]
     data.qpos[indices.position] = [joint.stand for joint in card.joints]
     mujoco.mj_kinematics(model, data)
@@ -118,10 +125,10 @@ def _knee(card: LeggedCard, model: mujoco.MjModel, data: Any, chain: list[int], 
 
 def describe(card: LeggedCard) -> dict[str, Any]:
     """Mass, standing height, feet, and what each joint moves; ``no_walk``: why the walking tasks can't have it."""
-    model = assemble(card, Physics())
+    model = assemble(card.mechanism, Physics())
     facts: dict[str, Any] = {
         "mass_kg": float(model.body_mass.sum()),
-        "height_m": standing_height(model, card),
+        "height_m": standing_height(model, card.mechanism),
         "feet": list(card.feet),
         "joints": dict.fromkeys(card.joint_names, ""),
         "no_walk": None,

@@ -63,7 +63,7 @@ class FlatWalk(Task):
     summary = "walk on flat ground at commanded velocities"
     card_type = LeggedCard
     plants = ("mujoco", "warp")
-    contacts = "feet"
+    contacts = "points"
     """What can touch the ground: the feet alone, or all shapes."""
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
     perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
@@ -147,7 +147,7 @@ class FlatWalk(Task):
         return {name: PERIOD * weight for name, weight in weights.items()}
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from sim.plants.rigid import Physics
+        from sim.plants.physics import Physics
 
         physics = Physics(contacts=self.contacts)
         if self.plant == "warp" or torch.device(device).type != "cpu":
@@ -165,7 +165,7 @@ class FlatWalk(Task):
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n robots on the task's ground in an engine, a class of ``sim.plants``."""
-        return engine(self.card, n, PERIOD, **settings)
+        return engine(self.card.mechanism, n, PERIOD, **settings)
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         *commands, offset = goal[:, : 3 * SEGMENTS + 1].unbind(-1)

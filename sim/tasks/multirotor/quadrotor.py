@@ -300,6 +300,7 @@ class QuadrotorTrack(QuadrotorHover):
     goal_size = 9
     update_scale = 6.0
     near = 0.1
+    figure_eight = FIGURE_EIGHT
     weights = {**QuadrotorHover.weights, "near": -0.4, "tilt": -0.02, "angular_velocity": -0.004}
 
     def __init__(self, card: MultirotorCard | None = None) -> None:

@@ -179,7 +179,7 @@ class Balance(Task):
         plant.param("mass")[ids] = drawn["mass"]
 
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
-        for part in plant.state:
+        for part in plant.current:
             part[ids] = 0.0
         plant.current.pole_angle[ids] = drawn["initial/angle"][:, None]
 

@@ -354,6 +354,13 @@ def test_a_bound_call_refuses_room_of_another_structure():
         fused_move.bind(body, world, push, out=tuple(body))
 
 
+def test_a_bound_call_takes_arguments_without_columns():
+    """Such as the parameters of objects where there are none, part of wider arrays."""
+    place, nothing, out = rows(torch.arange(6.0).reshape(3, 2)), torch.zeros(3, 5)[:, :0], rows(torch.zeros(3, 2))
+    fuse(lambda place, nothing: 2.0 * place).bind(place, nothing, out=out)()
+    assert torch.equal(out, 2.0 * place)
+
+
 def test_a_bound_call_refuses_memory_that_it_would_have_to_copy():
     _, (body, world, push) = bound_arguments(20)
     with pytest.raises(ValueError, match="environments are neighbours in memory"):

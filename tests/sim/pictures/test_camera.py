@@ -11,17 +11,19 @@ from hypothesis import strategies as st
 
 from sim.drawing import Motion
 from sim.pictures.camera import APART, JUMP, arrange, as_many_as_seen, followed, headings, spread
-from sim.plants.rigid import at_rest, draw_rigid
-from sim.robots import load_robot
+from sim.plants.drawing import at_rest, draw
+from sim.robots.legged import load_legged
 from sim.terrain import rough_ground
+
+GO2 = load_legged("go2").mechanism
 
 
 def walking(speed: float, robots: int = 1, ground=None) -> Motion:
     """A standing robot that glides along y for 2 s."""
-    model, poses = at_rest(load_robot("go2"))
+    model, poses = at_rest(GO2)
     poses = np.tile(poses, (100, robots, 1, 1))
     poses[..., 1] += speed * np.arange(100)[:, None, None] * 0.02
-    return Motion(model if ground is None else draw_rigid(load_robot("go2"), ground), poses, (), 0.02)
+    return Motion(model if ground is None else draw(GO2, ground), poses, (), 0.02)
 
 
 @given(n=st.integers(1, 16), reach=st.floats(0, 3), size=st.floats(0.02, 0.5))

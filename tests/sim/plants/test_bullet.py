@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import multiprocessing
 from pathlib import Path
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from sim.plants.rigid import Physics, RigidParameters, RigidTruth
-from sim.plants.urdf import write_urdf
+from sim.plants.physics import Physics
 from sim.robots.legged import load_legged
+from sim.robots.urdf import Style, write_urdf
 
 pybullet = pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
 from pybullet_utils.bullet_client import BulletClient  # noqa: E402
@@ -27,7 +27,7 @@ STILL = torch.zeros(1, 3)
 
 
 def test_a_killed_process_is_told_and_does_not_hang() -> None:
-    plant = BulletPlant(CARD, 2, 0.02, processes=2)
+    plant = BulletPlant(CARD.mechanism, 2, 0.02, processes=2)
     for child in multiprocessing.active_children():
         child.kill()
     with pytest.raises(ChildProcessError, match="by Bullet ended, exit code -9"):
@@ -35,7 +35,8 @@ def test_a_killed_process_is_told_and_does_not_hang() -> None:
 
 
 def both() -> tuple[BulletPlant, MujocoPlant]:
-    return BulletPlant(CARD, 1, 0.02), MujocoPlant(CARD, 1, 0.02, Physics(timestep=0.001, contacts="all"), threads=1)
+    physics = Physics(timestep=0.001, contacts="all")
+    return BulletPlant(CARD.mechanism, 1, 0.02), MujocoPlant(CARD.mechanism, 1, 0.02, physics, threads=1)
 
 
 def test_both_engines_give_the_same_truth_for_the_same_placement() -> None:
@@ -47,7 +48,7 @@ def test_both_engines_give_the_same_truth_for_the_same_placement() -> None:
     bullet, reference = both()
     for plant in (bullet, reference):
         plant.place(torch.arange(1), *state)
-    for name in RigidTruth._fields:
+    for name in reference.truth():
         if name not in ("joint_torque", "foot_force"):
             torch.testing.assert_close(bullet.truth()[name], reference.truth()[name], atol=2e-5, rtol=1e-5)
 
@@ -79,7 +80,7 @@ def test_a_robot_in_the_air_moves_alike_in_both_engines() -> None:
 
 
 def test_parameters_of_a_robot_reach_its_world() -> None:
-    plant = BulletPlant(CARD, 1, 0.02)
+    plant = BulletPlant(CARD.mechanism, 1, 0.02)
     plant.param("mass")[0, 0] += 3.0
     plant.place(
         torch.arange(1), torch.tensor([[0.0, 0.0, 0.29]]), UPRIGHT, STILL, STILL, STAND, torch.zeros_like(STAND)
@@ -92,16 +93,15 @@ def test_parameters_of_a_robot_reach_its_world() -> None:
 
 def test_every_drawn_number_reaches_bullet_as_it_is(tmp_path: Path) -> None:
     """Bullet reads a file in pieces of 8,191 characters: whatever they cut in two would be another number."""
-    plant, draw = MujocoPlant(CARD, 1, 0.02, Physics(contacts="all")), np.random.default_rng(0)
+    plant, draw = MujocoPlant(CARD.mechanism, 1, 0.02, Physics(contacts="all")), np.random.default_rng(0)
     client = BulletClient(pybullet.DIRECT)
     for k in range(40):
-        card = dataclasses.replace(CARD, name="a" * (1 + 10 * k))  # so the cut is elsewhere
+        model = copy.copy(plant.model)
         mass = plant.nominal.mass[0].numpy() * draw.uniform(0.9, 1.1, plant.nominal.mass.shape[1])
         center = plant.nominal.center_of_mass[0].numpy() + draw.uniform(-0.03, 0.03, (len(mass), 3))
-        own = [value[0].double().numpy() for value in plant.nominal]
-        parameters = RigidParameters(*own)._replace(mass=mass, center_of_mass=center)
+        model.body_mass[1:], model.body_ipos[1:] = mass, center
         path = tmp_path / f"{k}.urdf"
-        path.write_text(write_urdf(plant.model, card, parameters))
+        path.write_text(write_urdf(model, "a" * (1 + 10 * k), CARD.base, style=Style(visual=False)))  # cut elsewhere
         robot = client.loadURDF(str(path), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
         found = {client.getBodyInfo(robot)[0].decode(): -1}
         found |= {client.getJointInfo(robot, i)[12].decode(): i for i in range(client.getNumJoints(robot))}
@@ -112,7 +112,7 @@ def test_every_drawn_number_reaches_bullet_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
-    plant = BulletPlant(CARD, 2, 0.02)
+    plant = BulletPlant(CARD.mechanism, 2, 0.02)
     plant.param("command_delay")[1] = 0.02
     stands = STAND.expand(2, -1)
     place = torch.tensor([[0.0, 0.0, 5.0]]).expand(2, -1)
@@ -126,7 +126,7 @@ def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
 
 def test_robots_move_alike_however_many_processes_share_them() -> None:
     def walked(processes: int) -> torch.Tensor:
-        plant = BulletPlant(CARD, 3, 0.02, processes)
+        plant = BulletPlant(CARD.mechanism, 3, 0.02, processes)
         plant.param("mass")[1, 0] += 2.0
         plant.param("force")[2, 0] = 30.0
         stands = STAND.expand(3, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import mujoco
@@ -11,8 +12,10 @@ import pytest
 import torch
 
 from controllers.rotation import matrix
+from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics, RigidTruth, assemble, find_indices
+from sim.plants.physics import Physics
 from sim.robots.figures import CardError
 from sim.robots.legged import load_legged
 
@@ -22,7 +25,7 @@ STAND = torch.tensor([[joint.stand for joint in CARD.joints]])
 
 
 def plant_of(n: int, **options) -> MujocoPlant:
-    return MujocoPlant(CARD, n, PERIOD, threads=options.pop("threads", 1), physics=Physics(**options))
+    return MujocoPlant(CARD.mechanism, n, PERIOD, threads=options.pop("threads", 1), physics=Physics(**options))
 
 
 def targets(n: int, steps: int, seed: int = 0) -> torch.Tensor:
@@ -42,7 +45,7 @@ def state_of(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     return state
 
 
-@pytest.mark.parametrize("contacts", ["feet", "all"])
+@pytest.mark.parametrize("contacts", ["points", "all"])
 def test_a_batch_of_one_steps_exactly_like_mj_step(contacts: str) -> None:
     plant = plant_of(1, contacts=contacts)
     plant.param("command_delay")[:] = 0.01
@@ -113,7 +116,7 @@ def test_quaternions_are_x_y_z_w_and_turn_the_base_s_axes_as_mujoco_does() -> No
 
 def test_velocities_are_the_rates_of_positions_in_the_frames_they_are_said_to_be_in() -> None:
     plant = plant_of(1, timestep=0.0005)
-    plant = MujocoPlant(CARD, 1, 0.0005, Physics(timestep=0.0005), threads=1)
+    plant = MujocoPlant(CARD.mechanism, 1, 0.0005, Physics(timestep=0.0005), threads=1)
     turn = torch.tensor([[0.3, -0.2, 0.1, 0.9]])
     plant.place(
         torch.arange(1), torch.tensor([[0.0, 0.0, 2.0]]), turn / turn.norm(), torch.tensor([[1.0, -0.5, 0.2]]),
@@ -271,7 +274,10 @@ def test_a_state_that_is_not_finite_stays_visible_and_leaves_others_alone() -> N
 def test_truth_has_a_shape_for_every_quantity() -> None:
     plant = plant_of(3)
     sizes = {name: tuple(value.shape) for name, value in plant.truth().items()}
-    assert tuple(sizes) == RigidTruth._fields
+    assert tuple(sizes) == (
+        "position", "orientation", "linear_velocity", "angular_velocity", "joint_position", "joint_velocity",
+        "joint_torque", "foot_position", "foot_velocity", "foot_force",
+    )  # fmt: skip
     assert sizes["foot_position"] == (3, 12)
     assert sizes["foot_force"] == (3, 4)
     assert all(value.dtype == torch.float32 for value in plant.truth().values())
@@ -279,26 +285,26 @@ def test_truth_has_a_shape_for_every_quantity() -> None:
 
 def test_models_that_do_not_fit_their_card_are_refused_by_what_is_missing(tmp_path: Path) -> None:
     strange = dataclasses.replace(CARD, feet=("FL_toe",))
-    with pytest.raises(CardError, match=r"FL_toe.*feet"):
-        assemble(strange, Physics())
+    with pytest.raises(CardError, match=r"FL_toe.*points 'foot'"):
+        assemble(strange.mechanism, Physics())
     with pytest.raises(CardError, match=r"trunk.*base"):
-        assemble(dataclasses.replace(CARD, base="trunk"), Physics())
+        assemble(dataclasses.replace(CARD, base="trunk").mechanism, Physics())
     broken = tmp_path / "broken.xml"
     broken.write_text("<mujoco><worldbody><body></mujoco>")
     with pytest.raises(CardError, match=r"broken\.xml"):
-        assemble(dataclasses.replace(CARD, model=broken), Physics())
+        assemble(dataclasses.replace(CARD, model=broken).mechanism, Physics())
 
 
 def test_wrong_periods_and_parameters_are_refused() -> None:
     with pytest.raises(ValueError, match="multiple"):
-        MujocoPlant(CARD, 1, 0.015)
+        MujocoPlant(CARD.mechanism, 1, 0.015)
     with pytest.raises(KeyError, match="colour"):
         plant_of(1).param("colour")
 
 
 def test_joints_follow_the_card_s_order_in_every_array() -> None:
     plant = plant_of(1)
-    indices = find_indices(plant.model, CARD)
+    indices = find_indices(plant.model, CARD.mechanism)
     names = [plant.model.joint(int(np.flatnonzero(plant.model.jnt_qposadr == i)[0])).name for i in indices.position]
     assert tuple(names) == CARD.joint_names
     assert tuple(plant.model.actuator(i).name for i in range(plant.model.nu)) == CARD.joint_names
@@ -310,3 +316,34 @@ def test_the_solver_s_tolerance_matters_far_less_than_the_time_step() -> None:
         drive(plant, targets(16, 15))
     joints = [plant.truth()["joint_position"] for plant in (usual, exact, finer)]
     assert float((joints[0] - joints[1]).abs().median()) < 0.02 * float((joints[0] - joints[2]).abs().median())
+
+
+VECTORS = Path(__file__).parents[2] / "vectors/go2_trot.json"
+"""What this trot gave before plants knew other robots (commit 861c069): truth after steps 1, 13 and 25."""
+
+
+@pytest.mark.parametrize("contacts", ["points", "all"])
+def test_a_trotting_go2_moves_as_it_did_before_plants_knew_other_robots(contacts: str) -> None:
+    plant, spread = plant_of(3, contacts=contacts), torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    plant.param("mass")[:, 0] += 2 * spread
+    plant.param("center_of_mass")[:, 0, 0] += 0.03 * spread
+    plant.param("ground_friction")[:] = 0.4 + 0.8 * spread
+    plant.param("command_delay")[:] = 0.02 * spread[:, None]
+    for name, factor in (("resistance", 0.2), ("armature", 0.2), ("joint_friction", 0.5)):
+        plant.param(name)[:] *= (1 + factor * spread)[:, None]
+    plant.place(
+        torch.arange(3),
+        position=torch.tensor([[0.1, 0.2, plant.height + 0.02]]),
+        orientation=torch.tensor([[0.0, 0.0, 0.6, 0.8]]),
+        linear_velocity=torch.tensor([[0.3, 0.1, 0.0]]),
+        angular_velocity=torch.tensor([[0.2, -0.1, 0.3]]),
+        joint_position=STAND + 0.05,
+        joint_velocity=torch.full((3, 12), 0.1),
+    )
+    expected = json.loads(VECTORS.read_text())[contacts]
+    for k in range(25):
+        plant.param("force")[:] = 20.0 if 10 <= k < 15 else 0.0
+        plant.step({"joint_position_target": (STAND + 0.25 * torch.sin(0.4 * k + torch.arange(12.0))).expand(3, -1)})
+        if k % 12 == 0:
+            for name, value in expected[k // 12].items():
+                np.testing.assert_allclose(plant.truth()[name].numpy(), value, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -31,7 +31,7 @@ TOLERANCE = {
 
 @pytest.fixture(scope="module")
 def warp() -> WarpPlant:
-    return WarpPlant(CARD, N, 0.02, device="cpu")
+    return WarpPlant(CARD.mechanism, N, 0.02, device="cpu")
 
 
 def draw_parameters(plant: WarpPlant | MujocoPlant) -> None:
@@ -80,7 +80,7 @@ def states(plant: WarpPlant | MujocoPlant) -> dict[str, torch.Tensor]:
 def test_warp_and_mujoco_agree_over_a_second_for_robots_with_parameters_and_delays_of_their_own(
     warp: WarpPlant,
 ) -> None:
-    cpu = MujocoPlant(CARD, N, 0.02)
+    cpu = MujocoPlant(CARD.mechanism, N, 0.02)
     for plant in (warp, cpu):
         begin(plant)
     for k in range(50):
@@ -95,7 +95,7 @@ def test_warp_and_mujoco_agree_over_a_second_for_robots_with_parameters_and_dela
 
 
 def test_parameters_have_the_same_names_and_nominal_values_in_both_plants(warp: WarpPlant) -> None:
-    cpu = MujocoPlant(CARD, N, 0.02)
+    cpu = MujocoPlant(CARD.mechanism, N, 0.02)
     for name, value in cpu.nominal._asdict().items():
         torch.testing.assert_close(getattr(warp.nominal, name), value.float(), msg=name)
         assert warp.param(name).shape == cpu.param(name).shape, name
@@ -120,7 +120,7 @@ def test_robots_that_begin_change_nothing_for_those_under_way(warp: WarpPlant) -
 
 def test_a_robot_alone_moves_as_it_does_among_others_and_a_saved_plant_goes_on_bit_by_bit(warp: WarpPlant) -> None:
     begin(warp)
-    alone = WarpPlant(CARD, 1, 0.02, device="cpu")
+    alone = WarpPlant(CARD.mechanism, 1, 0.02, device="cpu")
     for name in warp.parameters._fields:
         alone.param(name)[:] = warp.param(name)[2:]
     place(alone, torch.arange(1))
@@ -164,7 +164,7 @@ def test_tensors_on_another_device_are_refused_not_copied(warp: WarpPlant) -> No
 def test_the_task_s_episodes_are_the_same_on_warp_as_on_mujoco() -> None:
     task = load_task("go2-flat")
     envs = [
-        VecEnv(task, N, seed=3, make_plant=lambda n: WarpPlant(CARD, n, 0.02, device="cpu")),
+        VecEnv(task, N, seed=3, make_plant=lambda n: WarpPlant(CARD.mechanism, n, 0.02, device="cpu")),
         VecEnv(task, N, seed=3),
     ]
     for _ in range(15):

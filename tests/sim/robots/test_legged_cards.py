@@ -11,11 +11,14 @@ import torch
 
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
+from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices
 from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.rigid import Physics, assemble, find_indices
+from sim.plants.physics import Physics
 from sim.robots import robot_names
 from sim.robots.figures import CardError
 from sim.robots.legged import load_legged
+from sim.tasks.legged.legs import find_legs
 from sim.tasks.loading import load_task
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_quadruped"
@@ -31,7 +34,7 @@ def test_go2_and_a1_are_cards() -> None:
 
 
 def test_the_a1_weighs_what_its_parts_do_and_stands_as_high_as_its_legs_are_long() -> None:
-    plant = MujocoPlant(load_legged("a1"), 1, 0.02)
+    plant = MujocoPlant(load_legged("a1").mechanism, 1, 0.02)
     assert float(plant.nominal.mass.sum()) == pytest.approx(12.45, abs=0.01)  # Unitree: about 12 kg with battery
     assert plant.height == pytest.approx(2 * 0.2 * np.cos(0.9) + 0.02, abs=1e-6)  # two links of 0.2 m, a foot of 2 cm
 
@@ -43,8 +46,8 @@ def test_the_a1_moves_as_the_urdf_that_comes_with_pybullet() -> None:
     from pybullet_utils.bullet_client import BulletClient
 
     card = load_legged("a1")
-    model = assemble(card, Physics())
-    data, places = mujoco.MjData(model), find_indices(model, card)
+    model = assemble(card.mechanism, Physics())
+    data, places = mujoco.MjData(model), find_indices(model, card.mechanism)
     bullet = BulletClient(pybullet.DIRECT)
     file = Path(pybullet_data.getDataPath(), "a1", "a1.urdf")
     robot = bullet.loadURDF(str(file), useFixedBase=True, flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
@@ -90,9 +93,9 @@ def test_a_robot_of_another_card_stands_under_zero_action(robot: str) -> None:
 
 
 def test_the_example_of_one_s_own_urdf_stands() -> None:
-    plant = MujocoPlant(load_legged(str(EXAMPLE / "card.toml")), 2, 0.02)
+    plant = MujocoPlant(load_legged(str(EXAMPLE / "card.toml")).mechanism, 2, 0.02)
     assert plant.height == pytest.approx(2 * 0.18 * np.cos(0.8) + 0.02, abs=1e-3)
-    stand = torch.tensor([[joint.stand for joint in plant.card.joints]]).repeat(2, 1)
+    stand = torch.tensor([[joint.home for joint in plant.mechanism.joints]]).repeat(2, 1)
     for _ in range(100):
         plant.step({"joint_position_target": stand})
     truth = plant.truth()
@@ -103,9 +106,9 @@ def test_the_example_of_one_s_own_urdf_stands() -> None:
 
 # fmt: off
 WRONG = {
-    "no such foot": ("card.toml", '"LF_foot", "RF_foot"', '"LF_paw", "RF_foot"', r"\['LF_paw'\] of the card's feet"),
-    "no such base": ("card.toml", 'base = "body"', 'base = "torso"', r"\['torso'\] of the card's base"),
-    "no such joint": ("quadruped.urdf", 'joint name="LF_HAA"', 'joint name="hip"', "card's joints"),
+    "no such foot": ("card.toml", '"LF_foot", "RF_foot"', '"LF_paw", "RF_foot"', r"\['LF_paw'\] of .* points 'foot'"),
+    "no such base": ("card.toml", 'base = "body"', 'base = "torso"', r"\['torso'\] of the robot's base"),
+    "no such joint": ("quadruped.urdf", 'joint name="LF_HAA"', 'joint name="hip"', "robot's joints"),
     "no such file": ("card.toml", '"quadruped.urdf"', '"robot.urdf"', "a file beside the card"),
     "a joint without a motor": ("card.toml", '"LF_KFE", "RF_KFE", "LH', '"RF_KFE", "LH', "joints"),
     "a figure without its source": ("card.toml", ', source = "drawing"', "", "range.source"),
@@ -134,4 +137,4 @@ def test_what_is_missing_in_a_robot_of_one_s_own_is_said(what: str, tmp_path: Pa
         assert path.name != file or old in text
         (tmp_path / path.name).write_text(text.replace(old, new) if path.name == file else text)
     with pytest.raises(CardError, match=message):
-        assemble(load_legged(str(tmp_path / "card.toml")), Physics())
+        find_legs(load_legged(str(tmp_path / "card.toml")))

@@ -119,7 +119,10 @@ class TwinNode(Node):
         """Whether the newest command is older than the one before: its sender's clock was set back."""
         self._listen(command_wires(spec.commands, get("command_message")))
         self._clock_topic = self.create_publisher(Clock, "/clock", quality.SENSOR) if self.lockstep else None
-        self._truth_topic = self.create_publisher(Odometry, "~/truth", quality.SENSOR)
+        quantities = self.twin.truth()
+        self._has_base = all(wire.name in quantities for wire in TRUTH)
+        if self._has_base:
+            self._truth_topic = self.create_publisher(Odometry, "~/truth", quality.SENSOR)
         self._applied_topic = self.create_publisher(JointState, "~/applied", quality.SENSOR)
         self._status_topic = self.create_publisher(String, "~/status", quality.LATCHED)
         self.overruns = 0
@@ -304,7 +307,8 @@ class TwinNode(Node):
         self._publish_truth(now)
 
     def _publish_truth(self, now: int) -> None:
-        self._truth_topic.publish(compose(TRUTH, TRUE, self.twin.truth(), now))
+        if self._has_base:
+            self._truth_topic.publish(compose(TRUTH, TRUE, self.twin.truth(), now))
 
     def _tell(self) -> None:
         told = {

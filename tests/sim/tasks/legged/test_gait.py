@@ -102,7 +102,7 @@ def test_the_mirror_is_never_taken_up_where_rounding_decides(task: FlatWalk) -> 
 def test_physics_commutes_with_the_mirror(task: FlatWalk) -> None:
     """To the few thousandths by which the inertia of the real robot's trunk is not symmetric."""
     generator = torch.Generator().manual_seed(1)
-    one, two = (MujocoPlant(task.card, 8, PERIOD) for _ in range(2))
+    one, two = (MujocoPlant(task.card.mechanism, 8, PERIOD) for _ in range(2))
     ids, still = torch.arange(8), torch.zeros(8, 3)
     tilt = 0.1 * torch.randn(8, 3, generator=generator)
     orientation = torch.cat([tilt, torch.ones(8, 1)], -1)

@@ -15,7 +15,9 @@ from torch import Tensor
 
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
-from sim.plants.rigid import Physics, assemble, find_indices
+from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices
+from sim.plants.physics import Physics
 from sim.robots.figures import CardError
 from sim.robots.legged import LeggedCard, load_legged
 from sim.tasks.legged.gait import FOLD, LIFT
@@ -135,8 +137,8 @@ def test_a_foot_rises_straight_in_mid_swing_whether_knees_are_behind_or_in_front
     card = dataclasses.replace(go2, joints=joints)
     task = FlatWalk(card)
     assert set(task.legs.knees) == {knees}
-    model = assemble(card, Physics())
-    indices, data = find_indices(model, card), mujoco.MjData(model)
+    model = assemble(card.mechanism, Physics())
+    indices, data = find_indices(model, card.mechanism), mujoco.MjData(model)
 
     def feet(targets: np.ndarray) -> np.ndarray:
         data.qpos[indices.position] = targets

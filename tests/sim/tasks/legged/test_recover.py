@@ -8,7 +8,6 @@ import torch
 
 from robo_rl.learning_env import LearningEnv
 from sim.env import VecEnv
-from sim.plants.rigid import standing
 from sim.tasks.legged.recover import REACH, TIME, attitude
 from sim.tasks.loading import load_task
 
@@ -61,9 +60,9 @@ def test_targets_are_told_from_where_the_joints_were() -> None:
 def test_who_stands_does_not_fail_and_who_lies_does_when_the_time_is_over() -> None:
     env = LearningEnv(VecEnv(load_task("go2-recover"), 4, seed=0, fixed={"initial/easy": 0.0}))
     plant = env.env.plant
-    position, upright, still, _, joints, at_rest = standing(plant.card, 0.2, 2)
-    upside_down = upright.roll(1, 1)  # x, y, z, w = 1, 0, 0, 0: half a turn about x
-    plant.place(torch.tensor([2, 3]), position, upside_down, still, still, joints, at_rest)
+    joints = env.env.task.stand
+    upside_down = torch.tensor([[1.0, 0.0, 0.0, 0.0]])  # half a turn about x
+    plant.place(torch.tensor([2, 3]), position=torch.tensor([[0.0, 0.0, 0.2]]), orientation=upside_down)
 
     def stay() -> torch.Tensor:
         return (joints[:1] - env.memory["joint_history"][:, 0]).float() / REACH

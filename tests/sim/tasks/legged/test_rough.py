@@ -32,7 +32,7 @@ def test_a_scan_on_a_slope_is_the_slope() -> None:
     below = Solids(np.array([[[-5.0, -5.0, -9.0], [5.0, 5.0, -8.0]]]))
     slope = Ground(heights, 0.05, np.zeros((200, 200), bool), below, np.zeros((1, 1, 2)), ("slope",))
     points = [(0.5, 0.0), (0.0, 0.4), (0.0, 0.0)]
-    plant = HeightScan(MujocoPlant(load_legged("go2"), 1, 0.02, ground=slope), slope, points)
+    plant = HeightScan(MujocoPlant(load_legged("go2").mechanism, 1, 0.02, ground=slope), slope, points)
     yaw, still = 0.7, torch.zeros(1, 3)
     turn = torch.tensor([[0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2)]])
     joints = plant.truth()["joint_position"].clone()

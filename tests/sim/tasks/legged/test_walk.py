@@ -121,11 +121,13 @@ def test_a_robot_told_to_stand_is_given_the_stand(task: FlatWalk) -> None:
 def test_the_trot_lifts_diagonal_feet_in_turn_and_sweeps_the_others_back(task: FlatWalk) -> None:
     import mujoco
 
-    from sim.plants.rigid import Physics, assemble, find_indices
+    from sim.plants.assembly import assemble
+    from sim.plants.indices import find_indices
+    from sim.plants.physics import Physics
 
     card = load_legged("go2")
-    model = assemble(card, Physics())
-    indices, data = find_indices(model, card), mujoco.MjData(model)
+    model = assemble(card.mechanism, Physics())
+    indices, data = find_indices(model, card.mechanism), mujoco.MjData(model)
     feet = []
     for angle in np.linspace(0, 2 * math.pi, 41):
         gait = torch.tensor([[math.cos(angle), math.sin(angle), 0.8, 0.0, 0.0]])

@@ -26,6 +26,7 @@ class WalkingTwin(Twin):
     """One legged robot at a task."""
 
     settings = ("hung",)
+    held = False
 
     def __init__(
         self,

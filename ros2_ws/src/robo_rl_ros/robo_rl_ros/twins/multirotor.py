@@ -25,6 +25,7 @@ class FlyingTwin(Twin):
     """One multirotor at a task."""
 
     settings = ("height",)
+    held = False
 
     def __init__(
         self,

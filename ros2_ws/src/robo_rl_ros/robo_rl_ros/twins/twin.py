@@ -25,6 +25,8 @@ class Twin:
 
     settings: tuple[str, ...] = ()
     """Names of further arguments that this kind of robot takes."""
+    held = True
+    """Whether somebody holds the robot where its episode begins until its actuators are first commanded."""
 
     def __init__(
         self,
@@ -125,11 +127,13 @@ class Twin:
                 name: torch.clamp(torch.as_tensor(commands[name], dtype=torch.float32)[None], *self.limits[name])
                 for name in passive
             }
-        self._move(given)
+        commanded = any(bool((given[n] != passive[n]).any()) for n in given)
+        if commanded or self.commanded_since >= 0 or not self.held:
+            self._move(given)
         self.steps += 1
         if self.hands() < self.handled_until:
             self._be_handled()
-        if self.commanded_since < 0 and any(bool((given[n] != passive[n]).any()) for n in given):
+        if self.commanded_since < 0 and commanded:
             self.commanded_since = self.time
         return {name: value[0].numpy() for name, value in given.items()}
 

@@ -1,0 +1,229 @@
+"""A robot, ground and free objects as one MuJoCo model.
+
+The robot's bodies come first, objects last, so that both are slices of MuJoCo's arrays. Drives are in
+``sim.plants.drives``, what is sensed in ``sim.plants.sensing``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from sim.plants.drives import add_drives
+from sim.plants.physics import Physics
+from sim.plants.sensing import add_sensors, frames
+from sim.robots.figures import CardError
+from sim.robots.mechanism import FreeObject, Mechanism
+from sim.terrain import Ground, add_ground
+
+GROUND = "ground"
+"""Names of the ground's shapes begin so; the first has the friction of all."""
+
+
+def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = None) -> mujoco.MjModel:
+    """The robot on a ground, or on a plane. Raises CardError where model file and mechanism don't fit."""
+    spec = _read(mechanism)
+    _set_options(spec, physics)
+    _set_contacts(spec, mechanism, physics)
+    if ground is not None or mechanism.floor:
+        _lay(spec, physics, ground)
+    add_drives(spec, mechanism, physics)
+    add_sensors(spec, mechanism)
+    for thing in mechanism.objects:
+        for shape in add_object(spec, thing).geoms:  # an object's own surface holds in every contact
+            shape.contype, shape.conaffinity, shape.priority = 1, 1, 2
+            _set_surface(shape, physics)
+    try:
+        return spec.compile()
+    except ValueError as error:
+        raise CardError(f"{mechanism.model}: MuJoCo can't compile it ({' '.join(str(error).split())})") from None
+
+
+def _read(mechanism: Mechanism) -> mujoco.MjSpec:
+    model = mechanism.model
+    try:
+        spec = mujoco.MjSpec.from_file(str(model))
+    except ValueError as error:
+        raise CardError(f"{model}: MuJoCo can't read it ({error}); expected MJCF or URDF") from None
+    prepare(spec, mechanism)
+    return spec
+
+
+def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
+    """Leave of a model file what the mechanism does not say itself, and let the base move or not."""
+    model = mechanism.model
+    spec.compiler.fusestatic = False  # a URDF's bodies keep their names
+    _require_names(spec, mechanism)
+    for group in mechanism.groups:
+        for name in group.names:
+            is_a = spec.joint(name).type.name.partition("_")[2].lower()
+            expected = "slide" if group.slides else "hinge"
+            if is_a != expected:
+                raise CardError(f"{model}: joint '{name}' is of type {is_a}; expected a {expected}")
+    for part in (*spec.actuators, *spec.sensors, *spec.keys):
+        spec.delete(part)  # the mechanism says what is driven and sensed, and where home is
+    free = [joint for joint in spec.body(mechanism.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    if mechanism.fixed:
+        for joint in free:
+            spec.delete(joint)
+    elif not free:
+        spec.body(mechanism.base).add_freejoint()
+
+
+def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
+    bodies, shapes, sites = ([part.name for part in parts] for parts in (spec.bodies, spec.geoms, spec.sites))
+    followers = [name for coupling in mechanism.couplings for name, _ in coupling.followers]
+    references = [frame.relative_to for frame in frames(mechanism) if frame.relative_to]
+    for what, wanted, found in (
+        ("base", (mechanism.base,), bodies),
+        ("joints", (*mechanism.joint_names, *followers), [joint.name for joint in spec.joints]),
+        *((f"points '{contact.name}'", contact.at, shapes + sites) for contact in mechanism.contacts),
+        ("tools", [impedance.at for impedance in mechanism.impedances], sites),
+        ("frames", [frame.at for frame in mechanism.frames], sites + bodies + shapes),
+        ("rays", [rays.at for rays in mechanism.rays], sites + bodies),
+        ("frames of reference", references, bodies),
+    ):
+        missing = sorted(set(wanted) - set(found))
+        if missing:
+            raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {found}")
+
+
+def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
+    option = spec.option
+    option.timestep = physics.timestep
+    option.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{physics.integrator.upper()}")
+    option.solver = getattr(mujoco.mjtSolver, f"mjSOL_{physics.solver.upper()}")
+    option.cone = getattr(mujoco.mjtCone, f"mjCONE_{physics.cone.upper()}")
+    option.jacobian = getattr(mujoco.mjtJacobian, f"mjJAC_{physics.jacobian.upper()}")
+    option.tolerance = physics.tolerance
+    option.impratio = physics.impratio
+    option.noslip_iterations = physics.noslip
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a state that diverged must be seen
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND  # one robot is one island; looking for more takes time
+    if physics.solver == "newton":  # it is as soon there without, and need not find out which start is the better one
+        option.disableflags |= mujoco.mjtDisableBit.mjDSBL_WARMSTART
+    spec.compiler.discardvisual = True  # no step moves shapes that touch nothing
+
+
+def _set_contacts(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -> None:
+    """Which shapes of the model file can touch what. All that does not move is touched by all that does."""
+    touching = {*mechanism.points}
+    touching |= {shape.name for site in spec.sites if site.name in touching for shape in site.parent.geoms}
+    standing = {id(body) for body in _surroundings(spec, mechanism)}
+    for shape in spec.geoms:
+        if physics.contacts != "model":
+            if id(shape.parent) in standing:
+                shape.contype, shape.conaffinity = 1, 0
+            else:
+                touches = physics.contacts != "points" or shape.name in touching
+                shape.contype, shape.conaffinity = int(physics.contacts == "self"), int(touches)
+        _set_surface(shape, physics)
+
+
+def _surroundings(spec: mujoco.MjSpec, mechanism: Mechanism) -> Iterable[Any]:
+    """The world, and bodies on it that can't move and are not the robot's."""
+    yield spec.worldbody
+    for body in spec.worldbody.bodies:
+        tree = [body, *body.find_all("body")]
+        if all(not part.joints and part.name != mechanism.base for part in tree):
+            yield from tree
+
+
+def _set_surface(shape: Any, physics: Physics) -> None:
+    if physics.condim is not None:
+        shape.condim = physics.condim
+    if physics.solref is not None:
+        shape.solref = physics.solref
+    if physics.solimp is not None:
+        shape.solimp = physics.solimp
+
+
+def _lay(spec: mujoco.MjSpec, physics: Physics, ground: Ground | None) -> None:
+    """The ground, named so that it can be found."""
+    for below in add_ground(spec, ground):
+        below.contype, below.conaffinity, below.condim = 1, 0, 3
+        below.priority = 1  # its friction holds in every contact
+        _set_surface(below, physics)
+
+
+def add_object(spec: mujoco.MjSpec, thing: FreeObject) -> mujoco.MjsBody:
+    """A free body, its shapes as they come."""
+    x, y, z, w = thing.orientation
+    pose = {"pos": thing.position, "quat": [w, x, y, z]}
+    if thing.mjcf is not None:
+        own = _only_body(thing)  # of a document that lives as long as this
+        body = spec.worldbody.add_frame(**pose).attach_body(own.worldbody.bodies[0], f"{thing.name} ", "")
+        body.name = thing.name
+        for joint in body.joints:
+            spec.delete(joint)
+    else:
+        body = spec.worldbody.add_body(name=thing.name, **pose)
+        size = np.zeros(3)
+        size[: len(thing.size)] = thing.size
+        kind = getattr(mujoco.mjtGeom, f"mjGEOM_{thing.shape.upper()}")
+        body.add_geom(name=thing.name, type=kind, size=size, friction=thing.friction, condim=3)
+        body.mass, body.inertia = thing.mass, thing.mass * inertia_per_mass(thing.shape, size[None])[0]
+        body.ipos, body.iquat, body.explicitinertial = np.zeros(3), [1, 0, 0, 0], True
+    body.add_freejoint()
+    return body
+
+
+def _only_body(thing: FreeObject) -> mujoco.MjSpec:
+    assert thing.mjcf is not None
+    try:
+        own = mujoco.MjSpec.from_string(thing.mjcf)
+    except ValueError as error:
+        raise CardError(f"object '{thing.name}': MuJoCo can't read it ({error}); expected MJCF") from None
+    if len(own.worldbody.bodies) != 1 or own.worldbody.bodies[0].bodies:
+        raise CardError(f"object '{thing.name}': expected MJCF of one body without others on it")
+    return own
+
+
+def inertia_per_mass(shape: str, size: Any) -> Any:
+    """(n, 3) m², principal moments over mass, of full shapes of ``size`` (n, 3) m (numpy or torch)."""
+    a, b, c = size[:, 0], size[:, 1], size[:, 2]
+    if shape == "box":
+        moments = (b * b + c * c) / 3, (a * a + c * c) / 3, (a * a + b * b) / 3
+    elif shape == "sphere":
+        moments = (0.4 * a * a,) * 3
+    else:
+        about = 0.5 * a * a
+        across = 0.25 * a * a + b * b / 3
+        if shape == "capsule":  # a cylinder, and a sphere cut in two
+            ball = (4 / 3) * a / (2 * b + (4 / 3) * a)
+            about = (1 - ball) * about + ball * 0.4 * a * a
+            across = (1 - ball) * across + ball * (0.4 * a * a + b * b + 0.75 * a * b)
+        moments = (across, across, about)
+    return _columns(moments)
+
+
+def _columns(parts: tuple[Any, ...]) -> Any:
+    if isinstance(parts[0], np.ndarray):
+        return np.stack(parts, 1)
+    import torch
+
+    return torch.stack(parts, 1)
+
+
+def lowest(model: mujoco.MjModel, data: mujoco.MjData, shape: int) -> float:
+    """Height (m, world) of the lowest point of a shape, exact but for ellipsoids' and height fields' bounding boxes."""
+    place, turn = data.geom_xpos[shape], data.geom_xmat[shape].reshape(3, 3)
+    size, down = model.geom_size[shape], np.abs(turn[2])
+    match mujoco.mjtGeom(model.geom_type[shape]):
+        case mujoco.mjtGeom.mjGEOM_SPHERE:
+            return float(place[2] - size[0])
+        case mujoco.mjtGeom.mjGEOM_CAPSULE:
+            return float(place[2] - size[0] - size[1] * down[2])
+        case mujoco.mjtGeom.mjGEOM_CYLINDER:
+            return float(place[2] - size[0] * math.sqrt(max(0.0, 1 - down[2] ** 2)) - size[1] * down[2])
+        case mujoco.mjtGeom.mjGEOM_MESH:
+            mesh = model.geom_dataid[shape]
+            first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
+            return float(place[2] + (model.mesh_vert[first : first + count] @ turn[2]).min())
+        case _:
+            middle, half = model.geom_aabb[shape, :3], model.geom_aabb[shape, 3:]
+            return float(place[2] + turn[2] @ middle - down @ half)
