@@ -19,9 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from controllers.held import may_wait
 from deploy.c.gate_header import gate_header
 from deploy.c.generate import HERE, Generated
 from deploy.c.host import STRICT, CompilerMissing, host_flags
+from robo_rl.contract import ContractError
 
 COPIED = ("gate.h", "gate.c", "link.h", "link.c", "link_message.h", "link_message.c")
 WRITTEN = ("device.h", "device.c", "exchange.h", "exchange.c")
@@ -51,7 +53,16 @@ class Answer(NamedTuple):
 
 
 def write_device(made: Generated) -> list[Path]:
-    """Write link, gate and device into the folder of a generated policy; the files to compile beside its own."""
+    """Write link, gate and device into the folder of a generated policy; the files to compile beside its own.
+
+    ContractError for a contract with slow signals or ages, which the device does not hold yet.
+    """
+    waiting = sorted(may_wait(made.contract))
+    if waiting:
+        raise ContractError(
+            f"signals {waiting} do not come at every step, and a device can't hold them yet; expected signals without "
+            "a period of their own or an age. The policy's own C and held.c do without the device"
+        )
     for name in COPIED:
         shutil.copyfile(HERE / name, made.folder / name)
     (made.folder / "gate_config.h").write_text(gate_header(made.contract))

@@ -44,10 +44,10 @@ static int64_t stopped;
 int main(void);
 void systick_handler(void);
 void fault_handler(void);
-void __real_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
-                         ${name}_arena *scratch);
-void __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
-                         ${name}_arena *scratch);
+${name}_status __real_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
+                                   ${name}_arena *scratch);
+${name}_status __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
+                                   ${name}_arena *scratch);
 
 static int64_t now(void)
 {
@@ -135,14 +135,15 @@ static void misbehave(${name}_commands *commands)
 #endif
 }
 
-void __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
-                         ${name}_arena *scratch)
+${name}_status __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
+                                   ${name}_arena *scratch)
 {
-    __real_${name}_step(signals, memory, commands, scratch);
+    const ${name}_status status = __real_${name}_step(signals, memory, commands, scratch);
     flown += robot.gate.state == (uint8_t)GATE_ACTIVE ? 1u : 0u;
     if (flown > BEGINS) {
         misbehave(commands);
     }
+    return status;
 }
 
 static void hear(enum link_type type, const uint8_t *payload, size_t size)
