@@ -174,7 +174,7 @@ def test_a_browser_that_sends_too_much_is_put_out_and_others_are_not(server, mon
     assert send(server, *[message] * (2 * int(guard.AT_ONCE)), patience=60) in (
         1008,
         1006,
-    )  # 1006: cut while it still sent
+    )  # or cut
     assert send(server, message) is None
 
 
