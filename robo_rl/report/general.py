@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import ks_2samp
 
 from deploy.bundle import Bundle
 from robo_rl.comparison import compare, scores
@@ -145,7 +146,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
     """The first subject's failed episodes with what was drawn for them, a column per range.
 
     Of vectors the length where they have any direction, else the mean. First come the ranges in which failed episodes
-    differ most from all, in standard deviations of a mean.
+    differ most from the others, by the statistic of Kolmogorov and Smirnov.
     """
     episodes, ranges = findings.subjects[0].episodes, findings.task.spec.ranges
     lost = np.flatnonzero(~episodes.survived)
@@ -160,17 +161,15 @@ def failures(findings: Findings) -> list[dict[str, float]]:
         vector = drawn.ndim > 1
         value = drawn if not vector else np.linalg.norm(drawn, axis=1) if low == -high else drawn.mean(1)
         columns[label] = factor * value
-    order = sorted(columns, key=lambda name: -_difference(columns[name], lost))
+    order = list(columns)
+    if episodes.survived.any():
+        parts = {name: (value[~episodes.survived], value[episodes.survived]) for name, value in columns.items()}
+        order.sort(key=lambda name: -ks_2samp(*parts[name]).statistic)
     return [
         {"episode": int(i) + 1, "lasted, s": float(episodes.duration[i])}
         | {name: float(columns[name][i]) for name in order}
         for i in lost[:FAILURES_SHOWN]
     ]
-
-
-def _difference(values: np.ndarray, part: np.ndarray) -> float:
-    """Of the mean of a part from that of all, in standard deviations of such a mean."""
-    return float(abs(values[part].mean() - values.mean()) / values.std() * np.sqrt(len(part)))
 
 
 def write(findings: Findings, sections: Sequence[Section], out: Path) -> int:
@@ -188,7 +187,7 @@ def write(findings: Findings, sections: Sequence[Section], out: Path) -> int:
         episodes=_episodes(findings),
         robustness=_robustness(findings, hints),
         transfer=plots.transfer(findings.transfer, task.spec.ranges) if findings.transfer else None,
-        training=plots.training(first.metrics) if first.metrics else [],
+        training=[Plot(*drawn) for drawn in plots.training(first.metrics)] if first.metrics else [],
         failures=failures(findings),
         lost=lost,
         goes_on=type(task).succeeded is Task.succeeded,

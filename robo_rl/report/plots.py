@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from sim.ranges import Range
 from sim.tasks import Measure
@@ -62,18 +63,23 @@ styled = matplotlib.rc_context(STYLE)
 
 
 @styled
-def training(metrics: Sequence[Mapping[str, float]]) -> list[Figure]:
-    """Reward, part of episodes alive, a student's error and levels of curricula over the control steps."""
+def training(metrics: Sequence[Mapping[str, float]]) -> list[tuple[Figure, str]]:
+    """Reward, part of episodes alive, a student's error and levels of curricula over the control steps; what to see."""
     steps = np.array([row["environment_steps"] for row in metrics]) / 1e6
     levels = [name for name in metrics[-1] if name.startswith("level/")]
+    rises = "Look at whether it still {} at the end; then more updates would help."
     panels = [
-        ("reward per step", {"": "reward"}),
-        ("part alive after an update", {"": "alive"}),
-        ("difference in commands, of their range", {"": "error"}),
-        ("level of the curriculum", {name.removeprefix("level/"): name for name in levels}),
+        ("reward per step", {"": "reward"}, rises.format("rises")),
+        ("part alive after an update", {"": "alive"}, "Look at how early episodes stop failing."),
+        ("difference in commands, of their range", {"": "error"}, rises.format("falls")),
+        (
+            "level of the curriculum",
+            {name.removeprefix("level/"): name for name in levels},
+            "Look at whether it reaches 1, where episodes are as hard as they get.",
+        ),
     ]
     drawn = []
-    for label, lines in panels:
+    for label, lines, caption in panels:
         present = {key: name for key, name in lines.items() if any(name in row for row in metrics)}
         if not present:
             continue
@@ -84,7 +90,7 @@ def training(metrics: Sequence[Mapping[str, float]]) -> list[Figure]:
             axes.legend()
         if name not in ("reward", "error"):
             axes.set_ylim(-0.03, 1.03)
-        drawn.append(figure)
+        drawn.append((figure, caption))
     return drawn
 
 
@@ -122,6 +128,7 @@ def distribution(errors: Mapping[str, np.ndarray], measure: Measure) -> Figure:
     if low > 0 and high > SPREAD * low:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_xlim(left=0)
     axes.set_ylim(-2, 102)
