@@ -181,13 +181,13 @@ def test_a_missing_package_is_named_with_how_to_install_it() -> None:
 
 def test_ctrl_c_in_a_command_that_saves_nothing_ends_it_without_a_traceback() -> None:
     words = [sys.executable, "-m", "robo_rl", "evaluate", "classical", "--task", "quadrotor-hover"]
-    flying = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
-    assert flying.stderr is not None
-    first = flying.stderr.readline()  # it has begun
-    flying.send_signal(signal.SIGINT)
-    _, rest = flying.communicate(timeout=300)
-    assert first.startswith("flying")
-    assert flying.returncode == 130
+    running = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    first = running.stderr.readline()  # it has begun
+    running.send_signal(signal.SIGINT)
+    _, rest = running.communicate(timeout=300)
+    assert first.startswith("evaluating")
+    assert running.returncode == 130
     assert rest.endswith("robo-rl evaluate: stopped\n")
     assert "Traceback" not in rest
 
