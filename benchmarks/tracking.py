@@ -24,7 +24,7 @@ CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=load_task("quadrotor-t
 
 def main() -> None:
     rows = []
-    geometric = load("geometric", "quadrotor-track")
+    geometric = load("classical", "quadrotor-track")
     rows.append({"policy": "geometric", **rollout(geometric.task, geometric.policy, CONDITIONS).summary()})
     for seed in range(5):
         with tempfile.TemporaryDirectory() as folder:

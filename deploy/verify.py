@@ -173,7 +173,7 @@ def verify(
     path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None,
     task: str | None = None,
 ) -> Verification:  # fmt: skip
-    """Check the file at ``path``: whole, golden, equal to torch, and at least ``min_success`` of flights survive.
+    """Check the file at ``path``: whole, golden, equal to torch, and at least ``min_success`` of episodes succeed.
 
     By default that is what its task expects of a trained policy. ``task`` tells where a user's own task is.
     """
@@ -189,5 +189,5 @@ def verify(
     if not witness.worst <= PARITY_TOLERANCE:
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= least:
-        failures.append(f"{flights['success']:.1%} of flights survived; expected at least {least:.1%}")
+        failures.append(f"{flights['success']:.1%} of episodes succeeded; expected at least {least:.1%}")
     return Verification(golden_error, witness.worst, witness.steps, flights, known.measures, failures)

@@ -16,6 +16,7 @@ from scipy.stats import binomtest
 from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT
 from sim.env import VecEnv
+from sim.tasks import Task
 from sim.tasks.legged.rough import RoughWalk
 from sim.terrain import CELL, PLATFORM, STEPS, TREAD, described
 
@@ -23,6 +24,13 @@ SPEED = 0.5  # m/s
 SECONDS = 15.0
 WAY = CELL * (PLATFORM + TREAD * STEPS)  # m, along x or y
 COMMAND = {"command/x": SPEED, "command/y": 0.0, "command/yaw": 0.0, "command/stand": 1.0}
+
+
+def require_rough_ground(task: Task) -> None:
+    """ValueError unless it is a task on rough ground."""
+    if not isinstance(task, RoughWalk):
+        name = task.spec.name
+        raise ValueError(f"--ground is for tasks on rough ground; '{name}' is not one, try --task go2-rough")
 
 
 def evaluate_terrain(

@@ -82,8 +82,8 @@ def budgeted(bundle: Bundle, task: Task | None, options: Options, budget: float,
         cost = _command_cost(bundle, compiled, recorded_samples(bundle, task, JUDGE_SEED))
         if task is not None and episodes:
             conditions = Conditions(episodes=episodes, seed=JUDGE_SEED)
-            flights = rollout(task, compiled, conditions, f"flying {options.precision}").summary()
-            exact = rollout(task, BundlePolicy(bundle), conditions, "flying float32").summary()
+            flights = rollout(task, compiled, conditions, f"evaluating {options.precision}").summary()
+            exact = rollout(task, BundlePolicy(bundle), conditions, "evaluating float32").summary()
             cost = dataclasses.replace(cost, flights=flights, exact_flights=exact)
     _check(cost, options.precision, budget)
     return dataclasses.replace(options, tolerance=float(np.float32(1.1 * cost.self_test_error + 1e-5))), cost
@@ -115,7 +115,7 @@ def _check(cost: Cost, precision: str, budget: float) -> None:
     now, before = cost.flights, cost.exact_flights
     if now["success"] < before["success"] - LOST_SUCCESS:
         raise BudgetError(
-            f"{precision}: {now['success']:.1%} of flights survive, {before['success']:.1%} with float32; at most "
+            f"{precision}: {now['success']:.1%} of episodes succeed, {before['success']:.1%} with float32; at most "
             f"{100 * LOST_SUCCESS:g} percentage point may be lost. Use a higher precision"
         )
     for key in (key for key in now if "_error_mean_" in key):

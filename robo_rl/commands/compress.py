@@ -34,7 +34,7 @@ def main(
         updates: Steps of learning, of 512 vehicles each.
         seed: Of all random draws.
         out: The file to write; by default the teacher's name with _small.
-        episodes: Held-out flights of the student.
+        episodes: Number of held-out episodes of the student.
         task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
@@ -65,7 +65,7 @@ def main(
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
-        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out flights survive\n"
+        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed\n"
         f"Next:  robo-rl firmware {bundle.path} --small --run",
         json,
     )

@@ -144,11 +144,11 @@ def _fly(bundle: Any, task: Any, made: Any, device: Any, target: str, count: int
     from robo_rl.evaluation import Conditions, rollout, shown
 
     conditions = Conditions(episodes=count)
-    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"flying by {target}", task)
-    simulated = rollout(task, BundlePolicy(bundle), conditions, "flying by onnxruntime").summary()
+    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"evaluating on {target}", task)
+    simulated = rollout(task, BundlePolicy(bundle), conditions, "evaluating by onnxruntime").summary()
     passed = not flown.different and flown.flights["success"] >= simulated["success"] - LOST_SUCCESS
     for what, flights in (("in the loop", flown.flights), ("simulated", simulated)):
-        say(f"  {what:<14}{flights['success']:.1%} of {count} flights survive, {shown(task.measures, flights)}", json)
+        say(f"  {what:<14}{flights['success']:.1%} of {count} episodes succeed, {shown(task.measures, flights)}", json)
     same = "all" if not flown.different else f"all but {flown.different:,}"
     say(f"  commands      {same} of {flown.steps:,} steps bit for bit those of the same C here", json)
     say(f"                onnxruntime's within {flown.worst:.2g} of their range", json)
@@ -200,7 +200,7 @@ def _integers(
     for what, flights in ((options.precision, cost.flights), ("float32", cost.exact_flights)):
         if flights is not None:
             say(
-                f"  {what:<8}{flights['success']:.1%} of {episodes} flights survive ({flights['success_low']:.1%} to "
+                f"  {what:<8}{flights['success']:.1%} of {episodes} episodes succeed ({flights['success_low']:.1%} to "
                 f"{flights['success_high']:.1%}), {shown(task.measures, flights)}",
                 json,
             )

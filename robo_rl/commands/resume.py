@@ -25,7 +25,7 @@ def main(
     Args:
         run: The run's folder.
         device: cpu or cuda.
-        episodes: Held-out flights after training; 0 for none.
+        episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """

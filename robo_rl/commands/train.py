@@ -53,7 +53,7 @@ def main(
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         begin_from: A trained run's folder, whose networks this one begins with: of the same task (a distilled one,
             too), or of one whose observation this task's goes on from (go2-flat for go2-rough). ppo only.
-        episodes: Held-out flights after training; 0 for none.
+        episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Seconds between checkpoints.
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
@@ -183,7 +183,7 @@ def learn(
         flights = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=episodes)).summary()
         result |= flights
         say(
-            f"{flights['success']:.1%} of {episodes} held-out flights survive "
+            f"{flights['success']:.1%} of {episodes} held-out episodes succeed "
             f"({flights['success_low']:.1%} to {flights['success_high']:.1%}), "
             f"{shown(policy.task.measures, flights)}",
             as_json,

@@ -27,9 +27,9 @@ def main(
 
     Args:
         file: A bundle (*.onnx).
-        episodes: Number of flights.
-        seed: Of the flights.
-        min_success: Least part of flights that must survive; by default what the task expects of a trained policy.
+        episodes: Number of episodes.
+        seed: Random seed of the episodes.
+        min_success: Least part of episodes that must succeed; by default what the task expects of a trained policy.
         robot: The card of a robot that doesn't come with robo-rl.
         task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
@@ -43,7 +43,7 @@ def main(
         f"  whole, and its graph fits its contract\n"
         f"  golden vectors    off by {found.golden_error:.1g}\n"
         f"  torch and onnxruntime differ by at most {found.max_abs_error:.1g} over {found.steps:,} closed-loop steps\n"
-        f"  {found.flights['success']:.2%} of {episodes} flights survive, "
+        f"  {found.flights['success']:.2%} of {episodes} episodes succeed, "
         f"{shown(found.measures, found.flights)}",
         json,
     )

@@ -89,13 +89,16 @@ REFUSED = [
     (["resume", "nowhere"], "robo-rl resume: nowhere/run.json does not exist; expected the folder of a run"),
     (["evaluate", "nowhere"], "robo-rl evaluate: 'nowhere' is neither a run's folder nor"),
     (["evaluate", "nowhere.onnx"], "robo-rl evaluate: nowhere.onnx: there is no such file"),
-    (["evaluate", "geometric"], "robo-rl evaluate: the geometric controller flies any task; say which with --task"),
     (
-        ["evaluate", "geometric", "--task", "quadrotor-hover", "--fixed", "magic", "1"],
+        ["evaluate", "classical"],
+        "robo-rl evaluate: a classical controller belongs to a task; say which one with --task",
+    ),
+    (
+        ["evaluate", "classical", "--task", "quadrotor-hover", "--fixed", "magic", "1"],
         "robo-rl evaluate: fixed: there is no range 'magic'; the task has",
     ),
     (
-        ["evaluate", "geometric", "--task", "quadrotor-hover", "--episodes", "0"],
+        ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "0"],
         "robo-rl evaluate: episodes is 0; expected at least one",
     ),
     (["export", "nowhere"], "robo-rl export: nowhere/run.json does not exist; expected the folder of a run"),
@@ -177,14 +180,14 @@ def test_a_missing_package_is_named_with_how_to_install_it() -> None:
 
 
 def test_ctrl_c_in_a_command_that_saves_nothing_ends_it_without_a_traceback() -> None:
-    words = [sys.executable, "-m", "robo_rl", "evaluate", "geometric", "--task", "quadrotor-hover"]
-    flying = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
-    assert flying.stderr is not None
-    first = flying.stderr.readline()  # it has begun
-    flying.send_signal(signal.SIGINT)
-    _, rest = flying.communicate(timeout=300)
-    assert first.startswith("flying")
-    assert flying.returncode == 130
+    words = [sys.executable, "-m", "robo_rl", "evaluate", "classical", "--task", "quadrotor-hover"]
+    running = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    first = running.stderr.readline()  # it has begun
+    running.send_signal(signal.SIGINT)
+    _, rest = running.communicate(timeout=300)
+    assert first.startswith("evaluating")
+    assert running.returncode == 130
     assert rest.endswith("robo-rl evaluate: stopped\n")
     assert "Traceback" not in rest
 
