@@ -145,13 +145,13 @@ def test_ppo_begins_as_the_student_with_the_teachers_critic_and_levels(taught: t
     begin_from(learner, student)
     seen = torch.randn(5, learner.policy.task.observation_size)
     policy, _ = student.policy()
-    actor, critic = learner.ppo.actor, learner.ppo.critic
     torch.testing.assert_close(
-        actor.mlp(actor.obs_normalizer(seen)), policy.network(policy.normalizer(seen)), atol=1e-4, rtol=1e-3
+        learner.policy.network(learner.policy.features(seen)), policy.network(policy.features(seen))
     )
-    for name, value in critic.state_dict().items():
+    for name, value in learner.critic.state_dict().items():
         torch.testing.assert_close(value, tensors[f"critic/{name}"])
-    torch.testing.assert_close(actor.distribution.std_param, tensors["actor/distribution.std_param"])
+    torch.testing.assert_close(learner.deviation.detach(), tensors["deviation"])
+    torch.testing.assert_close(learner.normalizer.deviation, policy.normalizer.deviation)
     levels = learner.env.env.levels.level[:, -1]
     torch.testing.assert_close(levels, torch.linspace(0.0, 1.0, 8)[torch.arange(12) % 8])
 
