@@ -168,7 +168,7 @@ class QuadrotorHover(Task):
         return MultirotorPlant(self.card, n, self.spec.control_period, device)
 
     def engines(self) -> list[Engine]:
-        from sim.plants.flying_mujoco import FlyingMujoco
+        from sim.plants.multirotor_mujoco import FlyingMujoco
 
         period = self.spec.control_period
         return [Engine("mujoco", "MuJoCo at 1 ms", lambda n: FlyingMujoco(self.card, n, period))]
