@@ -77,14 +77,15 @@ def _percent(value: float) -> str:
 
 
 def span(low: Numbers | float, high: Numbers | float) -> str:
-    """Limits of a signal's or command's elements: one range where they agree, or the widest where there are many."""
+    """Limits of a signal's or command's elements: those that differ, or the widest where these are many."""
     lows, highs = np.broadcast_arrays(np.atleast_1d(low), np.atleast_1d(high))
-    pairs = list(dict.fromkeys(zip(lows.tolist(), highs.tolist(), strict=True)))
-    if len(pairs) > SHOWN:
-        return f"within {lows.min():.3g} to {highs.max():.3g}"
-    if len(pairs) == 1:
+    pairs = list(zip(lows.tolist(), highs.tolist(), strict=True))
+    different = list(dict.fromkeys(pairs))
+    if len(different) == 1:
         return f"{pairs[0][0]:g} to {pairs[0][1]:g}"
-    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(lows, highs, strict=True))
+    if len(different) > SHOWN:
+        return f"within {lows.min():.3g} to {highs.max():.3g}"
+    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in (pairs if len(pairs) <= SHOWN else different))
 
 
 def listed(values: Sequence[str | float]) -> str:

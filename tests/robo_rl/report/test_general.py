@@ -24,6 +24,7 @@ from robo_rl.loading import Loaded, load
 from robo_rl.report import KINDS, kind_report, plots
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, write
+from robo_rl.report.page import listed, span
 from robo_rl.transfer import kept
 from sim.ranges import Range
 from sim.robots import card_types
@@ -102,6 +103,16 @@ def test_a_task_without_classical_controller_and_sweeps_gets_a_page_about_its_po
     assert 'id="robustness"' not in page
     assert page.split('id="results"')[1].split("</table>")[0].count("<td>late</td>") == 2
     assert set(findings.figures()["targets"][0]) == {"target", "name", *findings.subjects[0].figures}
+
+
+def test_limits_and_elements_of_many_joints_fit_into_a_cell() -> None:
+    assert span((-1.0, -1.0), (2.0, 2.0)) == "-1 to 2"
+    assert span((-1.0, 0.0), 2.0) == "-1 to 2; 0 to 2"
+    assert span((-1.0, 0.0) * 6, (1.0, 3.0) * 6) == "-1 to 1; 0 to 3"
+    assert span(tuple(range(-12, 0)), 5.0) == "within -12 to 5"
+    assert listed([f"joint_{k}" for k in range(12)]) == "joint_0, joint_1, … (12)"
+    assert listed((0.5, 0.5, 0.5)) == "0.5"
+    assert listed(("x", "y")) == "x, y"
 
 
 def test_every_kind_with_sections_is_a_known_kind_of_robots() -> None:
