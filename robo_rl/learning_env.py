@@ -2,7 +2,7 @@
 
 ``VecEnv`` speaks signals and commands. Algorithms that learn from samples want observations and actions, which
 are the task's: what is observed of signals and memory, and what an action commands. ``LearningEnv`` keeps the
-memory in between, so that rsl_rl and gymnasium see what the exported policy graph will see.
+memory in between, so that ppo, rsl_rl and gymnasium see what the exported policy graph will see.
 """
 
 from __future__ import annotations

@@ -97,9 +97,10 @@ class PpoConfig(Bounded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        samples = self.environments * self.horizon
+        samples = self.environments * (1 if self.recurrent else self.horizon)
         if self.mini_batches > samples:
-            raise ValueError(f"mini_batches is {self.mini_batches}; expected at most {samples}, an update's samples")
+            kind = "the environments of a recurrent policy" if self.recurrent else "an update's samples"
+            raise ValueError(f"mini_batches is {self.mini_batches}; expected at most {samples}, {kind}")
 
 
 @dataclass(frozen=True)

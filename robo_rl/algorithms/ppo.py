@@ -246,7 +246,7 @@ class Learner:
         self.actor_parameters = [self.deviation, *policy.parameters()]
         self.parameters = [*self.actor_parameters, *self.critic.parameters()]
         self.learning_rate = config.learning_rate
-        self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # fused: one pass over all weights, not a dozen
+        self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
         self.total, self.done = round(config.updates * task.update_scale), 0
         self.survived: dict[str, float] = {}
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
@@ -317,8 +317,8 @@ class Learner:
                 losses += self._step(batch, old)
         if isinstance(self.critic.normalizer, RunningNormalizer):
             self.critic.normalizer.update(self.samples.privileged)
-        self.normalizer.update(self.samples.observation[VECTOR])
-        self.set_normalizer()
+            self.normalizer.update(self.samples.observation[VECTOR])
+            self.set_normalizer()
         value, surrogate, entropy = (losses / (self.config.epochs * len(batches))).tolist()
         return {"loss/value": value, "loss/surrogate": surrogate, "loss/entropy": entropy}
 

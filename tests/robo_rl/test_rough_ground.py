@@ -68,7 +68,15 @@ def test_networks_of_other_layers_are_refused() -> None:
 def test_a_run_of_another_algorithm_is_no_beginning(tmp_path: Path) -> None:
     run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"hidden": [8], "activation": "tanh"})
     with pytest.raises(ValueError, match="was trained by apg; a training can begin from one by ppo alone"):
-        begin_from(SimpleNamespace(ppo=None), run)
+        begin_from(SimpleNamespace(), run)
+
+
+def test_a_run_of_an_older_version_is_no_beginning(tmp_path: Path) -> None:
+    few = PpoConfig(environments=4, horizon=4, hidden=(8,), critic_hidden=(8,))
+    run = Run.create(tmp_path, "quadrotor-hover", None, "ppo", 0, dataclasses.asdict(few))
+    checkpoint.save(run.checkpoint_file, {"actor/distribution.std_param": torch.ones(4)}, {"done": 1})
+    with pytest.raises(ValueError, match="is of an older version, without the tensors needed; train it again"):
+        begin_from(new_learner(run, run.new_policy()), run)
 
 
 def test_a_run_remembers_with_which_policy_it_began(tmp_path: Path) -> None:
