@@ -19,7 +19,8 @@ from robo_rl.algorithms.config import DistillConfig, PpoConfig
 from robo_rl.commands import resume, train
 from robo_rl.commands.distill import main
 from robo_rl.distill import distill
-from robo_rl.evaluation import GraphPolicy
+from robo_rl.evaluation import GraphPolicy, StopPolicy
+from robo_rl.loading import load
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from robo_rl.terrain_evaluation import evaluate_terrain
@@ -213,3 +214,18 @@ def test_crossings_may_be_of_some_patches_alone() -> None:
     assert (row["kind"], row["height"]) == ("slope up", "24°")
     (row,) = evaluate_terrain(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": -1.0, "ground/kind": 1.0})
     assert (row["kind"], row["height"]) == ("stairs up", "2 cm")
+
+
+STAIRS = {"ground/difficulty": 0.75, "ground/kind": 0.0}  # the first kind, 10 cm high
+
+
+@pytest.mark.slow
+def test_who_climbs_has_crossed_and_who_stands_has_not() -> None:
+    """Whole crossings of 3.6 m: the shipped policy climbs, and one that stands gets nowhere without falling."""
+    shipped = load("zoo:go2-rough")
+    (row,) = evaluate_terrain(shipped.task, shipped.policy, each=24, fixed=STAIRS)
+    assert (row["kind"], row["height"]) == ("stairs up", "10 cm")
+    assert row["crossed"] > 0.8
+    assert row["crossed"] + row["fell"] <= 1.0
+    (row,) = evaluate_terrain(shipped.task, StopPolicy(shipped.task), each=24, fixed=STAIRS)
+    assert row["crossed"] == 0.0
