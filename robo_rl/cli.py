@@ -11,6 +11,7 @@ import signal
 import sys
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
+from robo_rl.escaping import terminal
 
 STDOUT = 1
 COMMANDS = {
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"robo-rl {version('robo-rl')}")
         return
     if name not in COMMANDS:
-        print(f"robo-rl: there is no command '{name}'\n\n{USAGE}", file=sys.stderr)
+        print(terminal(f"robo-rl: there is no command '{name}'\n\n{USAGE}"), file=sys.stderr)
         sys.exit(2)
     atexit.register(gc.freeze)  # so that the interpreter's last collections need not go through all of torch: 0.3 s
     try:
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # so that the last flush is quiet too
             sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
-        print(f"robo-rl {name}: {error}", file=sys.stderr)
+        print(terminal(f"robo-rl {name}: {error}"), file=sys.stderr)
         sys.exit(1)
 
 

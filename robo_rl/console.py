@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from robo_rl.escaping import terminal
+
 STARTED = time.monotonic()
 """When this process began to run robo-rl."""
 
@@ -24,7 +26,7 @@ class Progress:
     """
 
     def __init__(self, title: str, total: int) -> None:
-        self.title, self.total = title, total
+        self.title, self.total = terminal(title), total
         self._bar: Any = None
         self._last = time.monotonic()
 
@@ -35,9 +37,9 @@ class Progress:
             from rich.progress import Progress as Bar
 
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
+                TextColumn("{task.completed}/{task.total} {task.fields[note]}", markup=False),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
             )
@@ -51,10 +53,10 @@ class Progress:
         now = time.monotonic()
         if self._bar is not None:
             if now - self._last > 0.1 or done == self.total:
-                self._bar.update(self._task, completed=done, note=note, refresh=True)
+                self._bar.update(self._task, completed=done, note=terminal(note), refresh=True)
                 self._last = now
         elif now - self._last > QUIET_SECONDS:
-            print(f"{self.title}: {done}/{self.total} {note}", file=sys.stderr, flush=True)
+            print(terminal(f"{self.title}: {done}/{self.total} {note}"), file=sys.stderr, flush=True)
             self._last = now
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -64,7 +66,7 @@ class Progress:
 
 def say(text: str, as_json: bool = False) -> None:
     """Text for people: on standard output, or on standard error where that is for machines."""
-    print(text, file=sys.stderr if as_json else sys.stdout, flush=True)
+    print(terminal(text), file=sys.stderr if as_json else sys.stdout, flush=True)
 
 
 def give(result: Mapping[str, Any], as_json: bool) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robo_rl.escaping import printable, toml_string
 from sim.fuse.random import uniforms
 
 FIRST = 1 << 17
@@ -150,8 +151,8 @@ class Levels:
 
 def write_ranges(path: Path, task: str, bounds: Mapping[str, tuple[float, float]], source: str) -> None:
     """Write bounds by name as a TOML file that ``read_ranges`` reads."""
-    lines = [f"# {source}", f'task = "{task}"', "", "[ranges]"]
-    lines += [f'"{name}" = [{low:.6g}, {high:.6g}]' for name, (low, high) in bounds.items()]
+    lines = [f"# {printable(source)}", f"task = {toml_string(task)}", "", "[ranges]"]
+    lines += [f"{toml_string(name)} = [{low:.6g}, {high:.6g}]" for name, (low, high) in bounds.items()]
     path.write_text("\n".join(lines) + "\n")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 
 
 def main(
@@ -65,8 +66,9 @@ def main(
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
-        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed\n"
-        f"Next:  robo-rl firmware {bundle.path} --small --run",
+        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed
+"
+        f"Next:  robo-rl firmware {shell_word(bundle.path)} --small --run",
         json,
     )
     give(

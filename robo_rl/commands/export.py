@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 from robo_rl.zoo import located
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def main(
     bundle = _renewed(run, out, task) if located(run).suffix == ".onnx" else _exported(run, out, json)
     size = bundle.path.stat().st_size
     say(f"{bundle.path}: {size:,} bytes, digest {bundle.digest[:16]}…", json)
-    say(f"Next:  robo-rl verify {bundle.path}      robo-rl inspect {bundle.path}", json)
+    word = shell_word(bundle.path)
+    say(f"Next:  robo-rl verify {word}      robo-rl inspect {word}", json)
     give(
         {
             "file": str(bundle.path),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 
 LOST_SUCCESS = 0.01
 """Of flights, against pure simulation."""
@@ -70,22 +71,23 @@ def main(
         options, extra = _integers(bundle, known, options, budget, episodes, json)
     folder = out or file.with_name(f"{file.stem}_firmware")
     made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
+    shown = folder if package == "none" else folder / "src"
     say(
-        f"{made.folder}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
+        f"{shown}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
         json,
     )
     result: dict[str, Any] = {
         "file": str(file),
         "target": target,
         "precision": precision,
-        "folder": str(made.folder),
+        "folder": str(shown),
         "constant_bytes": made.constant_bytes,
         "state_bytes": made.state_bytes,
         "arena_bytes": made.arena_bytes,
         **extra,
     }
     if not (run or fly or faults):
-        say(f"Next:  robo-rl firmware {file} --target {target} --run", json)
+        say(f"Next:  robo-rl firmware {shell_word(file)} --target {target} --run", json)
         give(result, json)
         return 0
     flags = [flag for flag, wanted in (("-DPOLICY_PORTABLE", portable), ("-Os", small)) if wanted]

@@ -13,6 +13,7 @@ import tyro
 
 from robo_rl.algorithms.config import ApgConfig, PpoConfig
 from robo_rl.console import STARTED, give, say
+from robo_rl.escaping import shell_word
 
 if TYPE_CHECKING:
     from robo_rl.runs import Run
@@ -188,9 +189,10 @@ def learn(
             f"{shown(policy.task.measures, flights)}",
             as_json,
         )
+        word = shell_word(run.folder)
         say(
-            f"Next:  robo-rl play {run.folder}      robo-rl export {run.folder} --out policy.onnx\n"
-            f"       robo-rl report {run.folder}    robo-rl evaluate {run.folder} --sweep",
+            f"Next:  robo-rl play {word}      robo-rl export {word} --out policy.onnx\n"
+            f"       robo-rl report {word}    robo-rl evaluate {word} --sweep",
             as_json,
         )
     give({**result, "wall_seconds": time.monotonic() - STARTED}, as_json)

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 #define ${guard}_PERIOD_S $period
-#define ${guard}_CONTRACT_DIGEST "$contract_digest"
-#define ${guard}_BUNDLE_DIGEST "$bundle_digest"
+#define ${guard}_CONTRACT_DIGEST $contract_digest
+#define ${guard}_BUNDLE_DIGEST $bundle_digest
 #define ${guard}_GOLDEN_STEPS ${golden_steps}u
 #define ${guard}_TOLERANCE $tolerance
 
