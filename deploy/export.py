@@ -46,8 +46,7 @@ def write_bundle(
     out = Path(out)
     contract = with_envelope(policy.contract(provenance), seen)
     golden = record_golden(policy, contract, seen)
-    model = _onnx_graph(policy, contract)
-    _name_parameters(model, policy)
+    model = exported_graph(policy, contract)
     for key, value in {
         CONTRACT_KEY: contract.to_json(),
         GOLDEN_KEY: golden.to_json(),
@@ -105,6 +104,13 @@ class _Positional(nn.Module):
         *signals, state = inputs
         commands, state = self.policy(dict(zip(self.signals, signals, strict=True)), state)
         return (*(commands[name] for name in self.commands), state)
+
+
+def exported_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
+    """The graph of a bundle, with the policy's parameters by their names; nothing of a bundle's metadata yet."""
+    model = _onnx_graph(policy, contract)
+    _name_parameters(model, policy)
+    return model
 
 
 def _onnx_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:

@@ -2,7 +2,10 @@
 
 The torch graph is built again from the task's code and the parameters in the file. Both fly the same flights:
 onnxruntime's commands move the robots, and at every step torch is asked the same question with the same signals
-and the same state.
+and the same state. Then ``deploy.examination`` compares the graphs and searches where no flight goes.
+
+A graph that robo-rl did not export has no parameters to build a torch graph from. It is flown and searched alone, and
+only if the caller says that it is ``foreign``: else whoever plants something would only have to rename a parameter.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import torch
 from torch import Tensor
 
 from deploy.bundle import Bundle, BundleError, command_differences, greatest
+from deploy.examination import GraphCheck, Search, Seen, check_graph, search
 from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Command, Contract
@@ -33,10 +37,13 @@ class Verification:
     """What was found. ``failures`` holds one sentence per check that failed."""
 
     golden_error: float
-    max_abs_error: float
+    max_abs_error: float | None
+    """None of a foreign graph."""
     steps: int
     flights: Mapping[str, float]
     measures: tuple[Measure, ...]
+    graph: GraphCheck
+    search: Search
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -60,19 +67,22 @@ class BundlePolicy:
 
 
 class _Witness(BundlePolicy):
-    """Flies by the file, asks torch the same at every step, and keeps the greatest difference."""
+    """Flies by the file, asks torch the same at every step, and keeps the greatest difference and what was seen."""
 
-    def __init__(self, bundle: Bundle, policy: PolicyGraph) -> None:
+    def __init__(self, bundle: Bundle, policy: PolicyGraph | None) -> None:
         super().__init__(bundle)
-        self.policy, self.worst, self.steps = policy, 0.0, 0
+        self.policy, self.worst, self.steps, self.seen = policy, 0.0, 0, Seen()
 
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        self.seen.add({name: value.numpy() for name, value in signals.items()}, state.numpy())
         commands, following = super().__call__(signals, state)
+        self.steps += len(state)
+        if self.policy is None:
+            return commands, following
         with torch.no_grad():
             expected, expected_state = self.policy(signals, state)
         differences = command_differences(self.bundle.contract, commands, expected)
         self.worst = max(self.worst, greatest([*differences, (following - expected_state).numpy()]))
-        self.steps += len(state)
         return commands, following
 
 
@@ -171,23 +181,38 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
 
 def verify(
     path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None,
-    task: str | None = None,
+    task: str | None = None, foreign: bool = False,
 ) -> Verification:  # fmt: skip
-    """Check the file at ``path``: whole, golden, equal to torch, and at least ``min_success`` of episodes succeed.
+    """Check the file at ``path``: whole, golden, equal to torch, at least ``min_success`` of episodes succeed, its graph
+    is that of its task and network, and nothing strange is found within the signals' limits.
 
     By default that is what its task expects of a trained policy. ``task`` tells where a user's own task is.
+    ``foreign``: the graph is not an export of robo-rl, so nothing is compared with torch.
     """
     bundle = Bundle.read(path)
     known = task_of(bundle.contract, robot, task)
     least = known.expected if min_success is None else min_success
     golden_error = bundle.golden_error()
-    witness = _Witness(bundle, torch_policy(bundle, known))
+    policy = None if foreign else _torch_policy(bundle, known)
+    graph, failures = check_graph(bundle, policy)
+    witness = _Witness(bundle, policy)
     flights = rollout(known, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
-    failures = []
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")
     if not witness.worst <= PARITY_TOLERANCE:
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= least:
         failures.append(f"{flights['success']:.1%} of episodes succeeded; expected at least {least:.1%}")
-    return Verification(golden_error, witness.worst, witness.steps, flights, known.measures, failures)
+    found, strange = search(bundle, policy, witness.seen, bool(graph.same), seed)
+    failures += strange
+    worst = None if foreign else witness.worst
+    return Verification(golden_error, worst, witness.steps, flights, known.measures, graph, found, failures)
+
+
+def _torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
+    try:
+        return torch_policy(bundle, task)
+    except BundleError as error:
+        raise BundleError(
+            f"{error}. A graph that robo-rl did not export is checked, as far as it can be, by --foreign"
+        ) from None

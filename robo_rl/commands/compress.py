@@ -66,8 +66,7 @@ def main(
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
-        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed
-"
+        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed\n"
         f"Next:  robo-rl firmware {shell_word(bundle.path)} --small --run",
         json,
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from robo_rl.console import give, say
+
+if TYPE_CHECKING:
+    from deploy.examination import GraphCheck, Search
 
 
 def main(
@@ -17,13 +21,16 @@ def main(
     min_success: float | None = None,
     robot: str | None = None,
     task: str | None = None,
+    foreign: bool = False,
     json: bool = False,
 ) -> int:
     """Prove that a policy file does what was trained; exit with 1 if any check fails.
 
     The file must be whole, reproduce its golden vectors, equal torch at every step of closed-loop flights, and fly.
+    Its graph must be the one that its task and network give, and do nothing strange where no flight goes: the signals'
+    ranges are searched for jumps, differences from torch, and parts of the graph that wait.
     With --json: passed, max_abs_error (torch against onnxruntime: commands in units of their range, and memory),
-    steps, golden_error, failures, and what 'evaluate' gives.
+    steps, golden_error, graph, search, failures, and what 'evaluate' gives.
 
     Args:
         file: A bundle (*.onnx).
@@ -32,17 +39,23 @@ def main(
         min_success: Least part of episodes that must succeed; by default what the task expects of a trained policy.
         robot: The card of a robot that doesn't come with robo-rl.
         task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
+        foreign: The graph is not an export of robo-rl: it is not compared with torch, but flown and searched.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.verify import verify
     from robo_rl.evaluation import shown
 
-    found = verify(file, episodes, seed, min_success, robot, task)
+    found = verify(file, episodes, seed, min_success, robot, task, foreign)
+    graph, search = found.graph, found.search
     say(
         f"{file}\n"
         f"  whole, and its graph fits its contract\n"
+        f"  graph             {_compared(graph)}; structure {graph.structure_digest[:12]}…, weights "
+        f"{graph.weights_digest[:12]}…\n"
+        f"  operators         {_operators(graph)}\n"
         f"  golden vectors    off by {found.golden_error:.1g}\n"
-        f"  torch and onnxruntime differ by at most {found.max_abs_error:.1g} over {found.steps:,} closed-loop steps\n"
+        f"  {_parity(found.max_abs_error, found.steps)}\n"
+        f"  searched          {search.rows:,} times within the signals' limits: {_searched(search)}\n"
         f"  {found.flights['success']:.2%} of {episodes} episodes succeed, "
         f"{shown(found.measures, found.flights)}",
         json,
@@ -56,8 +69,38 @@ def main(
         "max_abs_error": found.max_abs_error,
         "steps": found.steps,
         "golden_error": found.golden_error,
+        "graph": dataclasses.asdict(graph),
+        "search": dataclasses.asdict(search),
         "failures": found.failures,
         **found.flights,
     }
     give(result, json)
     return 0 if found.passed else 1
+
+
+def _compared(graph: GraphCheck) -> str:
+    if graph.same is None:
+        return "not ours, compared with nothing"
+    return "what its task and network give" if graph.same else "not what its task and network give"
+
+
+def _operators(graph: GraphCheck) -> str:
+    if graph.foreign_operators:
+        return f"the policy has no use for {', '.join(graph.foreign_operators)}"
+    return f"{len(graph.operators)} kinds" + (", all the policy's own" if graph.same is not None else "")
+
+
+def _parity(error: float | None, steps: int) -> str:
+    if error is None:
+        return f"there is no torch graph to compare {steps:,} closed-loop steps with"
+    return f"torch and onnxruntime differ by at most {error:.1g} over {steps:,} closed-loop steps"
+
+
+def _searched(search: Search) -> str:
+    told = [] if search.torch_error is None else [f"torch differs by {search.torch_error:.1g}"]
+    told += [
+        f"commands change by {search.jump:.1%} across 1e-4 of a range",
+        f"all are at their limits in {search.saturated:.1%} (in flights {search.saturated_in_flight:.1%})",
+        f"{len(search.resting) or 'no'} suspicious parts",
+    ]
+    return ", ".join(told)

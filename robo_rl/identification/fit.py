@@ -67,6 +67,18 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Residual:
+    """What is left of the prediction of one kind of sensor, one control step ahead."""
+
+    size: float
+    """Of its noise: the median, in a normal distribution's deviations."""
+    nominal: float
+    """The same with the card's figures."""
+    correlation: float
+    """Of an error with the one of the control step before; 0 for white noise."""
+
+
+@dataclass(frozen=True)
 class Identified:
     """What was found."""
 
@@ -79,6 +91,10 @@ class Identified:
     """The same with what was found."""
     pieces: int
     """Of the record, that were learnt from."""
+    halves: np.ndarray
+    """(2, parameters): by how many standard deviations each half of the record alone would have them elsewhere."""
+    residuals: dict[str, Residual]
+    """What is left between the observer and the sensors, by kind of sensor."""
     predictions: dict[str, np.ndarray]
     """Held out: "recorded", "nominal", "fitted" (n, AHEAD + 1, J) rad."""
 
@@ -97,7 +113,7 @@ def identify(
     held = begins[HELD_OUT // 2 :: HELD_OUT]
     learnt = np.setdiff1d(begins, held)
     nominal = np.array([u.inner(u.nominal) for u in unknowns])
-    inner, covariance = _search(observer, learnt, nominal, iterations, progress)
+    inner, covariance, halves = _search(observer, learnt, nominal, iterations, progress)
     errors = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(errors, errors)
     progress(iterations, "predicting")
@@ -116,6 +132,8 @@ def identify(
         error_nominal=rms["nominal"],
         error_fitted=rms["fitted"],
         pieces=len(learnt),
+        halves=halves,
+        residuals=_residuals(observer, learnt, inner, nominal),
         predictions={"recorded": recorded, **{name: recorded - value for name, value in wrong.items()}},
     )
 
@@ -128,8 +146,8 @@ def _estimate(unknown: Unknown, inner: float, error: float, age: float) -> Estim
 
 def _search(
     observer: Observer, begins: np.ndarray, inner: np.ndarray, iterations: int, progress: Callable[[int, str], None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The parameters (P,) and their covariance."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The parameters (P,), their covariance, and by how many deviations (2, P) each half of the pieces differs."""
     unknowns = observer.unknowns
     step, spread = (np.array([getattr(u, name) for u in unknowns]) for name in ("step", "spread"))
     least, most = np.array([[u.inner(u.least), u.inner(u.most)] for u in unknowns]).T
@@ -145,14 +163,20 @@ def _search(
         weight = noise**2 / (noise**2 + chaos) * np.minimum(1.0, OUTLIER * noise / np.maximum(np.abs(errors), 1e-12))
         pulls = np.einsum("nrp,nr->np", slopes, weight * errors)
         prior = noise**2 * np.diag(spread**-2)
-        matrix = np.einsum("nrp,nr,nrq->pq", slopes, weight, slopes, optimize=True) + prior
-        matrix = _without(matrix, (weight * doubt).sum() / np.square(changes).sum(0))
+        own = np.einsum("nrp,nr,nrq->npq", slopes, weight, slopes, optimize=True)
+        blur = (weight * doubt).sum() / np.square(changes).sum(0)
+        matrix = _without(own.sum(0) + prior, blur)
         change = -np.linalg.solve(matrix, pulls.sum(0) + prior @ (inner - center))
         inner = np.clip(inner + np.clip(change, -LARGEST * step, LARGEST * step), least, most)
         found.append(inner)
     inverse, pieces = np.linalg.inv(matrix), len(begins)
     covariance = inverse @ (pulls.T @ pulls) @ inverse * pieces / (pieces - 1)  # by how much the pieces disagree
-    return np.mean(found[-AVERAGED:], 0), covariance + noise**2 * inverse
+    covariance = covariance + noise**2 * inverse
+    halves = []
+    for part in np.array_split(np.arange(pieces), 2):
+        share = _without(own[part].sum(0) + prior, blur * len(part) / pieces)
+        halves.append(-np.linalg.solve(share, pulls[part].sum(0) + prior @ (inner - center)) - change)
+    return np.mean(found[-AVERAGED:], 0), covariance, np.stack(halves) / np.sqrt(np.diag(covariance))
 
 
 def _design(parameters: int) -> np.ndarray:
@@ -197,6 +221,26 @@ def _errors(observer: Observer, begins: np.ndarray, inner: np.ndarray, states: n
         for k in range(0, len(inner), TOGETHER)
     ]
     return np.concatenate(parts).reshape(len(inner), len(begins), -1)
+
+
+def _residuals(
+    observer: Observer, begins: np.ndarray, inner: np.ndarray, nominal: np.ndarray
+) -> dict[str, Residual]:  # fmt: skip
+    left, before = (
+        _errors(observer, begins, values[None], _states(observer, begins, values))[0].reshape(
+            len(begins), -1, len(observer.noise)
+        )
+        for values in (inner, nominal)
+    )
+    joints, found = len(observer.mechanism.joints), {}
+    groups = {"attitude": 3, "body rates": 3, "joint angles": joints, "joint speeds": joints}
+    ends = np.cumsum(list(groups.values()))
+    for name, part, old in zip(groups, np.split(left, ends[:-1], 2), np.split(before, ends[:-1], 2), strict=True):
+        sizes = [float(np.median(np.abs(x)) / 0.6745) for x in (part, old)]
+        bounded = np.clip(part, -5 * max(sizes[0], 1e-9), 5 * max(sizes[0], 1e-9))
+        power = float(np.square(bounded).mean()) or 1.0
+        found[name] = Residual(sizes[0], sizes[1], float((bounded[:, 1:] * bounded[:, :-1]).mean()) / power)
+    return found
 
 
 def _predict(observer: Observer, windows: np.ndarray, inner: np.ndarray) -> np.ndarray:

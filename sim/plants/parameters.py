@@ -67,17 +67,21 @@ FIELDS = {
     "stiffness": "actuator_gainprm",
     "damping": "actuator_gainprm",
     "resistance": "actuator_gainprm",
-    "command_delay": "actuator_delay",
 }
 """Fields of MuJoCo's model of which parameters are views; force and torque are inputs."""
 
 WRITTEN = {
+    "command_delay": ("actuator_delay",),
     "object_mass": ("body_mass", "body_inertia"),
     "object_size": ("body_inertia", "geom_size", "geom_rbound", "geom_aabb"),
     "object_friction": ("geom_friction",),
     "impedance_damping": ("actuator_biasprm",),
 }
 """Fields that follow from parameters which are not views: ``write_fields`` does it."""
+
+SLACK = 1e-6
+"""s, by which delays are written short. MuJoCo adds its time up in doubles and gives what was told at or before the
+time less the delay: a delay of exactly two steps of 10 ms would be three from 32 s to 64 s."""
 
 
 def view(name: str, field: Any, indices: ModelIndices, drives: int) -> Tensor:
@@ -110,7 +114,7 @@ def nominal_parameters(model: mujoco.MjModel, mechanism: Mechanism, indices: Mod
     }
     values.setdefault("ground_friction", torch.zeros(1, dtype=torch.float64))
     nothing = torch.zeros(1, 3, dtype=torch.float64)
-    delay = torch.zeros_like(values.pop("command_delay"))
+    delay = torch.zeros(1, drives, dtype=torch.float64)
     return ArticulatedParameters(
         **values, command_delay=delay, force=nothing, torque=nothing.clone(), **_own(model, mechanism, indices)
     )
@@ -158,6 +162,9 @@ def write_fields(
                 fields[name][ids, first] = value.to(fields[name])
             extent = fields["geom_aabb"].reshape(*fields["geom_aabb"].shape[:2], 6)
             extent[ids, first, 3:] = bounds.to(extent)
+    if "actuator_delay" in fields:
+        delay = (_of(parameters.command_delay, ids) - SLACK).clamp(min=0.0)
+        fields["actuator_delay"][ids, : delay.shape[1]] = delay.to(fields["actuator_delay"])
     if "actuator_biasprm" in fields:
         damping = _of(parameters.impedance_damping, ids).repeat_interleave(3, 2).flatten(1)  # (m, 6 T)
         start = len(mechanism.driven)

@@ -82,10 +82,9 @@ class Worlds:
 
     def _batched(self) -> list[str]:
         """Fields of the model that have values of their own in each world."""
-        viewed = [field for name, field in FIELDS.items() if name != "command_delay"]
         there = {"object": self.mechanism.objects, "impedance": self.mechanism.impedances}
-        written = [field for name, fields in WRITTEN.items() for field in fields if there[name.partition("_")[0]]]
-        return sorted({*viewed, *written, *DERIVED})
+        written = [field for name, fields in WRITTEN.items() for field in fields if there.get(name.partition("_")[0])]
+        return sorted({*FIELDS.values(), *written, *DERIVED})
 
     def parameters(self, nominal: ArticulatedParameters) -> ArticulatedParameters:
         """Live views of the parameters, (n, …), those of objects and impedances at their ``nominal`` values."""

@@ -184,6 +184,7 @@ def test_torque_falls_with_speed_on_a_straight_line_to_nothing_at_the_motor_s_gr
 def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
     prompt, late = (plant_of(1, timestep=0.005) for _ in range(2))
     late.param("command_delay")[:] = 0.02
+    late.refresh(torch.arange(1))
     commands = targets(1, 6, seed=3)
     drive(prompt, commands)
     late.step({"joint_position_target": STAND})
@@ -195,6 +196,25 @@ def test_a_delayed_target_moves_the_joints_that_much_later() -> None:
     assert torch.equal(late.truth()["joint_position"], quiet.truth()["joint_position"])  # not yet there
     late.step({"joint_position_target": STAND})
     assert not torch.allclose(late.truth()["joint_position"], quiet.truth()["joint_position"], atol=1e-3)
+
+
+def test_a_delay_is_as_long_after_half_a_minute_as_at_the_start() -> None:
+    """MuJoCo adds steps up to a time in doubles, which is a little off what a delay of whole steps is compared with."""
+    early, late = (plant_of(1, timestep=0.01) for _ in range(2))
+    for plant in (early, late):
+        plant.param("command_delay")[:] = 0.02
+        plant.refresh(torch.arange(1))
+    still = STAND.expand(1, -1)
+    for _ in range(1620):  # 32.4 s
+        late.step({"joint_position_target": still})
+    state = early.state(torch.arange(1))
+    late.set_state(torch.arange(1), late.state(torch.arange(1))._replace(qpos=state.qpos, qvel=state.qvel))
+    late.refresh(torch.arange(1))
+    for target in targets(1, 6, seed=3):
+        early.step({"joint_position_target": target})
+        late.step({"joint_position_target": target})
+    reached, expected = late.truth()["joint_position"], early.truth()["joint_position"]
+    np.testing.assert_allclose(reached, expected, atol=1e-3)
 
 
 def test_parameters_are_live_views_that_change_their_own_robot_alone() -> None:
@@ -246,8 +266,9 @@ def test_a_saved_plant_continues_bit_by_bit() -> None:
 
 def test_a_placed_robot_forgets_what_it_was() -> None:
     used, new = plant_of(2), plant_of(2)
-    used.param("command_delay")[:] = 0.02
-    new.param("command_delay")[:] = 0.02
+    for plant in (used, new):
+        plant.param("command_delay")[:] = 0.02
+        plant.refresh(torch.arange(2))
     drive(used, targets(2, 10))
     for plant in (used, new):
         still = torch.zeros(2, 3)
