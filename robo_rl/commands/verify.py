@@ -19,19 +19,19 @@ def main(
     task: str | None = None,
     json: bool = False,
 ) -> int:
-    """Prove that a policy file does what was trained; exit with 1 if any check fails.
+    """Check that a policy file reproduces the trained policy; exit with 1 if any check fails.
 
-    The file must be whole, reproduce its golden vectors, equal torch at every step of closed-loop flights, and fly.
-    With --json: passed, max_abs_error (torch against onnxruntime: commands in units of their range, and memory),
-    steps, golden_error, failures, and what 'evaluate' gives.
+    Checks the digest, the golden vectors, that onnxruntime and torch agree at every step of closed-loop episodes, and
+    the success rate. With --json: passed, max_abs_error (torch against onnxruntime: commands in units of their range,
+    and memory), steps, golden_error, failures, and what 'evaluate' gives.
 
     Args:
         file: A bundle (*.onnx).
         episodes: Number of episodes.
         seed: Random seed of the episodes.
-        min_success: Least part of episodes that must succeed; by default what the task expects of a trained policy.
-        robot: The card of a robot that doesn't come with robo-rl.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
+        min_success: Minimum success rate; by default that which the task expects of a trained policy.
+        robot: The card, for a robot that isn't included in robo-rl.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.verify import verify
@@ -40,7 +40,7 @@ def main(
     found = verify(file, episodes, seed, min_success, robot, task)
     say(
         f"{file}\n"
-        f"  whole, and its graph fits its contract\n"
+        f"  digest right, graph matches contract\n"
         f"  golden vectors    off by {found.golden_error:.1g}\n"
         f"  torch and onnxruntime differ by at most {found.max_abs_error:.1g} over {found.steps:,} closed-loop steps\n"
         f"  {found.flights['success']:.2%} of {episodes} episodes succeed, "
