@@ -1,4 +1,4 @@
-"""Fly a log again: the recorded signals through a bundle and the gate, and the first step that comes out otherwise.
+"""Replay a log: the recorded signals through a bundle and the gate, and the first step that differs.
 
 Policy and gate are functions of what was recorded, so the same files give the same decisions, years later and on
 another computer. A difference means that something was not what it is now: another bundle, another release, or a
@@ -26,7 +26,7 @@ from robo_rl.contract import Contract, Signal
 
 @dataclass(frozen=True)
 class Difference:
-    """Where the replay leaves the record."""
+    """The first difference between replay and record."""
 
     step: int
     time: float
@@ -38,8 +38,7 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"step {self.step} ({self.time:.3f} s): {self.what} was {self.recorded:.6g} and comes out as "
-            f"{self.replayed:.6g}"
+            f"step {self.step} ({self.time:.3f} s): {self.what} was {self.recorded:.6g} and is now {self.replayed:.6g}"
         )
 
 
@@ -49,11 +48,11 @@ class Replay:
 
     steps: int
     compared: int
-    """Steps in which this policy flew alone: fewer than ``steps`` where several took turns."""
+    """Steps in which this policy alone was active: fewer than ``steps`` where there were several policies."""
     duration: float
     """s."""
     whole: bool
-    """The file has its end."""
+    """The file was closed properly."""
     same_bundle: bool
     """It is the one that was recorded, or one of them."""
     policy: Difference | None
@@ -63,9 +62,9 @@ class Replay:
     gate: Difference | None
     """The first decision of the gate, or sent command, that differs."""
     outside: dict[str, float]
-    """Part of the steps in which an element of a signal was outside of what training met."""
+    """Fraction of the steps in which an element of a signal was outside of the range seen in training."""
     first_outside: str
-    """The first signal that left what training met, as a sentence; "" if none did."""
+    """The first signal that left the range seen in training, as a sentence; "" if none did."""
     faults: list[str]
     """Every fault of the record, as a sentence with its time."""
 
@@ -197,7 +196,7 @@ def _replay_gate(log: Log) -> Difference | None:
 
 
 def _outside(log: Log) -> tuple[dict[str, float], str]:
-    """How often, and where first, signals left what training met, while the policy was in charge."""
+    """How often, and where first, signals left the range seen in training, while the policy was in charge."""
     flying = [(k, step) for k, step in enumerate(log.steps) if step.gate["state"] == State.ACTIVE]
     parts: dict[str, float] = {}
     first: tuple[int, str] | None = None
@@ -219,7 +218,7 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
                     k,
                     (
                         f"step {k} ({_since(log, step):.3f} s): signal '{signal.name}', element "
-                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; training met "
+                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; seen in training: "
                         f"{low[element]:.4g} to {high[element]:.4g}"
                     ),
                 )
@@ -242,7 +241,7 @@ def _explained(log: Log, gate: Mapping[str, float]) -> str:
 
 
 def plot(path: str | Path, out: str | Path) -> None:
-    """A picture of every signal against what training met, and of the commands that were sent. Needs matplotlib."""
+    """A plot of every signal with its range in training, and of the commands that were sent. Needs matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -269,7 +268,7 @@ def plot(path: str | Path, out: str | Path) -> None:
                 axis.axhspan(low, high, color=line.get_color(), alpha=0.06)
         axis.set_ylabel(f"{channel.name}\n[{channel.unit}]", fontsize=7)
         axis.legend(fontsize=6, loc="upper right", ncols=4)
-    axes[-1, 0].set_xlabel("time [s]; shaded: what training met")
+    axes[-1, 0].set_xlabel("time [s]; shaded: range seen in training")
     figure.tight_layout()
     figure.savefig(out, dpi=120)
     plt.close(figure)

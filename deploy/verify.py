@@ -183,8 +183,9 @@ def verify(
     path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None,
     task: str | None = None, foreign: bool = False,
 ) -> Verification:  # fmt: skip
-    """Check the file at ``path``: whole, golden, equal to torch, at least ``min_success`` of episodes succeed, its graph
-    is that of its task and network, and nothing strange is found within the signals' limits.
+    """Check the file at ``path``: whole, golden, equal to torch, at least ``min_success`` of episodes succeed.
+
+    Its graph must be that of its task and network, and nothing strange be found within the signals' limits.
 
     By default that is what its task expects of a trained policy. ``task`` tells where a user's own task is.
     ``foreign``: the graph is not an export of robo-rl, so nothing is compared with torch.

@@ -8,9 +8,9 @@ from robo_rl.console import give, say
 
 
 def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = "cpu", json: bool = False) -> int:
-    """Measure how fast this machine simulates, beside a peer if one is installed.
+    """Measure simulation speed on this machine, and that of another simulator if one is installed.
 
-    The peer of multirotors is l2f, rl_tools' simulator of the same vehicle: pip install 'robo-rl[bench]', which
+    For multirotors that is l2f, rl_tools' simulator of the same vehicle: pip install 'robo-rl[bench]', which
     compiles for a quarter of an hour. With --json: plant_steps_per_second, environment_steps_per_second (with sensors,
     reward and resets), peer (null where none is known), peer_steps_per_second and plant_over_peer (null where it is not
     installed), machine.
@@ -21,7 +21,7 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
 
     Args:
         task: The task; 'robo-rl tasks' lists them, and Ant-v5 and HalfCheetah-v5.
-        robot: Another robot than the task's own.
+        robot: Robot to use instead of the task's default.
         device: cpu or cuda.
         json: Print one JSON object on the last line of stdout.
     """

@@ -32,7 +32,7 @@ def main(
     against: str | None = None,
     json: bool = False,
 ) -> int:
-    """Run a policy in many held-out episodes, over the task's full randomization, and report success and errors.
+    """Run a policy for many held-out episodes, over the task's full randomization, and report success rate and errors.
 
     With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and for each of
     the task's measures, of the episodes that did not fail: ERROR_mean_UNIT and ERROR_p95_UNIT, or ERROR_rms_UNIT, such
@@ -42,15 +42,15 @@ def main(
         target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
         episodes: Number of episodes.
         seed: Random seed; the same seed gives every policy the same episodes.
-        task: Run this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
+        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
         robot: Run it on this robot instead of its own.
         seconds: Length of an episode instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
         ranges: A file with other bounds for some of the task's ranges (*.toml).
-        sweep: Also vary one perturbation at a time, beyond what training saw.
-        ground: Also cross every kind of rough ground at every height, a twentieth of the episodes each (of tasks on
-            rough ground); with --fixed ground/kind or ground/difficulty those alone.
-        against: Another target; a sequential test (AdaStop) tells which one has the smaller error by the
+        sweep: Also vary one perturbation at a time, beyond the ranges of training.
+        ground: Also cross every kind of terrain at every height, with a twentieth of the episodes each (for tasks on
+            rough ground); with --fixed ground/kind or ground/difficulty only those.
+        against: Another target; a sequential test (AdaStop) decides which one has the smaller error by the
             task's last measure.
         json: Print one JSON object on the last line of stdout.
     """
@@ -94,7 +94,7 @@ def main(
 
 
 def _described(measure: Measure, result: dict[str, Any]) -> str:
-    """One error of a summary, and over which time it was taken."""
+    """One error of a summary, with its time window."""
     from robo_rl.evaluation import quantity
 
     error = quantity(result[measure.key], measure.unit)
@@ -117,7 +117,7 @@ def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: boo
 
     require_rough_ground(loaded.task)
     table = evaluate_terrain(loaded.task, loaded.policy, each, seed, fixed=fixed)
-    say(f"  crosses, at {SPEED:g} m/s", json)
+    say(f"  terrain crossed at {SPEED:g} m/s", json)
     for row in table:
         interval = f"{row['crossed_low']:.1%} to {row['crossed_high']:.1%}"
         say(
@@ -144,9 +144,9 @@ def _compare(first: Loaded, second: Loaded, conditions: Conditions, json: bool) 
 
     names = (first.name, second.name if second.name != first.name else f"{second.name} (second)")
     outcome = compare({names[0]: lambda seed: block(seed)[0], names[1]: lambda seed: block(seed)[1]})
-    words = {"larger": "has a smaller {} than", "smaller": "has a larger {} than"}
+    phrases = {"larger": "has a smaller {} than", "smaller": "has a larger {} than"}
     error = measure.error.replace("_", " ")
-    verdict = words.get(outcome["decision"], "can't be told by the {} from").format(error)
+    verdict = phrases.get(outcome["decision"], "does not differ significantly in the {} from").format(error)
     ours, theirs = (quantity(-outcome["means"][name], measure.unit) for name in names)
     say(
         f"  {names[0]} {verdict} {names[1]}: {ours} against {theirs} "

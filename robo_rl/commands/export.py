@@ -20,13 +20,13 @@ def main(
 ) -> int:
     """Write a run's policy as one .onnx file with its contract and golden vectors.
 
-    Given such a file instead of a run, write the same graph, weights and golden vectors with the contract that its task
-    has today, which is of the newest version. With --json: file, bytes, digest, contract_digest, task, robot.
+    Given such a file instead of a run, write the same graph, weights and golden vectors with the current contract of
+    its task, which has the newest version. With --json: file, bytes, digest, contract_digest, task, robot.
 
     Args:
         run: The run's folder, or a .onnx file.
         out: The file to write; by default policy.onnx in the run's folder.
-        task: Of a .onnx file whose task is from a file of your own: FILE.py:CLASS.
+        task: For a .onnx file whose task is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     bundle = _renewed(run, out, task) if located(run).suffix == ".onnx" else _exported(run, out, json)

@@ -11,7 +11,7 @@ from robo_rl.console import give, say
 from robo_rl.escaping import shell_word
 
 LOST_SUCCESS = 0.01
-"""Of flights, against pure simulation."""
+"""Of the success rate, against pure simulation."""
 TargetName = Literal["host", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
 
 
@@ -32,11 +32,12 @@ def main(
     task: str | None = None,
     json: bool = False,
 ) -> int:
-    """Compile a policy file to C99 for a microcontroller, and prove it on an emulated one.
+    """Compile a policy file to C99 for a microcontroller, and test it on an emulated one.
 
     Writes a folder of C: the whole policy from signals to commands, without heap, with a self-test. With --run it is
-    compiled for the target, runs on an emulated board (or here, for the target host), tests itself and counts. With
-    --fly it flies the simulated task through the link over the board's serial port, behind the safety gate.
+    compiled for the target and runs on an emulated board (or on this computer, for the target host): self-test, memory
+    and instruction count. With --fly the emulated board runs the simulated task through the link over its serial
+    port, behind the safety gate.
     With --json: file, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
     state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the given clock,
     if every instruction took one cycle), self_test_error, passed; without --run only what is known then. With
@@ -46,18 +47,18 @@ def main(
     Args:
         file: A bundle (*.onnx).
         target: The processor.
-        run: Compile, run the self-test, count.
-        fly: So many held-out flights with the processor in the loop.
-        faults: Try faults on the wire: each must be borne, or lead to the safe command in time.
+        run: Compile, run the self-test, count instructions.
+        fly: Number of held-out episodes with the processor in the loop.
+        faults: Inject faults into the serial link: each must be tolerated, or lead to the safe command in time.
         out: The folder to write; by default the file's name with _firmware, beside it.
         clock_mhz: The processor's clock, for the rate.
-        portable: Without hand-written assembly.
+        portable: Use no assembly.
         small: Optimise for size (-Os) instead of speed (-O3).
         package: Lay the sources out for a build system; arduino is for PlatformIO as well.
-        precision: Of the weights. Integers are chosen by what recorded flights show.
+        precision: Precision of the weights. Integer scales are calibrated on recorded episodes.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
-        episodes: With integers: flights to compare with float32; 0 for none.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
+        episodes: With integers: number of episodes to compare with float32; 0 for none.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -173,7 +174,7 @@ def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
     outcomes = try_faults(bundle, device)
     failed = [outcome.fault.name for outcome in outcomes if not outcome.passed(timeout)]
     say(table(outcomes), json)
-    say(f"  wire faults   {len(FAULTS) - len(failed)} of {len(FAULTS)} as promised {failed or ''}", json)
+    say(f"  wire faults   {len(FAULTS) - len(failed)} of {len(FAULTS)} handled as specified {failed or ''}", json)
     return {
         "passed": not failed,
         "failed": failed,

@@ -40,25 +40,25 @@ def main(
 ) -> int:
     """Watch a policy: live in the browser, or as a video file or a picture.
 
-    The page is served to this machine alone, until Ctrl-C. On it one can push the robots, move the set-points of
-    vehicles or the commanded velocities of robots on legs, change loads, wind, ground, motors, latency and noise, and
-    hand over to another policy. With --json: url; or video, frames and seconds; and picture.
+    The page is served to this machine only, until Ctrl-C. It has controls to push the robots, to move the set-points of
+    multirotors or the commanded velocities of legged robots, to change loads, wind, ground, motors, latency and noise,
+    and to switch to another policy. With --json: url; or video, frames and seconds; and picture.
 
     Args:
         target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
-        task: Run this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
+        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
         robot: Run it on this robot instead of its own.
         seed: Random seed of the episodes.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
-        episodes: How many at once; by default four, or one in a video of a moving set-point or a walk.
-        seconds: Length of the episodes, after which they begin again on the page; of the video, 5 by default;
+        episodes: Number of episodes at once; by default four, or one in a video of a moving set-point or a walk.
+        seconds: Length of the episodes, after which the page resets them; of the video, 5 by default;
             of a walk in a picture, which shows its middle, 4 by default.
-        switch: More targets of the same task, which the page can hand over to.
+        switch: More targets of the same task, which the page can switch to.
         video: Write this file (.mp4 or .gif) instead of serving a page.
         picture: Write this file (.png): recoveries or steps at several moments, time running from left to right.
         size: Width and height of the video in pixels.
         fps: Frames per second of the video.
-        port: Of the page; 0 for any free one.
+        port: Port of the page; 0 for any free one.
         no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
     """

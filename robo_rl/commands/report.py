@@ -21,9 +21,9 @@ def main(
     transfer: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Make one page about a policy: plots, tables, a film, and the commands that repeat every number.
+    """Write an HTML report of a policy: plots, tables, a video, and the commands that reproduce every number.
 
-    The page is a single HTML file that needs nothing else. With --json: file, bytes, and for the first target what
+    The report is a single self-contained HTML file. With --json: file, bytes, and for the first target what
     'evaluate' gives; targets (the same for each); where the task has a classical controller, decision of each (AdaStop
     against the controller: larger means a smaller error) and classical, what 'evaluate' gives of it; with --transfer
     engines and least_kept, as 'transfer' gives them. Kinds of robots add their own: figure_eight_policy_rms_m and
@@ -35,9 +35,9 @@ def main(
         out: The page; by default report.html in the folder of the first target.
         episodes: Number of episodes.
         seed: Random seed of the episodes.
-        robot: The card of a robot that doesn't come with robo-rl.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
-        transfer: A file with what 'robo-rl transfer --json' printed of the first target; the page shows it.
+        robot: The card, for a robot that isn't included in robo-rl.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        transfer: A file with the output of 'robo-rl transfer --json' for the first target, to show on the page.
         json: Print one JSON object on the last line of stdout.
     """
     if not targets:

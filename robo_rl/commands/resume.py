@@ -19,14 +19,14 @@ def main(
 ) -> int:
     """Continue a training from its newest checkpoint.
 
-    On a CPU the result is the same, bit by bit, as if there had been no interruption; but a distillation goes on with
-    new walks. With --json: as 'train'.
+    On a CPU the result is bit for bit that of a training without the interruption, except that a distillation
+    continues with new episodes. With --json: as 'train'.
 
     Args:
         run: The run's folder.
         device: cpu or cuda.
         episodes: Number of held-out episodes after training; 0 for none.
-        checkpoint_seconds: Seconds between checkpoints.
+        checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl import processes

@@ -1,4 +1,4 @@
-"""robo-rl train, and robo-rl resume, which ends the same way."""
+"""robo-rl train, and the end of robo-rl resume and distill, which is the same."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def main(
     apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
     ppo: PpoConfig = PpoConfig(),  # noqa: B008
 ) -> int:
-    """Train a policy on a task, then fly it.
+    """Train a policy on a task, then evaluate it.
 
-    'robo-rl train TASK --help' shows the defaults that suit the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
-    goes on. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
+    'robo-rl train TASK --help' shows the defaults for the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
+    continues. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
     environment_steps, interrupted, and what 'evaluate' gives.
 
     Args:
-        task: Name of the task; 'robo-rl tasks' lists them. Of a task in a file of your own: FILE.py:CLASS.
+        task: Name of the task; 'robo-rl tasks' lists them. For a task in your own file: FILE.py:CLASS.
         algorithm: apg: analytic policy gradient, seconds. ppo: proximal policy optimisation, minutes.
-        seed: Of all random draws: the same seed gives the same policy, bit by bit, on the same machine.
+        seed: Random seed: the same seed gives the same policy, bit for bit, on the same machine.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
-        runs: Where the run's folder is made.
-        device: cpu or cuda: where robots and networks are.
-        plant: Engine of rigid bodies: mujoco (usual on cpu) or warp (on cuda; slow on cpu).
+        runs: Folder in which the run's folder is created.
+        device: cpu or cuda, for simulation and networks.
+        plant: Physics engine: mujoco (default on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
-        begin_from: A trained run's folder, whose networks this one begins with: of the same task (a distilled one,
-            too), or of one whose observation this task's goes on from (go2-flat for go2-rough). ppo only.
+        begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
+            or of a task whose observation this task's observation extends (go2-flat for go2-rough). ppo only.
         episodes: Number of held-out episodes after training; 0 for none.
-        checkpoint_seconds: Seconds between checkpoints.
+        checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
         ppo: Hyperparameters of ppo.
@@ -134,7 +134,7 @@ def learn(
     resumed: bool,
     origin: Run | None = None,
 ) -> int:
-    """Build the learner, train, evaluate, tell."""
+    """Build the learner, train, evaluate, print the result."""
     import torch
 
     from robo_rl import processes, training
@@ -178,7 +178,7 @@ def learn(
         as_json,
     )
     if trained.interrupted:
-        say(f"Stopped at update {learner.done} of {learner.total}. To go on:  robo-rl resume {run.folder}", as_json)
+        say(f"Stopped at update {learner.done} of {learner.total}. To continue:  robo-rl resume {run.folder}", as_json)
     elif episodes:
         policy, _ = run.policy()
         flights = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=episodes)).summary()

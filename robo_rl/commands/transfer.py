@@ -28,7 +28,7 @@ def main(
     plot: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Run a policy in other simulators and under conditions beyond its training; exit with 1 if too little is kept.
+    """Run a policy in other simulators and beyond the ranges of training; exit with 1 below --min-kept.
 
     The training simulator is the task's own engine over the ranges of training. Every other one runs the same episodes
     (Bullet, which is slow, a quarter of them), every perturbation a quarter. With --json: passed, least_kept, home (the
@@ -40,12 +40,12 @@ def main(
         episodes: Number of episodes in the training simulator.
         seed: Random seed of the episodes.
         seconds: Length of an episode instead of the task's.
-        task: Run this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
+        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
         robot: Run it on this robot instead of its own.
         engines: Names of other simulators; 'all' that are installed, or 'none'.
-        perturbations: Names of the task's ranges that are taken beyond training; 'all' that it names, or 'none'.
-        min_kept: Least part of the training simulator's success that every other one must keep, like 0.95.
-        plot: Draw the result into this picture (.png or .svg).
+        perturbations: Names of the task's ranges to extend beyond training; 'all' that it names, or 'none'.
+        min_kept: Minimum ratio of every other simulator's success rate to the training simulator's, like 0.95.
+        plot: Plot the result into this picture (.png or .svg).
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.evaluation import Conditions, shown
@@ -109,7 +109,7 @@ def _chosen(what: str, names: Sequence[str], known: list[str]) -> list[str]:
         return known if names[0] == "all" else []
     for name in names:
         if name not in known:
-            raise ValueError(f"--{what}s: there is no {what} '{name}'; expected some of {known}, or all, or none")
+            raise ValueError(f"--{what}s: '{name}' is not one of {known}; expected some of them, or all, or none")
     return list(names)
 
 

@@ -66,7 +66,7 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert run("fly") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("robo-rl: there is no command 'fly'\n")
+    assert captured.err.startswith("robo-rl: 'fly' is not a command\n")
 
 
 def test_an_unknown_option_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

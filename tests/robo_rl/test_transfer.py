@@ -86,7 +86,7 @@ def test_the_worst_engine_decides_and_wrong_options_are_refused() -> None:
 
     worse = {"engine": "x", "summary": "", **figures(5, 10), "kept": 0.9, "drop": 0.1, "drop_low": 0, "drop_high": 1}
     assert Transfer((), figures(6, 10), [worse], {}).least_kept == 0.9
-    with pytest.raises(ValueError, match="there is no engine 'gazebo'; expected some of"):
+    with pytest.raises(ValueError, match="'gazebo' is not one of"):
         command.main("classical", task="quadrotor-hover", engines=("gazebo",))
     with pytest.raises(ValueError, match="--min-kept is 95; expected a number from 0 to 1"):
         command.main("classical", task="quadrotor-hover", min_kept=95)

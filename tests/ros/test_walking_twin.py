@@ -60,7 +60,7 @@ def hung(flight) -> Any:
             "swap FL_hip_joint RR_hip_joint",
             {"FL_hip_joint": "reported as 'RR_hip_joint'", "RR_hip_joint": "reported as 'FL_hip_joint'"},
         ),
-        ("reverse FR_hip_joint", {"FR_hip_joint": "the other way"}),
+        ("reverse FR_hip_joint", {"FR_hip_joint": "in the opposite direction"}),
         ("offset RL_hip_joint 0.3", {"RL_hip_joint": "its zero is off"}),
     ],
 )

@@ -150,7 +150,7 @@ class _Hand:
     def _reports(self) -> Series:
         series = self.check.series.get(self.signal.name)
         if series is None or not series.values:
-            reason = series.problem if series else "nothing arrives"
+            reason = series.problem if series else "no message arrived"
             raise JointTestError(f"'{self.signal.name}' is not reported: {reason}")
         if time.monotonic() - series.times[-1] > SILENCE:
             raise JointTestError(f"'{self.signal.name}' has not been reported for {SILENCE:g} s")
