@@ -19,8 +19,8 @@ from robo_rl import escaping
 
 HOSTILE = (
     "*/ int main(void) { return 7; } /*", "**//", "/**/", "//*", "*", "/", "??/", "\\", '"', '"; evil(); "', "'",
-    "`id`", "$(id)", "${HOME}", "@id@", "a;b", "a\nb", "a\r\n#include <x>", "\x1b]0;x\x07", "\x1b[2J", "\u202e", "\u2028",
-    "\0",
+    "`id`", "$(id)", "${HOME}", "@id@", "a;b", "a\nb", "a\r\n#include <x>", "\x1b]0;x\x07", "\x1b[2J", "\u202e",
+    "\u2028", "\0",
     "../ESCAPED", "/etc/passwd", "-o", "--help", ".bashrc", "..", "", " ", "<script>", "]]>", "&amp;", "{{ 7*7 }}",
     '"},"scripts":{"x":"y', "\ud800", "ﬁ", "CON", "a" * 300, "# x", "| x |", "[a](javascript:b)", "%s", "NUL\0.c",
 )  # fmt: skip
