@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, hadamard
 
+from robo_rl.identification.excitation import unexcited
 from robo_rl.identification.observer import UNKNOWNS, Observer, Unknown
 from robo_rl.identification.recorded import IdentificationError, Record
 from sim.plants.physics import Physics
@@ -40,6 +41,8 @@ OUTLIER = 3.0
 """Standard deviations beyond which an error counts linearly."""
 AVERAGED = 3
 """Last iterations whose mean is the result: so the roughness of the errors averages out."""
+AT_END = 0.01
+"""Of the range that is physically possible: what is found so close to one of its ends is no minimum."""
 TOGETHER = 6
 """Sets of parameters that are simulated at once, which bounds the memory."""
 
@@ -52,11 +55,13 @@ class Estimate:
     value: float
     error: float
     """Uncertainty, one standard deviation; of a factor, as a part of the value."""
+    reason: str = ""
+    """Why the record can't tell it, whatever the uncertainty; it is then nominal, or at the end of what may be."""
 
     @property
     def determined(self) -> bool:
         """Whether the record tells it."""
-        return self.error < self.unknown.enough
+        return not self.reason and self.error < self.unknown.enough
 
     @property
     def range(self) -> tuple[float, float]:
@@ -91,8 +96,10 @@ class Identified:
     """The same with what was found."""
     pieces: int
     """Of the record, that were learnt from."""
+    fitted: tuple[str, ...]
+    """Parameters that were searched for; the others stayed nominal."""
     halves: np.ndarray
-    """(2, parameters): by how many standard deviations each half of the record alone would have them elsewhere."""
+    """(2, fitted): by how many standard deviations each half of the record alone would have them elsewhere."""
     residuals: dict[str, Residual]
     """What is left between the observer and the sensors, by kind of sensor."""
     predictions: dict[str, np.ndarray]
@@ -104,7 +111,10 @@ def identify(
     iterations: int = 9, progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Identified:  # fmt: skip
     """Find ``unknowns`` from a record; the others stay nominal. IdentificationError if the record is too short."""
-    unknowns = tuple(unknowns)
+    asked, idle = tuple(unknowns), unexcited(mechanism, record)
+    unknowns = tuple(unknown for unknown in asked if unknown.name not in idle)
+    if not unknowns:
+        raise IdentificationError(f"{record.name}: {'; '.join(idle.values())}")
     observer = Observer(mechanism, record, physics, unknowns)
     begins = np.arange(observer.first + WARMING, len(record) - STRETCH - 1, STRETCH)
     if len(begins) < FEWEST:
@@ -116,13 +126,19 @@ def identify(
     inner, covariance, halves = _search(observer, learnt, nominal, iterations, progress)
     errors = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(errors, errors)
+    found = list(zip(inner, errors, strict=True))
     progress(iterations, "predicting")
     windows = (held[:, None] + np.arange(0, STRETCH - AHEAD, 2 * AHEAD)).ravel()
     recorded = np.stack([record.joint_position[k : k + AHEAD + 1] for k in windows])
     wrong = {"nominal": _predict(observer, windows, nominal), "fitted": _predict(observer, windows, inner)}
     rms = {name: float(np.sqrt(np.mean(np.square(value[:, 1:])))) for name, value in wrong.items()}
     return Identified(
-        estimates=[_estimate(*each, record.age) for each in zip(unknowns, inner, errors, strict=True)],
+        estimates=[
+            Estimate(unknown, unknown.nominal, unknown.spread, idle[unknown.name])
+            if unknown.name in idle
+            else _estimate(unknown, *found.pop(0), record.age)
+            for unknown in asked
+        ],
         alike=[
             (unknowns[i].name, unknowns[j].name, float(correlation[i, j]))
             for i in range(len(unknowns))
@@ -132,6 +148,7 @@ def identify(
         error_nominal=rms["nominal"],
         error_fitted=rms["fitted"],
         pieces=len(learnt),
+        fitted=tuple(unknown.name for unknown in unknowns),
         halves=halves,
         residuals=_residuals(observer, learnt, inner, nominal),
         predictions={"recorded": recorded, **{name: recorded - value for name, value in wrong.items()}},
@@ -141,7 +158,11 @@ def identify(
 def _estimate(unknown: Unknown, inner: float, error: float, age: float) -> Estimate:
     """The delay from measurement to motor has the measurement's age in it, which the stamps tell."""
     value = unknown.outer(inner) - (age if unknown.name == "command_delay" else 0.0)
-    return Estimate(unknown, float(max(unknown.least, value)), float(np.hypot(error, unknown.bias)))
+    low, high = unknown.inner(unknown.least), unknown.inner(unknown.most)
+    ends = [end for end in (low, high) if end != unknown.inner(unknown.nominal)]
+    at_end = any(abs(inner - end) <= AT_END * (high - low) for end in ends)
+    reason = "it came out at the end of what is possible" if at_end else ""
+    return Estimate(unknown, float(max(unknown.least, value)), float(np.hypot(error, unknown.bias)), reason)
 
 
 def _search(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +15,15 @@ import torch
 from deploy.logfile import Log, LogWriter, StepRecord, read_log
 from robo_rl.commands import sysid
 from robo_rl.commands.record import CALM
+from robo_rl.commands.record import main as record_walk
 from robo_rl.contract import Network, Provenance
-from robo_rl.identification import UNKNOWNS, IdentificationError, Record, identify, walk
+from robo_rl.identification import UNKNOWNS, IdentificationError, Identified, Record, faults, identify, walk
+from robo_rl.identification.excitation import unexcited
+from robo_rl.identification.fit import Estimate, Residual
 from robo_rl.identification.observer import Observer, Unknown
 from sim.env import VecEnv
 from sim.plants.physics import Physics
+from sim.ranges import read_ranges
 from sim.robots.legged import load_legged
 from sim.tasks.loading import load_task
 
@@ -81,6 +88,74 @@ def test_hidden_friction_armature_payload_and_delay_are_found_and_predict_better
         low, high = estimate.range
         assert low < estimate.value < high
     assert found.error_nominal > 3 * found.error_fitted
+    assert faults(bows(13.0), found) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("nonsense", "sentence"),
+    [
+        ("swapped legs", "times the sensors' noise"),
+        ("targets of another time", "times the sensors' noise"),
+        ("noise", "times the sensors' noise"),
+        ("at rest", "the joints move at"),
+    ],
+)
+def test_a_fit_of_nonsense_is_refused(nonsense: str, sentence: str) -> None:
+    record, noise = bows(13.0), np.random.default_rng(0)
+    order = [3, 4, 5, 0, 1, 2, 6, 7, 8, 9, 10, 11]
+    steps, joints = record.target.shape
+    still = np.tile(record.joint_position[:1], (steps, 1))
+    changed = {
+        "swapped legs": {"joint_position": record.joint_position[:, order], "target": record.target + 0.1},
+        "targets of another time": {"target": np.roll(record.target, 37, 0)},
+        "noise": {"joint_position": still + noise.normal(0, 0.2, (steps, joints))},
+        "at rest": {
+            "joint_position": still + noise.normal(0, 0.002, (steps, joints)),
+            "joint_velocity": noise.normal(0, 0.15, (steps, joints)),
+            "orientation": np.tile(record.orientation[:1], (steps, 1)),
+            "angular_velocity": noise.normal(0, 0.03, (steps, 3)),
+            "target": np.tile(record.target[:1], (steps, 1)),
+        },
+    }[nonsense]
+    wrong = dataclasses.replace(record, **changed)
+    found = identify(GO2, wrong, Physics(), SOME, iterations=3)
+    assert any(sentence in fault for fault in faults(wrong, found))
+
+
+def good_fit() -> Identified:
+    """Figures of a fit that nothing is wrong with."""
+    left = Residual(1.1, 4.0, 0.2)
+    return Identified(
+        estimates=[Estimate(unknown, unknown.nominal, unknown.enough / 2) for unknown in SOME], alike=[],
+        error_nominal=0.1, error_fitted=0.01, pieces=10, fitted=tuple(unknown.name for unknown in SOME),
+        halves=np.array([[1.0] * len(SOME), [-1.0] * len(SOME)]),
+        residuals=dict.fromkeys(("attitude", "body rates", "joint angles", "joint speeds"), left), predictions={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"error_fitted": 0.2}, "predicts joint angles 10 steps ahead worse than the card's figures do"),
+        ({"residuals": {"joint angles": Residual(6.0, 9.0, 0.2)}}, "what is left of joint angles 6 times the sensors'"),
+        ({"residuals": {"attitude": Residual(1.0, 9.0, 0.95)}}, r"from step to step \(correlation of attitude 0.95\)"),
+        ({"halves": np.array([[0, 0, 8.0, 0], [0, 0, -8.0, 0]])}, "the halves of the record disagree about payload"),
+        ({"estimates": [Estimate(u, u.most, 0.01, "its end") for u in SOME]}, "came out at the end"),
+        ({"estimates": [Estimate(u, u.nominal, 1e3) for u in SOME]}, "nothing is determined"),
+        ({"error_fitted": float("nan")}, "worse than the card's figures"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_fit_is_told(change: dict, sentence: str) -> None:
+    assert faults(bows(13.0), good_fit()) == []
+    told = faults(bows(13.0), dataclasses.replace(good_fit(), **change))
+    assert len([fault for fault in told if re.search(sentence, fault)]) == 1
+
+
+def test_strength_is_searched_for_only_where_motors_come_near_their_limits() -> None:
+    record = bows(13.0)
+    assert list(unexcited(GO2, record)) == ["strength"]
+    assert unexcited(GO2, dataclasses.replace(record, target=record.target + 1.5)) == {}
 
 
 def test_the_observer_stays_with_a_record_under_its_own_parameters_only() -> None:
@@ -141,3 +216,20 @@ def test_logs_of_other_ground_than_walks_on_a_plane_are_refused(tmp_path: Path, 
     log(path, task, 5)
     with pytest.raises(ValueError, match=sentence):
         sysid.main(path)
+
+
+@pytest.mark.slow
+def test_a_robot_that_stands_is_refused_and_its_ranges_are_written_by_force_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "stands.mcap", tmp_path / "stands.toml"
+    still = dict.fromkeys(("command/x", "command/y", "command/yaw"), 0.0)
+    assert record_walk(Path("zoo:go2-flat"), path, seconds=14.0, fixed=still) == 0
+    assert sysid.main(path, json=True) == 1
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (told["accepted"], told["file"]) == (False, None)
+    assert any("expected at least 0.5: record a walk" in fault for fault in told["faults"])
+    assert not out.exists()
+    assert sysid.main(path, force=True) == 1
+    assert "# REFUSED, and written by --force: the joints move at" in out.read_text()
+    assert read_ranges(out, "go2-flat", load_task("go2-flat").spec.ranges)
