@@ -122,19 +122,19 @@ FAULTS = (
     WireFault("noise instead of frames", False, always(lambda k, data: noise(k, len(data)))),
     WireFault("frames longer than the buffer", False, always(lambda k, data: b"\x55" * 400 + data)),
     WireFault("one bit in 100 wrong", False, always(lambda k, data: flipped(k, data, 1e-2))),
-    WireFault("60 ms late from now on", False, lambda k, data, _: [(60_000, data)]),
-    WireFault("sequence numbers stand still", False, always(lambda k, data: numbered(data, 2))),
+    WireFault("60 ms late permanently", False, lambda k, data, _: [(60_000, data)]),
+    WireFault("sequence numbers repeated", False, always(lambda k, data: numbered(data, 2))),
     WireFault("sequence numbers jump back", False, always(lambda k, data: numbered(data, 65_000 + k))),
-    WireFault("host starts anew without a hello", False, always(lambda k, data: numbered(data, k))),
+    WireFault("host restarts without a hello", False, always(lambda k, data: numbered(data, k))),
     WireFault(
-        "host comes back with another contract", False,
+        "host restarts with another contract", False,
         lambda k, data, contract: [(0, hello(another(contract), 500) if k == 0 else data)],
     ),
     WireFault("another version of the protocol", False, always(lambda k, data: data[:1] + b"\2" + data[2:])),
-    WireFault("every frame doubled", True, lambda k, data, _: [(0, data), (100, data)]),
+    WireFault("every frame repeated", True, lambda k, data, _: [(0, data), (100, data)]),
     WireFault("one frame in three lost", True, every(3, lambda k, data: [])),
     WireFault("one frame in three damaged", True, every(3, lambda k, data: [(0, flipped_at(data, 20 + k))])),
-    WireFault("one frame in two comes after its successor", True, every(2, lambda k, data: [(10_500, data)])),
+    WireFault("one frame in two arrives after its successor", True, every(2, lambda k, data: [(10_500, data)])),
     WireFault("up to 3 ms late, at random", True, lambda k, data, _: [(12 * noise(k, 1)[0], data)]),
     WireFault("noise before every frame", True, always(lambda k, data: noise(k, 20) + b"\0" + data)),
     WireFault(
@@ -143,10 +143,10 @@ FAULTS = (
     ),
     WireFault("frames in eight pieces, 0.4 ms apart", True, lambda k, data, _: pieces(data, 8, 400)),
     WireFault("one bit in 100,000 wrong", True, always(lambda k, data: flipped(k, data, 1e-5))),
-    WireFault("delimiters doubled", True, always(lambda k, data: b"\0" + data + b"\0")),
+    WireFault("delimiters repeated", True, always(lambda k, data: b"\0" + data + b"\0")),
     WireFault("sequence numbers jump ahead", True, always(lambda k, data: numbered(data, 1000 + k))),
     WireFault(
-        "host starts anew, with a hello", True,
+        "host restarts with a hello", True,
         lambda k, data, contract: [(0, (hello(contract, 0) if k == 0 else b"") + numbered(data, k + 1))],
     ),
 )  # fmt: skip
@@ -218,9 +218,9 @@ def _last_taken(contract: Contract, arrivals: Iterable[tuple[int, bytes]], befor
 
 def table(outcomes: Iterable[Outcome]) -> str:
     """Outcomes as a table in Markdown."""
-    lines = ["| fault | what the device does | gate |", "| --- | --- | --- |"]
+    lines = ["| fault | response of the device | gate |", "| --- | --- | --- |"]
     for outcome in outcomes:
         after = outcome.stopped_after
-        does = f"flies on: {outcome.steps} steps" if after is None else f"stops after {after / 1000:g} ms"
+        does = f"continues: {outcome.steps} steps" if after is None else f"stops after {after / 1000:g} ms"
         lines.append(f"| {outcome.fault.name} | {does} | {outcome.gate} |")
     return "\n".join(lines)
