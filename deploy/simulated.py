@@ -19,12 +19,11 @@ from controllers.held import NEVER, samples_behind
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
-from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord
+from deploy.logfile import COUNTED, GATE_FIELDS, LogWriter, StepRecord
 from robo_rl.evaluation import HELD_OUT
 from sim.env import VecEnv
 from sim.tasks import Task
 
-UNTOLD = ("time", "has_command", "has_fallback", "has_proposed")
 AGAIN = 2  # steps between requests to take over, which the gate refuses until the joints are where they should be
 LIVE = 3  # the last rung of the ladder
 
@@ -65,7 +64,7 @@ def record(
             bundle_intact=True, requests=request,
         )  # fmt: skip
         gate, answer = gate_step(config, gate, given)
-        writer.write(_row(given, answer, state[0], begun + 1000 * now))
+        writer.write(_row(given, answer, state[0], begun + 1000 * now, k + 1))
         state = following
         sent = config.commands_by_name(answer.command)
         done = env.step({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()})
@@ -77,7 +76,7 @@ def record(
     return drawn, failed
 
 
-def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int) -> StepRecord:
+def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int, number: int) -> StepRecord:
     told: dict[str, Any] = {
         "state": answer.state, "source": answer.source, "reason": answer.problem.reason,
         "channel": answer.problem.channel, "element": answer.problem.element, "events": answer.events,
@@ -86,5 +85,6 @@ def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int) -> StepRe
     return StepRecord(
         time=given.time, wall=wall, signals=given.signals, stamps=tuple(given.stamps), memory=memory,
         proposed=given.command, command=given.command, fallback=None, sent=answer.command,
-        gate={name: float(told.get(name, 0.0)) for name in GATE_FIELDS if name not in UNTOLD},
+        gate={name: float(told.get(name, 0.0)) for name in GATE_FIELDS if name not in COUNTED},
+        number=number,
     )  # fmt: skip

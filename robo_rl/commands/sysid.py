@@ -37,7 +37,7 @@ def main(
         plot: Draw predicted and recorded joint angles, and the parameters, into this picture (.png or .svg).
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.logfile import read_log
+    from deploy.log_reader import read_log
     from deploy.verify import named_task
     from robo_rl.identification import identify, walk
     from sim.ranges import write_ranges
