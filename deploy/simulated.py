@@ -21,6 +21,7 @@ from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
 from deploy.logfile import COUNTED, GATE_FIELDS, LogWriter, StepRecord
 from robo_rl.evaluation import HELD_OUT
+from robo_rl.files import room_for
 from sim.env import VecEnv
 from sim.tasks import Task
 
@@ -32,7 +33,18 @@ def record(
     task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[dict[str, float], bool]:  # fmt: skip
-    """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell."""
+    """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell.
+
+    WriteError when the disk is full; what was written until then can be read.
+    """
+    with room_for(path, "the recording ends there"):
+        return _record(task, bundle, path, seconds, seed, fixed, progress)
+
+
+def _record(
+    task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
+    progress: Callable[[int], None],
+) -> tuple[dict[str, float], bool]:  # fmt: skip
     env = VecEnv(task, 1, HELD_OUT + seed, fixed=fixed, evaluation=True, episode_length=seconds + 1.0)
     drawn = {name: float(env.drawn[name][0]) for name, of in task.spec.ranges.items() if of.count is None}
     contract, config = bundle.contract, GateConfig.from_contract(bundle.contract)
