@@ -30,7 +30,7 @@ from results import write
 
 from controllers.gate_codes import Source
 from deploy.bundle import Bundle
-from deploy.logfile import Log, read_log
+from deploy.log_reader import Log, read_log
 from deploy.runtime import Policy
 
 PACKAGE = Path(__file__).parents[1] / "ros2_ws/src/robo_rl_ros"

@@ -19,7 +19,8 @@ from controllers.gate_config import GateConfig
 from controllers.safety import Inputs, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle, BundleError
-from deploy.logfile import Log, StepRecord, element_names, read_log
+from deploy.log_reader import Log, read_log
+from deploy.logfile import LogError, StepRecord, element_names
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Contract, Signal
 
@@ -48,11 +49,15 @@ class Replay:
 
     steps: int
     compared: int
-    """Steps in which this policy alone was active: fewer than ``steps`` where there were several policies."""
+    """Steps in which this policy proposed, and alone: fewer than ``steps`` where there were several policies."""
     duration: float
     """s."""
     whole: bool
-    """The file was closed properly."""
+    """The file has its end, and nothing in it is damaged."""
+    damage: list[str]
+    """Every part of the file that can't be read, as a sentence."""
+    missing: int
+    """Steps that are known to be missing."""
     same_bundle: bool
     """It is the one that was recorded, or one of them."""
     policy: Difference | None
@@ -61,6 +66,8 @@ class Replay:
     """The greatest difference of a command, in units of its range."""
     gate: Difference | None
     """The first decision of the gate, or sent command, that differs."""
+    gate_compared: int
+    """Steps of the gate that were compared: those before the first that is missing."""
     outside: dict[str, float]
     """Fraction of the steps in which an element of a signal was outside of the range seen in training."""
     first_outside: str
@@ -72,6 +79,9 @@ class Replay:
 def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     """Run a log, or the one at a path, through a bundle. Refuses a bundle with other signals or commands."""
     log, bundle = source if isinstance(source, Log) else read_log(source), Bundle.read(bundle_path)
+    if not log.steps:
+        damage = "".join(f"; {damage}" for damage in log.damage)
+        raise LogError(f"{log.path}: no step in it; expected a session of at least one{damage}")
     recorded = log.about.get("digests", log.about.get("digest", "")).split()
     same = bundle.digest in recorded
     if not same:
@@ -82,13 +92,16 @@ def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     times = [step.time for step in log.steps]
     return Replay(
         steps=len(log.steps),
-        compared=sum(_flew(step, number) for step in log.steps),
+        compared=sum(_flew(step, number) and step.proposed is not None for step in log.steps),
         duration=(times[-1] - times[0]) * 1e-6 if times else 0.0,
         whole=log.whole,
+        damage=[str(damage) for damage in log.damage],
+        missing=log.missing,
         same_bundle=same,
         policy=policy,
         greatest=greatest,
         gate=_replay_gate(log),
+        gate_compared=log.gaps[0] if log.gaps else len(log.steps),
         outside=outside,
         first_outside=first,
         faults=_faults(log),
@@ -134,7 +147,7 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[D
     first, greatest = None, 0.0
     memory = contract.initial_state
     for k, step in enumerate(log.steps):
-        active = k > 0 and log.steps[k - 1].gate["state"] == State.ACTIVE
+        active = k > 0 and k not in log.gaps and log.steps[k - 1].gate["state"] == State.ACTIVE
         memory = step.memory if same else (memory if active else contract.initial_state)
         if step.proposed is None or not _flew(step, number):
             continue
@@ -155,7 +168,7 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[D
 
 def _memory_difference(log: Log, k: int, memory: np.ndarray) -> Difference | None:
     """While the policy is in charge, the next step's memory is what this one leaves."""
-    if k + 1 >= len(log.steps) or log.steps[k].gate["state"] != State.ACTIVE:
+    if k + 1 >= len(log.steps) or k + 1 in log.gaps or log.steps[k].gate["state"] != State.ACTIVE:
         return None
     if not _flew(log.steps[k + 1], int(log.steps[k].gate.get("policy", 0))):
         return None
@@ -169,9 +182,10 @@ def _memory_difference(log: Log, k: int, memory: np.ndarray) -> Difference | Non
 
 
 def _replay_gate(log: Log) -> Difference | None:
+    """The first difference before something is missing: what the gate remembers is not in the log."""
     config = GateConfig.from_contract(log.contract)
     gate, names = initial(config), element_names(log.contract.commands)
-    for k, step in enumerate(log.steps):
+    for k, step in enumerate(log.steps[: log.gaps[0] if log.gaps else None]):
         given = Inputs(
             time=step.time,
             signals=step.signals,

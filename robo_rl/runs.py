@@ -3,6 +3,7 @@
 runs/quadrotor-hover-seed0-1/
     run.json                  what was trained and how; enough to do it again
     source/                   the files of the task, if it is a user's own
+    lock                      held by the process that trains
     checkpoint.safetensors    the newest state of the training
     metrics.jsonl             one line per report
     events.out.tfevents.…     the same for TensorBoard
@@ -29,6 +30,7 @@ from robo_rl import checkpoint
 from robo_rl.algorithms.config import CONFIGS
 from robo_rl.contract import Provenance
 from robo_rl.evaluation import HELD_OUT
+from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
 from sim.ranges import replaced
 from sim.robots import load_robot
@@ -105,7 +107,7 @@ class Run:
             except ValueError:
                 shutil.rmtree(folder)
                 raise
-        (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
+        write(folder / "run.json", json.dumps(run.description(), indent=2) + "\n")
         return run
 
     def _check_copy(self, task: Task) -> None:

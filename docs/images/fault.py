@@ -17,7 +17,7 @@ import numpy as np
 
 from controllers.gate_codes import Problem, Reason, explain
 from controllers.gate_config import GateConfig
-from deploy.logfile import read_log
+from deploy.log_reader import read_log
 
 BEFORE, AFTER = 0.25, 0.15  # s
 

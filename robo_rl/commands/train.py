@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -134,7 +135,17 @@ def learn(
     resumed: bool,
     origin: Run | None = None,
 ) -> int:
-    """Build the learner, train, evaluate, print the result."""
+    """Build the learner, train, evaluate, print the result. HeldError if another process works on the run."""
+    from robo_rl import processes
+    from robo_rl.files import held
+
+    with held(run.folder) if processes.rank() == 0 else contextlib.nullcontext():
+        return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin)
+
+
+def _learn(
+    run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool, origin: Run | None
+) -> int:
     import torch
 
     from robo_rl import processes, training
@@ -152,6 +163,8 @@ def learn(
     learner = new_learner(run, policy, device)
     if origin:
         begin_from(learner, origin)
+        if processes.rank() == 0:
+            training.save(run, learner)  # 'resume' needs no other run
     if resumed:
         training.resume(run, learner)
     compile_seconds = time.perf_counter() - begun

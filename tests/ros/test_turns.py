@@ -14,7 +14,7 @@ from robo_rl_ros.operate import OperatorError
 from robo_rl_ros.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
 
 from deploy.bundle import Bundle, BundleError
-from deploy.logfile import read_log
+from deploy.log_reader import read_log
 from deploy.replay import replay
 from deploy.runtime import Policy
 
