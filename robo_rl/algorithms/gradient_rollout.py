@@ -99,7 +99,8 @@ class GradientRollout:
         self._streams, self._steps = stream.mT.unflatten(1, (horizon, env.n)), step.unflatten(0, (horizon, env.n))
         draw = fuse(env.sensors.chance)
         _, (drawn,) = draw.results(stream, step)
-        self._draw = draw.bind(stream, step, out=drawn)
+        # a second thread would then wait actively for milliseconds, as long as a whole update takes
+        self._draw = draw.bind(stream, step, out=drawn, threads=1)
         self.chance = [
             Chance(*[part[t * env.n : (t + 1) * env.n] if isinstance(part, Tensor) else part for part in drawn])
             for t in range(horizon)

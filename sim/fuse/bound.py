@@ -28,7 +28,9 @@ class Bound(Protocol):
 class Native:
     """Native code bound to tensors: each is passed as an address and the distance between its rows of n."""
 
-    def __init__(self, loop: Loop, tensors: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    def __init__(
+        self, loop: Loop, tensors: Sequence[Tensor], results: Sequence[Tensor], threads: int | None = None
+    ) -> None:
         n = rows(tensors)
         for tensor in (*tensors, *results):
             if _as_rows(tensor, n) is not tensor:
@@ -40,7 +42,7 @@ class Native:
         self._from = _addresses([tensor.data_ptr() for tensor in tensors])
         self._to = _addresses([target.data_ptr() for target in results])
         self._strides = [_addresses([_row(tensor) for tensor in side]) for side in self._memory]
-        self._threads = _threads(n)
+        self._threads = threads or _threads(n)
 
     def __call__(self, ids: Tensor | None = None) -> None:
         """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
