@@ -79,6 +79,8 @@ class Residual:
     """Of its noise: the median, in a normal distribution's deviations."""
     nominal: float
     """The same with the card's figures."""
+    worst: float
+    """As ``size``, of the axis or joint where it is largest."""
     correlation: float
     """Of an error with the one of the control step before; 0 for white noise."""
 
@@ -99,7 +101,7 @@ class Identified:
     fitted: tuple[str, ...]
     """Parameters that were searched for; the others stayed nominal."""
     halves: np.ndarray
-    """(2, fitted): by how many standard deviations each half of the record alone would have them elsewhere."""
+    """(fitted,) by how many standard deviations the two halves of the record would have them apart."""
     residuals: dict[str, Residual]
     """What is left between the observer and the sensors, by kind of sensor."""
     predictions: dict[str, np.ndarray]
@@ -168,7 +170,7 @@ def _estimate(unknown: Unknown, inner: float, error: float, age: float) -> Estim
 def _search(
     observer: Observer, begins: np.ndarray, inner: np.ndarray, iterations: int, progress: Callable[[int, str], None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parameters (P,), their covariance, and by how many deviations (2, P) each half of the pieces differs."""
+    """The parameters (P,), their covariance, and by how many deviations (P,) the halves of the pieces are apart."""
     unknowns = observer.unknowns
     step, spread = (np.array([getattr(u, name) for u in unknowns]) for name in ("step", "spread"))
     least, most = np.array([[u.inner(u.least), u.inner(u.most)] for u in unknowns]).T
@@ -193,11 +195,22 @@ def _search(
     inverse, pieces = np.linalg.inv(matrix), len(begins)
     covariance = inverse @ (pulls.T @ pulls) @ inverse * pieces / (pieces - 1)  # by how much the pieces disagree
     covariance = covariance + noise**2 * inverse
-    halves = []
-    for part in np.array_split(np.arange(pieces), 2):
-        share = _without(own[part].sum(0) + prior, blur * len(part) / pieces)
-        halves.append(-np.linalg.solve(share, pulls[part].sum(0) + prior @ (inner - center)) - change)
-    return np.mean(found[-AVERAGED:], 0), covariance, np.stack(halves) / np.sqrt(np.diag(covariance))
+    covariance += np.diag(np.var(found[-AVERAGED:], 0, ddof=1))  # by how much the errors' roughness moves it about
+    return np.mean(found[-AVERAGED:], 0), covariance, _apart(own, pulls, prior, blur, noise, inner - center)
+
+
+def _apart(
+    own: np.ndarray, pulls: np.ndarray, prior: np.ndarray, blur: np.ndarray, noise: float, off: np.ndarray
+) -> np.ndarray:  # fmt: skip
+    """(P,) by how many standard deviations of their own the two halves of the pieces would have parameters apart."""
+    changes, variances = [], []
+    for part in np.array_split(np.arange(len(own)), 2):
+        inverse = np.linalg.inv(_without(own[part].sum(0) + prior, blur * len(part) / len(own)))
+        changes.append(-inverse @ (pulls[part].sum(0) + prior @ off))
+        about = pulls[part] - pulls[part].mean(0)
+        spread = inverse @ (about.T @ about) @ inverse * len(part) / max(1, len(part) - 1)
+        variances.append(np.diag(spread + noise**2 * inverse))
+    return np.abs(changes[0] - changes[1]) / np.sqrt(sum(variances))
 
 
 def _design(parameters: int) -> np.ndarray:
@@ -260,7 +273,8 @@ def _residuals(
         sizes = [float(np.median(np.abs(x)) / 0.6745) for x in (part, old)]
         bounded = np.clip(part, -5 * max(sizes[0], 1e-9), 5 * max(sizes[0], 1e-9))
         power = float(np.square(bounded).mean()) or 1.0
-        found[name] = Residual(sizes[0], sizes[1], float((bounded[:, 1:] * bounded[:, :-1]).mean()) / power)
+        worst = float(np.median(np.abs(part), (0, 1)).max() / 0.6745)
+        found[name] = Residual(sizes[0], sizes[1], worst, float((bounded[:, 1:] * bounded[:, :-1]).mean()) / power)
     return found
 
 

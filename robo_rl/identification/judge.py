@@ -16,14 +16,14 @@ from robo_rl.identification.recorded import Record
 SLOWEST = 0.5
 """rad/s, root mean square over all joints. A slow walk has 1, a robot that stands 0.16, most of it noise."""
 LARGEST = 3.0
-"""Times the sensors' noise. Walks that were fitted well have up to 1.9 of the joint angles, where contacts are hard to
-follow; walks whose model is wrong 8 and more."""
+"""Times the sensors' noise, of any axis or joint. Walks that were fitted well have up to 2.2 of the joint angles, where
+contacts are hard to follow; nonsense 5 and more."""
 PATTERN = 0.85
 """Correlation of errors with those of the step before. Well fitted: up to 0.72 of joint angles, else 0.35."""
 WORSE = 1.25
 """Times the error of joint angles predicted by the card's figures. Of a robot as on its card, a fit had 1.03 times."""
 APART = 5.0
-"""Standard deviations between what a half of the record and all of it would give. Well fitted: up to 3."""
+"""Standard deviations of the difference between what the halves of the record would give. Well fitted: up to 4."""
 WALK = "record a walk of a minute, fast and slow, with turns and changes of speed"
 
 
@@ -33,13 +33,13 @@ def faults(record: Record, found: Identified) -> list[str]:
     speed = float(np.sqrt(np.mean(np.square(joint_speed(record)))))
     if not speed >= SLOWEST:
         told.append(f"the joints move at {speed:.2g} rad/s on average; expected at least {SLOWEST:g}: {WALK}")
-    large = {name: left.size for name, left in found.residuals.items() if not left.size <= LARGEST}
+    large = {name: left.worst for name, left in found.residuals.items() if not left.worst <= LARGEST}
     if large:
         listed = ", ".join(f"{name} {size:.3g}" for name, size in large.items())
         told.append(
-            f"what is left of {listed} times the sensors' noise; expected at most {LARGEST:g}: the robot did not do "
-            "what the model does under these targets. Check the joints' order, signs, units and offsets, the frames, "
-            "the stamps, and that robot and ground are the task's"
+            f"what is left of {listed} times the sensors' noise at worst; expected at most {LARGEST:g}: the robot did "
+            "not do what the model does under these targets. Check the joints' order, signs, units and offsets, the "
+            "frames, the stamps, and that robot and ground are the task's"
         )
     patterned = {name: left.correlation for name, left in found.residuals.items() if not left.correlation <= PATTERN}
     if patterned:
@@ -57,8 +57,8 @@ def faults(record: Record, found: Identified) -> list[str]:
     ends = [estimate.unknown.name for estimate in fitted if estimate.reason]
     if ends:
         told.append(f"{', '.join(ends)} came out at the end of what is possible: the model can't explain the record")
-    halves = np.abs(found.halves).max(0)
-    apart = [e.unknown.name for e, far in zip(fitted, halves, strict=True) if e.determined and not far <= APART]
+    pairs = zip(fitted, found.halves, strict=True)
+    apart = [estimate.unknown.name for estimate, far in pairs if estimate.determined and not far <= APART]
     if apart:
         told.append(
             f"the halves of the record disagree about {', '.join(apart)} by more than {APART:g} standard deviations: "

@@ -58,10 +58,10 @@ class Unknown:
 
 UNKNOWNS = (
     Unknown("joint_friction", "× nominal", 1.0, 0.02, 20.0, spread=1.0, step=0.2, bias=0.04, enough=0.15),
-    Unknown("armature", "× nominal", 1.0, 0.1, 10.0, spread=0.7, step=0.1, bias=0.02, enough=0.15),
-    Unknown("stiffness", "× nominal", 1.0, 0.3, 3.0, spread=0.3, step=0.06, bias=0.01, enough=0.1),
-    Unknown("damping", "× nominal", 1.0, 0.1, 10.0, spread=0.7, step=0.15, bias=0.02, enough=0.15),
-    Unknown("payload", "kg", 0.0, -3.0, 20.0, spread=5.0, step=0.5, bias=0.15, enough=0.5, factor=False),
+    Unknown("armature", "× nominal", 1.0, 0.1, 10.0, spread=0.7, step=0.1, bias=0.03, enough=0.15),
+    Unknown("stiffness", "× nominal", 1.0, 0.3, 3.0, spread=0.3, step=0.06, bias=0.015, enough=0.1),
+    Unknown("damping", "× nominal", 1.0, 0.1, 10.0, spread=0.7, step=0.15, bias=0.03, enough=0.15),
+    Unknown("payload", "kg", 0.0, -3.0, 20.0, spread=5.0, step=0.5, bias=0.25, enough=0.5, factor=False),
     Unknown("command_delay", "s", 0.0, 0.0, LONGEST_DELAY, 0.03, 0.003, bias=0.0005, enough=0.005, factor=False),
     Unknown("ground_friction", "", 0.8, 0.05, 2.0, spread=0.5, step=0.2, bias=0.03, enough=0.2),
     Unknown("strength", "× nominal", 1.0, 0.2, 2.0, spread=0.3, step=0.1, bias=0.06, enough=0.1),

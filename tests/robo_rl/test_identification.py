@@ -126,11 +126,11 @@ def test_a_fit_of_nonsense_is_refused(nonsense: str, sentence: str) -> None:
 
 def good_fit() -> Identified:
     """Figures of a fit that nothing is wrong with."""
-    left = Residual(1.1, 4.0, 0.2)
+    left = Residual(1.1, 4.0, 1.3, 0.2)
     return Identified(
         estimates=[Estimate(unknown, unknown.nominal, unknown.enough / 2) for unknown in SOME], alike=[],
         error_nominal=0.1, error_fitted=0.01, pieces=10, fitted=tuple(unknown.name for unknown in SOME),
-        halves=np.array([[1.0] * len(SOME), [-1.0] * len(SOME)]),
+        halves=np.ones(len(SOME)),
         residuals=dict.fromkeys(("attitude", "body rates", "joint angles", "joint speeds"), left), predictions={},
     )  # fmt: skip
 
@@ -139,9 +139,9 @@ def good_fit() -> Identified:
     ("change", "sentence"),
     [
         ({"error_fitted": 0.2}, "predicts joint angles 10 steps ahead worse than the card's figures do"),
-        ({"residuals": {"joint angles": Residual(6.0, 9.0, 0.2)}}, "what is left of joint angles 6 times the sensors'"),
-        ({"residuals": {"attitude": Residual(1.0, 9.0, 0.95)}}, r"from step to step \(correlation of attitude 0.95\)"),
-        ({"halves": np.array([[0, 0, 8.0, 0], [0, 0, -8.0, 0]])}, "the halves of the record disagree about payload"),
+        ({"residuals": {"joint angles": Residual(2.0, 9.0, 6.0, 0.2)}}, "what is left of joint angles 6 times"),
+        ({"residuals": {"attitude": Residual(1.0, 9.0, 1.1, 0.95)}}, r"to step \(correlation of attitude 0.95\)"),
+        ({"halves": np.array([0, 0, 8.0, 0])}, "the halves of the record disagree about payload"),
         ({"estimates": [Estimate(u, u.most, 0.01, "its end") for u in SOME]}, "came out at the end"),
         ({"estimates": [Estimate(u, u.nominal, 1e3) for u in SOME]}, "nothing is determined"),
         ({"error_fitted": float("nan")}, "worse than the card's figures"),
