@@ -1,4 +1,4 @@
-"""Write the rest of a device's sources beside a policy's: link, gate, and the device that joins them.
+"""Write the rest of a device's sources beside a policy's: link, gate, held samples, and the device that joins them.
 
     made = generate(bundle, "firmware")
     sources = made.sources + write_device(made)
@@ -19,13 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controllers.held import may_wait
 from deploy.c.gate_header import gate_header
 from deploy.c.generate import HERE, Generated
+from deploy.c.held_header import held_header
 from deploy.c.host import STRICT, CompilerMissing, host_flags
-from robo_rl.contract import ContractError
 
-COPIED = ("gate.h", "gate.c", "link.h", "link.c", "link_message.h", "link_message.c")
+COPIED = ("gate.h", "gate.c", "held.h", "held.c", "link.h", "link.c", "link_message.h", "link_message.c")
 WRITTEN = ("device.h", "device.c", "exchange.h", "exchange.c")
 MOST_SAID = 4096
 """Bytes that a device may say in one exchange; the rest is cut off. As in image/rig.c."""
@@ -53,19 +52,15 @@ class Answer(NamedTuple):
 
 
 def write_device(made: Generated) -> list[Path]:
-    """Write link, gate and device into the folder of a generated policy; the files to compile beside its own.
+    """Write link, gate, held samples and device into the folder of a policy; the files to compile beside its own.
 
-    ContractError for a contract with slow signals or ages, which the device does not hold yet.
+    LinkError for signals that no frame can hold.
     """
-    waiting = sorted(may_wait(made.contract))
-    if waiting:
-        raise ContractError(
-            f"signals {waiting} do not come at every step, and a device can't hold them yet; expected signals without "
-            "a period of their own or an age. The policy's own C and held.c do without the device"
-        )
+    held = held_header(made.contract)
     for name in COPIED:
         shutil.copyfile(HERE / name, made.folder / name)
     (made.folder / "gate_config.h").write_text(gate_header(made.contract))
+    (made.folder / "held_config.h").write_text(held)
     for name in WRITTEN:
         text = Template((HERE / "templates" / name).read_text())
         (made.folder / name).write_text(text.substitute(name=made.name, guard=made.name.upper()))

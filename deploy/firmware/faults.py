@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from controllers.gate_codes import Event, Reason, Request, Source, State
+from controllers.held import samples_behind
 from deploy.bundle import Bundle
 from deploy.c.device import Request as Parcel
 from deploy.firmware.loop import APART, LATENCY, Devices
-from deploy.link import Decoder, Layout, Session, Type, buffer_size, encode
-from deploy.link_messages import Ask, Commands, Fault, Hello, Message, Role, Signals, frame_of, parse
+from deploy.link import Decoder, Layout, Session, buffer_size, encode
+from deploy.link_messages import Ask, Commands, Fault, Hello, Message, Role, frame_of, messages_of, parse
 from robo_rl.contract import Contract
 
 BEGINS = 8  # control periods of flight before the fault
@@ -30,7 +31,7 @@ STOPPED = (Source.SAFE, Source.STOP)
 
 Arrivals = Iterable[tuple[int, bytes]]
 Carry = Callable[[int, bytes, Contract], Arrivals]
-"""What arrives in place of the bytes of the k-th frame since the fault began: extra delay (µs), bytes."""
+"""What arrives in place of the bytes of a frame in the k-th step since the fault began: extra delay (µs), bytes."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,12 @@ def numbered(data: bytes, sequence: int) -> bytes:
     return encode(dataclasses.replace(frame, sequence=sequence & 0xFFFF))
 
 
+def moved(data: bytes, by: int) -> bytes:
+    """The same frame, numbered as if so many more had come before it."""
+    (frame,) = Decoder().feed(data)
+    return numbered(data, frame.sequence + by)
+
+
 def hello(contract: Contract, sequence: int, time: int = 0) -> bytes:
     """What a host says when it starts."""
     layout, period = Layout.of(contract), round(contract.control_period * 1e6)
@@ -87,7 +94,8 @@ def flipped(k: int, data: bytes, rate: float) -> bytes:
 
 
 def flipped_at(data: bytes, place: int) -> bytes:
-    """One bit of that byte turned over."""
+    """One bit of that byte turned over; of a shorter frame, of another byte."""
+    place %= len(data) - 1
     return data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :]
 
 
@@ -98,7 +106,7 @@ def pieces(data: bytes, count: int, apart: int) -> Arrivals:
 
 
 def every(period: int, wrong: Callable[[int, bytes], Arrivals]) -> Carry:
-    """The fault happens to one frame of so many, beginning with the first."""
+    """The fault happens to the frames of one step of so many, beginning with the first."""
     return lambda k, data, _: wrong(k, data) if k % period == 0 else [(0, data)]
 
 
@@ -124,8 +132,8 @@ FAULTS = (
     WireFault("one bit in 100 wrong", False, always(lambda k, data: flipped(k, data, 1e-2))),
     WireFault("60 ms late permanently", False, lambda k, data, _: [(60_000, data)]),
     WireFault("sequence numbers repeated", False, always(lambda k, data: numbered(data, 2))),
-    WireFault("sequence numbers jump back", False, always(lambda k, data: numbered(data, 65_000 + k))),
-    WireFault("host restarts without a hello", False, always(lambda k, data: numbered(data, k))),
+    WireFault("sequence numbers jump back", False, always(lambda k, data: moved(data, -1000))),
+    WireFault("host restarts without a hello", False, always(lambda k, data: moved(data, -BEGINS))),
     WireFault(
         "host restarts with another contract", False,
         lambda k, data, contract: [(0, hello(another(contract), 500) if k == 0 else data)],
@@ -144,10 +152,10 @@ FAULTS = (
     WireFault("frames in eight pieces, 0.4 ms apart", True, lambda k, data, _: pieces(data, 8, 400)),
     WireFault("one bit in 100,000 wrong", True, always(lambda k, data: flipped(k, data, 1e-5))),
     WireFault("delimiters repeated", True, always(lambda k, data: b"\0" + data + b"\0")),
-    WireFault("sequence numbers jump ahead", True, always(lambda k, data: numbered(data, 1000 + k))),
+    WireFault("sequence numbers jump ahead", True, always(lambda k, data: moved(data, 1000))),
     WireFault(
         "host restarts with a hello", True,
-        lambda k, data, contract: [(0, (hello(contract, 0) if k == 0 else b"") + numbered(data, k + 1))],
+        lambda k, data, contract: [(0, (hello(contract, 40_000) if k == 0 else b"") + moved(data, 40_000))],
     ),
 )  # fmt: skip
 
@@ -187,15 +195,20 @@ def _arrivals(bundle: Bundle, fault: WireFault, period: int) -> list[tuple[int, 
     arrivals, sequence = [(LATENCY, hello(contract, 0))], 1
     for k in range(BEGINS + (BORNE if fault.borne else LETHAL)):
         time = (k + 1) * period
-        values = np.concatenate([golden.signals[signal.name][k % len(golden)] for signal in contract.signals])
+        row = {signal.name: golden.signals[signal.name][k % len(golden)] for signal in contract.signals}
+        messages, _ = messages_of(contract, samples_behind(contract, row, {}, time), time, 0, {})
         request = {0: Request.ARM, 1: Request.ACTIVATE}.get(k)
         if request:
             arrivals.append((time + LATENCY, encode(frame_of(Ask(request), sequence))))
             sequence += 1
-        data = encode(frame_of(Signals(time, 0, (0,) * len(contract.signals), values), sequence))
-        sequence += 1
-        carried = [(0, data)] if k < BEGINS else fault.carry(k - BEGINS, data, contract)
-        arrivals += [(time + LATENCY + delay, piece) for delay, piece in carried]
+        free = 0  # µs, when the wire is free
+        for message in messages:
+            data = encode(frame_of(message, sequence))
+            sequence += 1
+            carried = [(0, data)] if k < BEGINS else [*fault.carry(k - BEGINS, data, contract)]
+            wait = max(0, free - carried[0][0]) if carried else 0  # frames come one after the other
+            arrivals += [(time + LATENCY + wait + delay, piece) for delay, piece in carried]
+            free = max([free, *(wait + delay for delay, _ in carried)])
     return sorted(arrivals, key=lambda arrival: arrival[0])
 
 
@@ -208,7 +221,7 @@ def _heard(contract: Contract, data: bytes) -> list[Message]:
 def _last_taken(contract: Contract, arrivals: Iterable[tuple[int, bytes]], before: int) -> int:
     """When the last frame was taken, as the link in Python sees it."""
     layout = Layout.of(contract)
-    decoder, session = Decoder(capacity=buffer_size(max(map(layout.length, Type)))), Session(layout)
+    decoder, session = Decoder(capacity=buffer_size(layout.longest)), Session(layout)
     for time, data in arrivals:
         if time <= before:
             for frame in decoder.feed(data):

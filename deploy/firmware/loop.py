@@ -24,7 +24,7 @@ from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.device import Answer
 from deploy.c.device import Request as Parcel
 from deploy.link import LinkError
-from deploy.link_messages import Ask, Commands, Fault, Role, messages_of
+from deploy.link_messages import Ask, Commands, Fault, Hello, Role, messages_of
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
 from robo_rl.contract import Contract
@@ -78,13 +78,18 @@ class Loop:
         self.time += self.period
 
     def step(self, signals: np.ndarray, request: Request = Request.NONE) -> list[Commands]:
-        """One control period with signals (count, N): what the devices command then."""
-        for i, (link, values) in enumerate(zip(self.links, signals, strict=True)):
-            if request:
-                link.send(Ask(request))
+        """One control period with signals (count, N), as a simulation tells them: what the devices command then."""
+        for i, values in enumerate(signals):
             parts = dict(zip(self._names, np.split(values, self._ends), strict=True))
             self.samples[i] = samples_behind(self.contract, parts, self.samples[i], self.time)
-            messages, self.sent[i] = messages_of(self.contract, self.samples[i], self.time, 0, self.sent[i])
+        return self.tell(self.samples, request)
+
+    def tell(self, samples: Sequence[Samples], request: Request = Request.NONE) -> list[Commands]:
+        """One control period with the newest samples for each device: what they command then."""
+        for i, (link, newest) in enumerate(zip(self.links, samples, strict=True)):
+            if request:
+                link.send(Ask(request))
+            messages, self.sent[i] = messages_of(self.contract, newest, self.time, 0, self.sent[i])
             for message in messages:
                 link.send(message)
         commands = self._exchange()
@@ -113,6 +118,8 @@ class Loop:
         for _, message in self.links[index].receive(self.time):
             if isinstance(message, Fault) and message.events & Event.FAULTED:
                 self.faults.append(message)
+            if isinstance(message, Hello):
+                self.sent[index] = {}  # it may have forgotten what it was sent
             commands = message if isinstance(message, Commands) else commands
         if commands is not None and commands.values.tobytes() != answer.motors.tobytes():
             raise LinkError(

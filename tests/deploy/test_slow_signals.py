@@ -16,13 +16,11 @@ from test_loop import PATIENCE, VirtualTime
 
 from controllers.held import NEVER, Samples
 from deploy.bundle import Bundle
-from deploy.c.device import write_device
-from deploy.c.generate import generate
 from deploy.link import Clock, Decoder, Layout, LinkError, Session, Type, Verdict, encode, signals_together
 from deploy.link_messages import AGE_NEVER, Hello, Sample, Signals, frame_of, messages_of, parse, stamp_of
 from deploy.loop import Loop
 from deploy.runtime import Policy, SignalError
-from robo_rl.contract import Contract, ContractError, Safety, Signal
+from robo_rl.contract import Contract, Safety, Signal
 
 SCAN = Signal("scan", (), "m", "lidar", 0.0, 10.0, shape=(2,), period=0.04)  # every fourth step
 OBJECT = Signal("object", ("x",), "m", "camera", (0.5,), (4.0,), period=0.02)
@@ -142,11 +140,6 @@ def test_the_plain_loop_tells_policy_and_gate_how_old_a_measurement_is(bundle: B
     np.testing.assert_allclose(robot.commands, [[3.0, 2.0, 0.03]] * len(robot.commands), rtol=1e-5)
     assert robot.commands
     np.testing.assert_allclose(loop.reserve.gate.values[-2:], [2.0, 0.03], rtol=1e-6)
-
-
-def test_a_device_that_can_not_hold_slow_signals_is_not_written(bundle: Bundle, tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match=r"signals \['object', 'scan'\] do not come at every step"):
-        write_device(generate(bundle, tmp_path / "c"))
 
 
 def test_ages_go_by_the_time_of_the_step_where_it_is_given(bundle: Bundle) -> None:
