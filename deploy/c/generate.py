@@ -12,19 +12,23 @@ from typing import Literal
 
 import numpy as np
 
-from deploy.bundle import Bundle, Golden
+from deploy import onnx_file
+from deploy.bundle import CONTRACT_KEY, Bundle, Golden
 from deploy.c.emit import Source, literal
 from deploy.c.graph import UnsupportedError, load
 from deploy.c.lower import c_names, lower, require_distinct
 from deploy.c.plan import Plan, plan
 from deploy.c.quantize import quantize, record
 from deploy.runtime import GOLDEN_TOLERANCE
+from robo_rl import confined
 from robo_rl.contract import Command, Contract, Signal
 from robo_rl.escaping import c_comment, c_identifier, c_string, markdown
 
 HERE = Path(__file__).parent
 INDENT = "    "
 GOLDEN_BYTES = 1 << 17
+MAX_OPERATIONS, MAX_CONSTANTS = 50_000, 1 << 24
+"""More than any microcontroller has room for, and as much as a compiler takes in a minute."""
 
 
 Precision = Literal["float32", "int16", "int8"]
@@ -101,12 +105,29 @@ def title(contract: Contract) -> str:
 
 
 def _source(bundle: Bundle, options: Options) -> Source:
-    model = load(bundle.path.read_bytes())
+    data = bundle.data()
+    if not bundle.shipped:
+        try:
+            confined.attempt("deploy.c.generate:trial", data)
+        except confined.Refused as error:
+            raise UnsupportedError(f"{error}") from None
+    model = load(data)
     program = lower(model, bundle.contract)
     if options.precision != "float32":
         samples = options.samples or golden_samples(bundle.golden)
         quantize(program, record(model, program, samples), 16 if options.precision == "int16" else 8)
     return Source(program, plan(program))
+
+
+def trial(data: bytes) -> bytes:
+    """Lower the graph of a bundle: what a process that is confined does with a stranger's file."""
+    contract = Contract.from_json(onnx_file.metadata(data)[CONTRACT_KEY])
+    program = lower(load(data), contract)
+    constants = 4 * sum(buffer.size for buffer in program.buffers if buffer.values is not None)
+    for what, found, most in (("operations", len(program.ops), MAX_OPERATIONS), ("bytes", constants, MAX_CONSTANTS)):
+        if found > most:
+            raise UnsupportedError(f"{found} {what} of C; expected at most {most} for a microcontroller")
+    return b""
 
 
 def golden_samples(golden: Golden) -> dict[str, np.ndarray]:

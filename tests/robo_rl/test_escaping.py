@@ -20,9 +20,9 @@ from robo_rl import escaping
 HOSTILE = (
     "*/ int main(void) { return 7; } /*", "**//", "/**/", "//*", "*", "/", "??/", "\\", '"', '"; evil(); "', "'",
     "`id`", "$(id)", "${HOME}", "@id@", "a;b", "a\nb", "a\r\n#include <x>", "\x1b]0;x\x07", "\x1b[2J", "\u202e",
-    "\u2028", "\0",
-    "../ESCAPED", "/etc/passwd", "-o", "--help", ".bashrc", "..", "", " ", "<script>", "]]>", "&amp;", "{{ 7*7 }}",
-    '"},"scripts":{"x":"y', "\ud800", "ﬁ", "CON", "a" * 300, "# x", "| x |", "[a](javascript:b)", "%s", "NUL\0.c",
+    "\u2028", "\0", "../ESCAPED", "/etc/passwd", "-o", "--help", ".bashrc", "..", "", " ", "<script>", "]]>", "&amp;",
+    "{{ 7*7 }}", '"},"scripts":{"x":"y', "\ud800", "ﬁ", "CON", "a" * 300, "# x", "| x |", "[a](javascript:b)",
+    "%s", "NUL\0.c",
 )  # fmt: skip
 texts = st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
 
