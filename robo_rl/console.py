@@ -75,6 +75,12 @@ def give(result: Mapping[str, Any], as_json: bool) -> None:
         print(json.dumps(finite(result), allow_nan=False), flush=True)
 
 
+def require_port(port: int) -> None:
+    """ValueError unless a page can have this port."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port is {port}; expected 1 to 65535, or 0 for any free one")
+
+
 def finite(value: Any) -> Any:
     """``value`` with None for numbers that JSON doesn't have."""
     if isinstance(value, Mapping):

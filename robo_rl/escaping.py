@@ -109,6 +109,11 @@ def xml_text(text: str) -> str:
     return printable(text)
 
 
+def plot_label(text: str) -> str:
+    """A text of matplotlib, which takes what is between two ``$`` for mathematics."""
+    return printable(text).replace("$", r"\$")
+
+
 def shell_word(text: str | Path) -> str:
     """One word of a shell's command, which is no option."""
     word = str(text)

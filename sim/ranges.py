@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from robo_rl.escaping import printable, toml_string
 from sim.fuse.random import uniforms
+from sim.robots.figures import is_number
 
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""
@@ -177,7 +177,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
         if name not in known:
             raise ValueError(f"{path}: ranges: there is no range '{name}'; task '{task}' has {list(known)}")
         good = isinstance(bounds, list) and len(bounds) == 2
-        good = good and all(isinstance(x, int | float) and not isinstance(x, bool) and isfinite(x) for x in bounds)
+        good = good and all(is_number(x) for x in bounds)
         if not good or bounds[0] > bounds[1]:
             raise ValueError(f"{path}: ranges: {name} is {bounds}; expected two finite numbers, the lower one first")
     return {name: (float(low), float(high)) for name, (low, high) in found.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import Progress, give, say
+from robo_rl.console import Progress, give, require_port, say
 
 if TYPE_CHECKING:
     from robo_rl.loading import Loaded
@@ -68,6 +68,7 @@ def main(
         raise ValueError(f"--episodes is {episodes}; expected 1 to 16")
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
+    require_port(port)
     loaded = load(target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from robo_rl.console import say
+from robo_rl.console import require_port, say
 from robo_rl.zoo import located
 
 What = Literal[
@@ -63,6 +63,7 @@ def main(
     if what == "teleop":
         parameters.append(f"source:={source}")
     if what == "panel":
+        require_port(port)
         parameters = [f"address:={address}", f"port:={port}"]
     if robot:
         parameters.append(f"robot:={robot}")

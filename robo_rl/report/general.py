@@ -85,9 +85,8 @@ def subject_of(target: str, loaded: Loaded, conditions: Conditions) -> Subject:
         bundle = Bundle.read(path)
         return Subject(target, loaded, episodes, bundle.contract, bundle.digest)
     run = Run.open(path)
-    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
     policy, provenance = run.policy()
-    return Subject(target, loaded, episodes, policy.contract(provenance), metrics=[json.loads(line) for line in lines])
+    return Subject(target, loaded, episodes, policy.contract(provenance), metrics=run.metrics())
 
 
 def _compare(subject: Subject, classical: Subject, measure: Measure) -> dict[str, Any]:

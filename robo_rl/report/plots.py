@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from robo_rl.escaping import plot_label
 from sim.ranges import Range
 from sim.tasks import Measure
 
@@ -85,7 +86,7 @@ def training(metrics: Sequence[Mapping[str, float]]) -> list[tuple[Figure, str]]
             continue
         figure, axes = small_axes(SMALL, "control steps, millions", label)
         for colour, (key, name) in zip(itertools.cycle(COLOURS), present.items()):
-            axes.plot(steps, [row.get(name, math.nan) for row in metrics], color=colour, label=key)
+            axes.plot(steps, [row.get(name, math.nan) for row in metrics], color=colour, label=plot_label(key))
         if any(present):
             axes.legend()
         if name not in ("reward", "error"):

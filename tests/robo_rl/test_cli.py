@@ -212,3 +212,14 @@ def test_a_pipe_that_broke_elsewhere_is_told(
     monkeypatch.setattr("robo_rl.commands.tasks.main", broken)
     assert run("tasks") == 1
     assert capsys.readouterr().err == "robo-rl tasks: the pipe to a helper broke\n"
+
+
+@pytest.mark.parametrize("words", [["play", "zoo:quadrotor-hover"], ["ros", "panel"]])
+@pytest.mark.parametrize("port", ["99999", "-3", "1" + "0" * 400])
+def test_a_port_that_cannot_be_is_refused_in_a_sentence(
+    words: list[str], port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main([*words, "--port", port])
+    assert exit.value.code == 1
+    assert "; expected 1 to 65535, or 0 for any free one" in capsys.readouterr().err
