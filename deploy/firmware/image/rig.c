@@ -11,7 +11,7 @@
 #define WIRE ((uart *)${wire})
 #define RIG ((uart *)${rig})
 #define DEVICES ${devices}u
-#define RESTART 0xffffu /* in place of a device's index: the processor starts anew */
+#define RESTART 0xffffu /* in place of a device's index: the processor restarts */
 #define LARGEST 4096u   /* bytes on the wire at once */
 
 #define RESET_REGISTER (*(volatile uint32_t *)0xE000ED0Cu) /* AIRCR */
