@@ -155,7 +155,7 @@ def _name_parameters(model: ModelProto, policy: PolicyGraph) -> None:
         match = [key for key, array in arrays.items() if array.shape == value.shape and np.array_equal(array, value)]
         if not match:
             raise ExportError(
-                f"torch merged or folded the parameter '{name}'; the exported file would not hold it as trained"
+                f"torch merged or folded the parameter '{name}'; the exported file would not contain the trained values"
             )
         names[match[0]] = name
         arrays.pop(match[0])

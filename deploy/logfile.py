@@ -120,7 +120,7 @@ def _vectors(contract: Contract) -> list[Signal]:
 
 
 class NamedNumbers:
-    """Bytes of JointState messages whose names never change: only stamp and values are written anew.
+    """Bytes of JointState messages whose names never change: only stamp and values are rewritten.
 
     The general encoder takes 0.3 ms per message, which is a quarter of a core for a log at 100 Hz.
     """

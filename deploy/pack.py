@@ -1,6 +1,6 @@
 """A bundle from any ONNX graph whose inputs and outputs are a contract's.
 
-For policies that were trained elsewhere: the golden vectors are recorded with onnxruntime from signals that you give.
+For policies of other libraries: the golden vectors are recorded with onnxruntime from signals that you give.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The flight recorder: a process of its own, so that no disk can hold up the control loop.
+"""The recorder: a separate process, so that no disk can delay the control loop.
 
     recorder = Recorder(path, bundle, on_failure=lambda reason: …)
     recorder.note(step)        # a few microseconds: into a pipe, never waiting
@@ -80,7 +80,7 @@ class Recorder:
             raise LogError(f"{self.path}: the recorder can't start: {line or 'it ended at once'}")
 
     def _watch(self) -> None:
-        """Tell why the recording process ended, if nobody closed it."""
+        """Report why the recording process ended, if it was not closed."""
         assert self._process.stdout is not None
         said = self._process.stdout.read().decode(errors="replace").strip()
         code = self._process.wait()

@@ -37,7 +37,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and numbers of a checkpoint. CheckpointError if one bit is another than was written."""
     if not path.is_file():
-        raise CheckpointError(f"{path}: there is no such file; expected a checkpoint written by 'robo-rl train'")
+        raise CheckpointError(f"{path}: the file does not exist; expected a checkpoint written by 'robo-rl train'")
     try:
         with safetensors.safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)

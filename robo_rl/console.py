@@ -19,7 +19,7 @@ QUIET_SECONDS = 2.0  # a line of progress this often where there is no terminal
 
 
 class Progress:
-    """A progress bar on a terminal; elsewhere a line every few seconds. Writes to standard error.
+    """A progress bar on a terminal, otherwise a line every few seconds. Writes to standard error.
 
     with Progress("training", total=150) as progress:
         progress.update(done, "reward 0.83")

@@ -1,6 +1,6 @@
-"""Evaluation: what a policy does, over many held-out episodes, with confidence.
+"""Evaluation: success rate and errors of a policy over many held-out episodes, with confidence intervals.
 
-Any policy can be judged by the same episodes: a policy graph, an exported file, a classical controller. Episodes
+Any policy can be evaluated in the same episodes: a policy graph, an exported file, a classical controller. Episodes
 are drawn from the task's full ranges with seeds that training never uses.
 """
 
@@ -39,7 +39,7 @@ PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor],
 
 @dataclass(frozen=True)
 class Episodes:
-    """What came of some episodes. Errors are those of the true state, NaN for episodes that failed.
+    """The results of some episodes. Errors are those of the true state, NaN for episodes that failed.
 
     A team's episode is one; its errors are the means (of squares, the roots of the means) over its robots.
     """
@@ -47,7 +47,7 @@ class Episodes:
     survived: np.ndarray
     """(n,) bool: did not fail."""
     success: np.ndarray
-    """(n,) bool: succeeded, or survived a task that knows no success."""
+    """(n,) bool: succeeded; of a task without success: did not fail."""
     duration: np.ndarray
     """(n,) s until failure or success, or the whole episode."""
     measures: tuple[Measure, ...]
@@ -125,7 +125,7 @@ def shown(measures: Sequence[Measure], summary: Mapping[str, float | int]) -> st
 def quantity(value: float, unit: str) -> str:
     """A number with its unit, lengths in cm; NaN is the error of no episodes."""
     if math.isnan(value):
-        return "none survived"
+        return "none succeeded"
     return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f} {unit}"
 
 
@@ -149,7 +149,7 @@ class ControllerPolicy:
     def __init__(self, task: Task) -> None:
         self.controller = task.controller()
         if self.controller is None:
-            raise ValueError(f"there is no classical controller for task '{task.name}'")
+            raise ValueError(f"task '{task.name}' has no classical controller")
 
     def initial_state(self, n: int) -> Tensor:
         return torch.from_numpy(self.controller.first_state(n))
@@ -247,13 +247,13 @@ def _check(task: Task, conditions: Conditions) -> None:
         raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {longest:g}")
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
-            raise ValueError(f"fixed: there is no range '{name}'; the task has {list(task.spec.ranges)}")
+            raise ValueError(f"fixed: '{name}' is not one of the task's ranges {list(task.spec.ranges)}")
         if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
 
 
 def rollout_signals(task: Task, policy: Any, conditions: Conditions) -> dict[str, np.ndarray]:
-    """The measured signals of some episodes, (steps, episodes, k) by name; an episode that fails begins again."""
+    """The measured signals of some episodes, (steps, episodes, k) by name; an episode that fails is reset."""
     env = VecEnv(task, conditions.episodes, HELD_OUT + 1000 * conditions.seed, fixed=conditions.fixed, evaluation=True)
     state, signals = policy.initial_state(env.n), env.signals()
     seen = []

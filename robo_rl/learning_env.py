@@ -75,13 +75,13 @@ class LearningEnv:
         return commands, self.task.remember(memory, signals, commands)
 
     def reset(self) -> Observation:
-        """Begin all episodes anew; returns the observations."""
+        """Reset all environments; returns the observations."""
         self.signals = self.env.reset()
         self.memory = self.task.first_memory(self.n, self.env.device)
         return self.observation()
 
     def begin_at(self, levels: Tensor) -> None:
-        """Begin all episodes anew, at the levels (m, ranges) of other environments, taken in turn."""
+        """Reset all environments, at the levels (m, ranges) of other environments, taken in turn."""
         self.env.levels.level.copy_(levels[torch.arange(self.n) % len(levels)])
         self.reset()
 

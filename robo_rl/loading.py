@@ -49,7 +49,7 @@ def load(target: str, task: str | Task | None = None, robot: str | None = None) 
 
 def _controller(target: str, task: str | Task | None, robot: str | None) -> Loaded:
     if task is None and target == CLASSICAL:
-        raise ValueError("a classical controller belongs to a task; say which one with --task")
+        raise ValueError("a classical controller belongs to a task; expected --task with its name")
     if task is not None:
         known = task if isinstance(task, Task) else load_task(task, robot)
         if target == CLASSICAL or target == getattr(known.controller(), "name", None):

@@ -1,4 +1,4 @@
-"""Any task as an environment of rsl_rl, for those who train with its runners. Ours (``robo_rl train``) needs none."""
+"""Any task as an environment of rsl_rl, for training with rsl_rl's runners. ``robo-rl train`` does not use it."""
 
 from __future__ import annotations
 

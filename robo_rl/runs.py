@@ -77,7 +77,7 @@ class Run:
         if task.source is not None:
             check_own(task)
         if not 0 <= seed < HELD_OUT:
-            raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
+            raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
         label = f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
         root.mkdir(parents=True, exist_ok=True)
         for count in itertools.count(1):
@@ -132,7 +132,7 @@ class Run:
         """The run in an existing folder."""
         path = Path(folder) / "run.json"
         if not path.is_file():
-            raise RunError(f"{path} does not exist; expected the folder of a run, as 'robo-rl train' makes it")
+            raise RunError(f"{path} does not exist; expected the folder of a run, created by 'robo-rl train'")
         try:
             data = json.loads(path.read_text())
             data.pop("versions")
@@ -140,7 +140,7 @@ class Run:
             run._check()
             CONFIGS[run.algorithm](**run.hyperparameters)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise RunError(f"{path}: {repr(error)[:300]}; expected what 'robo-rl train' wrote") from None
+            raise RunError(f"{path}: {repr(error)[:300]}; expected a file written by 'robo-rl train'") from None
         return run
 
     def _check(self) -> None:
@@ -172,7 +172,9 @@ class Run:
         """The task, for the robot of this run."""
         task = load_task(self.task_source, self.robot_source)
         if task.source is not None and task.source.digest != self.source_digest:
-            raise RunError(f"{self.folder / SOURCE}: the files of the task were changed since the training began")
+            raise RunError(
+                f"{self.folder / SOURCE}: the files of the task were changed since the start of the training"
+            )
         task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
         return task
 

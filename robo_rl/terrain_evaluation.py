@@ -1,8 +1,8 @@
-"""How surely a policy crosses rough ground, by kind and height: does it get from the middle of a patch to its edge?
+"""Terrain evaluation: how often a policy gets from the middle of a patch to its edge, by kind and height.
 
-Each walk begins on the platform of a patch, in any direction, with one command: straight on. It has crossed when it
-has passed everything that the patch holds, on its way out, without a fall and in time. Everything else is drawn from
-the task's full ranges, pushes included.
+Each episode starts on the platform of a patch, in any direction, with one command: straight on. The robot has
+crossed when it has passed all obstacles of the patch, on its way out, without a fall and in time. Everything else is
+drawn from the task's full ranges, pushes included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transfer: what is left of a policy's success in simulators and under conditions that it was not trained in.
+"""Transfer: the success rate of a policy in other simulators and beyond the ranges of training.
 
 The training simulator ("home" in results) is the task's own engine over the ranges of training. All episodes have the
 same seeds, so that simulators differ in nothing but physics. The part that is kept is success there over success in the
@@ -40,7 +40,7 @@ class Transfer:
 
     @property
     def least_kept(self) -> float:
-        """Of all engines; NaN where none was asked for."""
+        """Of all engines; NaN without any."""
         return min((row["kept"] for row in self.engines), default=math.nan)
 
 

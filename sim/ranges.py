@@ -101,7 +101,7 @@ class Levels:
     def fix(self, name: str, value: float | Tensor) -> None:
         """Every later draw of ``name`` is ``value``: one number, or one per environment (n,), where NaN fixes none."""
         if name not in self.names:
-            raise ValueError(f"there is no range '{name}'; the task has {self.names}")
+            raise ValueError(f"'{name}' is not one of the task's ranges {self.names}")
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
         self.fixed[name] = numbers.expand(len(self.level)).contiguous()
 
@@ -160,7 +160,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
     """Bounds (low, high) of some of a task's ranges, from a TOML file; ValueError where they can't be that."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file; expected a TOML file with [ranges]")
+        raise ValueError(f"{path}: the file does not exist; expected a TOML file with [ranges]")
     try:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -175,7 +175,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
         raise ValueError(f"{path}: ranges is {found}; expected a table with at least one range")
     for name, bounds in found.items():
         if name not in known:
-            raise ValueError(f"{path}: ranges: there is no range '{name}'; task '{task}' has {list(known)}")
+            raise ValueError(f"{path}: ranges: '{name}' is not one of the ranges of task '{task}': {list(known)}")
         good = isinstance(bounds, list) and len(bounds) == 2
         good = good and all(is_number(x) for x in bounds)
         if not good or bounds[0] > bounds[1]:

@@ -1,4 +1,4 @@
-"""What integer weights cost: error per output over recorded flights, and success in closed loop, against a budget."""
+"""The cost of integer weights: error per output over recorded episodes, and success rate in closed loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deploy.verify import BundlePolicy
 from robo_rl.evaluation import Conditions, rollout
 from sim.tasks import Task
 
-SAMPLED_FLIGHTS, KEPT = 64, 8  # flights to record, and of how many steps one is kept
+SAMPLED_FLIGHTS, KEPT = 64, 8  # episodes to record, and of how many steps one is kept
 SAMPLE_SEED, JUDGE_SEED = 11, 12
 LOST_SUCCESS = 0.01
 GROWN_ERROR = 0.2
@@ -47,7 +47,7 @@ class Cost:
 
 
 class _Recorder(BundlePolicy):
-    """Flies by the file and keeps what the policy saw."""
+    """Runs the file and records the policy's inputs."""
 
     def __init__(self, bundle: Bundle) -> None:
         super().__init__(bundle)
@@ -62,7 +62,7 @@ class _Recorder(BundlePolicy):
 
 
 def recorded_samples(bundle: Bundle, task: Task | None, seed: int = SAMPLE_SEED) -> dict[str, np.ndarray]:
-    """Signals and state (n, k) by name: of flights where there is a task, else of the golden vectors."""
+    """Signals and state (n, k) by name: of episodes if there is a task, else of the golden vectors."""
     if task is None:
         return golden_samples(bundle.golden)
     recorder = _Recorder(bundle)
@@ -74,7 +74,8 @@ def budgeted(bundle: Bundle, task: Task | None, options: Options, budget: float,
     """Options whose integers keep within the budget, with the tolerance that their self-test needs.
 
     ``budget``: the greatest root mean square error of a command's element, in units of its range. In ``episodes``
-    flights, success may fall by 1 percentage point and the position error grow by 20 %. More raises BudgetError.
+    episodes, the success rate may fall by 1 percentage point and the position error grow by 20 %. More raises
+    BudgetError.
     """
     options = dataclasses.replace(options, samples=recorded_samples(bundle, task), tolerance=1.0)
     with tempfile.TemporaryDirectory() as folder:

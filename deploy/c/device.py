@@ -72,7 +72,7 @@ class HostDevice:
 
     def __init__(self, made: Generated, count: int = 1, compiler: str = "cc") -> None:
         if shutil.which(compiler) is None:
-            raise CompilerMissing(f"there is no C compiler '{compiler}'; install one (apt-get install gcc)")
+            raise CompilerMissing(f"the C compiler '{compiler}' was not found; install one (apt-get install gcc)")
         library = made.folder / "libdevice.so"
         sources = [*made.sources, *write_device(made)]
         command = [

@@ -24,7 +24,7 @@ from deploy.link import Decoder, Layout, Session, buffer_size, encode
 from deploy.link_messages import Ask, Commands, Fault, Hello, Message, Role, frame_of, messages_of, parse
 from robo_rl.contract import Contract
 
-BEGINS = 8  # control periods of flight before the fault
+BEGINS = 8  # control periods before the fault
 LETHAL, BORNE = 12, 30  # control periods that a fault lasts
 TICK = 1_000  # µs, between two looks at the actuators while it lasts
 STOPPED = (Source.SAFE, Source.STOP)
@@ -57,7 +57,7 @@ class Outcome:
     """Steps of the policy since the fault began."""
 
     def passed(self, timeout: int) -> bool:
-        """As promised: borne, or stopped within ``timeout`` (µs), as precisely as was looked."""
+        """As specified: tolerated, or stopped within ``timeout`` (µs), at the resolution of the test."""
         if self.fault.borne:
             return self.stopped_after is None and self.gate == State.ACTIVE.name
         return self.stopped_after is not None and self.stopped_after <= timeout + TICK
@@ -164,7 +164,7 @@ FAULTS = (
 
 
 def try_faults(bundle: Bundle, devices: Devices, faults: Sequence[WireFault] = FAULTS) -> list[Outcome]:
-    """One flight for each fault, on a device of its own, by the signals that the bundle has recorded."""
+    """One episode for each fault, each on its own device, with the recorded signals of the bundle."""
     return [_fly(bundle, devices, index, fault) for index, fault in enumerate(faults)]
 
 
@@ -190,7 +190,7 @@ def _fly(bundle: Bundle, devices: Devices, index: int, fault: WireFault) -> Outc
 
 
 def _arrivals(bundle: Bundle, fault: WireFault, period: int) -> list[tuple[int, bytes]]:
-    """When (host's time, µs) which bytes are at the device: hello, arm, activate, fly, and then the fault."""
+    """When (host's time, µs) which bytes are at the device: hello, arm, activate, steps, and then the fault."""
     contract, golden = bundle.contract, bundle.golden
     arrivals, sequence = [(LATENCY, hello(contract, 0))], 1
     for k in range(BEGINS + (BORNE if fault.borne else LETHAL)):

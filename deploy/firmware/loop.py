@@ -123,7 +123,7 @@ class Loop:
             commands = message if isinstance(message, Commands) else commands
         if commands is not None and commands.values.tobytes() != answer.motors.tobytes():
             raise LinkError(
-                f"device {index} says that it commands {commands.values}; its actuators get {answer.motors}"
+                f"device {index} reports that it commands {commands.values}; its actuators get {answer.motors}"
             )
         return commands
 
@@ -154,7 +154,7 @@ class DevicePolicy:
         return {name: torch.from_numpy(value) for name, value in by_name.items()}, state
 
     def _ready(self, signals: np.ndarray) -> Loop:
-        """Connected, armed and at the start pose, while the vehicles wait where their flights begin.
+        """Connected, armed and at the start pose, while the vehicles wait at their initial states.
 
         Their actuators' feedback is what they are commanded, as if nothing held them.
         """
@@ -197,7 +197,7 @@ class DevicePolicy:
 
 @dataclass(frozen=True)
 class Flown:
-    """What came of flights with processors in the loop."""
+    """The result of episodes with processors in the loop."""
 
     flights: dict[str, float | int]
     """What ``robo-rl evaluate`` gives."""
@@ -217,7 +217,7 @@ def fly_devices(
     title: str,
     task: Task | None = None,
 ) -> Flown:
-    """Fly a bundle's task, or the one that is given, by devices, one for each flight."""
+    """Run a bundle's task, or the given one, on devices, one for each episode."""
     policy = DevicePolicy(bundle, devices, twins)
     flights: Any = rollout(task or task_of(bundle.contract), policy, conditions, title).summary()
     assert policy.loop is not None

@@ -49,7 +49,7 @@ class Board:
         self._board.close()
 
     def restart(self) -> None:
-        """Reset the processor: all devices begin anew, at time 0, after the self-test."""
+        """Reset the processor: all devices restart, at time 0, after the self-test."""
         self._rig.write(_REQUEST.pack(0, RESTART, 0, 0))
         self._read_answer()
 

@@ -1,4 +1,4 @@
-"""Distillation as a training: a policy that sees what a robot measures learns what a run's policy does, who sees more.
+"""Distillation as a training: a policy with a robot's signals imitates a run's policy, which has privileged ones.
 
 What is kept of the teacher beside the student's own weights (exploration, critic, levels of the curricula) lets a
 training by ppo begin from the student.

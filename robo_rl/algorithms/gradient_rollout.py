@@ -36,7 +36,7 @@ class World(NamedTuple):
     """(n,) 1, or 0 once the episode has failed, succeeded or diverged; its robot stays as it is until the horizon
     ends."""
     won: Any
-    """(n,) 1 where the episode has succeeded, else 0; () where the task knows no success."""
+    """(n,) 1 where the episode has succeeded, else 0; () if the task defines no success."""
 
 
 class Moment(NamedTuple):
@@ -169,7 +169,7 @@ class GradientRollout:
         self._place(ids, self.env.reset(ids))
 
     def carry_on(self) -> None:
-        """Let the next horizon begin where this one ended; episodes that are over begin again."""
+        """Start the next horizon from the end of this one; reset the episodes that have ended."""
         self._blocks[0].copy_(self._blocks[-1])
         world = self.moments[0].world
         over = world.alive < 0.5

@@ -43,7 +43,7 @@ LEARNING_RATES = (1e-5, 1e-2)
 
 
 class Samples(NamedTuple):
-    """What a horizon brought, (T, n, …): buffers that every one fills anew. A mini-batch has some of it, (T, m, …)."""
+    """The samples of a horizon, (T, n, …): buffers that are reused. A mini-batch has some of them, (T, m, …)."""
 
     observation: dict[str, Tensor]
     """(T, n, …) by group."""
@@ -228,7 +228,7 @@ class Critic(nn.Module):
 
 
 class Learner:
-    """Trains a policy, one update at a time, alone or together with its likes in other processes."""
+    """Trains a policy, one update at a time, in one or several processes."""
 
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
@@ -326,7 +326,7 @@ class Learner:
         """The samples, shuffled once for all epochs.
 
         A recurrent policy learns from whole horizons, of some of the robots at a time: its hidden state goes on from
-        where it was when they were collected, and begins anew with every episode. Others learn from single samples.
+        where it was when they were collected, and is reset with every episode. Others learn from single samples.
         """
         samples = self.samples._replace(advantage=normalized(self.samples.advantage))
         samples = samples if self.config.recurrent else samples.in_one_row()

@@ -66,9 +66,7 @@ def main(
         loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
     shortest = loaded.task.shortest
     if seconds is not None and seconds < shortest:
-        raise ValueError(
-            f"--seconds is {seconds:g}; expected {shortest:g} or more, before which nobody can have failed"
-        )
+        raise ValueError(f"--seconds is {seconds:g}; expected {shortest:g} or more, since no episode fails before")
     conditions = Conditions(episodes, seed, seconds, fixed)
     result: dict[str, Any] = {"target": target, "task": loaded.task.spec.name, "robot": loaded.task.spec.robot.name}
     result |= rollout(loaded.task, loaded.policy, conditions).summary()

@@ -140,7 +140,7 @@ class Contract:
         return feedback(self.signals, command)
 
     def timeout(self, signal: Signal) -> float | None:
-        """s, the age beyond which a sensor's signal is a fault; None for those whose age a policy is told."""
+        """s, the age beyond which a sensor's signal is a fault; None for those with an age."""
         if any(other.age_of == signal.name for other in self.signals):
             return None
         if signal.timeout is not None:

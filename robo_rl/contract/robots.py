@@ -22,7 +22,7 @@ QUANTITIES = {
     "current": ("A",),
     "voltage": ("V",),
 }
-"""What an actuator can be told to do, and in which units."""
+"""The quantities that an actuator can be commanded, and their units."""
 MAX_DEPTH, MAX_FACTS = 8, 10_000
 
 

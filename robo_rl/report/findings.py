@@ -1,4 +1,4 @@
-"""What a report tells: the findings about policies of any task, and the sections that a kind of robot adds."""
+"""The contents of a report: the findings about policies of any task, and sections for a kind of robot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the page tells of any task. The first subject gets the plots."""
+    """The contents of the page for any task. The plots are those of the first subject."""
 
     task: Task
     conditions: Conditions

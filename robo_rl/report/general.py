@@ -34,7 +34,7 @@ def gather(
     targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, task_name: str | None = None,
     transfer: Path | None = None,
 ) -> Findings:  # fmt: skip
-    """Run all that the page tells about. ``targets`` are runs or bundles of one task and robot.
+    """Run everything that the page shows. ``targets`` are runs or bundles of one task and robot.
 
     ``transfer`` is a file with what 'robo-rl transfer --json' printed about the first one.
     """
@@ -202,11 +202,11 @@ def _episodes(findings: Findings) -> list[Plot]:
     found = [
         Plot(
             plots.survival(both, length),
-            "All episodes. Look at where the line goes down: at once for bad starts, later for what came on the way.",
+            "All episodes. The line falls early if initial states are the cause of failures, later for disturbances.",
         )
     ]
     if any((of.success != of.survived).any() for of in both.values()):
-        caption = "All episodes. Look at how soon the line rises, and at how high it ends."
+        caption = "All episodes. Fraction of episodes that have succeeded, over time."
         found.append(Plot(plots.success(both, length), caption))
     recorded = {name: of for name, of in both.items() if of.recording}
     series = {name: error_series(task, of) for name, of in recorded.items()}
@@ -220,7 +220,7 @@ def _episodes(findings: Findings) -> list[Plot]:
             count = len(next(iter(lines.values())))
             caption = (
                 f"The first {count} episodes{' of both' if len(lines) > 1 else ''}; a cross marks a failure. Look at "
-                "how soon the lines are down, and at whether they stay there."
+                "how fast the errors fall, and whether they stay small."
             )
             failed = {name: ended[name][: len(of)].tolist() for name, of in lines.items()}
             found.append(Plot(plots.errors(lines, failed, measure, task.spec.control_period), caption))
@@ -235,7 +235,7 @@ def _episodes(findings: Findings) -> list[Plot]:
 
 
 def _robustness(findings: Findings, hints: Mapping[str, str]) -> list[Plot]:
-    usual = "Look at where the upper line falls, and at how far the lower one rises before."
+    usual = "Look at where the success rate falls, and how far the error rises before."
     return [
         Plot(
             plots.perturbation(

@@ -32,13 +32,13 @@ def motion(findings: Findings) -> Section:
     course, drawn = courses(findings.episodes["policy"], spec.control_period)[0], []
     if "linear_velocity_command" in course:
         caption = (
-            "Episode 1: commanded (dashed) and true velocities. Look at how soon the lines follow a new command, and "
-            "at whether they stay beside it."
+            "Episode 1: commanded (dashed) and true velocities. Look at how fast the lines follow a new command, and "
+            "at the remaining error."
         )
         drawn.append(Plot(plots.velocities(course, spec.control_period), caption, wide=True))
     caption = (
         "Episode 1: which feet are on the ground, front right to rear left. Look at diagonal pairs in a trot, at how "
-        "long each foot stays, and at whether all stand still when no velocity is commanded."
+        "long each foot stays, and at whether all feet are on the ground when no velocity is commanded."
     )
     drawn.append(Plot(plots.gait(course["foot_force"], card.feet, spec.control_period), caption, wide=True))
     return Section("motion", "Motion", plots=drawn)

@@ -14,18 +14,18 @@ from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 SECONDS, SETTLED = 6.5, 1.0
 """s: one round of the figure-eight takes 5.5 s, after 1 s to settle in."""
 HINTS: Mapping[str, str] = {
-    "mass": "Look at both ends: only memory can tell the policy that it is heavier or lighter than it thought.",
-    "thrust": "Look at the left end: weak motors leave little to stop a fall with.",
+    "mass": "Look at both ends: the policy can infer a different mass only from its memory.",
+    "thrust": "Look at the left end: weak motors leave little thrust to stop a fall.",
     "inertia": "Look at the left end, where the same torque turns the vehicle much faster.",
-    "rise_time": "Look at the left end, where motors answer sooner than the policy expects.",
-    "delay": "Look at where the upper lines fall: the latency beyond which it must not fly.",
-    "wind": "Look at how far the lower lines rise: how much a steady push leaves behind.",
-    "noise": "Look at how the lower lines rise: how good the estimator must be.",
+    "rise_time": "Look at the left end, where motors respond faster than the policy expects.",
+    "delay": "Look at where the success rate falls: the latency limit of the policy.",
+    "wind": "Look at how far the error rises: the steady-state error under a constant force.",
+    "noise": "Look at how the error rises: the accuracy that the estimator needs.",
 }
 
 
 def sections(findings: Findings) -> list[Section]:
-    """The figure-eight where the task can fly it, and how the vehicle moved in the first episodes."""
+    """The figure-eight if the task has one, and the vehicle's motion in the first episodes."""
     flies_eights = set(FIGURE_EIGHT) <= set(findings.task.spec.ranges)
     return [*([figure_eight(findings)] if flies_eights else []), motion(findings)]
 
@@ -51,7 +51,7 @@ def figure_eight(findings: Findings) -> Section:
     return Section(
         "figure-eight",
         "Figure-eight",
-        f"Period 5.5 s, 2 m by 1 m, everything else drawn as in training, {count} episodes of each.",
+        f"Period 5.5 s, 2 m by 1 m, all other ranges as in training, {count} episodes of each.",
         table,
         [
             Plot(
@@ -73,17 +73,16 @@ def motion(findings: Findings) -> Section:
     drawn = [
         Plot(
             plots.top_view(episodes, period),
-            f"The policy's first {RECORDED} episodes from above. Look at whether they end at the set-point, and at how "
-            "they wander there.",
+            f"The policy's first {RECORDED} episodes from above. Look at whether they end at the set-point, and how "
+            "they drift there.",
         ),
         Plot(
             plots.tilts(episodes, period),
-            "Tilt in the same episodes. Look at the first tenths of a second, in which the vehicle must stand up "
-            "before it falls.",
+            "Tilt in the same episodes. Look at the first tenths of a second, in which the vehicle must get upright.",
         ),
         Plot(
             plots.heights(episodes, period),
-            "Height in the same episodes. Look at the depth of the first dip: the room that a recovery needs.",
+            "Height in the same episodes. Look at the depth of the first dip: the height that a recovery needs.",
         ),
         Plot(
             plots.rotor_speeds(episodes, period, card.rotor_names, card.rotor_speed_max),
@@ -94,7 +93,7 @@ def motion(findings: Findings) -> Section:
     return Section(
         "motion",
         "Motion",
-        "An episode fails when the vehicle gets a metre away from its set-point, or turns faster than its gyroscope "
-        "can measure.",
+        "An episode fails when the vehicle is more than a metre from its set-point, or turns faster than the range "
+        "of its gyroscope.",
         plots=drawn,
     )

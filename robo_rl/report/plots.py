@@ -68,15 +68,15 @@ def training(metrics: Sequence[Mapping[str, float]]) -> list[tuple[Figure, str]]
     """Reward, part of episodes alive, a student's error and levels of curricula over the control steps; what to see."""
     steps = np.array([row["environment_steps"] for row in metrics]) / 1e6
     levels = [name for name in metrics[-1] if name.startswith("level/")]
-    rises = "Look at whether it still {} at the end; then more updates would help."
+    rises = "If it still {} at the end, more updates would help."
     panels = [
         ("reward per step", {"": "reward"}, rises.format("rises")),
-        ("part alive after an update", {"": "alive"}, "Look at how early episodes stop failing."),
+        ("part alive after an update", {"": "alive"}, "Fraction of episodes without failure."),
         ("difference in commands, of their range", {"": "error"}, rises.format("falls")),
         (
             "level of the curriculum",
             {name.removeprefix("level/"): name for name in levels},
-            "Look at whether it reaches 1, where episodes are as hard as they get.",
+            "Level 1 is the full difficulty.",
         ),
     ]
     drawn = []

@@ -19,7 +19,7 @@ class Bound(Protocol):
     """A fused function with its arguments and the tensors that its results are written into."""
 
     def __call__(self, ids: Tensor | None = None) -> None:
-        """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
+        """Recompute the results: of all environments, or of ``ids`` (m,), different numbers, alone."""
 
     def redirect(self, place: int, target: Tensor) -> None:
         """Write result number ``place`` into another tensor from now on, of the same layout in memory."""
@@ -45,7 +45,7 @@ class Native:
         self._threads = threads or _threads(n)
 
     def __call__(self, ids: Tensor | None = None) -> None:
-        """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
+        """Recompute the results: of all environments, or of ``ids`` (m,), different numbers, alone."""
         where = self._from, self._strides[0], self._to, self._strides[1]
         if ids is None:
             self._loop.run(*where, self._n, self._threads)
@@ -70,7 +70,7 @@ class Replayed:
         self._n = rows(tensors)
 
     def __call__(self, ids: Tensor | None = None) -> None:
-        """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
+        """Recompute the results: of all environments, or of ``ids`` (m,), different numbers, alone."""
         given = self._tensors
         if ids is not None:
             given = [tensor if len(tensor) < self._n else tensor[ids] for tensor in given]

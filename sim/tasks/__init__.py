@@ -127,7 +127,7 @@ class Task(ABC):
     expected: float = 0.95
     """Part of the episodes that a trained policy survives at least, over all that the ranges hold: for ``verify``."""
     shortest: float = 0.0
-    """s; an episode that ends before tells nothing of success."""
+    """s; an episode that is shorter does not show success."""
     update_scale: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
     algorithms: tuple[Literal["apg", "ppo"], ...] = ("ppo",)

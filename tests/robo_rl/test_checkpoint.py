@@ -127,7 +127,7 @@ def test_a_checkpoint_of_an_earlier_release_is_read_with_a_warning(tmp_path: Pat
 
 def test_a_missing_or_foreign_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
-    with pytest.raises(CheckpointError, match=r"other\.safetensors: there is no such file; expected a checkpoint"):
+    with pytest.raises(CheckpointError, match=r"other\.safetensors: the file does not exist; expected a checkpoint"):
         checkpoint.load(path)
     safetensors.torch.save_file({"x": torch.zeros(2)}, path)
     with pytest.raises(CheckpointError, match=r"other\.safetensors: not a checkpoint of robo-rl"):

@@ -91,11 +91,11 @@ REFUSED = [
     (["evaluate", "nowhere.onnx"], "robo-rl evaluate: nowhere.onnx: there is no such file"),
     (
         ["evaluate", "classical"],
-        "robo-rl evaluate: a classical controller belongs to a task; say which one with --task",
+        "robo-rl evaluate: a classical controller belongs to a task; expected --task with its name",
     ),
     (
         ["evaluate", "classical", "--task", "quadrotor-hover", "--fixed", "magic", "1"],
-        "robo-rl evaluate: fixed: there is no range 'magic'; the task has",
+        "robo-rl evaluate: fixed: 'magic' is not one of the task's ranges [",
     ),
     (
         ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "0"],

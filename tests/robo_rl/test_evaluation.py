@@ -141,7 +141,7 @@ def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -
 
 
 def test_the_error_of_no_flights_is_said_in_words() -> None:
-    assert quantity(float("nan"), "m") == quantity(float("nan"), "rad/s") == "none survived"
+    assert quantity(float("nan"), "m") == quantity(float("nan"), "rad/s") == "none succeeded"
     assert quantity(0.0421, "m") == "4.21 cm"
 
 
@@ -202,7 +202,7 @@ def test_more_episodes_than_one_batch_are_all_different(hover: Task) -> None:
 
 
 def test_training_never_draws_from_the_seeds_of_evaluation(hover: Task, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="larger ones are kept for evaluation"):
+    with pytest.raises(ValueError, match="larger ones are reserved for evaluation"):
         Run.create(tmp_path, "quadrotor-hover", None, "apg", HELD_OUT, {})
     flown = rollout(hover, Constant(0.5, hover), Conditions(episodes=16, recorded=16)).recording["position"][0]
     held_out = VecEnv(hover, 16, seed=HELD_OUT, evaluation=True).plant.current.position
@@ -224,7 +224,7 @@ def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
         (Conditions(seed=-1), "seed is -1; expected 0 or more"),
         (Conditions(seconds=0.01), "seconds is 0.01; expected 0.02 to 3600"),
         (Conditions(seconds=float("nan")), "seconds is nan; expected"),
-        (Conditions(fixed={"magic": 1.0}), r"there is no range 'magic'; the task has \["),
+        (Conditions(fixed={"magic": 1.0}), r"'magic' is not one of the task's ranges \["),
         (Conditions(fixed={"mass": float("inf")}), "mass is inf; expected a finite number"),
     ],
 )

@@ -53,12 +53,12 @@ def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("target", "task", "sentence"),
     [
-        ("classical", None, "a classical controller belongs to a task; say which one with --task"),
+        ("classical", None, "a classical controller belongs to a task; expected --task with its name"),
         ("nowhere", None, r"'nowhere' is neither a run's folder nor a \.onnx file, nor 'classical'"),
         ("nowhere", "quadrotor-hover", "'nowhere' is neither a run's folder"),
         ("geometric", None, "'geometric' is neither a run's folder"),
         ("geometric", STRANGER, "'geometric' is neither a run's folder"),
-        ("classical", "go2-flat", "there is no classical controller for task 'go2-flat'"),
+        ("classical", "go2-flat", "task 'go2-flat' has no classical controller"),
         ("nowhere.onnx", None, r"nowhere\.onnx: there is no such file"),
         ("geometric", "quadrotor-sleep", "task 'quadrotor-sleep' is not known"),
     ],

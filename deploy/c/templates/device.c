@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define HELLO_STEPS 100u      /* between two hellos as long as nobody has answered */
+#define HELLO_STEPS 100u      /* between two hellos as long as there was no reply */
 #define STATISTICS_STEPS 100u /* between two messages of statistics */
 #define FAULT_STEPS 10u       /* between two messages that a fault is latched */
 #define DIGESTS_DIFFER 1u

@@ -1,4 +1,4 @@
-/* A device whose policy misbehaves in flight, and what its actuators get then, as lines "what number".
+/* A device whose policy fails while it is active, and what its actuators get then, as lines "what number".
  *
  * The image is its own host: it says hello, arms and activates over the device's wire, with recorded signals. The linker
  * puts misbehave in the place of the policy. Time is the board's; with the emulator's instruction counter it is exact. */
@@ -20,7 +20,7 @@
 
 #define TIMER ((timer *)${timer})
 #define TICKS_PER_US ${ticks_per_us}
-#define BEGINS 8u  /* steps of flight before it */
+#define BEGINS 8u  /* steps before it */
 #define WATCHED 10 /* control periods after it */
 
 typedef struct {

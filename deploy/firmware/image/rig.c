@@ -11,7 +11,7 @@
 #define WIRE ((uart *)${wire})
 #define RIG ((uart *)${rig})
 #define DEVICES ${devices}u
-#define RESTART 0xffffu /* in place of a device's index: the processor starts anew */
+#define RESTART 0xffffu /* in place of a device's index: the processor restarts */
 #define LARGEST (4096u + 5u * GATE_SIGNAL_SIZE + 64u * GATE_SIGNAL_COUNT) /* bytes on the wire at once: any samples */
 #define MOST_SAID 4096u
 

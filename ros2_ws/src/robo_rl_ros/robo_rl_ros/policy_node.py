@@ -275,7 +275,7 @@ class PolicyNode(LifecycleNode):
         if self.control is None:
             return False, "the node is not configured"
         if self.control.broken:
-            return False, f"the control loop broke: {self.control.broken}"
+            return False, f"the control loop failed: {self.control.broken}"
         return self.control.verdict(self.control.request(request), wanted)
 
     def _ladder(self, move: Callable[[PolicyRunner], str]) -> tuple[bool, str]:
@@ -314,7 +314,7 @@ class PolicyNode(LifecycleNode):
         return SetParametersResult(successful=True)
 
     def _select(self, name: str) -> str:
-        """Let another policy fly, on the signals that there are."""
+        """Switch to another policy, with the current signals."""
         if self.control is None:
             raise ValueError("the node is not configured")
         with self.buffer.changed:
