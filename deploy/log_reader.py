@@ -52,7 +52,7 @@ def read_log(path: str | Path) -> Log:
     """Read a log: all that is whole in it."""
     path = Path(path)
     if not path.is_file():
-        raise LogError(f"{path}: there is no such file; expected a log, as policy_node records it")
+        raise LogError(f"{path}: the file does not exist; expected a log, as policy_node records it")
     found = recover(path, METADATA_NAME)
     reader = _Reader(path, list(found.damage))
     reader.prepare(found.pieces)

@@ -102,7 +102,7 @@ def read_transfer(path: Path, task: Task) -> Transfer:
     """What 'robo-rl transfer --json' printed: the last line of a file."""
     expected = f"expected what 'robo-rl transfer --json' prints about a policy of {task.spec.name}"
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file; {expected}")
+        raise ValueError(f"{path}: the file does not exist; {expected}")
     try:
         found = json.loads(path.read_text().splitlines()[-1])
         parts = found["home"], found["engines"], found["perturbations"]

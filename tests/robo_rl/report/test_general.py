@@ -247,7 +247,7 @@ def test_a_transfer_of_another_task_or_a_broken_file_is_refused(tmp_path: Path) 
         ValueError, match=r"broken\.json: JSONDecodeError.*expected what 'robo-rl transfer --json' prints"
     ):
         read_transfer(broken, TASK)
-    with pytest.raises(ValueError, match="there is no such file"):
+    with pytest.raises(ValueError, match="the file does not exist"):
         read_transfer(tmp_path / "none.json", TASK)
 
 
