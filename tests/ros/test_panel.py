@@ -84,13 +84,13 @@ def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
     sizes = page.run("[...document.querySelectorAll('button')].map(b => [b.id, b.clientWidth * b.clientHeight])")
     assert max(sizes, key=lambda entry: entry[1])[0] == "stop"
 
+    assert page.complaints == []
     flight.processes["panel"].kill()
     page.until("!document.querySelector('#lost').hidden")
     assert "Connection to the panel lost" in page.text("#lost")
     page.press_space()
     page.until("document.querySelector('#said')?.textContent.includes('NOT CONFIRMED')")
     flight.until(lambda: flight.state == "IDLE", "the gate, which the panel's end does not touch")
-    assert page.complaints == []
 
 
 def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
