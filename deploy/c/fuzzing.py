@@ -69,6 +69,7 @@ def run(program: Path, seconds: int) -> Fuzzed:
     corpus = program.parent / f"{program.name}.corpus"
     corpus.mkdir(exist_ok=True)
     options = [f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={program.parent}/"]
+    options += ["-rss_limit_mb=0", "-malloc_limit_mb=2048"]  # a child's peak begins at that of its parent
     before = _children()
     done = subprocess.run([program, *options, corpus], capture_output=True, text=True, check=False)
     counted = re.search(r"number_of_executed_units:\s+(\d+)", done.stderr)

@@ -142,7 +142,7 @@ def test_a_run_whose_files_were_changed_is_refused(run_folder: Path, tmp_path: P
     shutil.copytree(run_folder, changed)
     (changed / "source" / "course.py").write_text("SLOWEST, FASTEST = 4.0, 9.0\n")
     for words in (["evaluate", changed, "--episodes", 4], ["export", changed], ["resume", changed]):
-        assert "the files of the task were changed since the training began" in robo(*words, code=1)["told"]
+        assert "the files of the task were changed since the start of the training" in robo(*words, code=1)["told"]
 
 
 def test_the_bundle_names_the_file_and_its_digest(task: str, bundle_file: Path) -> None:
