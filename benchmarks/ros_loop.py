@@ -30,7 +30,7 @@ from results import write
 
 from controllers.gate_codes import Source
 from deploy.bundle import Bundle
-from deploy.logfile import Log, read_log
+from deploy.log_reader import Log, read_log
 from deploy.runtime import Policy
 
 PACKAGE = Path(__file__).parents[1] / "ros2_ws/src/robo_rl_ros"
@@ -113,7 +113,7 @@ class Loop:
                 self.operator.do("reset")
                 self.operator.restart_twin()
                 self.operator.do("deactivate")
-        raise OperatorError("the gate would not let the policy fly, 20 times")
+        raise OperatorError("the gate refused to activate the policy, 20 times")
 
     def fly(self, seconds: float) -> None:
         """Wait while it flies."""
@@ -276,7 +276,7 @@ def again(loop: Loop) -> None:
             loop.operator.do("arm")
             loop.operator.do("engage")
             return
-    raise OperatorError("the gate would not let the policy fly again, 20 times")
+    raise OperatorError("the gate refused to activate the policy again, 20 times")
 
 
 def judge(log: Log, samples: list[tuple[float, dict[str, float]]]) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.benchmark import env_stepper, l2f_stepper, plant_stepper, rates
 from sim.env import VecEnv
-from sim.robots.multirotor import GRAVITY
 from sim.tasks.loading import load_task
 
 FLIGHTS = 20
+GRAVITY = 9.81  # m/s², as the plant has it
 
 
 def main() -> None:

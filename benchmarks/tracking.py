@@ -17,14 +17,14 @@ from results import write
 from robo_rl.commands.train import main as train
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.loading import load
-from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
+from sim.tasks.loading import load_task
 
-CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=FIGURE_EIGHT)
+CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=load_task("quadrotor-track").figure_eight)
 
 
 def main() -> None:
     rows = []
-    geometric = load("geometric", "quadrotor-track")
+    geometric = load("classical", "quadrotor-track")
     rows.append({"policy": "geometric", **rollout(geometric.task, geometric.policy, CONDITIONS).summary()})
     for seed in range(5):
         with tempfile.TemporaryDirectory() as folder:

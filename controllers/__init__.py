@@ -50,7 +50,7 @@ class Fallback(Protocol):
 
 
 def fallback(contract: Contract) -> Fallback | None:
-    """The classical controller for a contract's kind of robot, signals and commands; None where there is none."""
+    """The classical controller for a contract's kind of robot, signals and commands; None without one."""
     kind = contract.robot.kind
     if kind in KINDS:
         found = importlib.import_module(f"controllers.{kind}").FALLBACK

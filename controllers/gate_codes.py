@@ -34,9 +34,9 @@ class Source(IntEnum):
     """A slow move to the safe command, in logs of the first releases; the same is part of STOP now."""
     FALLBACK = 5
     SILENT = 6
-    """Nothing is sent: nobody has armed the robot since power-up."""
+    """Nothing is sent: the robot was not armed since power-up."""
     STOP = 7
-    """Each command as its own ``stop`` says; SAFE where all are "off"."""
+    """Each command according to its ``stop``; SAFE where all are "off"."""
 
 
 REACTIONS = {"stop": Source.STOP, "hold": Source.HOLD, "controller": Source.FALLBACK}
@@ -93,7 +93,7 @@ class Request(IntFlag):
     STOP = 8
     RESET = 16
     HALT = 32
-    """A stop that no person asked for, but the program around the gate: its link is silent, its recorder failed."""
+    """A stop requested by the program around the gate and not by a person: a silent link, a failed recorder."""
 
 
 URGENCY = (Request.STOP, Request.HALT, Request.DISARM, Request.RESET, Request.ARM, Request.ACTIVATE)
@@ -144,7 +144,7 @@ MEANING = {
     Reason.CLOCK: "a time lies in the future, or time ran backwards",
     Reason.OVERRUN: "the control steps are too far behind their schedule",
     Reason.TOO_FAST: "the control steps come faster than the contract's rate",
-    Reason.OPERATOR_LOST: "no sign of life from the operator",
+    Reason.OPERATOR_LOST: "no heartbeat from the operator",
     Reason.SIGNAL_MISSING: "it never arrived",
     Reason.SIGNAL_STALE: "it is too old",
     Reason.SIGNAL_NOT_FINITE: "it is not a finite number",

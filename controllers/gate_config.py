@@ -54,11 +54,11 @@ class Watch(Span):
 
     timeout: int
     sensor: bool
-    """False: the operator's set-point, without which the fallback controller can fly."""
+    """False: the operator's set-point, which the fallback controller does not need."""
     shape: tuple[int, ...]
     """Of its value; the flat array has its elements row by row."""
     optional: bool
-    """It may be absent: the policy is told its age."""
+    """It may be absent: it has a signal with its age."""
     quaternion: bool
     upright: bool
     """Its tilt is watched."""
@@ -68,7 +68,7 @@ class Watch(Span):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where the robot may be, as one signal tells."""
+    """Limits of one signal while a policy is active."""
 
     signal: int
     """Its number in the contract's order."""
@@ -172,8 +172,8 @@ class GateConfig:
                 raise ContractError(f"{name} is {getattr(self, name)}; expected limits that a float32 can hold")
         if contract.safety.tilt_limit is not None and not any(watch.upright for watch in self.signals):
             raise ContractError(
-                f"safety: tilt_limit is {contract.safety.tilt_limit} but no sensor signal tells the tilt; expected a "
-                f"quaternion in one of the frames {ATTITUDE_FRAMES}, or no tilt_limit"
+                f"safety: tilt_limit is {contract.safety.tilt_limit} but no sensor signal measures the tilt; expected "
+                f"a quaternion in one of the frames {ATTITUDE_FRAMES}, or no tilt_limit"
             )
         largest = np.maximum(np.abs(self.command_lower), np.abs(self.command_upper))
         for name in ("slow_step", "rate_step"):

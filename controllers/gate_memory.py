@@ -26,7 +26,7 @@ class Inputs:
     fallback: np.ndarray | None = None
     """(M,) float32, what the classical controller proposes; None when it has landed or gives up."""
     operator_stamp: int = NEVER
-    """The operator's last sign of life."""
+    """Time of the operator's last heartbeat."""
     bundle_intact: bool = False
     """The bundle's digest is still the one that was verified."""
     requests: Request = Request.NONE

@@ -4,7 +4,7 @@
     if late := holding.late(samples, now): …        # a signal is older than its own measure allows
     seen = holding.completed(samples, now)          # all signals of the contract, for the policy
 
-A runtime keeps the newest sample of every signal, and a signal that was not measured anew keeps its value. What is
+A runtime keeps the newest sample of every signal, and a signal without a new measurement keeps its value. What is
 left to do is here: ages are computed, up to their upper limit; what was never measured, and may be absent, is zeros
 within its limits. Pure functions of whole microseconds and float32, the same in Python and in C (``deploy/c/held.c``),
 bit for bit.
@@ -61,7 +61,7 @@ class Holding:
 
     @staticmethod
     def from_contract(contract: Contract) -> Holding:
-        """As the contract says."""
+        """From the contract."""
         return Holding(tuple(_slot(contract, signal) for signal in contract.signals))
 
     def late(self, samples: Samples, now: int) -> tuple[Slot, int] | None:
@@ -80,7 +80,7 @@ class Holding:
         return None
 
     def completed(self, samples: Samples, now: int) -> dict[str, tuple[np.ndarray, int]]:
-        """The samples, and those of signals that nobody measures: ages as of ``now``, and blanks, which are NEVER."""
+        """The samples, and those of signals without a sensor: ages as of ``now``, and blanks, which are NEVER."""
         seen = {}
         for slot in self.slots:
             if slot.age_of is not None:
@@ -105,7 +105,7 @@ def samples_behind(
 ) -> dict[str, tuple[np.ndarray, int]]:
     """The samples behind what a simulation tells at every step: ``values`` of all signals, ages among them.
 
-    A slow signal was measured anew where its value, or its age, says so. ``before`` are the samples of the step before.
+    A slow signal has a new measurement if its value or its age shows it. ``before`` are the samples of the step before.
     """
     told = {signal.age_of: signal for signal in contract.signals if signal.age_of}
     waits, samples = may_wait(contract), {}

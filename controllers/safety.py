@@ -6,7 +6,7 @@
     gate = initial(config)
     gate, output = step(config, gate, Inputs(time, signals, stamps, command, …))   # every control period
 
-Faults latch with their first reason. A reset is always somebody's request, and leads to idle. Nothing is sent before
+Faults latch with their first reason. A reset is always an explicit request, and leads to idle. Nothing is sent before
 the first arming. After it, whoever is not ready or active is stopped: each command as its ``stop`` says, for ever,
 from where its actuators are. In idle nothing latches but a stop; arming is refused while anything is wrong.
 

@@ -1,10 +1,9 @@
-"""The bring-up doctor: what a robot really sends, held against a contract, before a motor has torque.
+"""The bring-up check: a robot's messages against a contract, before the motors are enabled.
 
-It works on recorded samples, so it needs neither ROS nor a robot. While the robot lies still it judges presence,
-rate, age, range, noise and norm. While somebody turns it by hand it holds signals against each other: what the
-gyroscope integrates to must be how the orientation turns, and how the position moves must be the velocity. That
-finds axes that are swapped or reversed, degrees instead of radians, and quaternions in another order, whatever the
-motion was.
+It works on recorded samples, so it needs neither ROS nor a robot. At rest it checks presence, rate, age, range, noise
+and norm. While the robot is moved manually it compares signals with each other: the integral of the gyroscope with the
+change of the orientation, and the integral of the velocity with the change of the position. That finds axes that are
+swapped or reversed, degrees instead of radians, and quaternions in another order, whatever the motion was.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Finding:
 def examine(
     contract: Contract, still: Mapping[str, Series], moved: Mapping[str, Series] | None = None
 ) -> list[Finding]:
-    """Findings on every sensor signal, from a time at rest and, if given, from a time in somebody's hands."""
+    """Findings on every sensor signal, from a recording at rest and, if given, from one in motion."""
     findings = []
     for signal in contract.signals:
         if signal.source == "sensor":
@@ -87,9 +86,9 @@ def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[
 
     absent = contract.timeout(signal) is None
     if not series.times and absent and not series.problem:
-        return [Finding(True, name, "there is none at present; it may be absent")]
+        return [Finding(True, name, "no message; the signal may be absent")]
     if not series.times:
-        why = f"its messages can't be read: {series.problem}" if series.problem else "nothing arrives"
+        why = f"its messages can't be read: {series.problem}" if series.problem else "no message arrived"
         return [bad(f"{why}; expected {_expected(signal)} in {signal.unit}")]
     found = [bad(f"some messages can't be read: {series.problem}")] if series.problem else []
     if series.publishers > 1:
@@ -128,12 +127,12 @@ def _timing(contract: Contract, signal: Signal, series: Series) -> list[str]:
     period, timeout = signal.period or contract.control_period, contract.timeout(signal) or math.inf
     sentences = []
     if len(series.times) < 3:
-        return [f"only {len(series.times)} messages came"]
+        return [f"only {len(series.times)} messages arrived"]
     gaps = np.diff(series.times)
     rate = 1 / max(1e-9, float(gaps.mean()))
     irregular = signal.period is None and contract.timeout(signal) is None  # it comes when there is something
     if rate < 0.9 / period and not irregular:
-        sentences.append(f"it comes at {rate:.1f} Hz; the policy was trained at {1 / period:g} Hz")
+        sentences.append(f"its rate is {rate:.1f} Hz; the policy was trained at {1 / period:g} Hz")
     age = float(np.median(series.ages))
     if age > 1e6:
         sentences.append("its stamps are zero or of another clock; expected the time of measurement")
@@ -153,7 +152,7 @@ def _quaternion(signal: Signal, values: np.ndarray) -> list[str]:
     x, y, _, _ = np.median(values, axis=0)
     tilt = 2 * math.asin(min(1.0, math.hypot(x, y)))
     if tilt > math.radians(45):
-        return [f"it says that the robot is tilted by {math.degrees(tilt):.0f} degrees; is its order x, y, z, w?"]
+        return [f"by it the robot is tilted by {math.degrees(tilt):.0f} degrees; is its order x, y, z, w?"]
     return []
 
 
@@ -182,16 +181,16 @@ def _examine_rotation(contract: Contract, moved: Mapping[str, Series]) -> list[F
     orientation, rate = quaternions[0], rates[0]
     a, b = moved.get(orientation.name, Series()), moved.get(rate.name, Series())
     if len(a.times) < 20 or len(b.times) < 20:
-        return [Finding(False, rate.name, "too few messages came while the robot was turned")]
+        return [Finding(False, rate.name, "too few messages arrived while the robot was turned")]
     times = _common_times(a, b)
     covered = _covered(a, times) & _covered(b, times)
     q = _unit(_at(a, times))
     turned = _rotation_vectors(q[:-1], q[1:])[covered]
     integrated = _integrals(b, times)[covered]
     if len(turned) < ENOUGH_WINDOWS:
-        return [Finding(False, rate.name, "too few messages came while the robot was turned")]
+        return [Finding(False, rate.name, "too few messages arrived while the robot was turned")]
     if min(turned.std(0).min(), integrated.std(0).min()) < ENOUGH_TURN * WINDOW:
-        return [Finding(False, rate.name, "turn the robot more, about all three axes: there is too little to judge by")]
+        return [Finding(False, rate.name, "turn the robot more, about all three axes: too little motion")]
     return [
         _judge_axes(rate, integrated, turned, f"'{orientation.name}' turns", {math.radians(1): "degrees per second"})
     ]
@@ -204,23 +203,23 @@ def _examine_translation(contract: Contract, moved: Mapping[str, Series]) -> lis
         return []
     a, b = moved.get("position", Series()), moved.get("linear_velocity", Series())
     if len(a.times) < 20 or len(b.times) < 20:
-        return [Finding(False, "linear_velocity", "too few messages came while the robot was moved")]
+        return [Finding(False, "linear_velocity", "too few messages arrived while the robot was moved")]
     times = _common_times(a, b)
     covered = _covered(a, times) & _covered(b, times)
     went, integrated = np.diff(_at(a, times), axis=0)[covered], _integrals(b, times)[covered]
     if len(went) < ENOUGH_WINDOWS:
-        return [Finding(False, "linear_velocity", "too few messages came while the robot was moved")]
+        return [Finding(False, "linear_velocity", "too few messages arrived while the robot was moved")]
     if went.std(0).min() < ENOUGH_MOVE * WINDOW:
-        return [Finding(False, "linear_velocity", "move the robot more, along all three axes: too little to judge by")]
+        return [Finding(False, "linear_velocity", "move the robot more, along all three axes: too little motion")]
     return [_judge_axes(named["linear_velocity"], integrated, went, "'position' moves", {})]
 
 
 def _judge_axes(
     signal: Signal, integrated: np.ndarray, wanted: np.ndarray, reference: str, scales: Mapping[float, str]
 ) -> Finding:
-    """Fit ``wanted = M integrated`` and say what M is."""
+    """Fit ``wanted = M integrated`` and describe M."""
     if not (np.isfinite(integrated).all() and np.isfinite(wanted).all()):
-        return Finding(False, signal.name, f"it can't be judged by how {reference}: numbers are not finite")
+        return Finding(False, signal.name, f"it can't be compared with how {reference}: numbers are not finite")
     fitted = np.linalg.lstsq(integrated, wanted, rcond=None)[0].T
     if np.abs(fitted - np.eye(3)).max() < AXIS_TOLERANCE:
         return Finding(True, signal.name, f"it agrees with how {reference}, axis by axis")
@@ -229,7 +228,7 @@ def _judge_axes(
             return Finding(False, signal.name, f"it seems to be in {unit}; expected {signal.unit}")
     matrix, names = _nearest_axes(fitted)
     if np.abs(fitted - matrix).max() < AXIS_TOLERANCE:
-        return Finding(False, signal.name, f"judged by how {reference}, its elements x, y, z are really {names}")
+        return Finding(False, signal.name, f"compared with how {reference}, its elements x, y, z are really {names}")
     rows = "; ".join(", ".join(f"{x:.2f}" for x in row) for row in fitted)
     return Finding(
         False, signal.name, f"it does not fit how {reference} (axis matrix {rows}); is the order x, y, z, w?"
@@ -260,7 +259,7 @@ def _common_times(a: Series, b: Series) -> np.ndarray:
 
 
 def _covered(series: Series, times: np.ndarray) -> np.ndarray:
-    """Between which successive ``times`` messages came without a gap that hides what happened."""
+    """Between which successive ``times`` messages arrived without a gap that hides what happened."""
     t = series.measured
     gaps = np.diff(t)
     wide = np.flatnonzero(gaps > max(WINDOW / 2, 3 * float(np.median(gaps))))

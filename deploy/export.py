@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.contract import Contract, Provenance, Signal
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout_signals
+from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
 
 OPSET = 18
@@ -55,9 +55,7 @@ def write_bundle(
         model.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(model, full_check=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(out.name + ".partial")
-    partial.write_bytes(seal(model.SerializeToString(deterministic=True)))
-    os.replace(partial, out)
+    write(out, seal(model.SerializeToString(deterministic=True)))
     return Bundle.read(out)
 
 
@@ -157,7 +155,7 @@ def _name_parameters(model: ModelProto, policy: PolicyGraph) -> None:
         match = [key for key, array in arrays.items() if array.shape == value.shape and np.array_equal(array, value)]
         if not match:
             raise ExportError(
-                f"torch merged or folded the parameter '{name}'; the exported file would not hold it as trained"
+                f"torch merged or folded the parameter '{name}'; the exported file would not contain the trained values"
             )
         names[match[0]] = name
         arrays.pop(match[0])

@@ -1,8 +1,8 @@
-"""The doctor's joints: each is moved a little, and what the robot reports is held against what was commanded.
+"""The joint test: each joint is moved a little, and the reported motion is compared with the commanded one.
 
-It works on recorded samples, so it needs neither ROS nor a robot. It finds joints that are swapped, reversed, dead,
-geared otherwise, or whose zero is elsewhere. One mistake it can't find: a joint that is reversed in what it obeys and
-in what it reports alike; for that, somebody looks which way the joint turns.
+It works on recorded samples, so it needs neither ROS nor a robot. It finds joints that are swapped, reversed, not
+moving, with another gear ratio, or with another zero. One mistake it can't find: a joint whose commands and reports
+are both reversed; for that, watch which way the joint turns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deploy.doctor import Finding
 from robo_rl.contract import Command, Contract, Signal
 
 AMPLITUDE = 0.08
-"""rad, of the motion: a few degrees, which a person sees and no linkage minds."""
+"""rad, of the motion: a few degrees, which is visible and safe for a linkage."""
 DEAD = 0.3
 """Part of the commanded motion below which a joint does not move."""
 SCALE = (0.6, 1.4)
@@ -52,7 +52,7 @@ def find_joints(contract: Contract) -> tuple[Command, Signal]:
             if command.unit == signal.unit == "rad" and signal.elements == command.elements:
                 return command, signal
     raise JointTestError(
-        f"no command moves joints by position and is reported: there are {[c.name for c in contract.commands]}"
+        f"no command is a joint position that a signal measures: {[c.name for c in contract.commands]}"
     )
 
 
@@ -75,7 +75,7 @@ def examine_joints(command: Command, motion: Motion) -> list[Finding]:
         if wrong:
             findings += [Finding(False, name, sentence) for sentence in wrong]
         else:
-            findings.append(Finding(True, name, f"moves by {gains[j][j]:.0%} of what is commanded, the right way"))
+            findings.append(Finding(True, name, f"moves by {gains[j][j]:.0%} of the command, in the right direction"))
     return findings
 
 
@@ -87,13 +87,13 @@ def _gains(commanded: np.ndarray, reported: np.ndarray) -> np.ndarray:
 def _judge_motion(names: Sequence[str], j: int, gains: np.ndarray) -> list[str]:
     moved = int(np.argmax(np.abs(gains)))
     if abs(gains[moved]) < DEAD:
-        return [f"it was to move by {AMPLITUDE:g} rad, and nothing that is reported moved"]
+        return [f"commanded to move by {AMPLITUDE:g} rad; no reported joint moved"]
     if moved != j:
-        way = "" if gains[moved] > 0 else ", the other way round"
-        return [f"what it is commanded moves the joint that is reported as '{names[moved]}'{way}"]
+        way = "" if gains[moved] > 0 else ", in the opposite direction"
+        return [f"its command moves the joint that is reported as '{names[moved]}'{way}"]
     wrong = []
     if gains[j] < 0:
-        wrong.append("it turns the other way than it is commanded")
+        wrong.append("it turns in the opposite direction")
     if not SCALE[0] <= abs(gains[j]) <= SCALE[1]:
         wrong.append(f"it moves {abs(gains[j]):.2f} times as far as commanded: another gear or unit, or a weak motor")
     also = [name for i, name in enumerate(names) if i != j and abs(gains[i]) > 0.5]
@@ -111,5 +111,5 @@ def _judge_pose(command: Command, j: int, motion: Motion, swapped: bool) -> list
         return [f"commanded to {rest:.2f} rad it is reported at {rest + off:.2f}: its zero is off by about {off:+.2f}"]
     start = rest if command.start is None else command.start[j]
     if abs(rest - start) > POSE and not swapped:
-        return [f"it began at {rest:.2f} rad; in the start pose it is at {start:.2f}. Is the robot in that pose?"]
+        return [f"it is at {rest:.2f} rad; in the start pose it is at {start:.2f}. Is the robot in that pose?"]
     return []

@@ -203,16 +203,30 @@ class Layout:
 
     @staticmethod
     def of(contract: Contract) -> Layout:
-        """The layout of a contract. LinkError for a signal that is too large for a frame."""
+        """The layout of a contract. LinkError for signals that are too large for a frame."""
         together = signals_together(contract)
         samples = sample_sizes(contract)
-        return Layout(
+        layout = Layout(
             bytes.fromhex(contract.digest),
             len(together),
             sum(signal.size for signal in together),
             sum(command.size for command in contract.commands),
             samples if any(samples) else (),
         )
+        if layout.length(Type.SIGNALS) > MAX_PAYLOAD:
+            largest = max(together, key=lambda signal: signal.size)
+            raise LinkError(
+                f"the signals that come at every step have {layout.signal_size} numbers, of which '{largest.name}' has "
+                f"{largest.size}; a frame holds at most {MAX_PAYLOAD // 4 - 3 - layout.signal_count}. A signal with a "
+                "period of its own has frames of its own"
+            )
+        return layout
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest payload."""
+        samples = [SAMPLE_HEAD.size + 4 * size for size in self.samples if size]
+        return max([*map(self.length, Type), *samples])
 
     def fits(self, frame: Frame) -> bool:
         """Whether a frame's payload has the length that its type, or its sample's signal, must have."""

@@ -42,7 +42,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class Hello:
-    """The first message of each end, and again after it has started anew. ``control_period`` and ``time`` in µs."""
+    """The first message of each end, and again after a restart. ``control_period`` and ``time`` in µs."""
 
     role: int
     answer: bool
@@ -237,7 +237,7 @@ def messages_of(
 ) -> tuple[list[Message], dict[str, int]]:
     """What tells a peer of the newest samples of all signals, at the time of a step (µs).
 
-    First the slow ones that were measured anew, then all that come together. ``sent`` are the stamps of slow signals
+    First the slow ones with a new measurement, then all that are sent together. ``sent`` are the stamps of slow signals
     that were sent before, {} at first, and after every hello; the second result is for the next call.
     """
     alone: list[Message] = []

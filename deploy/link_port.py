@@ -42,7 +42,7 @@ class Stream(Protocol):
 
 @dataclass
 class Mailbox:
-    """A stream that somebody else carries: what is written stays in ``outgoing``, what is read is in ``incoming``."""
+    """A stream without a device: what is written stays in ``outgoing``, what is read is in ``incoming``."""
 
     name: str = "mailbox"
     incoming: bytes = b""
@@ -103,7 +103,7 @@ class Port:
         except BlockingIOError:
             return b""
         except OSError as error:
-            raise LinkError(f"{self.name}: {error.strerror}; the connection is gone") from None
+            raise LinkError(f"{self.name}: {error.strerror}; the connection is lost") from None
         if not data:
             raise LinkError(f"{self.name}: closed by the other side")
         return data
@@ -112,13 +112,13 @@ class Port:
         """Send all of it, within ``timeout`` s."""
         while data:
             if not select.select([], [self.descriptor], [], timeout)[1]:
-                raise LinkError(f"{self.name}: nothing is read on the other side for {timeout} s")
+                raise LinkError(f"{self.name}: the other side has not read for {timeout} s")
             try:
                 data = data[os.write(self.descriptor, data) :]
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise LinkError(f"{self.name}: {error.strerror}; the connection is gone") from None
+                raise LinkError(f"{self.name}: {error.strerror}; the connection is lost") from None
 
     def close(self) -> None:
         """Let go of the port."""

@@ -13,14 +13,18 @@ Per control step there are
 and, when something changes, ``/policy/decisions`` with a sentence. The contract is the first message.
 
 Chunks are small and written through, so that a file without its end still has all but the last half second. They are
-not smaller since the writer keeps a kilobyte about each until the end.
+not smaller since the writer keeps a kilobyte about each until the end. What all chunks need (the contract, which topic
+has which number, the values of signals with a shape) is written again now and then, so that damage anywhere loses the
+chunks that it hits and no others.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +35,14 @@ from robo_rl.contract import Contract, Signal
 
 CHUNK_BYTES = 3 << 15
 METADATA = "robo_rl"
+REPEATED, ARRAYS_REPEATED = 1000, 100
+"""Steps after which what all chunks need is written again: the contract, and signals with a shape."""
 GATE_FIELDS = (
     "time", "state", "source", "reason", "channel", "element", "events", "requests", "operator_stamp", "intact",
-    "has_command", "has_fallback", "has_proposed", "mode", "authority", "inference", "policy",
+    "has_command", "has_fallback", "has_proposed", "arrays", "mode", "authority", "inference", "policy",
 )  # fmt: skip
+COUNTED = ("time", "has_command", "has_fallback", "has_proposed", "arrays")
+"""Those of them that the writer finds by itself."""
 JOINT_STATE, ARRAY, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
 _LINE = "=" * 80
 DEFINITIONS = {
@@ -112,7 +120,7 @@ def _vectors(contract: Contract) -> list[Signal]:
 
 
 class NamedNumbers:
-    """Bytes of JointState messages whose names never change: only stamp and values are written anew.
+    """Bytes of JointState messages whose names never change: only stamp and values are rewritten.
 
     The general encoder takes 0.3 ms per message, which is a quarter of a core for a log at 100 Hz.
     """
@@ -157,10 +165,6 @@ class LogWriter:
         self._file = path.open("xb")
         self._writer = Writer(self._file, chunk_size=CHUNK_BYTES)
         self._writer.start(profile="ros2", library="robo-rl")
-        self._schemas = {
-            kind: self._writer.register_schema(kind, "ros2msg", text.encode()) for kind, text in DEFINITIONS.items()
-        }
-        self._channels: dict[str, int] = {}
         signals, commands = element_names(_vectors(contract)), element_names(contract.commands)
         where = spans(contract)
         self._vectors = np.concatenate(
@@ -175,23 +179,36 @@ class LogWriter:
             **{name: NamedNumbers(commands) for name in ("proposed", "command", "fallback", "sent")},
             "gate": NamedNumbers(GATE_FIELDS),
         }
-        self._writer.add_metadata(METADATA, dict(about))
-        self._last = ""
-        self._write("contract", STRING, int(about["wall"]), _string_bytes(contract.to_json()))
+        kinds = {"contract": STRING, "decisions": STRING, "memory": ARRAY, **dict.fromkeys(self._numbers, JOINT_STATE)}
+        kinds |= {f"signal/{signal.name}": log_arrays.kind_of(signal) for signal, _ in self._arrays}
+        schemas = {
+            kind: self._writer.register_schema(kind, "ros2msg", text.encode()) for kind, text in DEFINITIONS.items()
+        }
+        self._channels = {
+            name: self._writer.register_channel(f"/policy/{name}", "cdr", schemas[kind]) for name, kind in kinds.items()
+        }
+        self._about = _sealed(about, contract, {f"/policy/{name}": i for name, i in self._channels.items()}, kinds)
+        self._writer.add_metadata(METADATA, self._about)
+        self._last, self._steps = "", 0
+        self._write("contract", int(about["wall"]), _string_bytes(contract.to_json()))
 
-    def _write(self, name: str, kind: str, ns: int, data: bytes, number: int = 0) -> None:
-        if name not in self._channels:
-            self._channels[name] = self._writer.register_channel(f"/policy/{name}", "cdr", self._schemas[kind])
+    def _write(self, name: str, ns: int, data: bytes, number: int = 0) -> None:
         self._writer.add_message(self._channels[name], log_time=ns, publish_time=ns, sequence=number, data=data)
 
     def write(self, step: StepRecord) -> None:
         """One more step."""
+        self._steps += 1
+        if self._steps % REPEATED == 0:
+            self._writer.add_metadata(METADATA, self._about)
+        if self._steps % ARRAYS_REPEATED == 0:
+            self._written.clear()
         gate = dict(
             step.gate,
             time=step.time,
             has_command=step.command is not None,
             has_fallback=step.fallback is not None,
             has_proposed=step.proposed is not None,
+            arrays=sum([self._write_array(step, signal, step.signals[span]) for signal, span in self._arrays]),
         )
         arrays = {
             "signals": step.signals[self._vectors],
@@ -202,138 +219,42 @@ class LogWriter:
             "sent": step.sent,
             "gate": np.array([gate.get(name, 0) for name in GATE_FIELDS], float),
         }
-        for signal, span in self._arrays:
-            self._write_array(step, signal, step.signals[span])
         for name, values in arrays.items():
             if values is not None:
-                self._write(name, JOINT_STATE, step.wall, self._numbers[name].encode(step.wall, values), step.number)
+                self._write(name, step.wall, self._numbers[name].encode(step.wall, values), step.number)
         if step.sentence != self._last:
             self._last = step.sentence
-            self._write("decisions", STRING, step.wall, _string_bytes(step.sentence or "nothing is wrong"))
-        self._write("memory", ARRAY, step.wall, _array_bytes(step.memory), step.number)
+            self._write("decisions", step.wall, _string_bytes(step.sentence or "nothing is wrong"))
+        self._write("memory", step.wall, _array_bytes(step.memory), step.number)
         self._file.flush()  # whole chunks only: most steps leave nothing to flush
 
-    def _write_array(self, step: StepRecord, signal: Signal, values: np.ndarray) -> None:
+    def _write_array(self, step: StepRecord, signal: Signal, values: np.ndarray) -> bool:
+        """Write a signal with a shape if it is another than before; tells whether."""
         data = np.asarray(values, "<f4").tobytes()
-        if self._written.get(signal.name) != data:
-            self._written[signal.name] = data
-            message = log_arrays.encode(signal, step.wall, values)
-            self._write(f"signal/{signal.name}", log_arrays.kind_of(signal), step.wall, message, step.number)
+        if self._written.get(signal.name) == data:
+            return False
+        self._written[signal.name] = data
+        message = log_arrays.encode(signal, step.wall, values)
+        self._write(f"signal/{signal.name}", step.wall, message, step.number)
+        return True
 
     def close(self) -> None:
         """Write the end of the file."""
+        self._writer.add_metadata(METADATA, self._about)
         self._writer.finish()
         self._file.close()
 
 
-@dataclass
-class Log:
-    """A log that was read."""
-
-    path: Path
-    contract: Contract
-    about: dict[str, str]
-    steps: list[StepRecord] = field(default_factory=list)
-    whole: bool = True
-    """Whether the file has its end; a session that was cut off has not."""
+def _sealed(
+    about: Mapping[str, str], contract: Contract, channels: Mapping[str, int], kinds: Mapping[str, str]
+) -> dict[str, str]:
+    """``about`` with what all chunks need, and the digest of that: metadata has no checksum of its own."""
+    topics = {str(number): [topic, kinds[topic.removeprefix("/policy/")]] for topic, number in channels.items()}
+    sealed = {**about, "contract": contract.to_json(), "topics": json.dumps(topics)}
+    return {**sealed, "sha256": digest(sealed)}
 
 
-def read_log(path: str | Path) -> Log:
-    """Read a log, to where it was cut off if it was."""
-    path = Path(path)
-    if not path.is_file():
-        raise LogError(f"{path}: there is no such file; expected a log, as policy_node records it")
-    log: Log | None = None
-    pending: dict[str, Any] = {}
-    arrays: dict[str, np.ndarray] = {}
-    """The newest values of signals with a shape."""
-    about: dict[str, str] = {}
-    whole = True
-    for topic, time, message, number in _messages(path, about):
-        if topic is None:
-            whole = False
-            break
-        name = topic.removeprefix("/policy/")
-        if name == "contract":
-            log = Log(path, Contract.from_json(message.data, f"{path}: /policy/contract"), about)
-        elif name == "decisions":
-            pending["sentence"] = message.data
-        elif name == "memory":  # the last of every step
-            if log is not None and {"signals", "stamps", "sent", "gate"} <= set(pending):
-                memory = np.array(message.data, np.float32)
-                log.steps.append(
-                    _step(time, pending, _signals(log.contract, pending["signals"], arrays), memory, number)
-                )
-            pending = {"sentence": pending.get("sentence", "")}
-        elif name.startswith("signal/"):
-            if log is not None:
-                signal = log.contract.signal(name.removeprefix("signal/"))
-                arrays[signal.name] = log_arrays.decode(signal, message)
-        else:
-            pending[name] = message
-    if log is None:
-        raise LogError(f"{path}: no contract in it; expected a log, as policy_node records it")
-    log.whole = whole
-    return log
-
-
-def _messages(path: Path, about: dict[str, str]) -> Iterator[tuple[str | None, int, Any, int]]:
-    """Topic, time in ns, decoded message and number of each; a topic None at the end of a file that was cut off."""
-    from mcap.exceptions import McapError
-    from mcap.records import Channel, Message, Metadata, Schema
-    from mcap.stream_reader import StreamReader
-    from mcap_ros2.decoder import DecoderFactory
-
-    schemas, channels, decoders, factory = {}, {}, {}, DecoderFactory()
-    with path.open("rb") as file:
-        try:
-            for record in StreamReader(file).records:
-                if isinstance(record, Schema):
-                    schemas[record.id] = record
-                elif isinstance(record, Channel):
-                    channels[record.id] = record
-                    decoders[record.id] = factory.decoder_for("cdr", schemas[record.schema_id])
-                elif isinstance(record, Metadata) and record.name == METADATA:
-                    about.update(record.metadata)
-                elif isinstance(record, Message):
-                    decode = decoders[record.channel_id]
-                    assert decode is not None
-                    yield channels[record.channel_id].topic, record.log_time, decode(record.data), record.sequence
-        except (McapError, EOFError, struct.error):
-            yield None, 0, None, 0
-
-
-def _signals(contract: Contract, message: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """(N,) all signals of a step, from its message of vectors and the newest arrays."""
-    vectors, start, parts = np.array(message.position, np.float32), 0, []
-    for signal in contract.signals:
-        if signal.shape is not None:
-            parts.append(arrays.get(signal.name, np.zeros(signal.size, np.float32)))
-        else:
-            parts.append(vectors[start : start + signal.size])
-            start += signal.size
-    return np.concatenate(parts)
-
-
-def _step(wall: int, pending: Mapping[str, Any], signals: np.ndarray, memory: np.ndarray, number: int) -> StepRecord:
-    gate = dict(zip(pending["gate"].name, (float(x) for x in pending["gate"].position), strict=True))
-
-    def array(name: str) -> np.ndarray | None:
-        return np.array(pending[name].position, np.float32) if name in pending else None
-
-    sent = array("sent")
-    assert sent is not None
-    return StepRecord(
-        time=int(gate["time"]),
-        wall=wall,
-        signals=signals,
-        stamps=tuple(int(x) for x in pending["stamps"].position),
-        memory=memory,
-        proposed=array("proposed"),
-        command=array("command"),
-        fallback=array("fallback"),
-        sent=sent,
-        gate=gate,
-        sentence=pending.get("sentence", ""),
-        number=number,
-    )
+def digest(about: Mapping[str, str]) -> str:
+    """SHA-256 of what a log says about itself, as hexadecimal digits."""
+    told = {key: value for key, value in about.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -45,7 +45,7 @@ class Driver(Protocol):
         """The newest signals, with stamps of the clock that ``now`` (µs) is of. What has never come is left out."""
 
     def write(self, commands: Mapping[str, np.ndarray] | None) -> None:
-        """Send commands, (k,) by name; None: the actuators are disabled, nobody has armed the robot since power-up."""
+        """Send commands, (k,) by name; None: the actuators are disabled, the robot was not armed since power-up."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Loop:
             self._ended.set()
 
     def _operator(self, now: int) -> int:
-        """The last sign of life of an operator who has set-points to give; of others, the program's own."""
+        """The time of the operator's last set-point; without set-points, that of the program."""
         names = [s.name for s in self.policy.contract.signals if s.source == "operator"]
         return max((self._samples[name][1] for name in names if name in self._samples), default=NEVER if names else now)
 

@@ -1,11 +1,10 @@
 """A bundle from any ONNX graph whose inputs and outputs are a contract's.
 
-For policies that were trained elsewhere: the golden vectors are recorded with onnxruntime from signals that you give.
+For policies of other libraries: the golden vectors are recorded with onnxruntime from signals that you give.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from onnx import ModelProto
 
 from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.contract import Contract
+from robo_rl.files import write
 from robo_rl.zoo import located
 
 
@@ -40,9 +40,7 @@ def _write(model: ModelProto, contract: Contract, golden: str, out: str | Path) 
         packed.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(packed, full_check=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(out.name + ".partial")
-    partial.write_bytes(seal(packed.SerializeToString(deterministic=True)))
-    os.replace(partial, out)
+    write(out, seal(packed.SerializeToString(deterministic=True)))
     return Bundle.read(out)
 
 

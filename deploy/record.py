@@ -1,4 +1,4 @@
-"""The flight recorder: a process of its own, so that no disk can hold up the control loop.
+"""The recorder: a separate process, so that no disk can delay the control loop.
 
     recorder = Recorder(path, bundle, on_failure=lambda reason: …)
     recorder.note(step)        # a few microseconds: into a pipe, never waiting
@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from deploy.bundle import Bundle
-from deploy.logfile import GATE_FIELDS, LogError, LogWriter, StepRecord
+from deploy.logfile import COUNTED, GATE_FIELDS, LogError, LogWriter, StepRecord
 from robo_rl.contract import Contract
 
 PIPE_BYTES = 1 << 20
@@ -34,7 +34,7 @@ MOST_PENDING = 1 << 23
 """Bytes that may wait for the recording process before the recorder counts as failed."""
 START_TIME = 30.0
 """s that the recording process may take to open its file."""
-TOLD = tuple(name for name in GATE_FIELDS if name not in ("time", "has_command", "has_fallback", "has_proposed"))
+TOLD = tuple(name for name in GATE_FIELDS if name not in COUNTED)
 _HEAD = struct.Struct(f"<IqqBII{len(TOLD)}d")
 
 
@@ -80,7 +80,7 @@ class Recorder:
             raise LogError(f"{self.path}: the recorder can't start: {line or 'it ended at once'}")
 
     def _watch(self) -> None:
-        """Tell why the recording process ended, if nobody closed it."""
+        """Report why the recording process ended, if it was not closed."""
         assert self._process.stdout is not None
         said = self._process.stdout.read().decode(errors="replace").strip()
         code = self._process.wait()

@@ -1,4 +1,4 @@
-"""Fly a log again: the recorded signals through a bundle and the gate, and the first step that comes out otherwise.
+"""Replay a log: the recorded signals through a bundle and the gate, and the first step that differs.
 
 Policy and gate are functions of what was recorded, so the same files give the same decisions, years later and on
 another computer. A difference means that something was not what it is now: another bundle, another release, or a
@@ -19,14 +19,15 @@ from controllers.gate_config import GateConfig
 from controllers.safety import Inputs, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle, BundleError
-from deploy.logfile import Log, StepRecord, element_names, read_log
+from deploy.log_reader import Log, read_log
+from deploy.logfile import LogError, StepRecord, element_names
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Contract, Signal
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where the replay leaves the record."""
+    """The first difference between replay and record."""
 
     step: int
     time: float
@@ -38,8 +39,7 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"step {self.step} ({self.time:.3f} s): {self.what} was {self.recorded:.6g} and comes out as "
-            f"{self.replayed:.6g}"
+            f"step {self.step} ({self.time:.3f} s): {self.what} was {self.recorded:.6g} and is now {self.replayed:.6g}"
         )
 
 
@@ -49,11 +49,15 @@ class Replay:
 
     steps: int
     compared: int
-    """Steps in which this policy flew alone: fewer than ``steps`` where several took turns."""
+    """Steps in which this policy proposed, and alone: fewer than ``steps`` where there were several policies."""
     duration: float
     """s."""
     whole: bool
-    """The file has its end."""
+    """The file has its end, and nothing in it is damaged."""
+    damage: list[str]
+    """Every part of the file that can't be read, as a sentence."""
+    missing: int
+    """Steps that are known to be missing."""
     same_bundle: bool
     """It is the one that was recorded, or one of them."""
     policy: Difference | None
@@ -62,10 +66,12 @@ class Replay:
     """The greatest difference of a command, in units of its range."""
     gate: Difference | None
     """The first decision of the gate, or sent command, that differs."""
+    gate_compared: int
+    """Steps of the gate that were compared: those before the first that is missing."""
     outside: dict[str, float]
-    """Part of the steps in which an element of a signal was outside of what training met."""
+    """Fraction of the steps in which an element of a signal was outside of the range seen in training."""
     first_outside: str
-    """The first signal that left what training met, as a sentence; "" if none did."""
+    """The first signal that left the range seen in training, as a sentence; "" if none did."""
     faults: list[str]
     """Every fault of the record, as a sentence with its time."""
 
@@ -73,6 +79,9 @@ class Replay:
 def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     """Run a log, or the one at a path, through a bundle. Refuses a bundle with other signals or commands."""
     log, bundle = source if isinstance(source, Log) else read_log(source), Bundle.read(bundle_path)
+    if not log.steps:
+        damage = "".join(f"; {damage}" for damage in log.damage)
+        raise LogError(f"{log.path}: no step in it; expected a session of at least one{damage}")
     recorded = log.about.get("digests", log.about.get("digest", "")).split()
     same = bundle.digest in recorded
     if not same:
@@ -83,13 +92,16 @@ def replay(source: str | Path | Log, bundle_path: str | Path) -> Replay:
     times = [step.time for step in log.steps]
     return Replay(
         steps=len(log.steps),
-        compared=sum(_flew(step, number) for step in log.steps),
+        compared=sum(_flew(step, number) and step.proposed is not None for step in log.steps),
         duration=(times[-1] - times[0]) * 1e-6 if times else 0.0,
         whole=log.whole,
+        damage=[str(damage) for damage in log.damage],
+        missing=log.missing,
         same_bundle=same,
         policy=policy,
         greatest=greatest,
         gate=_replay_gate(log),
+        gate_compared=log.gaps[0] if log.gaps else len(log.steps),
         outside=outside,
         first_outside=first,
         faults=_faults(log),
@@ -135,7 +147,7 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[D
     first, greatest = None, 0.0
     memory = contract.initial_state
     for k, step in enumerate(log.steps):
-        active = k > 0 and log.steps[k - 1].gate["state"] == State.ACTIVE
+        active = k > 0 and k not in log.gaps and log.steps[k - 1].gate["state"] == State.ACTIVE
         memory = step.memory if same else (memory if active else contract.initial_state)
         if step.proposed is None or not _flew(step, number):
             continue
@@ -156,7 +168,7 @@ def _replay_policy(log: Log, bundle: Bundle, same: bool, number: int) -> tuple[D
 
 def _memory_difference(log: Log, k: int, memory: np.ndarray) -> Difference | None:
     """While the policy is in charge, the next step's memory is what this one leaves."""
-    if k + 1 >= len(log.steps) or log.steps[k].gate["state"] != State.ACTIVE:
+    if k + 1 >= len(log.steps) or k + 1 in log.gaps or log.steps[k].gate["state"] != State.ACTIVE:
         return None
     if not _flew(log.steps[k + 1], int(log.steps[k].gate.get("policy", 0))):
         return None
@@ -170,9 +182,10 @@ def _memory_difference(log: Log, k: int, memory: np.ndarray) -> Difference | Non
 
 
 def _replay_gate(log: Log) -> Difference | None:
+    """The first difference before something is missing: what the gate remembers is not in the log."""
     config = GateConfig.from_contract(log.contract)
     gate, names = initial(config), element_names(log.contract.commands)
-    for k, step in enumerate(log.steps):
+    for k, step in enumerate(log.steps[: log.gaps[0] if log.gaps else None]):
         given = Inputs(
             time=step.time,
             signals=step.signals,
@@ -197,7 +210,7 @@ def _replay_gate(log: Log) -> Difference | None:
 
 
 def _outside(log: Log) -> tuple[dict[str, float], str]:
-    """How often, and where first, signals left what training met, while the policy was in charge."""
+    """How often, and where first, signals left the range seen in training, while the policy was in charge."""
     flying = [(k, step) for k, step in enumerate(log.steps) if step.gate["state"] == State.ACTIVE]
     parts: dict[str, float] = {}
     first: tuple[int, str] | None = None
@@ -219,7 +232,7 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
                     k,
                     (
                         f"step {k} ({_since(log, step):.3f} s): signal '{signal.name}', element "
-                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; training met "
+                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; seen in training: "
                         f"{low[element]:.4g} to {high[element]:.4g}"
                     ),
                 )
@@ -242,7 +255,7 @@ def _explained(log: Log, gate: Mapping[str, float]) -> str:
 
 
 def plot(path: str | Path, out: str | Path) -> None:
-    """A picture of every signal against what training met, and of the commands that were sent. Needs matplotlib."""
+    """A plot of every signal with its range in training, and of the commands that were sent. Needs matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -269,7 +282,7 @@ def plot(path: str | Path, out: str | Path) -> None:
                 axis.axhspan(low, high, color=line.get_color(), alpha=0.06)
         axis.set_ylabel(f"{channel.name}\n[{channel.unit}]", fontsize=7)
         axis.legend(fontsize=6, loc="upper right", ncols=4)
-    axes[-1, 0].set_xlabel("time [s]; shaded: what training met")
+    axes[-1, 0].set_xlabel("time [s]; shaded: range seen in training")
     figure.tight_layout()
     figure.savefig(out, dpi=120)
     plt.close(figure)

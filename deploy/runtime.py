@@ -83,8 +83,8 @@ class Policy:
         error = bundle.golden_error()
         if not error <= GOLDEN_TOLERANCE:
             raise BundleError(
-                f"{path}: its golden vectors come out wrong by {error:.2g} on this machine; expected at most "
-                f"{GOLDEN_TOLERANCE:g}. Don't use it here"
+                f"{path}: its golden vectors have an error of {error:.2g} on this machine; expected at most "
+                f"{GOLDEN_TOLERANCE:g}. Don't use it on this machine"
             )
         if not isolate:
             return cls(bundle)
@@ -110,7 +110,7 @@ class Policy:
 
     @property
     def safe_commands(self) -> dict[str, np.ndarray]:
-        """What to send when in doubt: the contract's safe numbers, or the last measured values where it says "hold".
+        """The safe command: the contract's safe numbers, or the last measured values for "hold".
 
         SignalError if a value must be held and no step was taken since the last ``reset``.
         """
@@ -121,7 +121,7 @@ class Policy:
             return np.array(command.safe, np.float32)
         if not self._seen:
             raise SignalError(
-                f"command '{command.name}' holds what is measured when in doubt, and nothing was measured since the "
+                f"command '{command.name}' is safe at its measured value, and there was no measurement since the "
                 "last reset; expected a step with accepted signals before"
             )
         measured = [self._seen[signal][index] for signal, index in self._feedback[command.name]]
@@ -250,7 +250,7 @@ class Policy:
         passed, period = time - self._time, self.contract.control_period
         if not abs(passed - period) <= TIME_TOLERANCE * period:
             raise SignalError(
-                f"{passed:.4g} s passed since the last step; expected {period:g} s. Reset before going on"
+                f"{passed:.4g} s passed since the last step; expected {period:g} s. Reset before the next step"
             )
 
 

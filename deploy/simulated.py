@@ -19,12 +19,12 @@ from controllers.held import NEVER, samples_behind
 from controllers.safety import Inputs, Output, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
-from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord
+from deploy.logfile import COUNTED, GATE_FIELDS, LogWriter, StepRecord
 from robo_rl.evaluation import HELD_OUT
+from robo_rl.files import room_for
 from sim.env import VecEnv
 from sim.tasks import Task
 
-UNTOLD = ("time", "has_command", "has_fallback", "has_proposed")
 AGAIN = 2  # steps between requests to take over, which the gate refuses until the joints are where they should be
 LIVE = 3  # the last rung of the ladder
 
@@ -33,7 +33,18 @@ def record(
     task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[dict[str, float], bool]:  # fmt: skip
-    """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell."""
+    """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell.
+
+    WriteError when the disk is full; what was written until then can be read.
+    """
+    with room_for(path, "the recording ends there"):
+        return _record(task, bundle, path, seconds, seed, fixed, progress)
+
+
+def _record(
+    task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
+    progress: Callable[[int], None],
+) -> tuple[dict[str, float], bool]:  # fmt: skip
     env = VecEnv(task, 1, HELD_OUT + seed, fixed=fixed, evaluation=True, episode_length=seconds + 1.0)
     drawn = {name: float(env.drawn[name][0]) for name, of in task.spec.ranges.items() if of.count is None}
     contract, config = bundle.contract, GateConfig.from_contract(bundle.contract)
@@ -65,7 +76,7 @@ def record(
             bundle_intact=True, requests=request,
         )  # fmt: skip
         gate, answer = gate_step(config, gate, given)
-        writer.write(_row(given, answer, state[0], begun + 1000 * now))
+        writer.write(_row(given, answer, state[0], begun + 1000 * now, k + 1))
         state = following
         sent = config.commands_by_name(answer.command)
         done = env.step({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()})
@@ -77,7 +88,7 @@ def record(
     return drawn, failed
 
 
-def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int) -> StepRecord:
+def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int, number: int) -> StepRecord:
     told: dict[str, Any] = {
         "state": answer.state, "source": answer.source, "reason": answer.problem.reason,
         "channel": answer.problem.channel, "element": answer.problem.element, "events": answer.events,
@@ -86,5 +97,6 @@ def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int) -> StepRe
     return StepRecord(
         time=given.time, wall=wall, signals=given.signals, stamps=tuple(given.stamps), memory=memory,
         proposed=given.command, command=given.command, fallback=None, sent=answer.command,
-        gate={name: float(told.get(name, 0.0)) for name in GATE_FIELDS if name not in UNTOLD},
+        gate={name: float(told.get(name, 0.0)) for name in GATE_FIELDS if name not in COUNTED},
+        number=number,
     )  # fmt: skip

@@ -183,8 +183,9 @@ def verify(
     path: str | Path, episodes: int = 1000, seed: int = 1, min_success: float | None = None, robot: str | None = None,
     task: str | None = None, foreign: bool = False,
 ) -> Verification:  # fmt: skip
-    """Check the file at ``path``: whole, golden, equal to torch, at least ``min_success`` of flights survive, its graph
-    is that of its task and network, and nothing strange is found within the signals' limits.
+    """Check the file at ``path``: whole, golden, equal to torch, at least ``min_success`` of episodes succeed.
+
+    Its graph must be that of its task and network, and nothing strange be found within the signals' limits.
 
     By default that is what its task expects of a trained policy. ``task`` tells where a user's own task is.
     ``foreign``: the graph is not an export of robo-rl, so nothing is compared with torch.
@@ -202,7 +203,7 @@ def verify(
     if not witness.worst <= PARITY_TOLERANCE:
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= least:
-        failures.append(f"{flights['success']:.1%} of flights survived; expected at least {least:.1%}")
+        failures.append(f"{flights['success']:.1%} of episodes succeeded; expected at least {least:.1%}")
     found, strange = search(bundle, policy, witness.seen, bool(graph.same), seed)
     failures += strange
     worst = None if foreign else witness.worst

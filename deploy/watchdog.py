@@ -9,7 +9,7 @@
 
 The policy has 1.75 control periods. Then ``act`` is called, and every control period again until the policy returns;
 what it says then is too late. Whoever asks for a stop (``hurry``) waits for the policy for 0.75 periods at most.
-Nothing is added to a step that is in time but two locks that nobody else holds. It works whatever the policy does as
+Nothing is added to a step that is in time but two locks without contention. It works whatever the policy does as
 long as it lets go of Python's global lock, as onnxruntime does and Python code must; for the rest there is
 ``deploy.isolation``.
 """
@@ -68,7 +68,7 @@ class Watchdog:
             return not self._taken
 
     def hurry(self) -> None:
-        """Somebody asked for a stop."""
+        """Note a request to stop."""
         with self._changed:
             self._asked = min(self._asked, self._clock())
             self._changed.notify()

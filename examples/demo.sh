@@ -17,7 +17,7 @@ step "3/5  Verify: the file does what was trained"
 "$robo_rl" verify demo/policy.onnx
 "$robo_rl" inspect demo/policy.onnx
 
-step "4/5  Film a flight"
+step "4/5  Record a video"
 "$robo_rl" play demo/policy.onnx --video demo/flight.mp4
 
 step "5/5  Report"
@@ -26,14 +26,14 @@ step "5/5  Report"
 step "Done"
 cat <<END
   demo/report.html    plots, tables and the video: open it in a browser
-  demo/flight.mp4     a flight
+  demo/flight.mp4     the video
   demo/policy.onnx    the policy; plain onnxruntime can run it
 
 Next:
   $robo_rl play demo/policy.onnx
-      fly it yourself, in the browser
+      watch and disturb it, in the browser
   $robo_rl evaluate demo/policy.onnx --sweep
-      see where its limits are
+      find the limits of its robustness
   $robo_rl train quadrotor-track
       follow figure-eights
   $robo_rl train quadrotor-hover --robot examples/own_robot.toml

@@ -2,9 +2,9 @@
 
     python examples/run_on_robot.py policy.onnx --rate 100
 
-Needs numpy and onnxruntime alone, for any kind of robot. ``StandIn`` takes the robot's place: it stands still, and its
-actuators follow what they are commanded. Replace it by your driver; nothing else has to change. Ctrl-C stops the
-robot as the contract says. To see what faults do:
+Needs only numpy and onnxruntime, for any kind of robot. ``StandIn`` is a simple simulated robot: it is at rest, and its
+actuators follow their commands. Replace it by your driver; nothing else has to change. Ctrl-C stops the robot as
+defined in the contract. To see the response to faults:
 
     python examples/run_on_robot.py policy.onnx --lose sensors      # stopped
     python examples/run_on_robot.py policy.onnx --lose operator     # a multirotor's controller lands; others stop
@@ -31,15 +31,15 @@ from robo_rl.contract import Contract, Signal
 AT_REST = {"position": (0.1, 0.0, 0.0), "position_setpoint": (0.0, 0.0, 1.0)}
 """Where a robot is that has a position, and the point where it should be; all else is zero."""
 HEIGHT = 1.0  # m, where it hangs as soon as its motors run
-LOST_AFTER = 1.0  # s, when the stand-in loses what it shall lose
+LOST_AFTER = 1.0  # s, when the stand-in loses "sensors" or "operator"
 FOLLOWING = 0.3  # part of the way to its target that an actuator goes in one step
 RUN_IN = 20  # steps before the robot is armed: the first calls of everything are slow
 
 
 class StandIn:
-    """In place of a driver: the sensors of a robot at rest, whose actuators move to where they are told.
+    """In place of a driver: the sensors of a robot at rest, whose actuators follow their commands.
 
-    After a second it may lose its "sensors" (the same old signals come again and again) or its "operator" (set-points
+    After a second it may lose its "sensors" (the last signals are repeated) or its "operator" (set-points
     are no longer numbers).
     """
 
@@ -87,14 +87,14 @@ class StandIn:
 
 
 class Hanging:
-    """A policy that answers no more after a while."""
+    """A policy that hangs after some steps."""
 
     def __init__(self, policy: Policy, steps: int) -> None:
         self.policy, self.contract, self.left = policy, policy.contract, steps
         self.reset = policy.reset
 
     def step(self, signals: Any, ages: Any = None) -> Any:
-        """The policy's answer, or none for ever."""
+        """The policy's step; hangs after the given number of steps."""
         self.left -= 1
         if self.left < 0:
             threading.Event().wait()
@@ -129,7 +129,7 @@ def run(policy: Policy, robot: Any, seconds: float, clock: Any = time, patience:
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Run a policy as a robot's computer does.")
-    parser.add_argument("bundle", help="what 'robo-rl export' wrote")
+    parser.add_argument("bundle", help="a file written by 'robo-rl export'")
     parser.add_argument("--rate", type=float, default=100.0, help="how often your loop runs, Hz")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long to run")
     parser.add_argument("--lose", choices=["sensors", "operator", "policy"], help="what is lost after a second")

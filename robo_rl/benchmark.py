@@ -18,11 +18,10 @@ import torch
 
 from robo_rl.console import Progress
 from sim.env import VecEnv
-from sim.robots.multirotor import MultirotorCard
 from sim.tasks import Task
 
-VEHICLES = 16384
-WALKERS = 512
+CLOSED_FORM = 16384
+ENGINE = 512
 STANDARD = 128  # environments of gymnasium's tasks, on both sides
 L2F_VEHICLES = 8192  # the largest batch that l2f has
 
@@ -83,8 +82,9 @@ def plant_stepper(task: Task, device: str = "cpu", n: int | None = None) -> tupl
 
 
 def number(task: Task) -> int:
-    """Of robots at once: enough that more would gain nothing on a CPU."""
-    return VEHICLES if isinstance(task.spec.robot, MultirotorCard) else WALKERS
+    """Of robots at once: enough that more would gain nothing on a CPU, in closed form or in an engine."""
+    closed = getattr(task.make_plant(1, "cpu"), "dynamics", None) is not None
+    return CLOSED_FORM if closed else ENGINE
 
 
 def idle(task: Task, n: int, device: str) -> dict[str, torch.Tensor]:
@@ -121,6 +121,12 @@ def l2f_stepper() -> tuple[int, Callable[[], None]] | None:
     vector.sample_initial_state(device, environment, parameters, state, rng)
     action = np.zeros((L2F_VEHICLES, 4), np.float32)
     return L2F_VEHICLES, lambda: vector.step(device, environment, parameters, state, action, following, rng)
+
+
+PEERS: Mapping[str, tuple[str, Callable[[], tuple[int, Callable[[], None]] | None]]] = {
+    "multirotor": ("l2f", l2f_stepper),
+}
+"""By kind of robots: a simulator of the same robots by others, its name and what steps it; None if not installed."""
 
 
 def standard_sides(name: str, threads: int) -> tuple[dict[str, tuple[int, Callable[[], None]]], str]:

@@ -1,17 +1,21 @@
-"""Checkpoints: tensors and numbers in one safetensors file, replaced atomically, never pickled."""
+"""Checkpoints: tensors and numbers in one safetensors file with a digest, replaced atomically, never pickled."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
+
+from robo_rl.files import write
 
 
 class CheckpointError(ValueError):
@@ -19,29 +23,50 @@ class CheckpointError(ValueError):
 
 
 def save(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-    """Write ``tensors``, and ``numbers`` as JSON in the file's header.
+    """Write ``tensors``, and ``numbers`` as JSON in the file's header, with the SHA-256 of both.
 
     The file is complete and on disk before it takes its name: whoever reads it finds the old one or the new one,
-    also after a crash or a kill in between.
+    also after a crash or a kill in between, or when the disk is full.
     """
-    partial = path.with_name(path.name + ".partial")
     solid = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    safetensors.torch.save_file(solid, partial, metadata={"numbers": json.dumps(numbers)})
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    text = json.dumps(numbers)
+    metadata = {"numbers": text, "sha256": digest(solid, text)}
+    write(path, safetensors.torch.save(solid, metadata=metadata))
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and numbers of a checkpoint."""
+    """The tensors and numbers of a checkpoint. CheckpointError if one bit is another than was written."""
     if not path.is_file():
-        raise CheckpointError(f"{path}: there is no such file; expected a checkpoint written by 'robo-rl train'")
+        raise CheckpointError(f"{path}: the file does not exist; expected a checkpoint written by 'robo-rl train'")
     try:
         with safetensors.safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            return tensors, json.loads(file.metadata()["numbers"])
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
+            metadata = file.metadata()
+        text = metadata["numbers"]
+        numbers = json.loads(text)
+        if not isinstance(numbers, dict) or not metadata.keys() <= {"numbers", "sha256"}:
+            raise ValueError("its header has other entries")
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: not a checkpoint of robo-rl ({error})") from None
+    if "sha256" not in metadata:
+        warnings.warn(f"{path} is of an earlier release, without a digest: damage is not noticed", stacklevel=2)
+    elif metadata["sha256"] != digest(tensors, text):
+        raise CheckpointError(
+            f"{path}: damaged, or changed after it was written: its tensors and numbers have another SHA-256 than its "
+            "header says; take a copy of it, or train again"
+        )
+    return tensors, numbers
+
+
+def digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    """SHA-256 of names, types, shapes and bytes of tensors, and of a text, as hexadecimal digits."""
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    found.update(text.encode())
+    return found.hexdigest()
 
 
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ import signal
 import sys
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
+from robo_rl.escaping import terminal
 
 STDOUT = 1
 COMMANDS = {
@@ -18,34 +19,34 @@ COMMANDS = {
     "robots": "show robots: figures, sources, pictures",
     "train": "train a policy on a task",
     "resume": "continue a training that was interrupted",
-    "evaluate": "fly a policy many times and report success and error with confidence",
-    "transfer": "fly a policy in other engines and beyond the ranges of its training",
-    "play": "watch a policy fly, in the browser or as a video file",
+    "evaluate": "run a policy for many episodes and report success rate and error with confidence intervals",
+    "transfer": "run a policy in other simulators and beyond the ranges of its training",
+    "play": "watch a policy, in the browser or as a video file",
     "export": "write a trained policy as one self-describing .onnx file",
-    "inspect": "show what a policy file reads, commands and promises",
-    "verify": "prove that a policy file does what was trained",
-    "distill": "teach a policy that a robot can run what a teacher in simulation does",
-    "compress": "distil a policy into a smaller one that fits a microcontroller's flash",
+    "inspect": "show the contract of a policy file: signals, commands, limits",
+    "verify": "check that a policy file reproduces the trained policy",
+    "distill": "train a policy that a robot can run to imitate a teacher in simulation",
+    "compress": "distill a policy into a smaller one that fits a microcontroller's flash",
     "firmware": "compile a policy file to C for a microcontroller",
-    "ros": "run a policy on a robot through ROS 2, or a stand-in robot",
-    "doctor": "hold what a robot sends against a policy file, before a motor has torque",
-    "record": "record a simulated robot under a policy, as a real one is recorded",
-    "sysid": "find a robot's friction, gains, latency and load from a recorded walk",
+    "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
+    "doctor": "check a robot's messages against a policy file, before the motors are enabled",
+    "record": "record a simulated robot in the log format of a real one",
+    "sysid": "identify a robot's friction, gains, latency and load from a recorded walk",
     "zoo": "list the trained policies that come with robo-rl",
-    "replay": "fly a recorded session again and find where it comes out otherwise",
-    "report": "make a page with the plots, tables and video of a run",
-    "bench": "measure speed on this machine, against peers",
+    "replay": "rerun a recorded session and find the first difference",
+    "report": "write an HTML report of a policy with plots, tables and video",
+    "bench": "measure simulation speed on this machine, and compare with other simulators",
 }
 
 USAGE = f"""usage: robo-rl COMMAND [OPTIONS]
 
-Train a policy in simulation, export it as one file, prove it, and run it on a robot.
+Train a policy in simulation, export it as one file, verify it, and run it on a robot.
 
 commands:
 {chr(10).join(f"  {name:<10} {text}" for name, text in COMMANDS.items())}
 
-robo-rl COMMAND --help explains a command; with --json it prints one JSON object on the last line of stdout.
-To begin:  robo-rl train quadrotor-hover"""
+robo-rl COMMAND --help shows the options of a command; --json prints one JSON object on the last line of stdout.
+To start:  robo-rl train quadrotor-hover"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"robo-rl {version('robo-rl')}")
         return
     if name not in COMMANDS:
-        print(f"robo-rl: there is no command '{name}'\n\n{USAGE}", file=sys.stderr)
+        print(terminal(f"robo-rl: '{name}' is not a command\n\n{USAGE}"), file=sys.stderr)
         sys.exit(2)
     atexit.register(gc.freeze)  # so that the interpreter's last collections need not go through all of torch: 0.3 s
     try:
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # so that the last flush is quiet too
             sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
-        print(f"robo-rl {name}: {error}", file=sys.stderr)
+        print(terminal(f"robo-rl {name}: {error}"), file=sys.stderr)
         sys.exit(1)
 
 

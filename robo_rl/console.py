@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from robo_rl.escaping import terminal
+
 STARTED = time.monotonic()
 """When this process began to run robo-rl."""
 
@@ -17,14 +19,14 @@ QUIET_SECONDS = 2.0  # a line of progress this often where there is no terminal
 
 
 class Progress:
-    """A progress bar on a terminal; elsewhere a line every few seconds. Writes to standard error.
+    """A progress bar on a terminal, otherwise a line every few seconds. Writes to standard error.
 
     with Progress("training", total=150) as progress:
         progress.update(done, "reward 0.83")
     """
 
     def __init__(self, title: str, total: int) -> None:
-        self.title, self.total = title, total
+        self.title, self.total = terminal(title), total
         self._bar: Any = None
         self._last = time.monotonic()
 
@@ -35,9 +37,9 @@ class Progress:
             from rich.progress import Progress as Bar
 
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
+                TextColumn("{task.completed}/{task.total} {task.fields[note]}", markup=False),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
             )
@@ -51,10 +53,10 @@ class Progress:
         now = time.monotonic()
         if self._bar is not None:
             if now - self._last > 0.1 or done == self.total:
-                self._bar.update(self._task, completed=done, note=note, refresh=True)
+                self._bar.update(self._task, completed=done, note=terminal(note), refresh=True)
                 self._last = now
         elif now - self._last > QUIET_SECONDS:
-            print(f"{self.title}: {done}/{self.total} {note}", file=sys.stderr, flush=True)
+            print(terminal(f"{self.title}: {done}/{self.total} {note}"), file=sys.stderr, flush=True)
             self._last = now
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -64,13 +66,19 @@ class Progress:
 
 def say(text: str, as_json: bool = False) -> None:
     """Text for people: on standard output, or on standard error where that is for machines."""
-    print(text, file=sys.stderr if as_json else sys.stdout, flush=True)
+    print(terminal(text), file=sys.stderr if as_json else sys.stdout, flush=True)
 
 
 def give(result: Mapping[str, Any], as_json: bool) -> None:
     """The result for machines: one JSON object on the last line of standard output. A NaN becomes null."""
     if as_json:
         print(json.dumps(finite(result), allow_nan=False), flush=True)
+
+
+def require_port(port: int) -> None:
+    """ValueError unless a page can have this port."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port is {port}; expected 1 to 65535, or 0 for any free one")
 
 
 def finite(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""A policy that does what another one does: a smaller one for little flash, or one that sees less, for a robot.
+"""Distillation: a policy that imitates another one, with a smaller network, or with fewer signals.
 
-The student flies, the teacher says at every moment what it would have commanded, and the student learns to command
-the same (DAgger: Ross et al. 2011). So it learns where its own mistakes take it, which imitating the teacher's flights
-does not teach. Teacher and student have the same commands; the student's signals are among the teacher's.
+The student acts, the teacher gives its command at every step, and the student learns to command the same (DAgger: Ross
+et al. 2011). So it learns in the states that its own mistakes lead to, which imitating the teacher's episodes does not
+teach. Teacher and student have the same commands; the student's signals are among the teacher's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
 
-TEACHER_STEPS = 50  # that the teacher flies at first
+TEACHER_STEPS = 50  # of the teacher at first
 KEPT = 300  # past moments that are kept
 WIDTHS = (64, 48, 40, 32, 24, 20, 16, 12, 8)
 CODE_BYTES = 3072  # of a quadrotor's policy without constants: measured for Cortex-M4F with -Os
@@ -35,7 +35,7 @@ class CompressError(ValueError):
 
 @dataclass(frozen=True)
 class Distilled:
-    """What came of a student's lessons."""
+    """The result of a distillation."""
 
     environment_steps: int
     losses: list[float]
@@ -53,7 +53,7 @@ def largest_width(task: Task, layers: int, flash: int) -> int:
 
 
 class Distillation:
-    """A student at its lessons; ``student`` is trained in place."""
+    """The training of a student; ``student`` is trained in place."""
 
     def __init__(self, teacher: PolicyGraph, student: PolicyGraph, config: DistillConfig, seed: int) -> None:
         if teacher.recurrence is not None or student.recurrence is not None:

@@ -1,6 +1,6 @@
-"""Evaluation: what a policy does, over many held-out flights, with confidence.
+"""Evaluation: success rate and errors of a policy over many held-out episodes, with confidence intervals.
 
-Any policy can be judged by the same episodes: a policy graph, an exported file, a classical controller. Episodes
+Any policy can be evaluated in the same episodes: a policy graph, an exported file, a classical controller. Episodes
 are drawn from the task's full ranges with seeds that training never uses.
 """
 
@@ -25,10 +25,11 @@ from robo_rl.policy import PolicyGraph
 from sim.drawing import Motion, can_draw, record
 from sim.env import VecEnv
 from sim.fuse.random import LIMIT
+from sim.ranges import Range
 from sim.tasks import Measure, Task
 
 HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
-BATCH = 2048  # flights simulated at once
+BATCH = 2048  # episodes simulated at once
 LONGEST = 3600.0  # s
 SLOTS = 500  # parts of the time window at the end of an episode
 
@@ -38,7 +39,7 @@ PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor],
 
 @dataclass(frozen=True)
 class Episodes:
-    """What came of some episodes. Errors are those of the true state, NaN for episodes that failed.
+    """The results of some episodes. Errors are those of the true state, NaN for episodes that failed.
 
     A team's episode is one; its errors are the means (of squares, the roots of the means) over its robots.
     """
@@ -46,7 +47,7 @@ class Episodes:
     survived: np.ndarray
     """(n,) bool: did not fail."""
     success: np.ndarray
-    """(n,) bool: succeeded, or survived a task that knows no success."""
+    """(n,) bool: succeeded; of a task without success: did not fail."""
     duration: np.ndarray
     """(n,) s until failure or success, or the whole episode."""
     measures: tuple[Measure, ...]
@@ -54,37 +55,46 @@ class Episodes:
     errors: dict[str, np.ndarray]
     """(n,) by measure, over its window of time; of episodes that were shorter, over all of them."""
     recording: dict[str, np.ndarray] = field(default_factory=dict)
-    """(steps, recorded, k) true quantities, set-points, and commands of the first flights."""
+    """(steps, recorded, k) true quantities, set-points, and commands of the first episodes."""
     motion: Motion | None = None
     """What was to be seen of them; None where nothing was recorded, or the plant can't be drawn."""
+    drawn: dict[str, np.ndarray] = field(default_factory=dict)
+    """(n,) or (n, k): what was drawn from every range, by name; of a team the mean over its robots."""
+    team: int = 1
+    """Robots in each episode: so many columns of the recording belong to one."""
 
     def __len__(self) -> int:
         return len(self.survived)
 
-    @property
-    def position_error(self) -> np.ndarray:
-        """(n,) m, mean distance from the set-point over the last 2 s."""
-        return self.errors["position_error"]
-
-    @property
-    def tracking_error(self) -> np.ndarray:
-        """(n,) m, root mean square distance from the set-point from 1 s on."""
-        return self.errors["tracking_error"]
-
     @classmethod
     def joined(cls, parts: Sequence[Episodes]) -> Episodes:
-        """All flights of the parts; the first part's recording."""
+        """All episodes of the parts; the first part's recording."""
         survived, success, duration = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("survived", "success", "duration")
         )
-        errors = {name: np.concatenate([part.errors[name] for part in parts]) for name in parts[0].errors}
-        return cls(survived, success, duration, parts[0].measures, errors, parts[0].recording, parts[0].motion)
+        errors, drawn = (
+            {name: np.concatenate([getattr(part, field)[name] for part in parts]) for name in getattr(parts[0], field)}
+            for field in ("errors", "drawn")
+        )
+        return cls(
+            survived,
+            success,
+            duration,
+            parts[0].measures,
+            errors,
+            parts[0].recording,
+            parts[0].motion,
+            drawn,
+            parts[0].team,
+        )
 
     def part(self, start: int, stop: int) -> Episodes:
         """Episodes ``start`` to ``stop`` without their recording."""
-        errors = {name: error[start:stop] for name, error in self.errors.items()}
+        errors, drawn = (
+            {name: value[start:stop] for name, value in values.items()} for values in (self.errors, self.drawn)
+        )
         survived, success, duration = (x[start:stop] for x in (self.survived, self.success, self.duration))
-        return Episodes(survived, success, duration, self.measures, errors)
+        return Episodes(survived, success, duration, self.measures, errors, drawn=drawn, team=self.team)
 
     def summary(self) -> dict[str, float | int]:
         """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
@@ -113,9 +123,9 @@ def shown(measures: Sequence[Measure], summary: Mapping[str, float | int]) -> st
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number with its unit, lengths in cm; NaN is the error of no flights."""
+    """A number with its unit, lengths in cm; NaN is the error of no episodes."""
     if math.isnan(value):
-        return "none survived"
+        return "none succeeded"
     return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f} {unit}"
 
 
@@ -139,7 +149,7 @@ class ControllerPolicy:
     def __init__(self, task: Task) -> None:
         self.controller = task.controller()
         if self.controller is None:
-            raise ValueError(f"there is no classical controller for task '{task.name}'")
+            raise ValueError(f"task '{task.name}' has no classical controller")
 
     def initial_state(self, n: int) -> Tensor:
         return torch.from_numpy(self.controller.first_state(n))
@@ -177,24 +187,24 @@ class StopPolicy:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions to fly.
+    """Under which conditions to run a policy.
 
-    ``fixed`` sets ranges of the task, by name, to one value, or to one per flight (n,), where NaN fixes none.
+    ``fixed`` sets ranges of the task, by name, to one value, or to one per episode (n,), where NaN fixes none.
     """
 
     episodes: int = 1000
     seed: int = 0
     seconds: float | None = None
-    """Length of a flight; None for the task's."""
+    """Length of an episode; None for the task's."""
     fixed: Mapping[str, float | Tensor] = field(default_factory=dict)
     recorded: int = 0
-    """Of how many flights to keep the whole trajectory."""
+    """Of how many episodes to keep the whole trajectory."""
     make_plant: Callable[[int], Any] | None = None
     """Of n robots, in another engine than the task's own (``sim.engines``)."""
 
 
-def rollout(task: Task, policy: Any, conditions: Conditions, title: str = "flying") -> Episodes:
-    """Fly ``conditions.episodes`` flights. The same conditions give every policy the same flights."""
+def rollout(task: Task, policy: Any, conditions: Conditions, title: str = "evaluating") -> Episodes:
+    """Run ``conditions.episodes`` episodes. The same conditions give every policy the same episodes."""
     _check(task, conditions)
     parts = []
     total, seconds = conditions.episodes, conditions.seconds or task.spec.episode_length
@@ -237,13 +247,13 @@ def _check(task: Task, conditions: Conditions) -> None:
         raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {longest:g}")
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
-            raise ValueError(f"fixed: there is no range '{name}'; the task has {list(task.spec.ranges)}")
+            raise ValueError(f"fixed: '{name}' is not one of the task's ranges {list(task.spec.ranges)}")
         if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
 
 
 def rollout_signals(task: Task, policy: Any, conditions: Conditions) -> dict[str, np.ndarray]:
-    """The measured signals of some flights, (steps, episodes, k) by name; a flight that fails begins again."""
+    """The measured signals of some episodes, (steps, episodes, k) by name; an episode that fails is reset."""
     env = VecEnv(task, conditions.episodes, HELD_OUT + 1000 * conditions.seed, fixed=conditions.fixed, evaluation=True)
     state, signals = policy.initial_state(env.n), env.signals()
     seen = []
@@ -301,6 +311,7 @@ def _rollout_batch(
     duration = torch.full((n,), steps * period)
     figures = {measure.error: _Figure(measure, period, n) for measure in task.measures}
     everyone, few = torch.arange(n), torch.arange(recorded * env.team)
+    drawn = {name: value.unflatten(0, (-1, env.team)).mean(1).numpy() for name, value in env.drawn.items()}
     tape: list[dict[str, np.ndarray]] = []
     model = env.plant.drawing() if recorded and can_draw(env.plant) else None
     poses: list[np.ndarray] = []
@@ -334,21 +345,34 @@ def _rollout_batch(
     survived = ~failed
     success = succeeded if type(task).succeeded is not Task.succeeded else survived
     survived, success, duration = (value[:: env.team] for value in (survived, success, duration))
-    return Episodes(survived.numpy(), success.numpy(), duration.numpy(), task.measures, means, recording, motion)
+    done = survived.numpy(), success.numpy(), duration.numpy()
+    return Episodes(*done, task.measures, means, recording, motion, drawn, env.team)
+
+
+def nominal(bounds: Range) -> float:
+    """What a range is about: 0 of a load, a wind, a latency; 1 of a factor; else the middle."""
+    low, high = bounds.end
+    if low in (0.0, -high):
+        return 0.0
+    return 1.0 if low <= 1.0 <= high else 0.5 * (low + high)
 
 
 def perturbations(task: Task) -> dict[str, list[float]]:
-    """For a sweep: ranges of the task, each from half as far again below to above what training saw, and nominal."""
+    """For a sweep: ranges of the task, each from half as far again below to above what training saw, and nominal.
+
+    Of a range that is one number, multiples of it.
+    """
     values: dict[str, list[float]] = {}
     for name in task.perturbed:
-        low, high = task.spec.ranges[name].end
-        if name == "noise":
-            values[name] = [0.0, 1.0, 2.0, 4.0, 8.0]
-        elif low in (0.0, -high):
+        bounds = task.spec.ranges[name]
+        (low, high), middle = bounds.end, nominal(bounds)
+        if low == high:
+            values[name] = [part * high for part in (0.0, 1.0, 2.0, 4.0, 8.0)]
+        elif middle == 0.0:
             values[name] = [0.0, high, 1.5 * high, 2 * high, 3 * high]
         else:
-            points = {1 - 1.5 * (1 - low), low, 1.0, high, 1 + 1.5 * (high - 1)}
-            values[name] = sorted(round(x, 4) for x in points)
+            points = {middle - 1.5 * (middle - low), low, middle, high, middle + 1.5 * (high - middle)}
+            values[name] = sorted(round(x, 4) for x in points if x > 0.0 or low <= 0.0)
     return values
 
 
@@ -357,43 +381,17 @@ def sweep(
 ) -> dict[str, list[dict[str, float]]]:
     """Success and error with one range at a time fixed to each of some values, all others as they are.
 
-    ``conditions.episodes`` flights per value, all in the same batches.
+    ``conditions.episodes`` episodes per value, all in the same batches.
     """
     each = conditions.episodes
     points = [(name, value) for name, values in perturbations.items() for value in values]
     drawn = {name: conditions.fixed.get(name, math.nan) for name in perturbations}
     columns = {name: torch.tensor([v if name == n else drawn[name] for n, v in points]) for name in perturbations}
     fixed = {**conditions.fixed, **{name: column.repeat_interleave(each) for name, column in columns.items()}}
-    flights = rollout(
+    episodes = rollout(
         task, policy, dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed), "perturbed"
     )
     table: dict[str, list[dict[str, float]]] = {name: [] for name in perturbations}
     for i, (name, value) in enumerate(points):
-        table[name].append({"value": value, **flights.part(i * each, (i + 1) * each).summary()})
+        table[name].append({"value": value, **episodes.part(i * each, (i + 1) * each).summary()})
     return table
-
-
-def compare(
-    scores: Mapping[str, Callable[[int], float]], blocks: int = 5, interims: int = 6, level: float = 0.05
-) -> dict[str, Any]:
-    """Which of two scores is larger, by as few samples as it takes: AdaStop's group-sequential permutation test.
-
-    ``scores`` maps two names to functions of a seed (one training, or one block of flights). After every
-    ``blocks`` seeds of both, the test stops if it can tell at the given ``level``, at the latest after
-    ``interims`` times. (Mathieu et al. 2023, AdaStop.)
-    """
-    from adastop import MultipleAgentsComparator
-
-    (first, score_first), (second, score_second) = scores.items()
-    test = MultipleAgentsComparator(n=blocks, K=interims, B=10_000, alpha=level, seed=0)
-    values: dict[str, list[float]] = {first: [], second: []}
-    for interim in range(interims):
-        for seed in range(interim * blocks, (interim + 1) * blocks):
-            values[first].append(score_first(seed))
-            values[second].append(score_second(seed))
-        test.partial_compare({name: np.array(kept) for name, kept in values.items()}, verbose=False)
-        if test.is_finished:
-            break
-    means = {name: float(np.mean(kept)) for name, kept in values.items()}
-    decision = str(next(iter(test.decisions.values())))
-    return {"decision": decision, "means": means, "samples": len(values[first]), "values": values}

@@ -38,8 +38,8 @@ from sim.tasks.checking import check
 from sim.tasks.loading import load_task, task_names
 
 ACTION_SCALE = 2.0
-"""What an action of ±1 is for the task. Trained quadrotor policies held to it lose no flight out of 1,000; held to half
-of it they lose 3 in hovering and 12 in tracking."""
+"""What an action of ±1 is for the task. Trained quadrotor policies limited to it fail in no episode of 1,000;
+limited to half of it they fail in 3 in hovering and 12 in tracking."""
 
 
 ANY_TASK = "robo-rl/Task-v0"
@@ -106,7 +106,7 @@ class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
 
 
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray[Any]]):
-    """Many robots at a task, stepped together; those whose episode ends begin again within the same step.
+    """Many robots at a task, stepped together; those whose episode ends are reset within the same step.
 
     The last observation and info of an episode are then in ``infos["final_obs"]`` and ``infos["final_info"]``, as
     gymnasium's own vector environments have them.
@@ -151,7 +151,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
         return {"privileged": _array(privileged), "_privileged": np.ones(self.num_envs, bool)}
 
     def _success(self, step: Transition) -> dict[str, Any]:
-        """Whether episodes that go on have reached their end: none has. Of the others, ``_final`` tells."""
+        """Final info of episodes that continue: none. That of the others is in ``_final``."""
         going_on = ~_array(step.done)
         return {"is_success": np.zeros(self.num_envs, bool), "_is_success": going_on} if going_on.any() else {}
 

@@ -2,7 +2,7 @@
 
 ``VecEnv`` speaks signals and commands. Algorithms that learn from samples want observations and actions, which
 are the task's: what is observed of signals and memory, and what an action commands. ``LearningEnv`` keeps the
-memory in between, so that rsl_rl and gymnasium see what the exported policy graph will see.
+memory in between, so that ppo, rsl_rl and gymnasium see what the exported policy graph will see.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class LearningEnv:
         return commands, self.task.remember(memory, signals, commands)
 
     def reset(self) -> Observation:
-        """Begin all episodes anew; returns the observations."""
+        """Reset all environments; returns the observations."""
         self.signals = self.env.reset()
         self.memory = self.task.first_memory(self.n, self.env.device)
         return self.observation()
 
     def begin_at(self, levels: Tensor) -> None:
-        """Begin all episodes anew, at the levels (m, ranges) of other environments, taken in turn."""
+        """Reset all environments, at the levels (m, ranges) of other environments, taken in turn."""
         self.env.levels.level.copy_(levels[torch.arange(self.n) % len(levels)])
         self.reset()
 

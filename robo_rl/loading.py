@@ -1,4 +1,4 @@
-"""Find what flies: a run's folder, a bundle, or the classical controller."""
+"""Find policies by what they are called: a run's folder, a bundle, or a task's classical controller."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from robo_rl.zoo import located
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 
+CLASSICAL = "classical"
+"""What the classical controller of any task is called; its own name does as well."""
+
 
 @dataclass(frozen=True)
 class Loaded:
-    """Something that can fly, and the task it flies."""
+    """A policy, and the task that it does."""
 
     name: str
     task: Task
@@ -23,21 +26,16 @@ class Loaded:
 
 
 def load(target: str, task: str | Task | None = None, robot: str | None = None) -> Loaded:
-    """What is called ``target``: a run's folder, an .onnx file, or "geometric" (which needs ``task``).
+    """What is called ``target``: a run's folder, an .onnx file, or "classical", the controller of ``task``.
 
-    ``task`` and ``robot`` make it fly another task or another robot than its own; a bundle of a user's own task needs
-    ``task`` in any case.
+    ``task`` and ``robot`` make a policy do another task or another robot than its own; a bundle of a user's own task
+    needs ``task`` in any case.
     """
-    if target == "geometric":
-        if task is None:
-            raise ValueError("the geometric controller flies any task; say which with --task")
-        known = task if isinstance(task, Task) else load_task(task, robot)
-        return Loaded(target, known, ControllerPolicy(known))
     path = located(target)
+    if target == CLASSICAL or (path.suffix != ".onnx" and not path.is_dir()):
+        return _controller(target, task, robot)
     if path.suffix == ".onnx":
         return _bundle(path, task, robot)
-    if not path.is_dir():
-        raise ValueError(f"'{target}' is neither a run's folder nor a .onnx file nor 'geometric'")
     run = Run.open(path)
     policy, _ = run.policy()
     if isinstance(task, Task):
@@ -47,6 +45,18 @@ def load(target: str, task: str | Task | None = None, robot: str | None = None) 
     else:
         chosen = policy.task
     return Loaded(path.name, chosen, GraphPolicy(policy))
+
+
+def _controller(target: str, task: str | Task | None, robot: str | None) -> Loaded:
+    if task is None and target == CLASSICAL:
+        raise ValueError("a classical controller belongs to a task; expected --task with its name")
+    if task is not None:
+        known = task if isinstance(task, Task) else load_task(task, robot)
+        if target == CLASSICAL or target == getattr(known.controller(), "name", None):
+            return Loaded(target, known, ControllerPolicy(known))
+    raise ValueError(
+        f"'{target}' is neither a run's folder nor a .onnx file, nor '{CLASSICAL}', the classical controller of --task"
+    )
 
 
 def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:

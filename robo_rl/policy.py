@@ -71,15 +71,17 @@ class PolicyGraph(nn.Module):
         memory = self.task.first_memory(n)
         if self.recurrence is not None:
             memory[RECURRENT] = torch.zeros(n, self.recurrence.hidden_size)
-        return self.pack(memory)
+        return self.pack(memory) if memory else torch.zeros(n, 0)
 
     def unpack(self, state: Tensor) -> dict[str, Tensor]:
         """The memory's blocks, (n, *shape) each, from the state (n, state_size)."""
+        if not self.memory:
+            return {}
         parts = torch.split(state, [math.prod(block.shape) for block in self.memory], 1)
         return {block.name: part.unflatten(1, block.shape) for block, part in zip(self.memory, parts, strict=True)}
 
     def pack(self, memory: Mapping[str, Tensor]) -> Tensor:
-        """The state (n, state_size) of a memory."""
+        """The state (n, state_size) of a memory that has blocks."""
         return torch.cat([memory[block.name].flatten(1) for block in self.memory], 1)
 
     def features(self, observation: Tensor | Mapping[str, Tensor]) -> Tensor:
@@ -95,7 +97,8 @@ class PolicyGraph(nn.Module):
             seen = kept[RECURRENT] = self.recurrence.step(seen, memory[RECURRENT])
         action = self.network(seen)
         commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
-        return commands, self.pack({**self.task.remember(memory, signals, commands), **kept})
+        kept |= self.task.remember(memory, signals, commands)
+        return commands, self.pack(kept) if self.memory else state
 
     def _limit(self, name: str, value: Tensor) -> Tensor:
         lower, upper = self.get_buffer(f"{name}_limits").unbind(0)

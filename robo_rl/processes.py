@@ -9,10 +9,11 @@ folder and talks; the others only compute. A process that was started by itself 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import distributed
+from torch import Tensor, distributed
 
 
 def rank() -> int:
@@ -41,11 +42,6 @@ def leave() -> None:
     """Part from the others, when there is nothing left to do together."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
-
-
-def settings() -> dict[str, int] | None:
-    """What rsl_rl wants to know about the processes; None if there is only one."""
-    return {"global_rank": rank(), "local_rank": rank(), "world_size": count()} if count() > 1 else None
 
 
 def own_seed(seed: int) -> int:
@@ -79,3 +75,24 @@ def any_of(flag: bool) -> bool:
     flags = torch.tensor(int(flag), device="cuda" if distributed.get_backend() == "nccl" else "cpu")
     distributed.all_reduce(flags)
     return bool(flags)
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum of all processes' ``x``, in place."""
+    if distributed.is_initialized():
+        distributed.all_reduce(x)
+    return x
+
+
+def average(x: Tensor) -> Tensor:
+    """The mean of all processes' ``x``, in place; the same bits in all of them."""
+    return total(x).div_(count()) if distributed.is_initialized() else x
+
+
+def average_gradients(parameters: Sequence[Tensor]) -> None:
+    """Give all processes the mean of their gradients, sent as one vector."""
+    if distributed.is_initialized():
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        mean = average(torch.cat([gradient.flatten() for gradient in gradients]))
+        for gradient, part in zip(gradients, mean.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))

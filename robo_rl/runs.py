@@ -3,6 +3,7 @@
 runs/quadrotor-hover-seed0-1/
     run.json                  what was trained and how; enough to do it again
     source/                   the files of the task, if it is a user's own
+    lock                      held by the process that trains
     checkpoint.safetensors    the newest state of the training
     metrics.jsonl             one line per report
     events.out.tfevents.…     the same for TensorBoard
@@ -28,10 +29,13 @@ import torch
 from robo_rl import checkpoint
 from robo_rl.algorithms.config import CONFIGS
 from robo_rl.contract import Provenance
+from robo_rl.contract.checks import require
 from robo_rl.evaluation import HELD_OUT
+from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
 from sim.ranges import replaced
 from sim.robots import load_robot
+from sim.robots.figures import is_number
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 
@@ -73,7 +77,7 @@ class Run:
         if task.source is not None:
             check_own(task)
         if not 0 <= seed < HELD_OUT:
-            raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are kept for evaluation")
+            raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
         label = f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
         root.mkdir(parents=True, exist_ok=True)
         for count in itertools.count(1):
@@ -105,7 +109,7 @@ class Run:
             except ValueError:
                 shutil.rmtree(folder)
                 raise
-        (folder / "run.json").write_text(json.dumps(run.description(), indent=2) + "\n")
+        write(folder / "run.json", json.dumps(run.description(), indent=2) + "\n")
         return run
 
     def _check_copy(self, task: Task) -> None:
@@ -128,15 +132,36 @@ class Run:
         """The run in an existing folder."""
         path = Path(folder) / "run.json"
         if not path.is_file():
-            raise RunError(f"{path} does not exist; expected the folder of a run, as 'robo-rl train' makes it")
+            raise RunError(f"{path} does not exist; expected the folder of a run, created by 'robo-rl train'")
         try:
             data = json.loads(path.read_text())
             data.pop("versions")
             run = cls(folder=Path(folder), **data)
+            run._check()
             CONFIGS[run.algorithm](**run.hyperparameters)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise RunError(f"{path}: {error!r}; expected what 'robo-rl train' wrote") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise RunError(f"{path}: {repr(error)[:300]}; expected a file written by 'robo-rl train'") from None
         return run
+
+    def _check(self) -> None:
+        """ValueError unless everything is of its type: a file may have been changed by hand."""
+        texts = (self.task_name, self.algorithm, self.source_digest)
+        optional = (self.robot, self.begun_from, self.plant)
+        require(all(isinstance(x, str) for x in texts), "task_name, algorithm, source_digest", texts, "texts")
+        named = all(x is None or isinstance(x, str) for x in optional)
+        require(named, "robot, begun_from, plant", optional, "texts or null")
+        require(self.algorithm in CONFIGS, "algorithm", self.algorithm, f"one of {list(CONFIGS)}")
+        good = type(self.seed) is int and 0 <= self.seed < HELD_OUT
+        require(good, "seed", self.seed, f"an integer from 0 to {HELD_OUT - 1}")
+        require(isinstance(self.hyperparameters, dict), "hyperparameters", self.hyperparameters, "an object")
+        require(isinstance(self.ranges, dict), "ranges", self.ranges, "an object")
+        for name, bounds in self.ranges.items():
+            good = isinstance(bounds, list) and len(bounds) == 2 and all(is_number(x) for x in bounds)
+            require(good and bounds[0] <= bounds[1], f"ranges: {name}", bounds, "two numbers, the lower one first")
+        within = Path(self.task_name).parts[:1] == (SOURCE,) and ".." not in self.task_name
+        require(within or not self.source_digest, "task_name", self.task_name, f"a file in the folder {SOURCE}")
+        own = self.robot is not None and self.robot.endswith(".toml")
+        require(not own or Path(str(self.robot)).name == self.robot, "robot", self.robot, "a card in the run's folder")
 
     def description(self) -> dict[str, Any]:
         """What run.json holds."""
@@ -147,7 +172,9 @@ class Run:
         """The task, for the robot of this run."""
         task = load_task(self.task_source, self.robot_source)
         if task.source is not None and task.source.digest != self.source_digest:
-            raise RunError(f"{self.folder / SOURCE}: the files of the task were changed since the training began")
+            raise RunError(
+                f"{self.folder / SOURCE}: the files of the task were changed since the start of the training"
+            )
         task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
         return task
 
@@ -166,9 +193,27 @@ class Run:
     def checkpoint_file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
+    def metrics(self) -> list[dict[str, float]]:
+        """The lines of metrics.jsonl; the last may be cut off, by a kill or a full disk, and is left out then."""
+        file, found = self.folder / "metrics.jsonl", []
+        if not file.is_file():
+            return []
+        lines = file.read_text(errors="replace").split("\n")
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            good = isinstance(row, dict) and {"update", "environment_steps"} <= row.keys()
+            # a training that diverges writes NaN
+            if not good or not all(isinstance(x, float) or is_number(x) for x in row.values()):
+                raise RunError(f"{file}, line {number}: {line[:80]!r}; expected numbers by name, one object per line")
+            found.append(row)
+        return found
+
     def new_policy(self) -> PolicyGraph:
         """An untrained policy graph of this run's shape."""
-        chosen = self.hyperparameters
+        chosen = vars(CONFIGS[self.algorithm](**self.hyperparameters))  # an earlier release may have told fewer
         normalize, recurrent = chosen.get("normalize", False), chosen.get("recurrent", 0)
         return PolicyGraph(self.task(), tuple(chosen["hidden"]), chosen["activation"], normalize, recurrent)
 

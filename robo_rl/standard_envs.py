@@ -69,7 +69,7 @@ class StandardStep(NamedTuple):
 
 
 class StandardEnv:
-    """n environments; those whose episode ends begin again within the same step."""
+    """n environments; those whose episode ends are reset within the same step."""
 
     def __init__(self, name: str, n: int, seed: int = 0, threads: int = 1) -> None:
         """``name`` is Ant-v5 or HalfCheetah-v5."""
@@ -102,7 +102,7 @@ class StandardEnv:
         )  # fmt: skip
 
     def reset(self) -> Array:
-        """Begin all episodes anew; returns the observations (n, k)."""
+        """Reset all environments; returns the observations (n, k)."""
         self.begin(np.arange(self.n))
         return self.observation
 

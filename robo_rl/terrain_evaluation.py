@@ -1,8 +1,8 @@
-"""How surely a policy crosses rough ground, by kind and height: does it get from the middle of a patch to its edge?
+"""Terrain evaluation: how often a policy gets from the middle of a patch to its edge, by kind and height.
 
-Each walk begins on the platform of a patch, in any direction, with one command: straight on. It has crossed when it
-has passed everything that the patch holds, on its way out, without a fall and in time. Everything else is drawn from
-the task's full ranges, pushes included.
+Each episode starts on the platform of a patch, in any direction, with one command: straight on. The robot has
+crossed when it has passed all obstacles of the patch, on its way out, without a fall and in time. Everything else is
+drawn from the task's full ranges, pushes included.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from scipy.stats import binomtest
 from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT
 from sim.env import VecEnv
+from sim.tasks import Task
 from sim.tasks.legged.rough import RoughWalk
 from sim.terrain import CELL, PLATFORM, STEPS, TREAD, described
 
@@ -23,6 +24,13 @@ SPEED = 0.5  # m/s
 SECONDS = 15.0
 WAY = CELL * (PLATFORM + TREAD * STEPS)  # m, along x or y
 COMMAND = {"command/x": SPEED, "command/y": 0.0, "command/yaw": 0.0, "command/stand": 1.0}
+
+
+def require_rough_ground(task: Task) -> None:
+    """ValueError unless it is a task on rough ground."""
+    if not isinstance(task, RoughWalk):
+        name = task.spec.name
+        raise ValueError(f"--ground is for tasks on rough ground; '{name}' is not one, try --task go2-rough")
 
 
 def evaluate_terrain(

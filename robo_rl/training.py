@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 import torch
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
-from torch.utils.tensorboard import SummaryWriter
 
 from robo_rl import checkpoint, processes
 from robo_rl.console import Progress
+from robo_rl.files import room_for, write
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 
@@ -54,10 +60,15 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
     """Update until the learner is done, or until Ctrl-C, which saves and stops after the update under way.
 
     Metrics go to ``metrics.jsonl`` and to TensorBoard in the run's folder. Both, and the checkpoint, continue a
-    training that was resumed.
+    training that was resumed. WriteError when the disk is full; the newest checkpoint then is whole.
     """
     every = max(1, learner.total // REPORTS)
-    with _Interruption() as interruption, Progress("training", learner.total) as progress, _Log(run, learner) as log:
+    with (
+        room_for(run.folder, "the training stopped, and 'robo-rl resume' goes on"),
+        _Interruption() as interruption,
+        Progress("training", learner.total) as progress,
+        _Log(run, learner) as log,
+    ):
         start = saved = time.perf_counter()
         while learner.done < learner.total and not processes.any_of(interruption.asked):
             metrics = learner.update()
@@ -132,22 +143,48 @@ class _Log:
         self.done = learner.done
 
     def __enter__(self) -> _Log:
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        lines = self.file.read_text(errors="replace").splitlines() if self.file.exists() else []
         kept = [line for line in lines if _update_of(line) <= self.done]  # later ones will come again
-        self.file.write_text("".join(line + "\n" for line in kept))
-        self._lines = open(self.file, "a")
-        self._board = SummaryWriter(self.folder, purge_step=None)
+        write(self.file, "".join(line + "\n" for line in kept))
+        self._lines = self.file.open("ab", buffering=0)
+        self._board = _Board(self.folder)
         return self
 
     def write(self, update: int, environment_steps: int, metrics: Mapping[str, float]) -> None:
-        self._lines.write(json.dumps({"update": update, "environment_steps": environment_steps, **metrics}) + "\n")
-        self._lines.flush()
-        for name, value in metrics.items():
-            self._board.add_scalar(name, value, environment_steps)
+        line = json.dumps({"update": update, "environment_steps": environment_steps, **metrics}) + "\n"
+        _write_all(self._lines, line.encode())
+        self._board.write(environment_steps, metrics)
 
     def __exit__(self, *error: object) -> None:
         self._lines.close()
         self._board.close()
+
+
+class _Board:
+    """A file of events for TensorBoard. Torch's own writer is a thread, which a full disk ends with a traceback."""
+
+    def __init__(self, folder: Path) -> None:
+        name = f"events.out.tfevents.{time.time_ns() // 10**6}.{os.getpid()}"
+        self._file = (folder / name).open("xb", buffering=0)
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
+        self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+
+    def _write(self, event: Event) -> None:
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        _write_all(self._file, record.getvalue())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    """Write all of ``data`` to a file without a buffer, or raise why not."""
+    while data:
+        data = data[file.write(data) :]
 
 
 def _update_of(line: str) -> float:

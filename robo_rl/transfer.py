@@ -1,8 +1,9 @@
-"""Transfer: what is left of a policy's success in engines and under conditions that it was not trained in.
+"""Transfer: the success rate of a policy in other simulators and beyond the ranges of training.
 
-Home is the task's own engine over the ranges of training. All flights have the same seeds, so that engines differ
-in nothing but physics. The part that is kept is success there over success at home; the drop, home's less theirs,
-has a 95 % interval (Newcombe 1998, Interval estimation for the difference between independent proportions, method 10).
+The training simulator ("home" in results) is the task's own engine over the ranges of training. All episodes have the
+same seeds, so that simulators differ in nothing but physics. The part that is kept is success there over success in the
+training simulator; the drop, its success less theirs, has a 95 % interval (Newcombe 1998, Interval estimation for the
+difference between independent proportions, method 10).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robo_rl.evaluation import Conditions, rollout, sweep
+from robo_rl.evaluation import Conditions, nominal, rollout, sweep
 from sim.engines import Engine
 from sim.tasks import Measure, Task
 
@@ -28,7 +29,7 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Transfer:
-    """What was found. Every row has the flights' figures, kept, drop, drop_low and drop_high."""
+    """What was found. Every row has the episodes' figures, kept, drop, drop_low and drop_high."""
 
     measures: tuple[Measure, ...]
     home: Figures
@@ -39,15 +40,15 @@ class Transfer:
 
     @property
     def least_kept(self) -> float:
-        """Of all engines; NaN where none was asked for."""
+        """Of all engines; NaN without any."""
         return min((row["kept"] for row in self.engines), default=math.nan)
 
 
 def transfer(
     task: Task, policy: Any, engines: Sequence[Engine], grid: Mapping[str, Sequence[float]], conditions: Conditions
 ) -> Transfer:
-    """Fly at home, in every engine, and under every perturbation of the grid with a quarter of the flights."""
-    home = rollout(task, policy, conditions, "home").summary()
+    """Run the training simulator, every engine, and every perturbation of the grid with a quarter of the episodes."""
+    home = rollout(task, policy, conditions, "training simulator").summary()
     rows = []
     for engine in engines:
         there = dataclasses.replace(
@@ -64,7 +65,7 @@ def transfer(
 
 
 def kept(home: Figures, there: Figures) -> dict[str, float]:
-    """The part of home's success that is left, and the drop with its 95 % interval."""
+    """The part of the training simulator's success that is left, and the drop with its 95 % interval."""
     drop = home["success"] - there["success"]
     less = math.hypot(home["success"] - home["success_low"], there["success_high"] - there["success"])
     more = math.hypot(home["success_high"] - home["success"], there["success"] - there["success_low"])
@@ -73,15 +74,20 @@ def kept(home: Figures, there: Figures) -> dict[str, float]:
 
 
 def beyond(task: Task) -> dict[str, list[float]]:
-    """Values outside of what training drew, by range: up to three times as far from nominal."""
+    """Values outside of what training drew, by range: up to three times as far from nominal.
+
+    Of a range that is one number, multiples of it.
+    """
     grid: dict[str, list[float]] = {}
     for name in task.perturbed:
-        low, high = task.spec.ranges[name].end
-        if name == "noise":
+        bounds = task.spec.ranges[name]
+        (low, high), middle = bounds.end, nominal(bounds)
+        if low == high:
             values = [2 * high, 4 * high, 8 * high]
-        elif low in (0.0, -high):  # a load, a wind, a latency: nominal is none
+        elif middle == 0.0:
             values = [step * high for step in STEPS]
-        else:  # a factor: nominal is 1
-            values = [1 + step * (end - 1) for end in (low, high) if end != 1.0 for step in STEPS]
-        grid[name] = sorted(round(value, 4) for value in values if value >= LEAST or low in (0.0, -high))
+        else:
+            values = [middle + step * (end - middle) for end in (low, high) if end != middle for step in STEPS]
+            values = [value for value in values if value >= LEAST * middle or low < 0.0]
+        grid[name] = sorted(round(value, 4) for value in values)
     return grid

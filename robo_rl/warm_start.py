@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl import checkpoint
+from robo_rl.algorithms.ppo import Learner
 from robo_rl.runs import Run
 
 
@@ -21,13 +22,17 @@ def begin_from(learner: Any, run: Run) -> None:
 
     Where ranges and rules are the same, the robots begin at that run's levels too.
     """
-    if run.algorithm not in ("ppo", "distilled") or not hasattr(learner, "ppo"):
+    if run.algorithm not in ("ppo", "distilled") or not isinstance(learner, Learner):
         raise ValueError(f"{run.folder} was trained by {run.algorithm}; a training can begin from one by ppo alone")
     tensors, _ = checkpoint.load(run.checkpoint_file)
-    for name, model in (("actor", learner.ppo.actor), ("critic", learner.ppo.critic)):
+    if "deviation" not in tensors:
+        raise ValueError(f"{run.checkpoint_file} is of an older version, without the tensors needed; train it again")
+    for name, model in (("policy", learner.policy), ("critic", learner.critic), ("normalizer", learner.normalizer)):
         prefix = f"{name}/"
         known = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
         widen(model, known, f"{run.folder}: {name}")
+    with torch.no_grad():
+        learner.deviation.copy_(tensors["deviation"])
     theirs, ours = run.task().spec, learner.policy.task.spec
     if theirs.rules == ours.rules and list(theirs.ranges) == list(ours.ranges):
         learner.env.begin_at(tensors["env/env/levels"])
@@ -45,7 +50,7 @@ def widen(model: nn.Module, known: Mapping[str, Tensor], where: str) -> None:
                 f"{where} has '{name}' of shape {tuple(found.shape)}; expected {tuple(value.shape)}, or fewer inputs"
             )
         with torch.no_grad():
-            if name.endswith("weight"):
+            if "weight" in name:
                 value.zero_()
             value[..., : found.shape[-1]].copy_(found) if found.ndim else value.copy_(found)
 

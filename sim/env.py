@@ -37,7 +37,7 @@ from sim.transition import Draws, EpisodeState
 
 
 class Step(NamedTuple):
-    """What ``VecEnv.step`` returns. Finished environments have begun again; ``ids`` tells which they are.
+    """What ``VecEnv.step`` returns. Finished environments have been reset; ``ids`` are their indices.
 
     No later step writes into these tensors.
     """
@@ -57,7 +57,7 @@ class Step(NamedTuple):
     final_signals: dict[str, Tensor]
     """(m, …) each: the last signals of the episodes that ended."""
     final_privileged: Tensor
-    """(m, p): what a critic saw then; (m, 0) if nobody ever asked for ``privileged``."""
+    """(m, p): the privileged observation then; (m, 0) if ``privileged`` was never called."""
 
 
 class VecEnv:
@@ -371,7 +371,7 @@ class VecEnv:
         failed, succeeded, timeout, any_of = (value.repeat_interleave(self.team) for value in whole)
         return Ended(failed, succeeded, timeout, ended.finite, any_of)
 
-    # --- going on elsewhere --------------------------------------------------------------------------------------
+    # --- saving and restoring --------------------------------------------------------------------------------------
 
     def continue_from(self, current: Any, episode: EpisodeState, goal: Any, terms: Tensor) -> None:
         """Go on from a state that was computed outside, in which ``terms`` (n, t) were earned since the last one."""
@@ -391,7 +391,7 @@ class VecEnv:
         return {**parts, **named(self.signals(), "signal/"), **named(self._neighbours, "neighbours/")}
 
     def state(self, ids: Tensor) -> EnvState:
-        """All that the future of the environments ``ids`` (m,) depends on: to go back there, here or elsewhere.
+        """The complete state of the environments ``ids`` (m,), to restore it here or in other environments.
 
         What ranges are fixed to and the length of episodes are not part of it.
         """

@@ -71,7 +71,7 @@ class EnvState:
             with safetensors.safe_open(path, "pt") as file:
                 return EnvState({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 (not a dict)
         except (OSError, safetensors.SafetensorError) as error:
-            raise ValueError(f"{path}: no states of environments can be read ({error})") from None
+            raise ValueError(f"{path}: states of environments can't be read ({error})") from None
 
 
 def named(value: Any, prefix: str = "") -> dict[str, Tensor]:

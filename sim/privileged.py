@@ -1,4 +1,4 @@
-"""What a critic may see of an environment, from the first time that somebody asks."""
+"""Privileged observations of an environment, computed from the first request on."""
 
 from __future__ import annotations
 

@@ -12,14 +12,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from robo_rl.escaping import printable, toml_string
 from sim.fuse.random import uniforms
+from sim.robots.figures import is_number
 
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""
@@ -100,7 +101,7 @@ class Levels:
     def fix(self, name: str, value: float | Tensor) -> None:
         """Every later draw of ``name`` is ``value``: one number, or one per environment (n,), where NaN fixes none."""
         if name not in self.names:
-            raise ValueError(f"there is no range '{name}'; the task has {self.names}")
+            raise ValueError(f"'{name}' is not one of the task's ranges {self.names}")
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
         self.fixed[name] = numbers.expand(len(self.level)).contiguous()
 
@@ -150,8 +151,8 @@ class Levels:
 
 def write_ranges(path: Path, task: str, bounds: Mapping[str, tuple[float, float]], source: str) -> None:
     """Write bounds by name as a TOML file that ``read_ranges`` reads."""
-    lines = [f"# {source}", f'task = "{task}"', "", "[ranges]"]
-    lines += [f'"{name}" = [{low:.6g}, {high:.6g}]' for name, (low, high) in bounds.items()]
+    lines = [f"# {printable(source)}", f"task = {toml_string(task)}", "", "[ranges]"]
+    lines += [f"{toml_string(name)} = [{low:.6g}, {high:.6g}]" for name, (low, high) in bounds.items()]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -159,7 +160,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
     """Bounds (low, high) of some of a task's ranges, from a TOML file; ValueError where they can't be that."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file; expected a TOML file with [ranges]")
+        raise ValueError(f"{path}: the file does not exist; expected a TOML file with [ranges]")
     try:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -174,9 +175,9 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
         raise ValueError(f"{path}: ranges is {found}; expected a table with at least one range")
     for name, bounds in found.items():
         if name not in known:
-            raise ValueError(f"{path}: ranges: there is no range '{name}'; task '{task}' has {list(known)}")
+            raise ValueError(f"{path}: ranges: '{name}' is not one of the ranges of task '{task}': {list(known)}")
         good = isinstance(bounds, list) and len(bounds) == 2
-        good = good and all(isinstance(x, int | float) and not isinstance(x, bool) and isfinite(x) for x in bounds)
+        good = good and all(is_number(x) for x in bounds)
         if not good or bounds[0] > bounds[1]:
             raise ValueError(f"{path}: ranges: {name} is {bounds}; expected two finite numbers, the lower one first")
     return {name: (float(low), float(high)) for name, (low, high) in found.items()}

@@ -1,7 +1,7 @@
 """From true quantities to measured signals: latency, noise, bias, slow sensors, measurements that drop out.
 
 Pure functions of tensors, so that they run in the environment's loop, inside a fused differentiable step and in a
-stand-in robot alike. Signals that are measured together (at one rate, equally late) are one group.
+simulated robot alike. Signals that are measured together (at one rate, equally late) are one group.
 
 Latency need not be a whole number of control steps, and differs between environments. It is the draw "delay/<signal>"
 where the task has such a range, else "delay", which is one for all sensors (they reach a policy through one state
@@ -180,7 +180,7 @@ class Sensors:
         )
 
     def _bias(self, drawn: Mapping[str, Any]) -> Any:
-        """(m, elements) the draws "bias/<signal>", 0 where there is none."""
+        """(m, elements) the draws "bias/<signal>", 0 without one."""
         zero = next(iter(drawn.values()))
         zero = 0.0 * (zero[:, None] if zero.ndim == 1 else zero[:, :1])
         parts = [drawn.get(f"bias/{s.name}", zero) for s in self.sensed]

@@ -91,7 +91,7 @@ class Ground:
     def start(self, difficulty: Tensor, kind: Tensor) -> Tensor:
         """(m, 3) m, the middles of the patches for draws (m,) between 0 and 1 of difficulty and kind.
 
-        From 1 on the kinds begin anew.
+        From 1 on the kinds start again.
         """
         rows, kinds, _ = self.starts.shape
         row = (difficulty * rows).long().clamp(0, rows - 1)

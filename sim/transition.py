@@ -1,6 +1,6 @@
 """What one control step of an environment comes to, as pure functions of tensors.
 
-An environment, a fused differentiable step and a stand-in robot share them.
+An environment, a fused differentiable step and a simulated robot share them.
 """
 
 from __future__ import annotations

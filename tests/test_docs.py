@@ -139,7 +139,7 @@ def test_every_command_has_its_section():
 
 @pytest.mark.parametrize("task", ["quadrotor-hover", "quadrotor-track"])
 def test_the_table_of_ranges_is_the_tasks(task):
-    rows = table_rows(ROOT / "docs/tasks.md", "What differs between flights")
+    rows = table_rows(ROOT / "docs/tasks.md", "Randomization")
     told = {row[0].strip("`"): (float(row[1]), float(row[2])) for row in rows}
     ranges = load_task(task).spec.ranges
     assert {name for name in told if not name.startswith("goal/")} == {n for n in ranges if not n.startswith("goal/")}
@@ -148,7 +148,7 @@ def test_the_table_of_ranges_is_the_tasks(task):
 
 
 def test_the_table_of_signals_is_the_tasks():
-    rows = table_rows(ROOT / "docs/tasks.md", "What a policy gets")
+    rows = table_rows(ROOT / "docs/tasks.md", "Signals")
     told = {row[0].strip("`"): float(row[2] or 0) for row in rows}
     assert told == {s.name: (s.noise or (0.0,))[0] for s in load_task("quadrotor-hover").spec.signals}
 

@@ -92,7 +92,7 @@ def test_a_walking_robot_moves_slowly_to_its_stance_and_is_stopped_from_where_it
     stand = np.array(Policy.load(located("zoo:go2-flat"), 50).contract.commands[0].start, np.float32)
     begun = int(np.argmax((targets == stand).all(-1)))
     assert np.abs(np.diff(targets[:begun], axis=0)).max() < 0.03
-    np.testing.assert_array_equal(targets[-1], stand)  # of version 1, whose stop is a ramp to there
+    assert np.abs(np.diff(targets[-200:], axis=0)).max() < 0.1  # damped: where the joints are, and their sensors' noise
     assert code == 0
 
 

@@ -1,4 +1,4 @@
-"""What a contract tells of a multirotor, besides its actuators' names and limits."""
+"""A multirotor's facts in a contract, besides its actuators' names and limits."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Multirotor:
         return cls(facts["mass"], facts["inertia"], rotors)
 
     def robot(self, name: str) -> Robot:
-        """As a contract tells it."""
+        """As in a contract."""
         actuators = tuple(
             Actuator(rotor.name, "velocity", "rad/s", rotor.speed_min, rotor.speed_max, safe=rotor.speed_min)
             for rotor in self.rotors

@@ -1,4 +1,4 @@
-"""The classical controller that flies when the policy may not, and lands after a fault.
+"""The classical controller that takes over from the policy, and lands after a fault.
 
 It follows along while the policy flies, so that its estimate of the motors is right when it takes over.
 """
@@ -40,7 +40,7 @@ class Landing:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """The first command takes 10 MB and far longer than all later ones. That must not be in flight."""
+        """Warm up: the first command takes 10 MB and far longer than all later ones."""
         still = {name: np.zeros(3, np.float32) for name in (*NEEDED, "position_setpoint", "linear_velocity_setpoint")}
         self._command(still | {"orientation": np.array([0, 0, 0, 1], np.float32)})
         del self._next

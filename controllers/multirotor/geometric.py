@@ -103,6 +103,8 @@ class GeometricController:
     the position error adds to the acceleration (m/s²).
     """
 
+    name = "geometric"
+
     def __init__(self, robot: Multirotor, control_period: float, gains: Gains | None = None) -> None:
         self.robot, self.period = robot, control_period
         self.gains = gains or Gains.for_robot(robot, control_period)

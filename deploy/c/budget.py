@@ -1,4 +1,4 @@
-"""What integer weights cost: error per output over recorded flights, and success in closed loop, against a budget."""
+"""The cost of integer weights: error per output over recorded episodes, and success rate in closed loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deploy.verify import BundlePolicy
 from robo_rl.evaluation import Conditions, rollout
 from sim.tasks import Task
 
-SAMPLED_FLIGHTS, KEPT = 64, 8  # flights to record, and of how many steps one is kept
+SAMPLED_FLIGHTS, KEPT = 64, 8  # episodes to record, and of how many steps one is kept
 SAMPLE_SEED, JUDGE_SEED = 11, 12
 LOST_SUCCESS = 0.01
 GROWN_ERROR = 0.2
@@ -47,7 +47,7 @@ class Cost:
 
 
 class _Recorder(BundlePolicy):
-    """Flies by the file and keeps what the policy saw."""
+    """Runs the file and records the policy's inputs."""
 
     def __init__(self, bundle: Bundle) -> None:
         super().__init__(bundle)
@@ -62,7 +62,7 @@ class _Recorder(BundlePolicy):
 
 
 def recorded_samples(bundle: Bundle, task: Task | None, seed: int = SAMPLE_SEED) -> dict[str, np.ndarray]:
-    """Signals and state (n, k) by name: of flights where there is a task, else of the golden vectors."""
+    """Signals and state (n, k) by name: of episodes if there is a task, else of the golden vectors."""
     if task is None:
         return golden_samples(bundle.golden)
     recorder = _Recorder(bundle)
@@ -74,7 +74,8 @@ def budgeted(bundle: Bundle, task: Task | None, options: Options, budget: float,
     """Options whose integers keep within the budget, with the tolerance that their self-test needs.
 
     ``budget``: the greatest root mean square error of a command's element, in units of its range. In ``episodes``
-    flights, success may fall by 1 percentage point and the position error grow by 20 %. More raises BudgetError.
+    episodes, the success rate may fall by 1 percentage point and the position error grow by 20 %. More raises
+    BudgetError.
     """
     options = dataclasses.replace(options, samples=recorded_samples(bundle, task), tolerance=1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -82,8 +83,8 @@ def budgeted(bundle: Bundle, task: Task | None, options: Options, budget: float,
         cost = _command_cost(bundle, compiled, recorded_samples(bundle, task, JUDGE_SEED))
         if task is not None and episodes:
             conditions = Conditions(episodes=episodes, seed=JUDGE_SEED)
-            flights = rollout(task, compiled, conditions, f"flying {options.precision}").summary()
-            exact = rollout(task, BundlePolicy(bundle), conditions, "flying float32").summary()
+            flights = rollout(task, compiled, conditions, f"evaluating {options.precision}").summary()
+            exact = rollout(task, BundlePolicy(bundle), conditions, "evaluating float32").summary()
             cost = dataclasses.replace(cost, flights=flights, exact_flights=exact)
     _check(cost, options.precision, budget)
     return dataclasses.replace(options, tolerance=float(np.float32(1.1 * cost.self_test_error + 1e-5))), cost
@@ -115,7 +116,7 @@ def _check(cost: Cost, precision: str, budget: float) -> None:
     now, before = cost.flights, cost.exact_flights
     if now["success"] < before["success"] - LOST_SUCCESS:
         raise BudgetError(
-            f"{precision}: {now['success']:.1%} of flights survive, {before['success']:.1%} with float32; at most "
+            f"{precision}: {now['success']:.1%} of episodes succeed, {before['success']:.1%} with float32; at most "
             f"{100 * LOST_SUCCESS:g} percentage point may be lost. Use a higher precision"
         )
     for key in (key for key in now if "_error_mean_" in key):

@@ -1,4 +1,4 @@
-"""Write the rest of a device's sources beside a policy's: link, gate, and the device that joins them.
+"""Write the rest of a device's sources beside a policy's: link, gate, held samples, and the device that joins them.
 
     made = generate(bundle, "firmware")
     sources = made.sources + write_device(made)
@@ -21,9 +21,10 @@ import numpy as np
 
 from deploy.c.gate_header import gate_header
 from deploy.c.generate import HERE, Generated
+from deploy.c.held_header import held_header
 from deploy.c.host import STRICT, CompilerMissing, host_flags
 
-COPIED = ("gate.h", "gate.c", "link.h", "link.c", "link_message.h", "link_message.c")
+COPIED = ("gate.h", "gate.c", "held.h", "held.c", "link.h", "link.c", "link_message.h", "link_message.c")
 WRITTEN = ("device.h", "device.c", "exchange.h", "exchange.c")
 MOST_SAID = 4096
 """Bytes that a device may say in one exchange; the rest is cut off. As in image/rig.c."""
@@ -51,10 +52,15 @@ class Answer(NamedTuple):
 
 
 def write_device(made: Generated) -> list[Path]:
-    """Write link, gate and device into the folder of a generated policy; the files to compile beside its own."""
+    """Write link, gate, held samples and device into the folder of a policy; the files to compile beside its own.
+
+    LinkError for signals that no frame can hold.
+    """
+    held = held_header(made.contract)
     for name in COPIED:
         shutil.copyfile(HERE / name, made.folder / name)
     (made.folder / "gate_config.h").write_text(gate_header(made.contract))
+    (made.folder / "held_config.h").write_text(held)
     for name in WRITTEN:
         text = Template((HERE / "templates" / name).read_text())
         (made.folder / name).write_text(text.substitute(name=made.name, guard=made.name.upper()))
@@ -66,7 +72,7 @@ class HostDevice:
 
     def __init__(self, made: Generated, count: int = 1, compiler: str = "cc") -> None:
         if shutil.which(compiler) is None:
-            raise CompilerMissing(f"there is no C compiler '{compiler}'; install one (apt-get install gcc)")
+            raise CompilerMissing(f"the C compiler '{compiler}' was not found; install one (apt-get install gcc)")
         library = made.folder / "libdevice.so"
         sources = [*made.sources, *write_device(made)]
         command = [

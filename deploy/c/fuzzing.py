@@ -25,7 +25,7 @@ SOURCES = {
     "link": LINK,
     "gate": ("gate.c",),
     "policy": POLICY,
-    "device": (*POLICY, *LINK, "gate.c", "device.c"),
+    "device": (*POLICY, *LINK, "gate.c", "held.c", "device.c"),
 }
 """What each target is linked with."""
 SANITIZERS = ("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")

@@ -68,12 +68,12 @@ def gate_header(contract: Contract) -> str:
             "    .command_count = GATE_COMMAND_COUNT,",
             "    .command_size = GATE_COMMAND_SIZE,",
             "    .bounds_count = GATE_BOUNDS_COUNT,",
-            f"    .stopped = GATE_SOURCE_{config.stopped.name},",
             f"    .reaction = GATE_SOURCE_{REACTIONS[config.on_fault].name},",
+            f"    .stopped = GATE_SOURCE_{config.stopped.name},",
             "    .signals = GATE_SIGNALS,",
             f"    .bounds = {'GATE_BOUNDS' if config.envelope else 'NULL'},",
             "    .command_offset = GATE_COMMAND_OFFSET,",
-            *(f"    .{name} = GATE_{name.upper()}," for name in (*FLOATS, "stop", "feedback", "feedback_signal")),
+            *(f"    .{name} = GATE_{name.upper()}," for name in POINTERS),
             "};",
             "",
             "#endif",
@@ -87,6 +87,8 @@ FLOATS = (
     "signal_lower", "signal_upper", "command_lower", "command_upper", "safe", "start", "rate_step", "slow_step",
     "reach",
 )  # fmt: skip
+POINTERS = (*FLOATS[:4], "stop", *FLOATS[4:], "feedback", "feedback_signal")
+"""In the order of the structure's members, as C++ wants them."""
 
 
 def _float(x: np.float32) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +12,23 @@ from typing import Literal
 
 import numpy as np
 
-from deploy.bundle import Bundle, Golden
+from deploy import onnx_file
+from deploy.bundle import CONTRACT_KEY, Bundle, Golden
 from deploy.c.emit import Source, literal
-from deploy.c.graph import load
-from deploy.c.lower import c_name, c_names, lower
+from deploy.c.graph import UnsupportedError, load
+from deploy.c.lower import c_names, lower, require_distinct
 from deploy.c.plan import Plan, plan
 from deploy.c.quantize import quantize, record
 from deploy.runtime import GOLDEN_TOLERANCE
+from robo_rl import confined
 from robo_rl.contract import Command, Contract, Signal
+from robo_rl.escaping import c_comment, c_identifier, c_string, markdown
 
 HERE = Path(__file__).parent
 INDENT = "    "
 GOLDEN_BYTES = 1 << 17
+MAX_OPERATIONS, MAX_CONSTANTS = 50_000, 1 << 24
+"""More than any microcontroller has room for, and as much as a compiler takes in a minute."""
 
 
 Precision = Literal["float32", "int16", "int8"]
@@ -62,10 +68,14 @@ class Options:
     tolerance: float = GOLDEN_TOLERANCE
     """Of the self-test."""
 
+    def __post_init__(self) -> None:
+        if c_identifier(self.name) != self.name:
+            raise ValueError(f"name is {self.name[:100]!r}; expected a C identifier that is no keyword and no macro")
+
 
 def generate(bundle: Bundle, folder: str | Path, options: Options | None = None) -> Generated:
     """Write the sources of ``bundle`` into ``folder``."""
-    folder, contract, options = Path(folder), bundle.contract, options or Options()
+    folder, contract, options = Path(folder).absolute(), bundle.contract, options or Options()
     source = _source(bundle, options)
     floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
     steps = min(len(bundle.golden), options.golden_steps or max(1, GOLDEN_BYTES // (4 * floats)))
@@ -84,17 +94,40 @@ def generate(bundle: Bundle, folder: str | Path, options: Options | None = None)
         folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, 4 * steps * floats,
         options.tolerance,
     )  # fmt: skip
-    _write(folder / "README.md", "README.md", texts | _table(made))
+    told = {"title": markdown(title(contract)), "contract_digest": contract.digest, "bundle_digest": bundle.digest}
+    _write(folder / "README.md", "README.md", texts | told | _table(made))
     return made
 
 
+def title(contract: Contract) -> str:
+    """What is generated, in words."""
+    return f"{contract.task} for {contract.robot_name}"
+
+
 def _source(bundle: Bundle, options: Options) -> Source:
-    model = load(bundle.path.read_bytes())
+    data = bundle.data()
+    if not bundle.shipped:
+        try:
+            confined.attempt("deploy.c.generate:trial", data)
+        except confined.Refused as error:
+            raise UnsupportedError(f"{error}") from None
+    model = load(data)
     program = lower(model, bundle.contract)
     if options.precision != "float32":
         samples = options.samples or golden_samples(bundle.golden)
         quantize(program, record(model, program, samples), 16 if options.precision == "int16" else 8)
     return Source(program, plan(program))
+
+
+def trial(data: bytes) -> bytes:
+    """Lower the graph of a bundle: what a process that is confined does with a stranger's file."""
+    contract = Contract.from_json(onnx_file.metadata(data)[CONTRACT_KEY])
+    program = lower(load(data), contract)
+    constants = 4 * sum(buffer.size for buffer in program.buffers if buffer.values is not None)
+    for what, found, most in (("operations", len(program.ops), MAX_OPERATIONS), ("bytes", constants, MAX_CONSTANTS)):
+        if found > most:
+            raise UnsupportedError(f"{found} {what} of C; expected at most {most} for a microcontroller")
+    return b""
 
 
 def golden_samples(golden: Golden) -> dict[str, np.ndarray]:
@@ -166,11 +199,11 @@ def _interface(bundle: Bundle, name: str, steps: int, tolerance: float) -> dict[
     return {
         "name": name,
         "guard": guard,
-        "title": f"{contract.task} for {contract.robot_name}",
+        "title": c_comment(title(contract)),
         "period": literal(np.float32(contract.control_period)),
         "period_ms": f"{1000 * contract.control_period:g}",
-        "contract_digest": contract.digest,
-        "bundle_digest": bundle.digest,
+        "contract_digest": c_string(contract.digest),
+        "bundle_digest": c_string(bundle.digest),
         "golden_steps": str(steps),
         "tolerance": literal(np.float32(tolerance)),
         "signals": _members(_signal_names(contract), contract.signals),
@@ -197,7 +230,7 @@ def _members(names: Sequence[str], channels: Sequence[Signal | Command]) -> str:
     lines = []
     for name, channel in zip(names, channels, strict=True):
         kind = "unit quaternion, " if getattr(channel, "kind", "") == "quaternion" else ""
-        text = f"{channel.unit}, {kind}{channel.frame}: {_order(channel)}".replace("*/", "")
+        text = c_comment(f"{channel.unit}, {kind}{channel.frame}: {_order(channel)}")
         lines.append(f"{INDENT}float {name}[{channel.size}]; /* {text} */")
     return "\n".join(lines)
 
@@ -226,20 +259,28 @@ def _state_values(contract: Contract) -> str:
 
 
 def _elements(contract: Contract, guard: str) -> str:
-    lines = []
-    channels: Iterable[tuple[str, Signal | Command]] = [
+    channels: list[tuple[str, Signal | Command]] = [
         *zip(_signal_names(contract), contract.signals, strict=True),
         *zip(_command_names(contract), contract.commands, strict=True),
     ]
-    for name, channel in channels:
-        lines += [f"{guard}_{name.upper()}_{c_name(e).upper()} = {i}" for i, e in enumerate(channel.elements)]
-    names = [line.split(" ")[0] for line in lines]
-    c_names(names, "elements")
-    return ",\n".join(INDENT + line for line in lines)
+    elements = [(name, element, i) for name, channel in channels for i, element in enumerate(channel.elements)]
+    taken = set(re.findall(r"\$\{guard\}(_\w+)", (HERE / "templates" / "policy.h").read_text()))
+    names = []
+    for name, element, _ in elements:
+        ending = re.sub(r"\W", "_", f"_{name}_{element}", flags=re.ASCII).upper()
+        names.append(f"{guard}{ending}_" if ending in taken else f"{guard}{ending}")
+    require_distinct(names, [f"{name}/{element}" for name, element, _ in elements], "elements")
+    return ",\n".join(f"{INDENT}{name} = {i}" for name, (_, _, i) in zip(names, elements, strict=True))
 
 
 def _initializer(name: str, values: Iterable[float]) -> str:
-    return f".{name} = {{{', '.join(literal(np.float32(v)) for v in values)}}},"
+    numbers = np.fromiter(values, np.float64)
+    with np.errstate(over="ignore"):
+        single = numbers.astype(np.float32)
+    lost = np.isfinite(numbers) & ~np.isfinite(single)
+    if lost.any():
+        raise UnsupportedError(f"{name}: {numbers[lost][0]:g}; expected numbers that a float32 can hold")
+    return f".{name} = {{{', '.join(map(literal, single))}}},"
 
 
 def _values(names: Sequence[str], channels: Sequence[Signal | Command], of: Callable[..., Iterable[float]]) -> str:

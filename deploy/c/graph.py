@@ -43,7 +43,7 @@ class Graph:
         self.opset = _opset(model)
         self.uses = Counter(name for node in model.graph.node for name in node.input)
         self.uses.update(output.name for output in model.graph.output)
-        self.nodes = list(model.graph.node)
+        self.nodes = _needed(model)
 
     def read(self, operators: Mapping[str, Operator]) -> None:
         """Turn every node into operations."""
@@ -131,6 +131,16 @@ class Graph:
     def refusal(self, node: NodeProto, why: str) -> UnsupportedError:
         """An error that names the node."""
         return UnsupportedError(f"node '{node.name or node.output[0]}' ({node.op_type}): {why}")
+
+
+def _needed(model: ModelProto) -> list[NodeProto]:
+    """The nodes that an output of the graph depends on, in order; others are not even looked at."""
+    wanted, kept = {output.name for output in model.graph.output}, []
+    for node in reversed(model.graph.node):
+        if wanted & set(node.output):
+            wanted.update(node.input)
+            kept.append(node)
+    return kept[::-1]
 
 
 def _opset(model: ModelProto) -> int:

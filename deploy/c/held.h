@@ -1,7 +1,7 @@
 /* Slow sensors, and quantities that may be absent: what a policy sees between measurements.
  *
  * The C twin of controllers/held.py. The caller keeps the newest floats of all signals, one after the other, and when each
- * signal was measured; what was not measured anew just stays. Times are microseconds of one clock that the caller gives.
+ * signal was measured; a signal without a new measurement keeps its value. Times are microseconds of one clock that the caller gives.
  *
  *   held_start(&HELD_CONFIG, values, stamps);
  *   whenever signal i was measured:  copy it to values[HELD_CONFIG.signals[i].offset], stamps[i] = now;
@@ -40,7 +40,7 @@ void held_start(const held_config *config, float *values, int64_t *stamps);
 /* The first signal that is too old, or has never been measured and must have been; -1 if there is none. */
 int16_t held_late(const held_config *config, const int64_t *stamps, int64_t now);
 
-/* Write the signals that nobody measures: ages, as of now. */
+/* Write the signals without a sensor: ages, as of now. */
 void held_complete(const held_config *config, float *values, int64_t *stamps, int64_t now);
 
 #endif

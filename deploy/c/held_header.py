@@ -2,8 +2,8 @@
 
     Path("held_config.h").write_text(held_header(contract))
 
-The header defines HELD_CONFIG, and LINK_SAMPLE_SIZES for ``link_session_samples``. Floats are written in hexadecimal,
-so no bit is lost.
+The header defines HELD_CONFIG, LINK_SAMPLE_SIZES for ``link_session_samples``, and how many signals and floats come
+together on the link. Floats are written in hexadecimal, so no bit is lost.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from controllers.held import Holding
-from deploy.link import sample_sizes
+from deploy.link import Layout, sample_sizes
 from robo_rl.contract import Contract
 
 
 def held_header(contract: Contract) -> str:
-    """The text of held_config.h."""
+    """The text of held_config.h. LinkError for signals that no frame can hold."""
     names = [signal.name for signal in contract.signals]
     blanks, rows, offset = [], [], 0
     for i, (slot, signal) in enumerate(zip(Holding.from_contract(contract).slots, contract.signals, strict=True)):
@@ -30,7 +30,7 @@ def held_header(contract: Contract) -> str:
             f"{_float(slot.upper)}, .offset = {offset}, .size = {signal.size}, .age_of = {of}}},"
         )
         offset += signal.size
-    sizes = ", ".join(map(str, sample_sizes(contract)))
+    layout, sizes = Layout.of(contract), sample_sizes(contract)
     return "\n".join(
         [
             f"/* How signals of the contract {contract.digest} are held. Made by deploy.c.held_header; don't edit. */",
@@ -47,7 +47,12 @@ def held_header(contract: Contract) -> str:
             f"static const held_config HELD_CONFIG = {{.signals = HELD_SIGNALS, .count = {len(names)}}};",
             "",
             "/* Floats of each signal that comes alone, as a sample; 0: one that comes with the others, or an age. */",
-            f"static const uint16_t LINK_SAMPLE_SIZES[] = {{{sizes}}};",
+            f"static const uint16_t LINK_SAMPLE_SIZES[] = {{{', '.join(map(str, sizes))}}};",
+            f"#define LINK_SAMPLE_LONGEST {max(sizes)} /* floats of the largest of them; 0: there are none */",
+            "",
+            "/* Signals that come together, at every step, and their floats. */",
+            f"#define LINK_TOGETHER_COUNT {layout.signal_count}",
+            f"#define LINK_TOGETHER_SIZE {layout.signal_size}",
             "",
             "#endif",
             "",

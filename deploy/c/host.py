@@ -1,4 +1,4 @@
-"""The generated C on this computer: compiled with the system's compiler, called from Python, flown as a policy."""
+"""The generated C on this computer: compiled with the system's compiler, called from Python, run as a policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _has_fma() -> bool:
 def compile_host(made: Generated, flags: Sequence[str] = (), compiler: str = "cc") -> HostPolicy:
     """Compile into a shared library in the folder of the sources, and load it."""
     if shutil.which(compiler) is None:
-        raise CompilerMissing(f"there is no C compiler '{compiler}'; install one (apt-get install gcc)")
+        raise CompilerMissing(f"the C compiler '{compiler}' was not found; install one (apt-get install gcc)")
     driver = made.folder / "host.c"
     text = Template((HERE / "templates" / "host.c").read_text())
     driver.write_text(text.substitute(name=made.name, guard=made.name.upper()))
@@ -69,7 +69,7 @@ class HostPolicy:
         return float(self._self_test(state.ctypes, arena.ctypes))
 
     def replay(self, golden: Golden) -> np.ndarray:
-        """All commands (steps, elements) of a recorded flight, from the initial state."""
+        """All commands (steps, elements) of a recorded episode, from the initial state."""
         state, rows = self.contract.initial_state[None], []
         for k in range(len(golden)):
             commands, state = self.run({name: value[k : k + 1] for name, value in golden.signals.items()}, state)

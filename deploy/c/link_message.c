@@ -82,7 +82,14 @@ void link_unpack_signals(const link_session *sizes, const link_frame *frame, lin
     for (size_t i = 0; i < sizes->signal_count; i++) {
         message->ages[i] = (uint32_t)get(&in, 4);
     }
-    get_floats(&in, message->values, sizes->signal_size);
+    if (message->values != NULL) {
+        get_floats(&in, message->values, sizes->signal_size);
+    }
+}
+
+void link_unpack_values(const link_session *sizes, const link_frame *frame, size_t first, size_t count, float *values) {
+    const uint8_t *in = frame->payload + 12 + 4 * (sizes->signal_count + first);
+    get_floats(&in, values, count);
 }
 
 size_t link_pack_sample(const link_session *sizes, const link_sample *message, uint8_t *out) {
@@ -92,17 +99,14 @@ size_t link_pack_sample(const link_session *sizes, const link_sample *message, u
     return (size_t)(put_floats(end, message->values, sizes->sample_sizes[message->index]) - out);
 }
 
-uint16_t link_sample_index(const link_frame *frame) {
-    const uint8_t *in = frame->payload + 12;
-    return (uint16_t)get(&in, 2);
-}
-
 void link_unpack_sample(const link_frame *frame, link_sample *message) {
     const uint8_t *in = frame->payload;
     message->time = get_signed(&in, 8);
     message->age = (uint32_t)get(&in, 4);
     message->index = (uint16_t)get(&in, 2);
-    get_floats(&in, message->values, (frame->length - LINK_SAMPLE_HEAD) / 4u);
+    if (message->values != NULL) {
+        get_floats(&in, message->values, (frame->length - LINK_SAMPLE_HEAD) / 4u);
+    }
 }
 
 size_t link_pack_commands(const link_session *sizes, const link_commands *message, uint8_t *out) {

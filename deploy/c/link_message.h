@@ -22,7 +22,8 @@ typedef struct {
     uint8_t digest[LINK_DIGEST_SIZE];
 } link_hello;
 
-/* Signals at one moment. Ages are microseconds; LINK_AGE_NEVER: missing. */
+/* Signals at one moment. Ages are microseconds; LINK_AGE_NEVER: missing. values may be a null pointer for
+ * link_unpack_signals, where link_unpack_values gets them. */
 typedef struct {
     int64_t time;
     uint32_t operator_age;
@@ -30,7 +31,8 @@ typedef struct {
     float *values;
 } link_signals;
 
-/* One measurement of a signal that comes alone. */
+/* One measurement of a signal that comes alone. link_unpack_sample leaves the floats where values is a null pointer:
+ * what it has read tells where they go. */
 typedef struct {
     int64_t time;
     uint32_t age;
@@ -76,8 +78,8 @@ size_t link_pack_refusal(uint8_t reason, const uint8_t *digest, uint8_t *out);
 
 void link_unpack_hello(const link_frame *frame, link_hello *message);
 void link_unpack_signals(const link_session *sizes, const link_frame *frame, link_signals *message);
-/* Set values before, by link_sample_index: where the floats of that signal go. */
-uint16_t link_sample_index(const link_frame *frame);
+/* Some of the floats of signals, from that one on. */
+void link_unpack_values(const link_session *sizes, const link_frame *frame, size_t first, size_t count, float *values);
 void link_unpack_sample(const link_frame *frame, link_sample *message);
 void link_unpack_commands(const link_session *sizes, const link_frame *frame, link_commands *message);
 void link_unpack_fault(const link_frame *frame, link_fault *message);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from deploy.c import convolution, elementwise, linear, recurrent, reduce
 from deploy.c.graph import Graph, Operator, UnsupportedError
 from deploy.c.program import Addresses, Gather, Program
 from robo_rl.contract import Contract
+from robo_rl.escaping import c_identifier
 
 OPERATORS: Mapping[str, Operator] = {
     **elementwise.OPERATORS,
@@ -22,18 +22,17 @@ OPERATORS: Mapping[str, Operator] = {
 }
 
 
-def c_name(text: str) -> str:
-    """A name of the contract as a C identifier."""
-    name = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return f"_{name}" if name[0].isdigit() else name
-
-
 def c_names(texts: Sequence[str], what: str) -> list[str]:
     """Names as C identifiers that differ from each other."""
-    names = [c_name(text) for text in texts]
+    names = [c_identifier(text) for text in texts]
+    require_distinct(names, texts, what)
+    return names
+
+
+def require_distinct(names: Sequence[str], texts: Sequence[str], what: str) -> None:
+    """UnsupportedError where two of ``texts`` became the same name."""
     if len(set(names)) < len(names):
         raise UnsupportedError(f"{what} {list(texts)} can't be told apart as C identifiers ({names}); rename them")
-    return names
 
 
 def lower(model: ModelProto, contract: Contract) -> Program:

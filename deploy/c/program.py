@@ -246,7 +246,7 @@ class Program:
         return copy.base
 
     def prune(self) -> None:
-        """Leave out operations whose result nobody reads."""
+        """Leave out operations whose result is not used."""
         needed = {self.find(a)[0].base for result in self.results.values() for a in result.ravel().tolist()}
         kept = []
         for op in reversed(self.ops):

@@ -68,7 +68,7 @@ def build_device(made: Generated, target: Target, main: str, devices: int = 1, f
 
 
 def build_overrun(made: Generated, target: Target, misbehaviour: str, flags: Sequence[str] = ()) -> Path:
-    """An image of a device whose policy does what it must not, in flight: "hang", "crash", "slow" or "numbers"."""
+    """An image of a device whose policy fails while it is active: "hang", "crash", "slow" or "numbers"."""
     wrong = [f"-DMISBEHAVIOUR={misbehaviour.upper()}", f"-Wl,--wrap={made.name}_step"]
     return build_device(made, target, "overrun", flags=[*wrong, *flags])
 

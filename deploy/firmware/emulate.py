@@ -37,7 +37,7 @@ class Measured:
     instructions: list[int]
     """Of every recorded step, the call included."""
     commands_digest: int
-    """FNV-1a of the bytes of all commands, which the same C elsewhere must give."""
+    """FNV-1a of the bytes of all commands, which the same C on another machine must give."""
 
 
 def measure(image: Path, target: Target) -> Measured:

@@ -113,4 +113,4 @@ class Emulator:
                 raise EmulationError(f"{self._title} has ended, with exit code {code}: {said[-500:].strip()}")
             left -= LOOK
             if left <= 0:
-                raise EmulationError(f"{self._title} said nothing for {PATIENCE:g} s")
+                raise EmulationError(f"{self._title} gave no output for {PATIENCE:g} s")

@@ -24,7 +24,7 @@ from deploy.bundle import Bundle, command_differences, greatest
 from deploy.c.device import Answer
 from deploy.c.device import Request as Parcel
 from deploy.link import LinkError
-from deploy.link_messages import Ask, Commands, Fault, Role, messages_of
+from deploy.link_messages import Ask, Commands, Fault, Hello, Role, messages_of
 from deploy.link_port import Link, Mailbox
 from deploy.verify import task_of
 from robo_rl.contract import Contract
@@ -78,13 +78,18 @@ class Loop:
         self.time += self.period
 
     def step(self, signals: np.ndarray, request: Request = Request.NONE) -> list[Commands]:
-        """One control period with signals (count, N): what the devices command then."""
-        for i, (link, values) in enumerate(zip(self.links, signals, strict=True)):
-            if request:
-                link.send(Ask(request))
+        """One control period with signals (count, N), as a simulation tells them: what the devices command then."""
+        for i, values in enumerate(signals):
             parts = dict(zip(self._names, np.split(values, self._ends), strict=True))
             self.samples[i] = samples_behind(self.contract, parts, self.samples[i], self.time)
-            messages, self.sent[i] = messages_of(self.contract, self.samples[i], self.time, 0, self.sent[i])
+        return self.tell(self.samples, request)
+
+    def tell(self, samples: Sequence[Samples], request: Request = Request.NONE) -> list[Commands]:
+        """One control period with the newest samples for each device: what they command then."""
+        for i, (link, newest) in enumerate(zip(self.links, samples, strict=True)):
+            if request:
+                link.send(Ask(request))
+            messages, self.sent[i] = messages_of(self.contract, newest, self.time, 0, self.sent[i])
             for message in messages:
                 link.send(message)
         commands = self._exchange()
@@ -113,10 +118,12 @@ class Loop:
         for _, message in self.links[index].receive(self.time):
             if isinstance(message, Fault) and message.events & Event.FAULTED:
                 self.faults.append(message)
+            if isinstance(message, Hello):
+                self.sent[index] = {}  # it may have forgotten what it was sent
             commands = message if isinstance(message, Commands) else commands
         if commands is not None and commands.values.tobytes() != answer.motors.tobytes():
             raise LinkError(
-                f"device {index} says that it commands {commands.values}; its actuators get {answer.motors}"
+                f"device {index} reports that it commands {commands.values}; its actuators get {answer.motors}"
             )
         return commands
 
@@ -147,7 +154,7 @@ class DevicePolicy:
         return {name: torch.from_numpy(value) for name, value in by_name.items()}, state
 
     def _ready(self, signals: np.ndarray) -> Loop:
-        """Connected, armed and at the start pose, while the vehicles wait where their flights begin.
+        """Connected, armed and at the start pose, while the vehicles wait at their initial states.
 
         Their actuators' feedback is what they are commanded, as if nothing held them.
         """
@@ -190,7 +197,7 @@ class DevicePolicy:
 
 @dataclass(frozen=True)
 class Flown:
-    """What came of flights with processors in the loop."""
+    """The result of episodes with processors in the loop."""
 
     flights: dict[str, float | int]
     """What ``robo-rl evaluate`` gives."""
@@ -210,7 +217,7 @@ def fly_devices(
     title: str,
     task: Task | None = None,
 ) -> Flown:
-    """Fly a bundle's task, or the one that is given, by devices, one for each flight."""
+    """Run a bundle's task, or the given one, on devices, one for each episode."""
     policy = DevicePolicy(bundle, devices, twins)
     flights: Any = rollout(task or task_of(bundle.contract), policy, conditions, title).summary()
     assert policy.loop is not None

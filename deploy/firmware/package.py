@@ -7,8 +7,18 @@ from string import Template
 from typing import Literal
 
 from deploy.bundle import Bundle
-from deploy.c.generate import Generated, Options, generate
+from deploy.c.generate import Generated, Options, generate, title
+from robo_rl.escaping import c_comment, cmake_string, json_string, kconfig_string, properties_value
 
+TITLES = {
+    ".txt": cmake_string,
+    ".c": c_comment,
+    ".json": json_string,
+    ".properties": properties_value,
+    "Kconfig": kconfig_string,
+}
+"""How the title is written in a file, by the end of its name."""
+DESCRIPTION = "a trained policy as plain C"
 PACKAGES = Path(__file__).parent / "packages"
 Package = Literal["cmake", "arduino", "zephyr", "crazyflie"]
 CRAZYFLIE_LOOP_HZ = 1000
@@ -31,7 +41,6 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
     texts = {
         "name": made.name,
         "guard": made.name.upper(),
-        "title": f"{contract.task} for {contract.robot_name}",
         "contract_digest": contract.digest,
         "rate": str(rate),
     }
@@ -41,7 +50,9 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
         if file.stem == "controller_policy":
             target = target.with_stem(f"controller_{made.name}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(Template(file.read_text()).substitute(texts))
+        escaped = TITLES.get(file.suffix or file.name)
+        told = {"title": escaped(f"{title(contract)}: {DESCRIPTION}")} if escaped else {}
+        target.write_text(Template(file.read_text()).substitute(texts | told))
     return made
 
 

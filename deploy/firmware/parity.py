@@ -1,4 +1,4 @@
-"""Parity on the target: what a processor computes from recorded flights, against onnxruntime and the same C here."""
+"""Parity on the target: what a processor computes from recorded episodes, against onnxruntime and the same C here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Parity:
 
 
 def recorded_flights(bundle: Bundle, flights: int) -> dict[str, np.ndarray]:
-    """Signals (steps, flights, *dimensions) by name, of held-out flights by onnxruntime."""
+    """Signals (steps, flights, *dimensions) by name, of held-out episodes by onnxruntime."""
     return rollout_signals(task_of(bundle.contract), BundlePolicy(bundle), Conditions(episodes=flights, seed=SEED))
 
 

@@ -49,7 +49,7 @@ class Board:
         self._board.close()
 
     def restart(self) -> None:
-        """Reset the processor: all devices begin anew, at time 0, after the self-test."""
+        """Reset the processor: all devices restart, at time 0, after the self-test."""
         self._rig.write(_REQUEST.pack(0, RESTART, 0, 0))
         self._read_answer()
 
@@ -59,7 +59,7 @@ class Board:
         for start in range(0, len(requests), AHEAD):
             part = requests[start : start + AHEAD]
             for request in part:
-                self._rig.write(_REQUEST.pack(request.time, request.device, len(request.data), 0))
+                self._rig.write(_REQUEST.pack(request.time, request.device, 0, len(request.data)))
                 self._wire.write(request.data)
             answers += [self._read_answer() for _ in part]
         return answers

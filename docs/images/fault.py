@@ -1,4 +1,4 @@
-"""Draw what a robot was told around a fault, from a recorded flight.
+"""Plot the commands to a robot around a fault, from a recorded session.
 
 robo-rl ros twin & robo-rl ros policy policy.onnx --record logs &
 robo-rl ros configure && robo-rl ros activate && robo-rl ros engage && sleep 5 && robo-rl ros fault "drop imu"
@@ -17,7 +17,7 @@ import numpy as np
 
 from controllers.gate_codes import Problem, Reason, explain
 from controllers.gate_config import GateConfig
-from deploy.logfile import read_log
+from deploy.log_reader import read_log
 
 BEFORE, AFTER = 0.25, 0.15  # s
 

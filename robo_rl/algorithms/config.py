@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 
 class Bound(NamedTuple):
@@ -15,13 +16,16 @@ class Bound(NamedTuple):
     holds: Callable[[Any], bool]
 
 
-Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
-Whole = Annotated[int, Bound("at least 0", lambda x: x >= 0)]
+MOST = 2**31 - 1
+Count = Annotated[int, Bound("at least 1, and below 2³¹", lambda x: 1 <= x <= MOST)]
+Whole = Annotated[int, Bound("at least 0, and below 2³¹", lambda x: 0 <= x <= MOST)]
 Positive = Annotated[float, Bound("a positive number", lambda x: 0.0 < x < inf)]
 NotNegative = Annotated[float, Bound("0 or a positive number", lambda x: 0.0 <= x < inf)]
 Part = Annotated[float, Bound("0 to 1", lambda x: 0.0 <= x <= 1.0)]
 Betas = Annotated[tuple[float, float], Bound("two numbers, 0 to below 1", lambda x: all(0.0 <= b < 1.0 for b in x))]
-Widths = Annotated[tuple[int, ...], Bound("widths of layers, each at least 1", lambda x: all(w >= 1 for w in x))]
+Widths = Annotated[
+    tuple[int, ...], Bound("widths of layers, each at least 1, and below 2³¹", lambda x: all(1 <= w <= MOST for w in x))
+]
 
 
 class Bounded:
@@ -30,9 +34,37 @@ class Bounded:
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            for bound in getattr(hint, "__metadata__", ()):
+            kind, *bounds = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            if not _is(value, kind):
+                raise ValueError(f"{name} is {_shown(value)}; expected {_words(kind)}")
+            for bound in bounds:
                 if not bound.holds(value):
-                    raise ValueError(f"{name} is {value}; expected {bound.words}")
+                    raise ValueError(f"{name} is {_shown(value)}; expected {bound.words}")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether ``value`` is of a type; integers are floats if they are no larger, lists from JSON are tuples."""
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    if get_origin(kind) is tuple:
+        first, *others = get_args(kind)
+        long = others == [...] or (isinstance(value, list | tuple) and len(value) == 1 + len(others))
+        return isinstance(value, list | tuple) and long and all(_is(x, first) for x in value)
+    if kind is float:
+        return isinstance(value, float) or (type(value) is int and abs(value) <= 2**53)
+    return type(value) is kind
+
+
+def _words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {list(get_args(kind))}"
+    if get_origin(kind) is tuple:
+        return f"a list, each {_words(get_args(kind)[0])}"
+    return {int: "an integer", float: "a number", bool: "true or false", str: "a text"}[kind]
+
+
+def _shown(value: Any) -> str:
+    return reprlib.repr(value) if isinstance(value, str | list | dict | int) else str(value)
 
 
 @dataclass(frozen=True)
@@ -97,9 +129,10 @@ class PpoConfig(Bounded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        samples = self.environments * self.horizon
+        samples = self.environments * (1 if self.recurrent else self.horizon)
         if self.mini_batches > samples:
-            raise ValueError(f"mini_batches is {self.mini_batches}; expected at most {samples}, an update's samples")
+            kind = "the environments of a recurrent policy" if self.recurrent else "an update's samples"
+            raise ValueError(f"mini_batches is {self.mini_batches}; expected at most {samples}, {kind}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Distillation as a training: a policy that sees what a robot measures learns what a run's policy does, who sees more.
+"""Distillation as a training: a policy with a robot's signals imitates a run's policy, which has privileged ones.
 
 What is kept of the teacher beside the student's own weights (exploration, critic, levels of the curricula) lets a
 training by ppo begin from the student.
@@ -50,9 +50,8 @@ class Learner:
         return {"error": self.lessons.update() ** 0.5}
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Weights and what the optimiser remembers."""
-        own = {f"actor/mlp.{name}": value for name, value in self.policy.network.state_dict().items()}
-        return {**self._kept, **own, **optimizer_tensors(self.lessons.optimizer)}, {"done": self.done}
+        """What a training by ppo begins from besides the policy, and what the optimiser remembers."""
+        return {**self._kept, **optimizer_tensors(self.lessons.optimizer)}, {"done": self.done}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Go on from ``save``; the robots, which it does not hold, begin new episodes."""
@@ -63,8 +62,8 @@ class Learner:
 def _kept(file: Path, inputs: int) -> dict[str, Tensor]:
     """What the student takes over from its teacher's checkpoint for a training by ppo, as far as its inputs go."""
     tensors, _ = checkpoint.load(file)
-    kept = {name: value for name, value in tensors.items() if name.startswith("critic/") or name == "env/env/levels"}
+    kept = {name: value for name, value in tensors.items() if name.startswith("critic/")}
     for name, value in tensors.items():
-        if name.startswith("actor/") and not name.startswith("actor/mlp."):
-            kept[name] = value[..., :inputs] if "normalizer" in name and value.ndim else value
-    return kept
+        if name.startswith("normalizer/"):
+            kept[name] = value[..., :inputs] if value.ndim else value
+    return kept | {name: tensors[name] for name in ("deviation", "env/env/levels")}

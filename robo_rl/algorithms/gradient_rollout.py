@@ -36,7 +36,7 @@ class World(NamedTuple):
     """(n,) 1, or 0 once the episode has failed, succeeded or diverged; its robot stays as it is until the horizon
     ends."""
     won: Any
-    """(n,) 1 where the episode has succeeded, else 0; () where the task knows no success."""
+    """(n,) 1 where the episode has succeeded, else 0; () if the task defines no success."""
 
 
 class Moment(NamedTuple):
@@ -99,7 +99,8 @@ class GradientRollout:
         self._streams, self._steps = stream.mT.unflatten(1, (horizon, env.n)), step.unflatten(0, (horizon, env.n))
         draw = fuse(env.sensors.chance)
         _, (drawn,) = draw.results(stream, step)
-        self._draw = draw.bind(stream, step, out=drawn)
+        # a second thread would then wait actively for milliseconds, as long as a whole update takes
+        self._draw = draw.bind(stream, step, out=drawn, threads=1)
         self.chance = [
             Chance(*[part[t * env.n : (t + 1) * env.n] if isinstance(part, Tensor) else part for part in drawn])
             for t in range(horizon)
@@ -168,7 +169,7 @@ class GradientRollout:
         self._place(ids, self.env.reset(ids))
 
     def carry_on(self) -> None:
-        """Let the next horizon begin where this one ended; episodes that are over begin again."""
+        """Start the next horizon from the end of this one; reset the episodes that have ended."""
         self._blocks[0].copy_(self._blocks[-1])
         world = self.moments[0].world
         over = world.alive < 0.5

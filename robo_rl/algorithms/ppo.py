@@ -1,116 +1,252 @@
-"""Proximal policy optimisation: rsl_rl's, on our environments and our policy graph.
+"""Proximal policy optimisation, to be read from top to bottom.
 
-The actor that rsl_rl trains is the policy graph's own network, and its running normaliser is copied into the
-graph after every update, so what is exported is what was trained. One thing differs from rsl_rl's runner: an
-episode that ends because its time is over is bootstrapped with the value of its true final state, not of the
-state before the last step.
+One update: all robots act for a horizon at random about what the policy would do (``collect``); then the policy makes
+what turned out better than the critic had expected more likely, in small steps that stay near the policy that acted,
+and the critic learns what the robots earned (``learn``). What trains is the policy graph that will be exported.
+
+After Schulman et al. 2017 (Proximal Policy Optimization Algorithms) and 2016 (High-Dimensional Continuous Control Using
+Generalized Advantage Estimation), with the choices of rsl_rl (Schwarke et al. 2025), whose numbers it gives, as a test
+shows: a step size that follows the divergence between policies, advantages normalised over all samples, the
+gradients of actor and critic clipped apart, and observations normalised by running statistics.
+
+Shapes: T steps of a horizon, n robots, m robots of a mini-batch, k actions, p privileged numbers, w units of a
+recurrent network.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-import rsl_rl.env
 import torch
-from rsl_rl.algorithms import PPO
-from rsl_rl.models import MLPModel, RNNModel
-from tensordict import TensorDict
-from torch import Tensor
+from torch import Tensor, nn
 
 from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.fast_ppo import Gaussian, Normalization, Storage, use_fast_elu
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
-from robo_rl.learning_env import LearningEnv, Observation, groups, rows
-from robo_rl.networks import VECTOR, Encoders, Normalizer
+from robo_rl.elu import use_fast_elu
+from robo_rl.learning_env import LearningEnv, Transition, groups
+from robo_rl.networks import MLP, VECTOR, Normalizer
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
 
-
-class RslRlEnv(rsl_rl.env.VecEnv):
-    """Any task as rsl_rl's environment, for its runners; groups "privileged" and the task's own, or "policy"."""
-
-    def __init__(self, env: VecEnv) -> None:
-        self.observed = LearningEnv(env)
-        self.num_envs, self.num_actions = env.n, env.task.action_size
-        self.max_episode_length = env.task.spec.episode_steps
-        self.episode_length_buf = torch.zeros(env.n, dtype=torch.long, device=env.device)
-        self.device, self.cfg = env.device, {"task": env.task.spec.name}
-
-    def get_observations(self) -> TensorDict:
-        return seen(self.observed.observation(), self.observed.privileged())
-
-    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict]:
-        step = self.observed.step(actions)
-        self.episode_length_buf = torch.where(step.done, 0, self.episode_length_buf + 1)
-        return seen(step.observation, step.privileged), step.reward, step.done, {"time_outs": step.timeout}
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+DEVIATIONS = (1e-6, 1e6)
+"""Least and greatest standard deviation of exploration."""
+LEARNING_RATES = (1e-5, 1e-2)
+"""Least and greatest step size."""
 
 
-def seen(observation: Observation, privileged: Tensor) -> TensorDict:
-    """What rsl_rl calls groups of observations."""
-    return TensorDict({**groups(observation), "privileged": privileged}, batch_size=[len(privileged)])
+# --- what is learnt from -------------------------------------------------------------------------------------------
 
 
-class _Seeing(MLPModel):
-    """An actor that sees what the policy graph sees: the normalised vector, and what encoders make of the rest."""
+class Samples(NamedTuple):
+    """The samples of a horizon, (T, n, …): buffers that are reused. A mini-batch has some of them, (T, m, …)."""
 
-    encoders: Encoders
+    observation: dict[str, Tensor]
+    """(T, n, …) by group."""
+    privileged: Tensor
+    """(T, n, p) that the critic sees."""
+    mean: Tensor
+    """(T, n, k) of the actions that the policy could have taken."""
+    action: Tensor
+    """(T, n, k) that it took."""
+    log_probability: Tensor
+    """(T, n) of the action, when it was taken."""
+    value: Tensor
+    """(T, n) that the critic expected."""
+    reward: Tensor
+    """(T, n), with the value of what a timed-out episode would still have earned."""
+    done: Tensor
+    """(T, n) whether the episode ended with this step."""
+    advantage: Tensor
+    """(T, n) how much better than expected it turned out."""
+    returns: Tensor
+    """(T, n) that the critic should have expected."""
+    hidden: Tensor
+    """(1, n, w) of a recurrent network before the first step; w is 0 if there is none."""
 
-    def get_latent(self, obs: TensorDict, masks: Any = None, hidden_state: Any = None) -> Tensor:
-        vector = super().get_latent(obs, masks, hidden_state)
-        return torch.cat([vector, self.encoders(obs)], -1) if self.encoders else vector
+    def in_one_row(self) -> Samples:
+        """(1, T · n, …): as if all of them were of one step."""
+        observation = {name: value.flatten(0, 1)[None] for name, value in self.observation.items()}
+        flat = Samples(observation, *(value.flatten(0, 1)[None] for value in self[1:]))
+        return flat._replace(hidden=self.hidden.new_zeros(1, flat.done.shape[1], 0))
+
+    def columns(self, ids: Tensor) -> Samples:
+        """(T, m, …) of some of the robots."""
+        observation = {name: value.index_select(1, ids) for name, value in self.observation.items()}
+        return Samples(observation, *(value.index_select(1, ids) for value in self[1:]))
 
 
-class _Remembering(RNNModel, _Seeing):
-    """The same in front of a recurrent network."""
+def empty_samples(env: LearningEnv, config: PpoConfig, device: str) -> Samples:
+    """Room for a horizon."""
+    steps, n, actions = config.horizon, env.n, env.task.action_size
+
+    def space(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.zeros(*shape, dtype=dtype, device=device)
+
+    return Samples(
+        observation={name: space(steps, *x.shape) for name, x in groups(env.observation()).items()},
+        privileged=space(steps, *env.privileged().shape),
+        mean=space(steps, n, actions),
+        action=space(steps, n, actions),
+        log_probability=space(steps, n),
+        value=space(steps, n),
+        reward=space(steps, n),
+        done=space(steps, n, dtype=torch.bool),
+        advantage=space(steps, n),
+        returns=space(steps, n),
+        hidden=space(1, n, config.recurrent),
+    )
+
+
+def advantages(reward: Tensor, value: Tensor, last: Tensor, done: Tensor, gamma: float, lam: float) -> Tensor:
+    """Generalised advantage estimates (T, n), of values (T, n) and those after the last step (n,)."""
+    found, later = torch.empty_like(reward), torch.zeros_like(last)
+    for t in reversed(range(len(reward))):
+        discount = gamma * ~done[t]
+        surprise = reward[t] + discount * (value[t + 1] if t + 1 < len(value) else last) - value[t]
+        later = found[t] = surprise + discount * lam * later
+    return found
+
+
+def normalized(x: Tensor) -> Tensor:
+    """``x`` less its mean, over its deviation, both over the samples of all processes."""
+    count = processes.total(torch.tensor(float(x.numel()), device=x.device))
+    x = x - processes.total(x.sum()) / count
+    return x / ((processes.total(x.square().sum()) / (count - 1)).sqrt() + 1e-8)
+
+
+# --- policies, and how far they are apart --------------------------------------------------------------------------
+
+
+def mean_action(
+    policy: PolicyGraph, observation: Mapping[str, Tensor], hidden: Tensor, done: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Actions (T, m, k) for observations (T, m, …) in a row, and the hidden state (1, m, w) after them.
+
+    The hidden state is forgotten where an episode ended, (T, m).
+    """
+    shape = next(iter(observation.values())).shape[:2]
+    seen = policy.features({name: value.flatten(0, 1) for name, value in observation.items()})  # (T · m, features)
+    if policy.recurrence is not None:
+        (state,), states = hidden, []
+        for t, x in enumerate(seen.unflatten(0, shape)):
+            state = policy.recurrence.step(x, state)
+            states.append(state)
+            state = state if done is None else state * ~done[t, :, None]
+        seen, hidden = torch.cat(states), state[None]
+    return policy.network(seen).unflatten(0, shape), hidden
+
+
+def log_probability(action: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """(…) of actions (…, k), normally distributed about means (…, k) with deviations (k,)."""
+    distance = ((action - mean) / deviation).square().sum(-1)
+    return -0.5 * distance - (deviation.log() + HALF_LOG_TWO_PI).sum()
+
+
+def entropy_of(deviation: Tensor) -> Tensor:
+    """Of a normal distribution with deviations (k,)."""
+    return (0.5 + HALF_LOG_TWO_PI + deviation.log()).sum()
+
+
+def divergence(old_mean: Tensor, old: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """Mean Kullback-Leibler divergence KL(old || new) of means (…, k) and deviations (k,)."""
+    ratio = (old / deviation).square()
+    return 0.5 * (((old_mean - mean) / deviation).square().sum(-1).mean() + (ratio - 1 - ratio.log()).sum())
+
+
+def adapted(rate: float, kl: float, desired: float) -> float:
+    """The step size after a divergence: smaller when it was twice the desired one, greater when it was half of it."""
+    if kl > 2.0 * desired:
+        return max(LEARNING_RATES[0], rate / 1.5)
+    return min(LEARNING_RATES[1], rate * 1.5) if 0.0 < kl < 0.5 * desired else rate
+
+
+def surrogate_loss(ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """What a policy loses that takes actions ``ratio`` times as often; beyond 1 ± clip nothing more is to be gained."""
+    return -torch.min(advantage * ratio, advantage * ratio.clamp(1.0 - clip, 1.0 + clip)).mean()
+
+
+def value_loss(value: Tensor, old: Tensor, returns: Tensor, clip: float) -> Tensor:
+    """Mean square of the critic's error; beyond ``clip`` from what it said before, nothing more is to be gained."""
+    near = old + (value - old).clamp(-clip, clip)
+    return torch.max((value - returns).square(), (near - returns).square()).mean()
+
+
+class RunningNormalizer(nn.Module):
+    """(x − mean) / (deviation + 0.01), of all x so far."""
+
+    mean: Tensor
+    variance: Tensor
+    count: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("variance", torch.ones(size))
+        self.register_buffer("count", torch.tensor(0))
+
+    @property
+    def deviation(self) -> Tensor:
+        """(size,) that x is divided by."""
+        return self.variance.sqrt() + 0.01
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.deviation
+
+    def update(self, x: Tensor) -> None:
+        """Take x (…, size) into account, with those of all processes."""
+        x = x.flatten(0, -2)
+        count = processes.total(torch.tensor(float(len(x)), device=x.device))
+        mean = processes.total(x.mean(0) * (len(x) / count))
+        variance = processes.total((x - mean).square_().sum(0)) / count  # torch's own takes 3.7 times as long
+        self.count += count.long()
+        rate, change = count / self.count, mean - self.mean
+        self.mean += rate * change
+        self.variance += rate * (variance - self.variance + change * (mean - self.mean))
+
+
+class Critic(nn.Module):
+    """What the robots will still earn, (…), by privileged observations (…, p)."""
+
+    def __init__(self, inputs: int, config: PpoConfig) -> None:
+        super().__init__()
+        self.normalizer = RunningNormalizer(inputs) if config.normalize else nn.Identity()
+        self.network = MLP(inputs, config.critic_hidden, 1, config.activation)
+        last = self.network[-1]
+        assert isinstance(last, nn.Linear)
+        last.reset_parameters()  # unlike actions, values need not begin near zero
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(self.normalizer(x)).squeeze(-1)
+
+
+# --- the algorithm -------------------------------------------------------------------------------------------------
 
 
 class Learner:
-    """Trains a policy, one update at a time, alone or together with its likes in other processes."""
+    """Trains a policy, one update at a time, in one or several processes."""
 
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
         self.seed = processes.own_seed(seed)
-        environments = processes.share(config.environments)
-        self.env = LearningEnv(VecEnv(task, environments, self.seed, device))
-        robots = self.env.n
-        first = seen(self.env.observation(), self.env.privileged())
-        sides = {"actor": [VECTOR], "critic": ["privileged"]}
-        deviation = {"class_name": Gaussian, "init_std": config.initial_deviation}
-        activation, normalize = config.activation, config.normalize
-        shape = (first, sides, "actor", task.action_size, config.hidden, activation, normalize, deviation)
-        actor = _Remembering(*shape, "gru", config.recurrent) if config.recurrent else _Seeing(*shape)
-        actor.mlp, actor.encoders = policy.network, policy.encoders  # rsl_rl trains the graph's own networks
-        if policy.recurrence is not None:
-            actor.rnn.rnn = policy.recurrence
-        critic = MLPModel(first, sides, "critic", 1, config.critic_hidden, activation, normalize)
-        for model in (actor, critic):
-            if normalize:
-                model.obs_normalizer = Normalization(model.obs_dim)
-            if torch.device(device).type == "cpu":
-                use_fast_elu(model.mlp)
-        storage = Storage("rl", robots, config.horizon, first, [task.action_size], device)
-        self.ppo = PPO(
-            actor,
-            critic,
-            storage,
-            num_learning_epochs=config.epochs,
-            num_mini_batches=config.mini_batches,
-            clip_param=config.clip,
-            gamma=config.gamma,
-            lam=config.lam,
-            entropy_coef=config.entropy,
-            learning_rate=config.learning_rate,
-            max_grad_norm=config.gradient_norm,
-            desired_kl=config.desired_kl,
-            device=device,
-            multi_gpu_cfg=processes.settings(),
-        )
-        for group in self.ppo.optimizer.param_groups:
-            group["fused"] = True  # one pass over all weights instead of a dozen
-        self.ppo.train_mode()
+        self.env = LearningEnv(VecEnv(task, processes.share(config.environments), self.seed, device))
+        self.samples = empty_samples(self.env, config, device)
+        self.hidden = self.samples.hidden.clone()
+        self.normalizer = RunningNormalizer(task.observation_size).to(device)
+        self.set_normalizer()
+        self.critic = Critic(self.samples.privileged.shape[-1], config).to(device)
+        self.deviation = nn.Parameter(torch.full((task.action_size,), config.initial_deviation, device=device))
+        if torch.device(device).type == "cpu":
+            use_fast_elu(policy)
+            use_fast_elu(self.critic)
+        self.actor_parameters = [self.deviation, *policy.parameters()]
+        self.parameters = [*self.actor_parameters, *self.critic.parameters()]
+        self.learning_rate = config.learning_rate
+        self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
         self.total, self.done = round(config.updates * task.update_scale), 0
         self.survived: dict[str, float] = {}
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
@@ -120,85 +256,141 @@ class Learner:
         """Control steps simulated so far, over all environments of all processes."""
         return self.done * self.config.horizon * self.config.environments * self.env.env.team
 
+    @property
+    def desired_kl(self) -> float:
+        """The wanted divergence now: from where the policy should anneal on, it falls to a tenth at the last update."""
+        annealing = self.config.anneal * self.total
+        left = (self.total - self.done) / annealing if annealing else 1.0
+        return self.config.desired_kl * max(0.1, min(1.0, left))
+
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
-        collected = self.collect()
-        self.ppo.desired_kl = self.config.desired_kl * self._annealing()
-        losses = self.ppo.update()
-        self._copy_normalizer()
+        metrics = self.collect() | self.learn()
         self.done += 1
-        return {
-            **collected,
-            "deviation": float(self.ppo.actor.output_std.detach().mean()),
-            "learning_rate": self.ppo.learning_rate,
-            **{f"loss/{name}": value for name, value in losses.items()},
-            **{f"level/{name}": level for name, level in self.env.env.levels.mean().items()},
-        }
-
-    def _annealing(self) -> float:
-        """1, and from where the policy should anneal on down to 0.1 at the last update."""
-        annealing = self.config.anneal * self.total
-        return max(0.1, min(1.0, (self.total - self.done) / annealing)) if annealing else 1.0
+        levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
+        deviation = float(self.deviation.detach().clamp(*DEVIATIONS).mean())
+        return {**metrics, "deviation": deviation, "learning_rate": self.learning_rate, **levels}
 
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:
         """Act for a horizon and store what came of it; returns the mean reward and ``survived``."""
-        rewards, failed, ended = [], [], 0
-        now = seen(self.env.observation(), self.env.privileged())
-        for _ in range(self.config.horizon):
-            step = self.env.step(self.ppo.act(now))
-            now = seen(step.observation, step.privileged)
-            self.ppo.process_env_step(now, self._bootstrapped(step), step.done, {})
-            rewards.append(step.reward.mean())  # numbers when all are there: a GPU need not wait for each
-            failed.append(step.failed.sum())
+        samples, config = self.samples, self.config
+        deviation = self.deviation.clamp(*DEVIATIONS)
+        earned, failed, ended = torch.zeros((), device=self.device), torch.zeros((), device=self.device), 0
+        observation, privileged = groups(self.env.observation()), self.env.privileged()
+        samples.hidden.copy_(self.hidden)
+        for t in range(config.horizon):
+            for name, value in observation.items():
+                samples.observation[name][t] = value
+            samples.privileged[t], samples.value[t] = privileged, self.critic(privileged)
+            now = {name: value[t : t + 1] for name, value in samples.observation.items()}
+            samples.mean[t : t + 1], self.hidden = mean_action(self.policy, now, self.hidden)
+            samples.action[t] = torch.normal(samples.mean[t], deviation.expand_as(samples.mean[t]))
+            step = self.env.step(samples.action[t])
+            samples.reward[t], samples.done[t] = self.bootstrapped(step), step.done
+            self.hidden[:, step.ids] = 0.0
+            earned += step.reward.mean()
+            failed += step.failed.sum()
             ended += len(step.ids)
-        self.ppo.compute_returns(now)
+            observation, privileged = groups(step.observation), step.privileged
+        reward, value, done, last = samples.reward, samples.value, samples.done, self.critic(privileged)
+        samples.log_probability.copy_(log_probability(samples.action, samples.mean, deviation))
+        samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam))
+        samples.returns.copy_(samples.advantage + value)
         if ended:
-            self.survived = {"alive": 1 - float(torch.stack(failed).sum()) / ended}
-        return {"reward": float(torch.stack(rewards).mean()), **self.survived}
+            self.survived = {"alive": 1 - float(failed) / ended}
+        return {"reward": float(earned) / config.horizon, **self.survived}
 
-    def _bootstrapped(self, step: Any) -> Tensor:
-        """Rewards, with what a timed-out episode would still have earned by the value of its final state."""
-        reward = step.reward.clone()
-        late = step.timeout[step.ids]
+    def bootstrapped(self, step: Transition) -> Tensor:
+        """Rewards (n,), with the value of the true final state where an episode ended because its time was over."""
+        reward, late = step.reward.clone(), step.timeout[step.ids]
         if late.any():
-            final = seen(rows(step.final_observation, late), step.final_privileged[late])
-            reward[step.ids[late]] += self.config.gamma * self.ppo.critic(final)[:, 0]
+            reward[step.ids[late]] += self.config.gamma * self.critic(step.final_privileged[late])
         return reward
 
-    def _copy_normalizer(self) -> None:
-        source, target = self.ppo.actor.obs_normalizer, self.policy.normalizer
-        if isinstance(target, Normalizer):
-            target.mean.copy_(source.mean)
-            target.deviation.copy_(source.std + source.eps)
+    def learn(self) -> dict[str, float]:
+        """Improve policy and critic by the samples, then the normalisers; returns the mean losses."""
+        old, batches = self.deviation.detach().clamp(*DEVIATIONS), self._mini_batches()
+        losses = torch.zeros(3, device=self.device)
+        for _ in range(self.config.epochs):
+            for batch in batches:
+                losses += self._step(batch, old)
+        if isinstance(self.critic.normalizer, RunningNormalizer):
+            self.critic.normalizer.update(self.samples.privileged)
+            self.normalizer.update(self.samples.observation[VECTOR])
+            self.set_normalizer()
+        value, surrogate, entropy = (losses / (self.config.epochs * len(batches))).tolist()
+        return {"loss/value": value, "loss/surrogate": surrogate, "loss/entropy": entropy}
+
+    def _mini_batches(self) -> list[Samples]:
+        """The samples, shuffled once for all epochs.
+
+        A recurrent policy learns from whole horizons, of some of the robots at a time: its hidden state goes on from
+        where it was when they were collected, and is reset with every episode. Others learn from single samples.
+        """
+        samples = self.samples._replace(advantage=normalized(self.samples.advantage))
+        samples = samples if self.config.recurrent else samples.in_one_row()
+        size = samples.done.shape[1] // self.config.mini_batches
+        order = torch.randperm(size * self.config.mini_batches, device=self.device)
+        return [samples.columns(ids) for ids in order.split(size)]
+
+    def _step(self, batch: Samples, old: Tensor) -> Tensor:
+        """One step of the optimiser; returns the losses of value and policy and the entropy, (3,)."""
+        config = self.config
+        mean, _ = mean_action(self.policy, batch.observation, batch.hidden, batch.done)
+        deviation = self.deviation.clamp(*DEVIATIONS)
+        with torch.no_grad():
+            kl = float(processes.average(divergence(batch.mean, old, mean, deviation)))
+        self.learning_rate = adapted(self.learning_rate, kl, self.desired_kl)
+
+        ratio = (log_probability(batch.action, mean, deviation) - batch.log_probability).exp()
+        surrogate = surrogate_loss(ratio, batch.advantage, config.clip)
+        value = value_loss(self.critic(batch.privileged), batch.value, batch.returns, config.clip)
+        entropy = entropy_of(deviation)
+
+        self.optimizer.zero_grad()
+        (surrogate + value - config.entropy * entropy).backward()
+        processes.average_gradients(self.parameters)
+        nn.utils.clip_grad_norm_(self.actor_parameters, config.gradient_norm)
+        nn.utils.clip_grad_norm_(self.critic.parameters(), config.gradient_norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        self.optimizer.step()
+        return torch.stack([value, surrogate, entropy]).detach()
+
+    def set_normalizer(self) -> None:
+        """Put the running statistics into the policy graph."""
+        if isinstance(self.policy.normalizer, Normalizer):
+            self.policy.normalizer.mean.copy_(self.normalizer.mean)
+            self.policy.normalizer.deviation.copy_(self.normalizer.deviation)
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that the rest of the training depends on: tensors and numbers."""
-        tensors = optimizer_tensors(self.ppo.optimizer)
-        for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
-            tensors |= {f"{name}/{key}": value for key, value in model.state_dict().items()}
+        """All that the rest of the training depends on, besides the policy: tensors and numbers."""
+        tensors = {"deviation": self.deviation, "hidden": self.hidden, **optimizer_tensors(self.optimizer)}
+        tensors |= {f"critic/{name}": value for name, value in self.critic.state_dict().items()}
+        tensors |= {f"normalizer/{name}": value for name, value in self.normalizer.state_dict().items()}
         tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
-        hidden = self.ppo.actor.get_hidden_state()
-        if hidden is not None:
-            tensors["hidden"] = hidden
-        return tensors, {"done": self.done, "learning_rate": self.ppo.learning_rate, "survived": self.survived}
+        return tensors, {"done": self.done, "learning_rate": self.learning_rate, "survived": self.survived}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Go on from ``save``: on a CPU, bit by bit as if there had been no break.
+        """Go on from ``save``, with the policy of that moment: on a CPU, bit by bit as if there had been no break.
 
         Robots of other processes than the first, whose state is not saved, begin new episodes, at the first's levels.
         """
         self.done, self.survived = numbers["done"], numbers.get("survived", {})
-        for name, model in (("actor", self.ppo.actor), ("critic", self.ppo.critic)):
-            prefix = f"{name}/"
-            model.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
-        optimizer_from(tensors, self.ppo.optimizer)
-        self.ppo.learning_rate = numbers["learning_rate"]
-        for group in self.ppo.optimizer.param_groups:
-            group["lr"] = self.ppo.learning_rate
+        self.learning_rate = numbers["learning_rate"]
+        with torch.no_grad():
+            self.deviation.copy_(tensors["deviation"])
+        self.critic.load_state_dict(_part(tensors, "critic/"))
+        self.normalizer.load_state_dict(_part(tensors, "normalizer/"))
+        optimizer_from(tensors, self.optimizer)
         if processes.rank() > 0:
             self.env.env.seed(self.seed + self.done)  # not the first draws again
             self.env.begin_at(tensors["env/env/levels"])
             return
-        self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
-        self.ppo.actor.reset(hidden_state=tensors["hidden"].to(self.device, copy=True) if "hidden" in tensors else None)
+        self.env.load(_part(tensors, "env/"))
+        self.hidden = tensors["hidden"].to(self.device, copy=True)
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

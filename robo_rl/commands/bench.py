@@ -8,11 +8,12 @@ from robo_rl.console import give, say
 
 
 def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = "cpu", json: bool = False) -> int:
-    """Measure how fast this machine simulates, beside a peer if one is installed.
+    """Measure simulation speed on this machine, and that of another simulator if one is installed.
 
-    A quadrotor's peer is rl_tools' simulator of the same vehicle: pip install 'robo-rl[bench]', which compiles for a
-    quarter of an hour. With --json: plant_steps_per_second, environment_steps_per_second (with sensors, reward and
-    resets), l2f_steps_per_second and plant_over_l2f (null without l2f), machine.
+    For multirotors that is l2f, rl_tools' simulator of the same vehicle: pip install 'robo-rl[bench]', which
+    compiles for a quarter of an hour. With --json: plant_steps_per_second, environment_steps_per_second (with sensors,
+    reward and resets), peer (null where none is known), peer_steps_per_second and plant_over_peer (null where it is not
+    installed), machine.
 
     Tasks Ant-v5 and HalfCheetah-v5 are gymnasium's, for comparison with other engines: the peer is EnvPool, or without
     it gymnasium's own vector of processes, on as many threads (OMP_NUM_THREADS). With --json:
@@ -20,11 +21,11 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
 
     Args:
         task: The task; 'robo-rl tasks' lists them, and Ant-v5 and HalfCheetah-v5.
-        robot: Another robot than the task's own.
+        robot: Robot to use instead of the task's default.
         device: cpu or cuda.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.benchmark import env_stepper, l2f_stepper, machine, plant_stepper, rates
+    from robo_rl.benchmark import PEERS, env_stepper, machine, plant_stepper, rates
     from robo_rl.standard_envs import DEFINITIONS
     from sim.tasks.loading import load_task
 
@@ -32,30 +33,31 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
         return standard(task, robot, device, json)
     loaded = load_task(task, robot)
     sides = {"plant": plant_stepper(loaded, device), "environment": env_stepper(loaded, device)}
-    peer = l2f_stepper() if task.startswith("quadrotor") else None
+    name, stepper = PEERS.get(loaded.spec.robot.kind, ("", lambda: None))
+    peer = stepper()
     if peer is not None:
-        sides["l2f"] = peer
+        sides[name] = peer
     found = rates(sides)
-    l2f = found.get("l2f")
     here = machine()
     say(f"{here['processor']}, {here['cores']} cores, torch {here['torch']}, {device}", json)
     say(f"  plant alone        {found['plant'] / 1e6:8.3f} million control steps/s", json)
     say(f"  whole environment  {found['environment'] / 1e6:8.3f} million control steps/s", json)
-    if l2f is None and task.startswith("quadrotor"):
-        say("  l2f                not installed (pip install 'robo-rl[bench]')", json)
-    elif l2f is not None:
-        ratio = found["plant"] / l2f
-        say(f"  l2f vector8192     {l2f / 1e6:8.1f} million control steps/s; ours over its: {ratio:.1f}", json)
+    if name and peer is None:
+        say(f"  {name:<18} not installed (pip install 'robo-rl[bench]')", json)
     result: dict[str, Any] = {
         "task": task,
         "robot": loaded.spec.robot.name,
         "device": device,
         "plant_steps_per_second": found["plant"],
         "environment_steps_per_second": found["environment"],
-        "l2f_steps_per_second": l2f,
-        "plant_over_l2f": None if l2f is None else found["plant"] / l2f,
+        "peer": name or None,
+        "peer_steps_per_second": found.get(name),
+        "plant_over_peer": found["plant"] / found[name] if name in found else None,
         "machine": here,
     }
+    if name in found:
+        ratio = result["plant_over_peer"]
+        say(f"  {name:<18} {found[name] / 1e6:8.1f} million control steps/s; ours over its: {ratio:.1f}", json)
     give(result, json)
     return 0
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 
 
 def main(
@@ -22,20 +23,20 @@ def main(
     task: str | None = None,
     json: bool = False,
 ) -> int:
-    """Distil a policy into a smaller one whose C fits into a microcontroller's flash.
+    """Distill a policy into a smaller one whose C code fits into a microcontroller's flash.
 
-    The student learns in simulation to command what the teacher would. It is a policy file like any other. With
+    The student is trained in simulation to imitate the teacher's commands. It is a policy file like any other. With
     --json: file, hidden, flash_estimate_bytes, environment_steps, and what 'evaluate' gives.
 
     Args:
         file: The teacher: a bundle (*.onnx).
         flash: Bytes for code and constants, as 'robo-rl firmware --small' builds them; 8k is 8 KiB.
         layers: Hidden layers of the student.
-        updates: Steps of learning, of 512 vehicles each.
-        seed: Of all random draws.
+        updates: Number of updates, each with 512 environments.
+        seed: Random seed.
         out: The file to write; by default the teacher's name with _small.
-        episodes: Held-out flights of the student.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
+        episodes: Number of held-out episodes of the student.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     import dataclasses
@@ -65,8 +66,8 @@ def main(
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
-        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out flights survive\n"
-        f"Next:  robo-rl firmware {bundle.path} --small --run",
+        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed\n"
+        f"Next:  robo-rl firmware {shell_word(bundle.path)} --small --run",
         json,
     )
     give(

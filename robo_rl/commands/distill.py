@@ -17,19 +17,19 @@ def main(
     checkpoint_seconds: float = 5.0,
     json: bool = False,
 ) -> int:
-    """Teach a policy that sees what a robot measures to do what a teacher does, who sees more.
+    """Train a policy that uses the robot's sensors to imitate a teacher that also has privileged observations.
 
-    The student walks in simulation and learns what the teacher would have commanded. It gets a run of its own, from
-    which 'robo-rl train --begin-from' can go on. Ctrl-C saves and stops; 'robo-rl resume RUN' goes on. With --json:
+    The student acts in simulation and learns the teacher's commands. It has its own run, from which
+    'robo-rl train --begin-from' can continue. Ctrl-C saves and stops; 'robo-rl resume RUN' continues. With --json:
     as 'train'.
 
     Args:
         run: The teacher: a run's folder of a task that has a student, like go2-rough-teacher.
-        updates: Steps of learning, of 256 robots each.
-        seed: Of all random draws.
-        runs: Where the student's run is made.
-        episodes: Held-out walks of the student; 0 for none.
-        checkpoint_seconds: Seconds between checkpoints.
+        updates: Number of updates, each with 256 environments.
+        seed: Random seed.
+        runs: Folder in which the student's run is created.
+        episodes: Number of held-out episodes of the student; 0 for none.
+        checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
     import dataclasses

@@ -28,22 +28,22 @@ def main(
     namespace: str = "",
     json: bool = False,
 ) -> int:
-    """Hold what a robot sends against a policy file, before a motor has torque; exit with 1 if anything is wrong.
+    """Check a robot's messages against a policy file, before the motors are enabled; exit with 1 if a check fails.
 
-    The robot lies still at first. With --motion it is then turned and moved by hand, about and along all axes: the
-    doctor holds gyroscope, orientation, position and velocity against each other, and finds axes and signs that are
-    wrong. With --wiggle the motors have torque: each joint moves by a few degrees, one after the other, and must be
-    the one that is reported to move, the right way and as far. Hang the robot up for that, in its start pose.
+    The robot is at rest first. With --motion it is then turned and moved manually, about and along all axes: the
+    command compares gyroscope, orientation, position and velocity, and finds wrong axes and signs. With --wiggle the
+    motors are enabled: each joint moves by a few degrees, one after the other, and the command checks which joint
+    reports the motion, its direction and its amplitude. Suspend the robot for that, in its start pose.
     With --json: healthy, findings.
 
     Args:
         file: A bundle (*.onnx).
-        seconds: How long to listen to the robot at rest.
-        motion: How long (s) to listen while it is moved by hand; 0: not at all.
-        wiggle: Move each joint a little; refused while any other node sends commands, or anything else is wrong.
-        command_message: Message type of the commands, as in policy_node; '': what suits the contract.
-        wire: Signals from elsewhere, each 'signal=topic type field'.
-        namespace: Of the topics.
+        seconds: Duration (s) of the check at rest.
+        motion: Duration (s) of the check while the robot is moved manually; 0 skips it.
+        wiggle: Move each joint a little; refused while another node publishes commands, or if another check fails.
+        command_message: Message type of the commands, as in policy_node; by default chosen from the contract.
+        wire: Other sources of signals, each 'signal=topic type field'.
+        namespace: Namespace of the topics.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -57,19 +57,19 @@ def main(
 
     with SignalCheck(contract, texts_by_name(wire, "wire"), namespace) as check:
         check.discover()
-        say(f"listening for {seconds:g} s; leave the robot still and upright", json)
+        say(f"recording for {seconds:g} s; keep the robot at rest and upright", json)
         still = check.listen(seconds)
         moved = None
         if motion > 0:
-            say(f"now turn and move it by hand for {motion:g} s, about and along all three axes", json)
+            say(f"now turn and move the robot manually for {motion:g} s, about and along all three axes", json)
             moved = check.listen(motion)
         findings = examine(contract, still, moved)
         if wiggle and healthy(findings):
             findings += _wiggle(check, command_message, json)
     for finding in findings:
-        say(f"  {'good ' if finding.good else 'WRONG'}  {finding.subject:<22} {finding.sentence}", json)
+        say(f"  {'ok   ' if finding.good else 'WRONG'}  {finding.subject:<22} {finding.sentence}", json)
     well = healthy(findings)
-    say("nothing is wrong" if well else "do not arm this robot", json)
+    say("all checks passed" if well else "checks failed: do not arm this robot", json)
     give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
     return 0 if well else 1
 

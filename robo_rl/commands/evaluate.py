@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,8 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
+    from robo_rl.evaluation import Conditions
+    from robo_rl.loading import Loaded
     from sim.tasks import Measure
 
 
@@ -29,32 +32,31 @@ def main(
     against: str | None = None,
     json: bool = False,
 ) -> int:
-    """Fly something many times, over the task's full randomization, and report what it does.
+    """Run a policy for many held-out episodes, over the task's full randomization, and report success rate and errors.
 
-    With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and of those
-    that survive: flying, position_error_mean_m and position_error_p95_m (distance from the set-point over the last
-    2 s) and tracking_error_rms_m (from 1 s on); walking, linear_velocity_error_mean_m_s and
-    yaw_rate_error_mean_rad_s (from 1 s on), and the same with p95. With --sweep also sweep, with --ground
-    crossings, with --against comparison.
+    With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and for each of
+    the task's measures, of the episodes that did not fail: ERROR_mean_UNIT and ERROR_p95_UNIT, or ERROR_rms_UNIT, such
+    as position_error_mean_m. With --sweep also sweep, with --ground crossings, with --against comparison.
 
     Args:
-        target: A run's folder, a .onnx file, or 'geometric', the classical controller.
-        episodes: Number of flights.
-        seed: Of the flights; the same seed gives every policy the same flights.
-        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
-        robot: Fly this robot instead of its own.
-        seconds: Length of a flight instead of the task's.
+        target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
+        episodes: Number of episodes.
+        seed: Random seed; the same seed gives every policy the same episodes.
+        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        robot: Run it on this robot instead of its own.
+        seconds: Length of an episode instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
         ranges: A file with other bounds for some of the task's ranges (*.toml).
-        sweep: Also vary one perturbation at a time, beyond what training saw.
-        ground: Also cross every kind of rough ground at every height, a twentieth of the episodes each (of tasks on
-            rough ground); with --fixed ground/kind or ground/difficulty those alone.
-        against: Another target; a sequential test (AdaStop) tells which one stays nearer to the set-point.
+        sweep: Also vary one perturbation at a time, beyond the ranges of training.
+        ground: Also cross every kind of terrain at every height, with a twentieth of the episodes each (for tasks on
+            rough ground); with --fixed ground/kind or ground/difficulty only those.
+        against: Another target; a sequential test (AdaStop) decides which one has the smaller error by the
+            task's last measure.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluation import Conditions, ControllerPolicy, perturbations, rollout
+    from robo_rl.evaluation import Conditions, perturbations, rollout
     from robo_rl.evaluation import sweep as run_sweep
-    from robo_rl.loading import Loaded, load
+    from robo_rl.loading import load
     from sim.ranges import read_ranges, replaced
 
     loaded = load(target, task, robot)
@@ -64,16 +66,14 @@ def main(
         loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
     shortest = loaded.task.shortest
     if seconds is not None and seconds < shortest:
-        raise ValueError(
-            f"--seconds is {seconds:g}; expected {shortest:g} or more, before which nobody can have failed"
-        )
+        raise ValueError(f"--seconds is {seconds:g}; expected {shortest:g} or more, since no episode fails before")
     conditions = Conditions(episodes, seed, seconds, fixed)
     result: dict[str, Any] = {"target": target, "task": loaded.task.spec.name, "robot": loaded.task.spec.robot.name}
     result |= rollout(loaded.task, loaded.policy, conditions).summary()
     say(f"{loaded.name} on {result['task']} ({result['robot']})", json)
     say(
         f"  {'success':<22} {result['success']:7.2%}   95 % interval {result['success_low']:.2%} to "
-        f"{result['success_high']:.2%}, {episodes} flights",
+        f"{result['success_high']:.2%}, {episodes} episodes",
         json,
     )
     for measure in loaded.task.measures:
@@ -85,24 +85,20 @@ def main(
     if ground:
         result["crossings"] = _cross(loaded, max(1, episodes // 20), seed, fixed, json)
     if against is not None:
-        if against == "geometric":
-            other = Loaded(against, loaded.task, ControllerPolicy(loaded.task))
-        else:
-            other = load(against, loaded.task, robot)
+        other = load(against, loaded.task, robot)
         result["comparison"] = _compare(loaded, other, conditions, json)
     give(result, json)
     return 0
 
 
 def _described(measure: Measure, result: dict[str, Any]) -> str:
-    """One error of a summary, and over which time it was taken."""
+    """One error of a summary, with its time window."""
     from robo_rl.evaluation import quantity
 
     error = quantity(result[measure.key], measure.unit)
     if measure.over == "rms":
-        return f"{error}  root mean square from 1 s on"
-    when = "mean over the last 2 s" if measure.over == "end" else "mean from 1 s on"
-    return f"{error}  {when}; 95 % of flights below {quantity(result[measure.tail_key], measure.unit)}"
+        return f"{error}  {measure.described}"
+    return f"{error}  {measure.described}; 95 % of episodes below {quantity(result[measure.tail_key], measure.unit)}"
 
 
 def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, float]]], json: bool) -> None:
@@ -115,49 +111,44 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
 
 
 def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
-    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
-    from sim.tasks.legged.rough import RoughWalk
+    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain, require_rough_ground
 
-    if not isinstance(loaded.task, RoughWalk):
-        raise ValueError(
-            f"--ground is for tasks on rough ground; '{loaded.task.spec.name}' is none, try --task go2-rough"
-        )
+    require_rough_ground(loaded.task)
     table = evaluate_terrain(loaded.task, loaded.policy, each, seed, fixed=fixed)
-    say(f"  crosses, at {SPEED:g} m/s", json)
+    say(f"  terrain crossed at {SPEED:g} m/s", json)
     for row in table:
         interval = f"{row['crossed_low']:.1%} to {row['crossed_high']:.1%}"
         say(
             f"    {row['kind']:<12} {row['height']:>6}   {row['crossed']:7.1%}   95 % interval {interval}, "
-            f"{row['walks']} walks; {row['fell']:.1%} fell",
+            f"{row['walks']} episodes; {row['fell']:.1%} fell",
             json,
         )
     return table
 
 
-def _compare(first: Any, second: Any, conditions: Any, json: bool) -> dict[str, Any]:
-    """Sequential test on the last measure of the first one's task, which both fly; a failure counts as 1 m or 1 m/s."""
-    import numpy as np
-
-    from robo_rl.evaluation import compare, quantity, rollout
+def _compare(first: Loaded, second: Loaded, conditions: Conditions, json: bool) -> dict[str, Any]:
+    """Sequential test on the last measure of the first one's task, which both do in the same blocks of episodes."""
+    from robo_rl.comparison import compare, scores
+    from robo_rl.evaluation import quantity, rollout
 
     measure = first.task.measures[-1]
 
-    def score(loaded: Any) -> Any:
-        def one_block(seed: int) -> float:
-            block = dataclasses.replace(conditions, episodes=100, seed=10_000 + conditions.seed + seed)
-            error = rollout(first.task, loaded.policy, block, f"{loaded.name}, block {seed + 1}").errors[measure.error]
-            return -float(np.where(np.isnan(error), 1.0, error).mean())
-
-        return one_block
+    @functools.cache
+    def block(seed: int) -> tuple[float, float]:
+        there = dataclasses.replace(conditions, episodes=100, seed=10_000 + conditions.seed + seed)
+        one, other = (rollout(first.task, p.policy, there, f"{p.name}, block {seed + 1}") for p in (first, second))
+        mine, theirs = scores(one, other, measure)
+        return float(mine.mean()), float(theirs.mean())
 
     names = (first.name, second.name if second.name != first.name else f"{second.name} (second)")
-    outcome = compare({names[0]: score(first), names[1]: score(second)})
-    word = {"larger": "is nearer than", "smaller": "is farther than", "equal": "can't be told from"}
-    verdict = word.get(outcome["decision"], outcome["decision"])
+    outcome = compare({names[0]: lambda seed: block(seed)[0], names[1]: lambda seed: block(seed)[1]})
+    phrases = {"larger": "has a smaller {} than", "smaller": "has a larger {} than"}
+    error = measure.error.replace("_", " ")
+    verdict = phrases.get(outcome["decision"], "does not differ significantly in the {} from").format(error)
     ours, theirs = (quantity(-outcome["means"][name], measure.unit) for name in names)
     say(
         f"  {names[0]} {verdict} {names[1]}: {ours} against {theirs} "
-        f"({outcome['samples']} blocks of 100 flights each, level 5 %)",
+        f"({outcome['samples']} blocks of 100 episodes each, level 5 %)",
         json,
     )
     return outcome

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 from robo_rl.zoo import located
 
 if TYPE_CHECKING:
@@ -19,19 +20,20 @@ def main(
 ) -> int:
     """Write a run's policy as one .onnx file with its contract and golden vectors.
 
-    Given such a file instead of a run, write the same graph, weights and golden vectors with the contract that its task
-    has today, which is of the newest version. With --json: file, bytes, digest, contract_digest, task, robot.
+    Given such a file instead of a run, write the same graph, weights and golden vectors with the current contract of
+    its task, which has the newest version. With --json: file, bytes, digest, contract_digest, task, robot.
 
     Args:
         run: The run's folder, or a .onnx file.
         out: The file to write; by default policy.onnx in the run's folder.
-        task: Of a .onnx file whose task is from a file of your own: FILE.py:CLASS.
+        task: For a .onnx file whose task is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     bundle = _renewed(run, out, task) if located(run).suffix == ".onnx" else _exported(run, out, json)
     size = bundle.path.stat().st_size
     say(f"{bundle.path}: {size:,} bytes, digest {bundle.digest[:16]}…", json)
-    say(f"Next:  robo-rl verify {bundle.path}      robo-rl inspect {bundle.path}", json)
+    word = shell_word(bundle.path)
+    say(f"Next:  robo-rl verify {word}      robo-rl inspect {word}", json)
     give(
         {
             "file": str(bundle.path),

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 
 LOST_SUCCESS = 0.01
-"""Of flights, against pure simulation."""
+"""Of the success rate, against pure simulation."""
 TargetName = Literal["host", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
 
 
@@ -31,11 +32,12 @@ def main(
     task: str | None = None,
     json: bool = False,
 ) -> int:
-    """Compile a policy file to C99 for a microcontroller, and prove it on an emulated one.
+    """Compile a policy file to C99 for a microcontroller, and test it on an emulated one.
 
     Writes a folder of C: the whole policy from signals to commands, without heap, with a self-test. With --run it is
-    compiled for the target, runs on an emulated board (or here, for the target host), tests itself and counts. With
-    --fly it flies the simulated task through the link over the board's serial port, behind the safety gate.
+    compiled for the target and runs on an emulated board (or on this computer, for the target host): self-test, memory
+    and instruction count. With --fly the emulated board runs the simulated task through the link over its serial
+    port, behind the safety gate.
     With --json: file, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
     state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the given clock,
     if every instruction took one cycle), self_test_error, passed; without --run only what is known then. With
@@ -45,18 +47,18 @@ def main(
     Args:
         file: A bundle (*.onnx).
         target: The processor.
-        run: Compile, run the self-test, count.
-        fly: So many held-out flights with the processor in the loop.
-        faults: Try faults on the wire: each must be borne, or lead to the safe command in time.
+        run: Compile, run the self-test, count instructions.
+        fly: Number of held-out episodes with the processor in the loop.
+        faults: Inject faults into the serial link: each must be tolerated, or lead to the safe command in time.
         out: The folder to write; by default the file's name with _firmware, beside it.
         clock_mhz: The processor's clock, for the rate.
-        portable: Without hand-written assembly.
+        portable: Use no assembly.
         small: Optimise for size (-Os) instead of speed (-O3).
         package: Lay the sources out for a build system; arduino is for PlatformIO as well.
-        precision: Of the weights. Integers are chosen by what recorded flights show.
+        precision: Precision of the weights. Integer scales are calibrated on recorded episodes.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
-        episodes: With integers: flights to compare with float32; 0 for none.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
+        episodes: With integers: number of episodes to compare with float32; 0 for none.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -70,22 +72,23 @@ def main(
         options, extra = _integers(bundle, known, options, budget, episodes, json)
     folder = out or file.with_name(f"{file.stem}_firmware")
     made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
+    shown = folder if package == "none" else folder / "src"
     say(
-        f"{made.folder}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
+        f"{shown}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",
         json,
     )
     result: dict[str, Any] = {
         "file": str(file),
         "target": target,
         "precision": precision,
-        "folder": str(made.folder),
+        "folder": str(shown),
         "constant_bytes": made.constant_bytes,
         "state_bytes": made.state_bytes,
         "arena_bytes": made.arena_bytes,
         **extra,
     }
     if not (run or fly or faults):
-        say(f"Next:  robo-rl firmware {file} --target {target} --run", json)
+        say(f"Next:  robo-rl firmware {shell_word(file)} --target {target} --run", json)
         give(result, json)
         return 0
     flags = [flag for flag, wanted in (("-DPOLICY_PORTABLE", portable), ("-Os", small)) if wanted]
@@ -144,11 +147,11 @@ def _fly(bundle: Any, task: Any, made: Any, device: Any, target: str, count: int
     from robo_rl.evaluation import Conditions, rollout, shown
 
     conditions = Conditions(episodes=count)
-    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"flying by {target}", task)
-    simulated = rollout(task, BundlePolicy(bundle), conditions, "flying by onnxruntime").summary()
+    flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"evaluating on {target}", task)
+    simulated = rollout(task, BundlePolicy(bundle), conditions, "evaluating by onnxruntime").summary()
     passed = not flown.different and flown.flights["success"] >= simulated["success"] - LOST_SUCCESS
     for what, flights in (("in the loop", flown.flights), ("simulated", simulated)):
-        say(f"  {what:<14}{flights['success']:.1%} of {count} flights survive, {shown(task.measures, flights)}", json)
+        say(f"  {what:<14}{flights['success']:.1%} of {count} episodes succeed, {shown(task.measures, flights)}", json)
     same = "all" if not flown.different else f"all but {flown.different:,}"
     say(f"  commands      {same} of {flown.steps:,} steps bit for bit those of the same C here", json)
     say(f"                onnxruntime's within {flown.worst:.2g} of their range", json)
@@ -171,7 +174,7 @@ def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
     outcomes = try_faults(bundle, device)
     failed = [outcome.fault.name for outcome in outcomes if not outcome.passed(timeout)]
     say(table(outcomes), json)
-    say(f"  wire faults   {len(FAULTS) - len(failed)} of {len(FAULTS)} as promised {failed or ''}", json)
+    say(f"  wire faults   {len(FAULTS) - len(failed)} of {len(FAULTS)} handled as specified {failed or ''}", json)
     return {
         "passed": not failed,
         "failed": failed,
@@ -200,7 +203,7 @@ def _integers(
     for what, flights in ((options.precision, cost.flights), ("float32", cost.exact_flights)):
         if flights is not None:
             say(
-                f"  {what:<8}{flights['success']:.1%} of {episodes} flights survive ({flights['success_low']:.1%} to "
+                f"  {what:<8}{flights['success']:.1%} of {episodes} episodes succeed ({flights['success_low']:.1%} to "
                 f"{flights['success_high']:.1%}), {shown(task.measures, flights)}",
                 json,
             )

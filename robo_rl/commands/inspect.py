@@ -13,7 +13,7 @@ from robo_rl.contract import Command, Contract, Law, Numbers, Robot, Signal
 
 
 def main(file: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int:
-    """Show what a policy file reads, commands and promises. Needs neither torch nor a simulator.
+    """Show the contract of a policy file: signals, commands, limits. Needs neither torch nor a simulator.
 
     With --json: file, digest, contract_digest, golden_steps, golden_error, contract.
 
@@ -77,7 +77,7 @@ def _signal(contract: Contract, signal: Signal) -> list[str]:
         f"  {'':<26}valid {_span(signal.lower, signal.upper)}",
     ]
     if signal.seen_low is not None and signal.seen_high is not None:
-        lines.append(f"  {'':<26}met   {_span(signal.seen_low, signal.seen_high)}")
+        lines.append(f"  {'':<26}seen  {_span(signal.seen_low, signal.seen_high)}")
     if signal.noise is not None:
         low, high = (1000 * x for x in signal.delay)
         lines.append(f"  {'':<26}noise {_list(signal.noise)}, latency {low:g} to {high:g} ms")

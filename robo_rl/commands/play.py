@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import Progress, give, say
+from robo_rl.console import Progress, give, require_port, say
 
 if TYPE_CHECKING:
     from robo_rl.loading import Loaded
     from sim.drawing import Motion
 
-FLIGHTS = 4
-STRIP_FLIGHTS, STRIP_SECONDS = 2, 4.0
+ROBOTS = 4
+STRIP_ROBOTS, STRIP_SECONDS = 2, 4.0
 
 
 def main(
@@ -26,7 +26,7 @@ def main(
     robot: str | None = None,
     seed: int = 0,
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
-    flights: int | None = None,
+    episodes: int | None = None,
     seconds: float | None = None,
     switch: tuple[str, ...] = (),
     video: Path | None = None,
@@ -38,45 +38,46 @@ def main(
     no_open: bool = False,
     json: bool = False,
 ) -> int:
-    """Watch something fly: live in the browser, or as a video file or a picture.
+    """Watch a policy: live in the browser, or as a video file or a picture.
 
-    The page is served to this machine alone, until Ctrl-C. On it one can push the robots, move the set-points of
-    vehicles or the commanded velocities of robots on legs, change loads, wind, ground, motors, latency and noise, and
-    hand over to another policy. With --json: url; or video, frames and seconds; and picture.
+    The page is served to this machine only, until Ctrl-C. It has controls to push the robots, to move the set-points of
+    multirotors or the commanded velocities of legged robots, to change loads, wind, ground, motors, latency and noise,
+    and to switch to another policy. With --json: url; or video, frames and seconds; and picture.
 
     Args:
-        target: A run's folder, a .onnx file, or 'geometric', the classical controller.
-        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
-        robot: Fly this robot instead of its own.
-        seed: Of the flights.
+        target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
+        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        robot: Run it on this robot instead of its own.
+        seed: Random seed of the episodes.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
-        flights: How many at once; by default four, or one in a video of a moving set-point or a walk.
-        seconds: Length of the flights, after which they begin again on the page; of the video, 5 by default;
+        episodes: Number of episodes at once; by default four, or one in a video of a moving set-point or a walk.
+        seconds: Length of the episodes, after which the page resets them; of the video, 5 by default;
             of a walk in a picture, which shows its middle, 4 by default.
-        switch: More targets of the same task, which the page can hand over to.
+        switch: More targets of the same task, which the page can switch to.
         video: Write this file (.mp4 or .gif) instead of serving a page.
         picture: Write this file (.png): recoveries or steps at several moments, time running from left to right.
         size: Width and height of the video in pixels.
         fps: Frames per second of the video.
-        port: Of the page; 0 for any free one.
+        port: Port of the page; 0 for any free one.
         no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.loading import load
 
-    if flights is not None and not 1 <= flights <= 16:
-        raise ValueError(f"--flights is {flights}; expected 1 to 16")
+    if episodes is not None and not 1 <= episodes <= 16:
+        raise ValueError(f"--episodes is {episodes}; expected 1 to 16")
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
+    require_port(port)
     loaded = load(target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}
-        return _serve(loaded, flights or FLIGHTS, seed, seconds, fixed, others, port, address, no_open, json)
+        return _serve(loaded, episodes or ROBOTS, seed, seconds, fixed, others, port, address, no_open, json)
     result: dict[str, Any] = {}
     if picture is not None:
-        result |= _strip(loaded, flights or STRIP_FLIGHTS, seed, seconds or STRIP_SECONDS, fixed, picture, json)
+        result |= _strip(loaded, episodes or STRIP_ROBOTS, seed, seconds or STRIP_SECONDS, fixed, picture, json)
     if video is not None:
-        result |= _film(loaded, flights, seed, seconds or 5.0, fixed, video, size, fps, json)
+        result |= _film(loaded, episodes, seed, seconds or 5.0, fixed, video, size, fps, json)
     give(result, json)
     return 0
 
@@ -126,7 +127,7 @@ def has_display() -> bool:
 
 
 def _film(
-    loaded: Loaded, flights: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
+    loaded: Loaded, episodes: int | None, seed: int, seconds: float, fixed: dict[str, float], video: Path,
     size: tuple[int, int], fps: int, json: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Record, then draw every frame."""
@@ -134,8 +135,8 @@ def _film(
     from sim.pictures.film import film, require_film
 
     require_film(video, size, fps)
-    motion = _record(loaded, flights or FLIGHTS, seed, seconds, fixed)
-    motion = as_many_as_seen(motion, size) if flights is None else motion
+    motion = _record(loaded, episodes or ROBOTS, seed, seconds, fixed)
+    motion = as_many_as_seen(motion, size) if episodes is None else motion
     task = loaded.task.spec.name
     caption = loaded.name if task in loaded.name else f"{task}, {loaded.name}"
     with Progress("drawing", int(seconds * fps)) as progress:
@@ -145,21 +146,21 @@ def _film(
 
 
 def _strip(
-    loaded: Loaded, flights: int, seed: int, seconds: float, fixed: dict[str, float], picture: Path, json: bool
+    loaded: Loaded, episodes: int, seed: int, seconds: float, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
     from sim.pictures.strip import strip
 
-    strip(picture, _record(loaded, flights, seed, seconds, fixed))
+    strip(picture, _record(loaded, episodes, seed, seconds, fixed))
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
     return {"picture": str(picture)}
 
 
-def _record(loaded: Loaded, flights: int, seed: int, seconds: float, fixed: dict[str, float]) -> Motion:
+def _record(loaded: Loaded, episodes: int, seed: int, seconds: float, fixed: dict[str, float]) -> Motion:
     """What is to be seen of some episodes, over ``seconds``."""
     from robo_rl.evaluation import Conditions, rollout
     from sim.drawing import require_drawing
 
-    conditions = Conditions(flights, seed, seconds, fixed, recorded=flights)
+    conditions = Conditions(episodes, seed, seconds, fixed, recorded=episodes)
     motion = rollout(loaded.task, loaded.policy, conditions).motion
     if motion is None:
         require_drawing(loaded.task.make_plant(1, "cpu"))

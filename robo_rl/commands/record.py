@@ -25,20 +25,20 @@ def main(
     task: str | None = None,
     json: bool = False,
 ) -> int:
-    """Record a simulated robot under a policy, as the policy's node records a real one.
+    """Record a simulated robot running a policy, in the format in which the policy node records a real one.
 
-    It begins standing still. All else is drawn from the task's ranges, sensor noise included, but for pushes, constant
-    errors of sensors and their latency, which are nothing. The recording tells none of it, the command does. Exits
+    The robot starts standing at rest. Pushes, sensor bias and sensor latency are zero; everything else is drawn from
+    the task's ranges, sensor noise included. The drawn values are printed and are not part of the recording. Exits
     with 1 if the robot fell. With --json: file, seconds, fell, drawn.
 
     Args:
         file: A bundle (*.onnx).
         out: The recording to write (*.mcap); it must not exist.
-        seconds: Of simulated time.
-        seed: Of the draws.
+        seconds: Length in simulated time.
+        seed: Random seed of the draws.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed payload 2.5 joint_friction 1.6.
-        robot: The card of a robot that doesn't come with robo-rl.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
+        robot: The card, for a robot that isn't included in robo-rl.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle

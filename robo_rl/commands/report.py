@@ -21,45 +21,35 @@ def main(
     transfer: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Make one page about a policy: plots, tables, a film, and the commands that repeat every number.
+    """Write an HTML report of a policy: plots, tables, a video, and the commands that reproduce every number.
 
-    The page is a single HTML file that needs nothing else. With --json: file, bytes, and for the first target what
-    'evaluate' gives and decision (AdaStop against the geometric controller: larger means nearer to the set-point);
-    targets (the same for each), geometric, and figure_eight_policy_rms_m and figure_eight_geometric_rms_m where
-    the task has a figure-eight. Of a robot on legs: what 'evaluate' gives and targets; with --transfer also engines
-    and least_kept, as 'transfer' gives them; on rough ground crossings, as 'evaluate --ground' gives them.
+    The report is a single self-contained HTML file. With --json: file, bytes, and for the first target what
+    'evaluate' gives; targets (the same for each); where the task has a classical controller, decision of each (AdaStop
+    against the controller: larger means a smaller error) and classical, what 'evaluate' gives of it; with --transfer
+    engines and least_kept, as 'transfer' gives them. Kinds of robots add their own: figure_eight_policy_rms_m and
+    figure_eight_geometric_rms_m where the task has a figure-eight; on rough ground crossings, as 'evaluate --ground'
+    gives them.
 
     Args:
         targets: Folders of runs or .onnx files, of one task; plots show the first one.
         out: The page; by default report.html in the folder of the first target.
-        episodes: Number of flights.
-        seed: Of the flights.
-        robot: The card of a robot that doesn't come with robo-rl.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
-        transfer: Of a robot on legs: a file with what 'robo-rl transfer --json' printed; the page shows it.
+        episodes: Number of episodes.
+        seed: Random seed of the episodes.
+        robot: The card, for a robot that isn't included in robo-rl.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        transfer: A file with the output of 'robo-rl transfer --json' for the first target, to show on the page.
         json: Print one JSON object on the last line of stdout.
     """
     if not targets:
         raise ValueError("report needs the folder of a run or an .onnx file")
-    from robo_rl.loading import load
-    from sim.robots.legged import LeggedCard
+    from robo_rl.report.general import figures_of, gather, sections_of, write
 
     first = Path(targets[0])
-    out = (
-        out or (first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent) / "report.html"
-    )
-    if isinstance(load(targets[0], task, robot).task.spec.robot, LeggedCard):
-        from robo_rl.report import legged as walking_report
-
-        walked = walking_report.gather(targets, episodes, seed, robot, transfer, task)
-        size, figures = walking_report.write(walked, out), walked.figures()
-    elif transfer is not None:
-        raise ValueError("--transfer is for robots on legs; 'robo-rl transfer' reports on multirotors by itself")
-    else:
-        from robo_rl.report import multirotor as report
-
-        findings = report.gather(targets, episodes, seed, robot, task)
-        size, figures = report.write(findings, out), findings.figures()
+    folder = first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent
+    out = out or folder / "report.html"
+    findings = gather(targets, episodes, seed, robot, task, transfer)
+    sections = sections_of(findings)
+    size = write(findings, sections, out)
     say(f"{out}: {size:,} bytes. Open it in a browser", json)
-    give({"file": str(out), "bytes": size, **figures}, json)
+    give({"file": str(out), "bytes": size, **figures_of(findings, sections)}, json)
     return 0

@@ -17,27 +17,32 @@ def main(
     checkpoint_seconds: float = 5.0,
     json: bool = False,
 ) -> int:
-    """Continue a training from its newest checkpoint.
+    """Continue a training from its newest checkpoint; from its beginning if it has none yet.
 
-    On a CPU the result is the same, bit by bit, as if there had been no interruption; but a distillation goes on with
-    new walks. With --json: as 'train'.
+    On a CPU the result is bit for bit that of a training without the interruption, except that a distillation
+    continues with new episodes. With --json: as 'train'.
 
     Args:
         run: The run's folder.
         device: cpu or cuda.
-        episodes: Held-out flights after training; 0 for none.
-        checkpoint_seconds: Seconds between checkpoints.
+        episodes: Number of held-out episodes after training; 0 for none.
+        checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl import processes
-    from robo_rl.checkpoint import load
+    from robo_rl.checkpoint import CheckpointError, load
     from robo_rl.commands.train import learn, require_device, require_plant
     from robo_rl.runs import Run
 
     require_device(device)
     opened = Run.open(run)
     require_plant(opened.plant, opened.task_source, device)
-    _, numbers = load(opened.checkpoint_file)
-    if numbers["finished"]:
+    resumed = opened.checkpoint_file.exists()
+    if not resumed and opened.begun_from and opened.algorithm != "distilled":
+        raise CheckpointError(
+            f"{run} was ended before its first checkpoint, and began from another run, which it does not hold; train "
+            "again with --begin-from"
+        )
+    if resumed and load(opened.checkpoint_file)[1].get("finished"):
         say(f"{run} is finished; there is nothing to resume", json)
-    return learn(opened, processes.join(device), episodes, checkpoint_seconds, json, resumed=True)
+    return learn(opened, processes.join(device), episodes, checkpoint_seconds, json, resumed)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def main(
     robots: Annotated[list[str] | None, tyro.conf.Positional] = None, picture: Path | None = None, json: bool = False
 ) -> int:
-    """List robots with what their cards say, and where each figure is from.
+    """List robots with the figures of their cards and the source of each figure.
 
     With --json: robots (name, title, kind, sources by figure, and the figures of its kind with their units: of
     multirotors mass_kg, thrust_to_weight and hover_speed_rad_s; of legged robots mass_kg, height_m, feet, joints with
-    what each moves, and no_walk: why the walking tasks can't have this robot, or null).
+    what each moves, and no_walk: why the walking tasks can't use this robot, or null).
 
     Args:
         robots: Names, or paths of cards (*.toml), to show with all sources; without any, all that come with robo-rl.

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from robo_rl.console import say
+from robo_rl.console import require_port, say
 from robo_rl.zoo import located
 
 What = Literal[
@@ -34,25 +34,25 @@ def main(
     port: int = 8080,
     parameter: tuple[str, ...] = (),
 ) -> int:
-    """Run a policy on a robot through ROS 2, start a stand-in robot, or operate a running node.
+    """Run a policy or a simulated robot as a ROS 2 node, or operate a running node.
 
-    'policy FILE', 'twin', 'panel' and 'teleop' run until Ctrl-C. All else asks the running nodes: configure, activate
-    (arms), engage (the policy takes over), stop, reset, and so on; 'select NAME' lets another policy fly; 'fault
-    "freeze odom"' lets the stand-in robot fail.
+    'policy FILE', 'twin', 'panel' and 'teleop' run until Ctrl-C. Everything else is a request to running nodes:
+    configure, activate (arms), engage (the policy takes control), stop, reset, and so on; 'select NAME' switches to
+    another policy; 'fault "freeze odom"' injects a fault into the simulated robot.
 
     Args:
-        what: The node to run, or what to ask of the running ones.
+        what: The node to run, or the request to a running one.
         file: For policy, a bundle (*.onnx, or zoo:NAME); for fault, the fault; for select, the policy's name.
-        mode: Where to begin on the ladder to live.
+        mode: Initial mode of the policy node.
         record: Folder in which the session is recorded.
-        task: Of the twin.
-        robot: Of the twin: another card than the task's. Of policy: refuse bundles for other robots.
-        other: Of policy: more policies for the same robot to take turns with, each NAME=FILE (see 'select').
-        namespace: Of topics and services.
-        use_sim_time: Time is that of /clock; the twin publishes it, in step with the policy.
-        source: Of teleop: keys of this terminal, sensor_msgs/Joy on joy, or cmd_vel for a robot that is told places.
-        address: Of the panel; on any but this computer's own it asks for a token, which it prints.
-        port: Of the panel; 0 for any free one.
+        task: For twin: the task.
+        robot: For twin: another card than the task's. For policy: refuse bundles for other robots.
+        other: For policy: more policies for the same robot to switch to, each NAME=FILE (see 'select').
+        namespace: Namespace of topics and services.
+        use_sim_time: Use the time of /clock; the twin publishes it, in lockstep with the policy.
+        source: For teleop: keys of this terminal, sensor_msgs/Joy on joy, or cmd_vel for a robot that takes positions.
+        address: For panel: the address to serve at; on any but this computer's own a token is required and printed.
+        port: For panel: the port; 0 for any free one.
         parameter: More parameters of the node, each name:=value.
     """
     if importlib.util.find_spec("rclpy") is None:
@@ -63,6 +63,7 @@ def main(
     if what == "teleop":
         parameters.append(f"source:={source}")
     if what == "panel":
+        require_port(port)
         parameters = [f"address:={address}", f"port:={port}"]
     if robot:
         parameters.append(f"robot:={robot}")
@@ -95,7 +96,7 @@ def _operate(action: str, text: str, namespace: str) -> int:
     with Operator(f"{prefix}policy", f"{prefix}twin") as operator:
         if action == "fault":
             operator.fault(text)
-            say(f"the twin's fault is now '{text}'" if text else "the twin has no fault any more")
+            say(f"the twin's fault is now '{text}'" if text else "the twin's fault is removed")
         elif action == "select":
             say(operator.select(text))
         else:

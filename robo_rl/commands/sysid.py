@@ -43,7 +43,7 @@ def main(
         force: Write the ranges of a fit that was refused, with the reasons in the file.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.logfile import read_log
+    from deploy.log_reader import read_log
     from deploy.verify import named_task
     from robo_rl.identification import faults, identify, walk
     from sim.ranges import write_ranges

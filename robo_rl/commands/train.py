@@ -1,7 +1,8 @@
-"""robo-rl train, and robo-rl resume, which ends the same way."""
+"""robo-rl train, and the end of robo-rl resume and distill, which is the same."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -13,6 +14,7 @@ import tyro
 
 from robo_rl.algorithms.config import ApgConfig, PpoConfig
 from robo_rl.console import STARTED, give, say
+from robo_rl.escaping import shell_word
 
 if TYPE_CHECKING:
     from robo_rl.runs import Run
@@ -36,25 +38,25 @@ def main(
     apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
     ppo: PpoConfig = PpoConfig(),  # noqa: B008
 ) -> int:
-    """Train a policy on a task, then fly it.
+    """Train a policy on a task, then evaluate it.
 
-    'robo-rl train TASK --help' shows the defaults that suit the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
-    goes on. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
+    'robo-rl train TASK --help' shows the defaults for the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
+    continues. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
     environment_steps, interrupted, and what 'evaluate' gives.
 
     Args:
-        task: Name of the task; 'robo-rl tasks' lists them. Of a task in a file of your own: FILE.py:CLASS.
+        task: Name of the task; 'robo-rl tasks' lists them. For a task in your own file: FILE.py:CLASS.
         algorithm: apg: analytic policy gradient, seconds. ppo: proximal policy optimisation, minutes.
-        seed: Of all random draws: the same seed gives the same policy, bit by bit, on the same machine.
+        seed: Random seed: the same seed gives the same policy, bit for bit, on the same machine.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
-        runs: Where the run's folder is made.
-        device: cpu or cuda: where robots and networks are.
-        plant: Engine of rigid bodies: mujoco (usual on cpu) or warp (on cuda; slow on cpu).
+        runs: Folder in which the run's folder is created.
+        device: cpu or cuda, for simulation and networks.
+        plant: Physics engine: mujoco (default on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
-        begin_from: A trained run's folder, whose networks this one begins with: of the same task (a distilled one,
-            too), or of one whose observation this task's goes on from (go2-flat for go2-rough). ppo only.
-        episodes: Held-out flights after training; 0 for none.
-        checkpoint_seconds: Seconds between checkpoints.
+        begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
+            or of a task whose observation this task's observation extends (go2-flat for go2-rough). ppo only.
+        episodes: Number of held-out episodes after training; 0 for none.
+        checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
         ppo: Hyperparameters of ppo.
@@ -133,7 +135,17 @@ def learn(
     resumed: bool,
     origin: Run | None = None,
 ) -> int:
-    """Build the learner, train, evaluate, tell."""
+    """Build the learner, train, evaluate, print the result. HeldError if another process works on the run."""
+    from robo_rl import processes
+    from robo_rl.files import held
+
+    with held(run.folder) if processes.rank() == 0 else contextlib.nullcontext():
+        return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin)
+
+
+def _learn(
+    run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool, origin: Run | None
+) -> int:
     import torch
 
     from robo_rl import processes, training
@@ -151,6 +163,8 @@ def learn(
     learner = new_learner(run, policy, device)
     if origin:
         begin_from(learner, origin)
+        if processes.rank() == 0:
+            training.save(run, learner)  # 'resume' needs no other run
     if resumed:
         training.resume(run, learner)
     compile_seconds = time.perf_counter() - begun
@@ -177,20 +191,21 @@ def learn(
         as_json,
     )
     if trained.interrupted:
-        say(f"Stopped at update {learner.done} of {learner.total}. To go on:  robo-rl resume {run.folder}", as_json)
+        say(f"Stopped at update {learner.done} of {learner.total}. To continue:  robo-rl resume {run.folder}", as_json)
     elif episodes:
         policy, _ = run.policy()
         flights = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=episodes)).summary()
         result |= flights
         say(
-            f"{flights['success']:.1%} of {episodes} held-out flights survive "
+            f"{flights['success']:.1%} of {episodes} held-out episodes succeed "
             f"({flights['success_low']:.1%} to {flights['success_high']:.1%}), "
             f"{shown(policy.task.measures, flights)}",
             as_json,
         )
+        word = shell_word(run.folder)
         say(
-            f"Next:  robo-rl play {run.folder}      robo-rl export {run.folder} --out policy.onnx\n"
-            f"       robo-rl report {run.folder}    robo-rl evaluate {run.folder} --sweep",
+            f"Next:  robo-rl play {word}      robo-rl export {word} --out policy.onnx\n"
+            f"       robo-rl report {word}    robo-rl evaluate {word} --sweep",
             as_json,
         )
     give({**result, "wall_seconds": time.monotonic() - STARTED}, as_json)

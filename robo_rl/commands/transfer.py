@@ -28,24 +28,24 @@ def main(
     plot: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Fly a policy in other engines and under conditions beyond its training; exit with 1 if too little is kept.
+    """Run a policy in other simulators and beyond the ranges of training; exit with 1 below --min-kept.
 
-    Home is the task's own engine over the ranges of training. Every engine flies the same flights as home (Bullet,
-    which is slow, a quarter of them), every perturbation a quarter. With --json: passed, least_kept, home, engines
-    and perturbations, each with what 'evaluate' gives and kept (success over success at home), drop, drop_low and
-    drop_high (home's success less this one, with its 95 % interval).
+    The training simulator is the task's own engine over the ranges of training. Every other one runs the same episodes
+    (Bullet, which is slow, a quarter of them), every perturbation a quarter. With --json: passed, least_kept, home (the
+    training simulator), engines and perturbations, each with what 'evaluate' gives and kept (success over success in
+    the training simulator), drop, drop_low and drop_high (its success less this one, with its 95 % interval).
 
     Args:
-        target: A .onnx file, a run's folder, or 'geometric', the classical controller.
-        episodes: Number of flights at home.
-        seed: Of the flights.
-        seconds: Length of a flight instead of the task's.
-        task: Fly this task instead of its own: its name, or FILE.py:CLASS of your own, which a .onnx file of it needs.
-        robot: Fly this robot instead of its own.
-        engines: Names of engines; 'all' that are installed, or 'none'.
-        perturbations: Names of the task's ranges that are taken beyond training; 'all' that it names, or 'none'.
-        min_kept: Least part of home's success that every engine must keep, like 0.95.
-        plot: Draw the result into this picture (.png or .svg).
+        target: A .onnx file, a run's folder, or 'classical', the classical controller of --task.
+        episodes: Number of episodes in the training simulator.
+        seed: Random seed of the episodes.
+        seconds: Length of an episode instead of the task's.
+        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        robot: Run it on this robot instead of its own.
+        engines: Names of other simulators; 'all' that are installed, or 'none'.
+        perturbations: Names of the task's ranges to extend beyond training; 'all' that it names, or 'none'.
+        min_kept: Minimum ratio of every other simulator's success rate to the training simulator's, like 0.95.
+        plot: Plot the result into this picture (.png or .svg).
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.evaluation import Conditions, shown
@@ -60,7 +60,7 @@ def main(
     chosen, grid = _engines(loaded.task, engines), _grid(loaded.task, perturbations)
     say(f"{loaded.name} on {loaded.task.spec.name} ({loaded.task.spec.robot.name})", json)
     found = transfer(loaded.task, loaded.policy, chosen, grid, Conditions(episodes, seed, seconds))
-    say(f"  {'home':<22} {_success(found.home)}   {shown(found.measures, found.home)}", json)
+    say(f"  {'training simulator':<22} {_success(found.home)}   {shown(found.measures, found.home)}", json)
     for row in found.engines:
         say(f"  {row['engine']:<22} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
     for name, rows in found.perturbations.items():
@@ -71,12 +71,12 @@ def main(
     passed = not chosen or found.least_kept >= min_kept
     if chosen:
         bar = f"; asked for {min_kept:.0%}" if min_kept else ""
-        verdict = "every engine keeps at least" if passed else "FAILED: an engine keeps only"
-        say(f"{verdict} {found.least_kept:.1%} of home's success{bar}", json)
+        verdict = "every simulator keeps at least" if passed else "FAILED: a simulator keeps only"
+        say(f"{verdict} {found.least_kept:.1%} of the training simulator's success{bar}", json)
     if plot is not None:
-        from robo_rl.report.plots import draw_transfer
+        from robo_rl.report.plots import transfer as draw
 
-        draw_transfer(found, loaded.task.spec.ranges).savefig(plot, dpi=120)
+        draw(found, loaded.task.spec.ranges).savefig(plot, dpi=120)
         say(f"{plot}", json)
     result: dict[str, Any] = {
         "target": target,
@@ -109,7 +109,7 @@ def _chosen(what: str, names: Sequence[str], known: list[str]) -> list[str]:
         return known if names[0] == "all" else []
     for name in names:
         if name not in known:
-            raise ValueError(f"--{what}s: there is no {what} '{name}'; expected some of {known}, or all, or none")
+            raise ValueError(f"--{what}s: '{name}' is not one of {known}; expected some of them, or all, or none")
     return list(names)
 
 

@@ -24,22 +24,22 @@ def main(
     foreign: bool = False,
     json: bool = False,
 ) -> int:
-    """Prove that a policy file does what was trained; exit with 1 if any check fails.
+    """Check that a policy file reproduces the trained policy; exit with 1 if any check fails.
 
-    The file must be whole, reproduce its golden vectors, equal torch at every step of closed-loop flights, and fly.
-    Its graph must be the one that its task and network give, and do nothing strange where no flight goes: the signals'
-    ranges are searched for jumps, differences from torch, and parts of the graph that wait.
-    With --json: passed, max_abs_error (torch against onnxruntime: commands in units of their range, and memory),
-    steps, golden_error, graph, search, failures, and what 'evaluate' gives.
+    Checks the digest, the golden vectors, that onnxruntime and torch agree at every step of closed-loop episodes, the
+    success rate, that the graph is the one which its task and network give, and that nothing unexpected happens within
+    the signals' limits: their ranges are searched for jumps, differences from torch, and parts of the graph that stay
+    inactive. With --json: passed, max_abs_error (torch against onnxruntime: commands in units of their range, and
+    memory), steps, golden_error, graph, search, failures, and what 'evaluate' gives.
 
     Args:
         file: A bundle (*.onnx).
-        episodes: Number of flights.
-        seed: Of the flights.
-        min_success: Least part of flights that must survive; by default what the task expects of a trained policy.
-        robot: The card of a robot that doesn't come with robo-rl.
-        task: Where the task is, if it is from a file of your own: FILE.py:CLASS.
-        foreign: The graph is not an export of robo-rl: it is not compared with torch, but flown and searched.
+        episodes: Number of episodes.
+        seed: Random seed of the episodes.
+        min_success: Minimum success rate; by default that which the task expects of a trained policy.
+        robot: The card, for a robot that isn't included in robo-rl.
+        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        foreign: The graph is not an export of robo-rl: run and search it, without a comparison with torch.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.verify import verify
@@ -49,14 +49,14 @@ def main(
     graph, search = found.graph, found.search
     say(
         f"{file}\n"
-        f"  whole, and its graph fits its contract\n"
+        f"  digest right, graph matches contract\n"
         f"  graph             {_compared(graph)}; structure {graph.structure_digest[:12]}…, weights "
         f"{graph.weights_digest[:12]}…\n"
         f"  operators         {_operators(graph)}\n"
         f"  golden vectors    off by {found.golden_error:.1g}\n"
         f"  {_parity(found.max_abs_error, found.steps)}\n"
         f"  searched          {search.rows:,} times within the signals' limits: {_searched(search)}\n"
-        f"  {found.flights['success']:.2%} of {episodes} flights survive, "
+        f"  {found.flights['success']:.2%} of {episodes} episodes succeed, "
         f"{shown(found.measures, found.flights)}",
         json,
     )

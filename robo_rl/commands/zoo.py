@@ -11,7 +11,7 @@ def main(json: bool = False) -> int:
     """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
 
     With --json: policies, a list of name, file, report (a page for a browser), command, digest, reported_digest
-    (that the report shows: of the same policy in the format of then), evaluation (what 'evaluate' gives).
+    (of the file that the report was made from, in the format of that time), evaluation (what 'evaluate' gives).
 
     Args:
         json: Print one JSON object on the last line of stdout.
@@ -25,7 +25,7 @@ def main(json: bool = False) -> int:
         about = json_text.loads((zoo.FOLDER / f"{name}.json").read_text())
         told = about["evaluation"]
         errors = shown(load_task(told["task"]).measures, told)
-        say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} survive, {errors}", json)
+        say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} episodes succeed, {errors}", json)
         file, report = (str(zoo.FOLDER / f"{name}.{kind}") for kind in ("onnx", "html"))
         say(f"  {'':<22} {about['command']}", json)
         say(f"  {'':<22} {report}", json)

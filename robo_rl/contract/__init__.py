@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
-from robo_rl.contract.checks import ContractError, Numbers, require, require_label, require_unique, set_numbers
+from robo_rl.contract.checks import ContractError, Numbers, require, require_name, require_unique, set_numbers
 from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, TorqueLaw, VelocityLaw
 from robo_rl.contract.provenance import Encoder, Network, Provenance
 from robo_rl.contract.reading import build, read_object
@@ -78,7 +78,7 @@ class Contract:
     def __post_init__(self) -> None:
         require(self.format == FORMAT, "format", self.format, repr(FORMAT))
         require(self.version == VERSION, "version", self.version, f"{VERSION}, or 1, which this release reads too")
-        require_label(self.task, "task")
+        require_name(self.task, "task")
         set_numbers(self, ("control_period",), "")
         require(1e-5 <= self.control_period <= 10, "control_period", self.control_period, "1e-5 to 10 s")
         for name in ("signals", "commands", "state"):
@@ -140,7 +140,7 @@ class Contract:
         return feedback(self.signals, command)
 
     def timeout(self, signal: Signal) -> float | None:
-        """s, the age beyond which a sensor's signal is a fault; None for those whose age a policy is told."""
+        """s, the age beyond which a sensor's signal is a fault; None for those with an age."""
         if any(other.age_of == signal.name for other in self.signals):
             return None
         if signal.timeout is not None:

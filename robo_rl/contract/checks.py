@@ -14,7 +14,9 @@ Numbers = tuple[float, ...]
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """Signals, commands, blocks of memory, kinds: they become members of C structures, tensors and topics."""
 LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}")
-"""Elements, which have the names that a robot gives its joints, and names of tasks and robots, which become files."""
+"""Elements, which have the names that a robot gives its joints."""
+NAME = re.compile(r"(?!.*\.(?:py|toml)\Z)[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?", re.IGNORECASE)
+"""Tasks and robots, which become parts of names of files, and are names of ours or of packages, never a file's."""
 PHRASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.,:;()/+-]{0,127}")
 """Frames and the like, for people."""
 
@@ -37,9 +39,15 @@ def require_identifier(name: str, field_name: str) -> None:
 
 
 def require_label(name: str, field_name: str) -> None:
-    """``name`` is fit to name a joint, a task or a robot."""
+    """``name`` is fit to name a joint."""
     good = isinstance(name, str) and LABEL.fullmatch(name) is not None
     require(good, field_name, name, "1 to 64 letters, digits, and _ . : - after the first")
+
+
+def require_name(name: str, field_name: str) -> None:
+    """``name`` is fit to name a task or a robot."""
+    good = isinstance(name, str) and NAME.fullmatch(name) is not None
+    require(good, field_name, name, "1 to 64 letters, digits, and _ . - after the first; no file, *.py or *.toml")
 
 
 def require_phrase(text: str, field_name: str) -> None:

@@ -6,7 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from robo_rl.contract.checks import finite_number, require, require_identifier, require_label, require_unique
+from robo_rl.contract.checks import (
+    finite_number,
+    require,
+    require_identifier,
+    require_label,
+    require_name,
+    require_unique,
+)
 
 QUANTITIES = {
     "position": ("rad", "m"),
@@ -15,7 +22,7 @@ QUANTITIES = {
     "current": ("A",),
     "voltage": ("V",),
 }
-"""What an actuator can be told to do, and in which units."""
+"""The quantities that an actuator can be commanded, and their units."""
 MAX_DEPTH, MAX_FACTS = 8, 10_000
 
 
@@ -72,7 +79,7 @@ class Robot:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require_label(self.name, "robot: name")
+        require_name(self.name, "robot: name")
         require_identifier(self.kind, "robot: kind")
         object.__setattr__(self, "actuators", tuple(self.actuators))
         require(len(self.actuators) > 0, "robot: actuators", (), "at least one actuator")

@@ -46,7 +46,7 @@ class Safety:
     ``tilt_limit`` (rad): a larger angle between body z and world z is a fall; None: attitudes are not watched.
     ``on_fault``: "stop", as each command's ``stop`` says; "hold", the last good command; "controller", the classical
     controller of the robot's kind lands or holds, then it stops.
-    ``operator_timeout`` (s): an older sign of life of the operator means a fault; None: no operator is needed.
+    ``operator_timeout`` (s): an older heartbeat of the operator is a fault; None: no operator is needed.
     ``envelope``: where the robot may be.
     """
 

@@ -1,4 +1,4 @@
-"""What all reports share: whom they are about, and how the page is made.
+"""How the page of a report is made.
 
 A page needs nothing from anywhere: plots are SVG in the page, picture and film are data in it, and it has no script.
 """
@@ -6,24 +6,19 @@ A page needs nothing from anywhere: plots are SVG in the page, picture and film 
 from __future__ import annotations
 
 import base64
-import json
-import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
 
-from deploy.bundle import Bundle
 from robo_rl.console import Progress, finite, say
-from robo_rl.contract import Contract, Numbers, Provenance
-from robo_rl.evaluation import BATCH, Conditions, Episodes, quantity, rollout
-from robo_rl.loading import Loaded, load
-from robo_rl.runs import Run
-from robo_rl.zoo import located
+from robo_rl.contract import Numbers
+from robo_rl.evaluation import quantity
+from robo_rl.report.findings import Subject
+from robo_rl.report.plots import spoken, svg
 from sim.drawing import Motion
 from sim.pictures.camera import as_many_as_seen
 from sim.pictures.canvas import RenderingError
@@ -32,56 +27,8 @@ from sim.pictures.strip import strip
 
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 5.0, 20, (480, 360)
 STRIP_SCALE = 0.8
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One thing that the report is about, and its flights."""
-
-    target: str
-    loaded: Loaded
-    flights: Episodes
-    contract: Contract | None = None
-    """None for the classical controller."""
-    digest: str | None = None
-    """Of the file, if it is one."""
-    metrics: list[dict[str, float]] = field(default_factory=list)
-    """Of its training, if it is a run."""
-
-    @property
-    def provenance(self) -> Provenance | None:
-        """Where a policy comes from."""
-        return self.contract.provenance if self.contract else None
-
-    @property
-    def figures(self) -> dict[str, float | int]:
-        return self.flights.summary()
-
-
-def load_all(targets: Sequence[str], episodes: int, robot: str | None, task: str | None = None) -> list[Loaded]:
-    """What flies or walks ``targets`` (runs or bundles), all of one task and robot."""
-    if not 20 <= episodes <= BATCH:
-        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
-    subjects = [load(target, task, robot) for target in targets]
-    expected = subjects[0].task.spec.name, subjects[0].task.spec.robot.name
-    for target, loaded in zip(targets, subjects, strict=True):
-        names = loaded.task.spec.name, loaded.task.spec.robot.name
-        if names != expected:
-            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
-    return subjects
-
-
-def subject_of(target: str, loaded: Loaded, conditions: Conditions) -> Subject:
-    """Fly it, and read where it comes from."""
-    flights = rollout(loaded.task, loaded.policy, conditions, loaded.name)
-    path = located(target)
-    if path.suffix == ".onnx":
-        bundle = Bundle.read(path)
-        return Subject(target, loaded, flights, bundle.contract, bundle.digest)
-    run = Run.open(path)
-    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
-    policy, provenance = run.policy()
-    return Subject(target, loaded, flights, policy.contract(provenance), metrics=[json.loads(line) for line in lines])
+SHOWN = 8
+"""Elements that are named one by one."""
 
 
 def pictures(motion: Motion | None) -> dict[str, Any]:
@@ -103,8 +50,8 @@ def pictures(motion: Motion | None) -> dict[str, Any]:
     return {**encoded, "shown": shown, "filmed": some.robots, "legend": {k: v for k, v in legend.items() if v}}
 
 
-def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any], **parts: Any) -> int:
-    """Fill in a template of this folder and write the page; returns its size in bytes."""
+def write_page(out: Path, first: Subject, figures: dict[str, Any], **parts: Any) -> int:
+    """Fill in the template and write the page; returns its size in bytes."""
     assert first.contract is not None
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -112,9 +59,9 @@ def write_page(template: str, out: Path, first: Subject, figures: dict[str, Any]
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "cm": _centimetres, "quantity": quantity}
-    environment.globals["span"] = span
-    page = environment.get_template(template).render(
+    environment.filters |= {"percent": _percent, "quantity": quantity, "spoken": spoken, "svg": svg}
+    environment.globals |= {"span": span, "listed": listed}
+    page = environment.get_template("general.html").render(
         first=first,
         figures=figures,
         figures_json=jinja2.utils.htmlsafe_json_dumps(finite(figures)),
@@ -129,14 +76,21 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _centimetres(value: float) -> str:
-    return "none survived" if math.isnan(value) else f"{100 * value:.2f} cm"
-
-
 def span(low: Numbers | float, high: Numbers | float) -> str:
-    """Limits of a signal's or command's elements, as one range where they agree."""
+    """Limits of a signal's or command's elements: those that differ, or the widest where these are many."""
     lows, highs = np.broadcast_arrays(np.atleast_1d(low), np.atleast_1d(high))
-    low, high = tuple(lows.tolist()), tuple(highs.tolist())
-    if len(set(low)) == 1 and len(set(high)) == 1:
-        return f"{low[0]:g} to {high[0]:g}"
-    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in zip(low, high, strict=True))
+    pairs = list(zip(lows.tolist(), highs.tolist(), strict=True))
+    different = list(dict.fromkeys(pairs))
+    if len(different) == 1:
+        return f"{pairs[0][0]:g} to {pairs[0][1]:g}"
+    if len(different) > SHOWN:
+        return f"within {lows.min():.3g} to {highs.max():.3g}"
+    return "; ".join(f"{a:.3g} to {b:.3g}" for a, b in (pairs if len(pairs) <= SHOWN else different))
+
+
+def listed(values: Sequence[str | float]) -> str:
+    """Names or numbers of a signal's or command's elements: one where they agree, or how many, where there are many."""
+    words = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    if len(words) > 1 and len(set(words)) == 1:
+        return words[0]
+    return ", ".join(words) if len(words) <= SHOWN else f"{', '.join(words[:2])}, … ({len(words)})"

@@ -1,8 +1,8 @@
-"""Who may look at a served page and act on it: the same rules for every page, whatever server it has.
+"""Access control of served pages: the same rules for every page and server.
 
 A page is for this machine. On an address that others can reach it asks for a token, for everything: the page's address
 has it once, then the browser keeps it as a cookie that no other site's page can use. Requests that name another host,
-or come from another site's page, are refused, so that no page elsewhere can reach it through the person's browser
+or come from another site's page, are refused, so that no other site can reach it through the user's browser
 (DNS rebinding included). Nothing here is encrypted: across a network that others use, take an SSH tunnel.
 """
 
@@ -70,7 +70,7 @@ class Access:
         """What to answer to a request for ``target`` (path and query) with these ``headers``; None if it is let in."""
         host, origin = headers.get("Host") or "", headers.get("Origin")
         if not self.is_own_name(host) or origin not in (None, f"http://{host}"):
-            return Refusal(HTTPStatus.FORBIDDEN, b"this page is elsewhere\n", {"Content-Type": "text/plain"})
+            return Refusal(HTTPStatus.FORBIDDEN, b"another host's page\n", {"Content-Type": "text/plain"})
         if not self.token or self._is_token(_cookie(headers, port)) or self._is_token(_bearer(headers)):
             return None
         address = urlsplit(target)

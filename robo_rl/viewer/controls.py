@@ -17,7 +17,7 @@ PUSHES = {"+x": (1, 0, 0), "−x": (-1, 0, 0), "+y": (0, 1, 0), "−y": (0, -1, 
 OPEN = 8
 """Sliders in a folder that is open at first, at most."""
 SET = "● "
-"""Before the name of what is set by hand."""
+"""Before the name of what is set on the page."""
 
 
 class Controls:
@@ -30,7 +30,7 @@ class Controls:
         self._add_run()
 
     def _on(self, handle: Any, do: Callable[[Any], None]) -> None:
-        """Do something with the value when a browser changes it. (viser also tells what was changed from here.)"""
+        """Call a function with the value when a browser changes it. (viser also reports changes made from here.)"""
 
         @handle.on_update
         def _(event: Any) -> None:
@@ -121,8 +121,8 @@ class Controls:
         if not self.live.commands:
             self.gui.add_markdown("Nothing is commanded in this task.")
             return
-        self.gui.add_markdown("What an operator sends. As the task says, until set here (●). Marks: what training had.")
-        back = self.gui.add_button("as the task says")
+        self.gui.add_markdown("The operator's signals. From the task, until set here (●). Marks: range in training.")
+        back = self.gui.add_button("reset to the task's")
         back.on_click(lambda event: self._release_commands())
         for knob in self.live.commands.values():
             self._add_slider(knob, "command")
@@ -162,7 +162,7 @@ class Controls:
         self._on(slider, turn)
 
     def _mark(self, name: str, by_hand: bool) -> None:
-        """Show whether something is set by hand."""
+        """Show whether something is set on the page."""
         slider = self.sliders[name]
         label = slider.label.removeprefix(SET)
         wanted = SET + label if by_hand else label

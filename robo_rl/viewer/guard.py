@@ -1,6 +1,6 @@
 """viser's server on one address, behind ``access`` and with bounds on what a browser may send.
 
-viser itself listens for everybody, on any free port, without asking who comes, and takes messages of 50 MB. Here it
+viser itself accepts all connections, on any free port, without authentication, and messages of 50 MB. Here it
 gets a socket that is bound before, every request is checked first (websocket handshakes as well as the page), and
 connections drop messages of kinds that our pages don't use (uploads, sharing over the internet), count the others, and
 are closed when there are too many. What a message may set is nothing but the value of a control, and only a number,

@@ -29,7 +29,7 @@ class Knob:
     trained: tuple[float, float]
     """What training drew."""
     value: float | None = None
-    """None: as the task draws it, or says."""
+    """None: the task's value."""
 
     @property
     def label(self) -> str:
@@ -38,7 +38,7 @@ class Knob:
         return f"{name}, {self.unit}" if self.unit else name
 
     def accepted(self, value: Any) -> float:
-        """A number that a page sent, put into the knob's limits; ValueError if it is none."""
+        """A number from a page, clipped to the knob's limits; ValueError if it is not a number."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"{self.name} is {str(value)[:40]}; expected a number from {self.low:g} to {self.high:g}")
         return min(max(float(value), self.low), self.high)

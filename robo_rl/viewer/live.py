@@ -1,4 +1,4 @@
-"""Robots in real time, and what a person may do to them while they are under way. It knows no kind of robot."""
+"""Robots in real time, and the interactions of a user with them. Independent of the kind of robot."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Live:
                 self.past.append(self._moment())
 
     def _end_old_episodes(self) -> None:
-        """Let robots begin again whose time is over."""
+        """Reset the robots whose time is over."""
         if self.seconds is None:
             return
         over = (self._age >= round(self.seconds / self.task.spec.control_period)).nonzero()[:, 0]
@@ -246,7 +246,7 @@ class Live:
             return self.frame if self.frame.number > after else None
 
     def _publish(self) -> None:
-        """Make a frame of now, and wake those who wait for one."""
+        """Make a frame of the current state, and notify those that wait for one."""
         moment = self._moment()
         truth = {name: torch.from_numpy(value) for name, value in moment.truth.items()}
         markers = [mapped(marker, np.array) for marker in self.task.markers(truth)]
@@ -258,7 +258,7 @@ class Live:
         self._lock.notify_all()
 
     def act(self, request: Any) -> None:
-        """Do what a page asks: an object with one entry, which is one of
+        """Execute the request of a page: an object with one entry, which is one of
 
         pause: true or false; step: true; speed: times as fast as real time; reset: true; policy: its name; push:
         velocity [x, y, z] in m/s, added to all robots; range: {name, value}; release: name of a range, or null for

@@ -1,4 +1,4 @@
-"""The live page: robots in a browser, and the controls to act on them, by viser. It knows no kind of robot.
+"""The live page: robots in a browser, with controls, by viser. Independent of the kind of robot.
 
 viser's client comes with its package, so nothing is fetched. ``Page`` moves what a browser asks to ``Live`` and what
 happens there to the browsers; ``Scene`` has the robots, ``controls`` what can be set, ``plots`` the past.
@@ -127,7 +127,7 @@ class Page:
         self.plots.update(self.robot)
 
     def act(self, request: Any) -> None:
-        """Do what a browser asks; what can't be done is told to all."""
+        """Execute the request of a browser; errors are shown to all."""
         try:
             self.live.act(request)
         except ValueError as error:

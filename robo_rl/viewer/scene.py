@@ -1,7 +1,7 @@
 """What the live page shows in three dimensions: robots, their ground, markers, and a camera that goes along.
 
 All of it hangs below one frame, ``/world``, which is moved so that the robot that is followed stays where the camera
-looks: so nobody but the person moves the camera. Shapes of a kind are instances of one mesh, whatever body and robot
+looks: so only the user moves the camera. Shapes of a kind are instances of one mesh, whatever body and robot
 they belong to, so that a frame is a few messages.
 """
 

@@ -68,7 +68,7 @@ class Viewer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, source: Source, port: int = 0, address: str = ADDRESS, token: str = "") -> None:
-        """``token``: who wants to look or act must know it; needed wherever others can reach the address."""
+        """``token``: required for reading and for requests; needed if the address can be reached by others."""
         self.access = Access(address, token)
         self.source = source
         super().__init__((address, port), Handler)

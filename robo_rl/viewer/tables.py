@@ -1,4 +1,4 @@
-"""Texts and tables of the live page: how robots are doing, what they measure, and what the contract says."""
+"""Texts and tables of the live page: state of the robots, signals, and the contract."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _title(channel: Signal | Command) -> str:
 
 
 def facts(task: Task) -> str:
-    """What a policy's contract says, as Markdown."""
+    """A policy's contract, as Markdown."""
     spec = task.spec
     robot, safety = spec.robot.facts(), spec.safety
     lines = [

@@ -24,5 +24,5 @@ def located(target: str | Path) -> Path:
         return Path(target)
     name = text.removeprefix(PREFIX)
     if name not in names():
-        raise ValueError(f"there is no policy '{name}' in the zoo; it has {names()}")
+        raise ValueError(f"'{name}' is not one of the zoo's policies {names()}")
     return FOLDER / f"{name}.onnx"

@@ -19,7 +19,7 @@ class Bound(Protocol):
     """A fused function with its arguments and the tensors that its results are written into."""
 
     def __call__(self, ids: Tensor | None = None) -> None:
-        """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
+        """Recompute the results: of all environments, or of ``ids`` (m,), different numbers, alone."""
 
     def redirect(self, place: int, target: Tensor) -> None:
         """Write result number ``place`` into another tensor from now on, of the same layout in memory."""
@@ -28,7 +28,9 @@ class Bound(Protocol):
 class Native:
     """Native code bound to tensors: each is passed as an address and the distance between its rows of n."""
 
-    def __init__(self, loop: Loop, tensors: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    def __init__(
+        self, loop: Loop, tensors: Sequence[Tensor], results: Sequence[Tensor], threads: int | None = None
+    ) -> None:
         n = rows(tensors)
         for tensor in (*tensors, *results):
             if _as_rows(tensor, n) is not tensor:
@@ -40,10 +42,10 @@ class Native:
         self._from = _addresses([tensor.data_ptr() for tensor in tensors])
         self._to = _addresses([target.data_ptr() for target in results])
         self._strides = [_addresses([_row(tensor) for tensor in side]) for side in self._memory]
-        self._threads = _threads(n)
+        self._threads = threads or _threads(n)
 
     def __call__(self, ids: Tensor | None = None) -> None:
-        """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
+        """Recompute the results: of all environments, or of ``ids`` (m,), different numbers, alone."""
         where = self._from, self._strides[0], self._to, self._strides[1]
         if ids is None:
             self._loop.run(*where, self._n, self._threads)
@@ -68,7 +70,7 @@ class Replayed:
         self._n = rows(tensors)
 
     def __call__(self, ids: Tensor | None = None) -> None:
-        """Compute the results anew: of all environments, or of ``ids`` (m,), different numbers, alone."""
+        """Recompute the results: of all environments, or of ``ids`` (m,), different numbers, alone."""
         given = self._tensors
         if ids is not None:
             given = [tensor if len(tensor) < self._n else tensor[ids] for tensor in given]

@@ -62,11 +62,12 @@ class Fused:
         n = rows(tensors)
         return torch.cat([result.reshape(len(result), -1).mT.expand(-1, n) for result in results])
 
-    def bind(self, *args: Any, out: Any) -> Bound:
+    def bind(self, *args: Any, out: Any, threads: int | None = None) -> Bound:
         """A call without arguments that reads these very tensors again and writes the results into those of ``out``.
 
         ``out`` has the structure of the results, as ``results`` makes it, and may hold inputs: each environment is
         read before it is written. Saves the time to look at the arguments at every call.
+        ``threads``: the number of threads; None: by the number of environments.
         """
         tensors: list[Tensor] = []
         structure = flatten(args, tensors)
@@ -79,7 +80,7 @@ class Fused:
                 raise ValueError(f"out of a bound call of '{name}' has another structure than its results")
             _require("out", targets, program.results, rows(tensors))
             if program.loop is not None:
-                return Native(program.loop, tensors, targets)
+                return Native(program.loop, tensors, targets, threads)
         function = self.function if program else self._elsewhere
         return Replayed(lambda given: function(*unflatten(structure, iter(given))), tensors, targets)
 

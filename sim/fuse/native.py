@@ -122,8 +122,15 @@ extern "C" void run_rows(const float *const *from, const int64_t *from_stride, c
 """
 
 
-class CompilerMissing(RuntimeError):
+DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class CompilerMissing(ValueError):
     """There is no C++ compiler on this machine."""
+
+
+class CompilerFailed(ValueError):
+    """The compiler refused the code, or wrote no library. The message has its first lines."""
 
 
 def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int], shared: Sequence[bool]) -> str:
@@ -235,9 +242,20 @@ def build(code: str, *options: str) -> ctypes.CDLL:
     compiler = _compiler()
     key = hashlib.sha256("\n".join((code, FLAGS, *options, _machine(compiler))).encode()).hexdigest()[:32]
     library = cache_folder() / f"{key}.so"
-    if not library.exists():
+    if not _is_whole(library):
         _compile(compiler, code, options, library)
     return ctypes.CDLL(str(library))
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether a file in the cache ends with the SHA-256 of what is before: to load a damaged one ends the process.
+
+    What is behind the last section of an ELF file is nobody's.
+    """
+    if not library.is_file():
+        return False
+    data = library.read_bytes()
+    return data[-DIGEST_BYTES:] == hashlib.sha256(data[:-DIGEST_BYTES]).digest()
 
 
 def cache_folder() -> Path:
@@ -254,14 +272,21 @@ def _compile(compiler: tuple[str, ...], code: str, options: Sequence[str], libra
         built = Path(folder, "step.so")
         command = [*compiler, *FLAGS.split(), str(path), "-o", str(built), *options]
         result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            raise RuntimeError(f"{compiler[0]} failed:\n{result.stderr[:2000]}")
+        if result.returncode != 0 or not built.is_file():
+            said = result.stderr[:2000] or "it wrote no library and said nothing"
+            raise CompilerFailed(f"{compiler[0]} failed:\n{said}")
+        with built.open("r+b") as file:
+            digest = hashlib.sha256(file.read()).digest()
+            file.write(digest)
         os.replace(built, library)  # atomic: another process sees all of it or nothing
 
 
 def _compiler() -> tuple[str, ...]:
     """The command that compiles: its path, and its options if the variable CXX has some."""
-    name, *options = shlex.split(os.environ.get("CXX") or "g++")
+    try:
+        name, *options = shlex.split(os.environ.get("CXX") or "g++") or ["g++"]
+    except ValueError as error:
+        raise CompilerMissing(f"the variable CXX is {os.environ['CXX']!r}: {error}") from None
     path = shutil.which(name)
     if path is None:
         hint = "install one (Debian, Ubuntu: apt install g++) or set CXX"
@@ -272,10 +297,13 @@ def _compiler() -> tuple[str, ...]:
 @functools.cache
 def _machine(compiler: tuple[str, ...]) -> str:
     """A text that differs where compiled code can't be shared: compiler version and processor."""
-    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    asked = subprocess.run([*compiler, "--version"], capture_output=True, text=True, errors="replace")
+    if asked.returncode != 0 or not asked.stdout:
+        hint = "install one (Debian, Ubuntu: apt install g++) or set CXX"
+        raise CompilerMissing(f"'{' '.join(compiler)}' is no C++ compiler: it tells no version; {hint}")
     cpuinfo = Path("/proc/cpuinfo")
     features = ""
     if cpuinfo.exists():
         lines = cpuinfo.read_text().splitlines()
         features = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
-    return "\n".join((" ".join(compiler), version, platform.machine(), features))
+    return "\n".join((" ".join(compiler), asked.stdout, platform.machine(), features))

@@ -26,7 +26,9 @@ ADDITIONS = (0x9E3779B9, 0xBB67AE85)
 def streams(seed: int, n: int, first: int = 0, device: str | torch.device = "cpu") -> Tensor:
     """(n, 4): of environments number ``first``, …, none of which has begun. The lower 48 bits of ``seed`` count."""
     if first + n > LIMIT:
-        raise ValueError(f"there are {first + n} environments; at most {LIMIT} have random numbers of their own")
+        raise ValueError(
+            f"there are {first + n} environments; expected at most {LIMIT}, each with its own random numbers"
+        )
     stream = torch.zeros(4, n, device=device)
     stream[0], stream[1] = float(seed % LIMIT), float(seed // LIMIT % LIMIT)
     stream[2] = torch.arange(first, first + n, device=device)

@@ -36,7 +36,7 @@ class Symbol:
     def __torch_function__(cls, function: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> Any:
         if function not in TORCH:
             name = getattr(function, "__name__", str(function))
-            raise TypeError(f"fuse can't trace torch's '{name}'; it knows {sorted({f.__name__ for f in TORCH})}")
+            raise TypeError(f"fuse can't trace torch's '{name}'; supported: {sorted({f.__name__ for f in TORCH})}")
         return TORCH[function](*args, **(kwargs or {}))
 
     def __bool__(self) -> bool:
@@ -51,7 +51,7 @@ class Symbol:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise TypeError(f"fuse can't trace a tensor's '{name}'; see sim/fuse/symbol.py for what it knows")
+        raise TypeError(f"fuse can't trace a tensor's '{name}'; sim/fuse/symbol.py lists what it supports")
 
     @property
     def shape(self) -> torch.Size:
@@ -116,7 +116,7 @@ _sum = _reduce("add")
 
 def _power(x: Symbol, exponent: float) -> Symbol:
     if not isinstance(exponent, int | float) or exponent not in (0.5, 1, 2, 3, 4, 5, 6, 7, 8):
-        raise TypeError(f"fuse knows powers of 0.5 and of integers from 1 to 8; it was given {exponent!r}")
+        raise TypeError(f"fuse supports powers of 0.5 and of integers from 1 to 8; got {exponent!r}")
     if exponent == 0.5:
         return TORCH[torch.sqrt](x)
     result = x
@@ -137,7 +137,7 @@ def _mean(x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = Fal
 
 def _norm(x: Symbol, ord: float = 2, dim: int | None = None, keepdim: bool = False) -> Symbol:
     if ord != 2:
-        raise TypeError(f"fuse knows the vector norm of order 2; it was given {ord!r}")
+        raise TypeError(f"fuse supports the vector norm of order 2; got {ord!r}")
     return TORCH[torch.sqrt](_sum(_mul(x, x), dim, keepdim))
 
 
@@ -158,7 +158,7 @@ def _split(x: Symbol, sizes: int | Sequence[int], dim: int = 0) -> tuple[Symbol,
     length = x.shape[axis]
     ends = list(range(sizes, length, sizes)) if isinstance(sizes, int) else list(np.cumsum(sizes))
     if not isinstance(sizes, int) and ends.pop() != length:
-        raise TypeError(f"a fused function splits {length} numbers into parts of {list(sizes)}, which don't add up")
+        raise TypeError(f"a fused function splits {length} numbers into parts of {list(sizes)}, whose sum differs")
     return tuple(Symbol(part) for part in np.split(x.nodes, ends, axis))
 
 

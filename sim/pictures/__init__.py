@@ -1,1 +1,1 @@
-"""Pictures and films of flights, drawn by MuJoCo's renderer without a display."""
+"""Pictures and videos of episodes, drawn by MuJoCo's renderer without a display."""

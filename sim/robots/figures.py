@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import Any
 
 
@@ -13,12 +13,13 @@ class CardError(ValueError):
 def require(condition: bool, where: str, field: str, value: object, expected: str) -> None:
     """Raise CardError unless ``condition``. ``where`` is the file."""
     if not condition:
-        raise CardError(f"{where}: {field} is {value!r}; expected {expected}")
+        shown = repr(value)
+        raise CardError(f"{where}: {field[:80]} is {shown[:200]}; expected {expected}")
 
 
 def is_number(value: Any) -> bool:
-    """Whether ``value``, from TOML, is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether ``value``, from TOML or JSON, is a finite number; an integer, one that a float can be."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def figure(entry: Any, field: str, unit: str, count: int, where: str) -> list[float]:

@@ -219,6 +219,8 @@ def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
         values = {k: figure(motor[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in UNITS.items()}
         for key in ("armature", "friction"):
             require(values[key][0] >= 0, where, f"{label}.{key}.value", values[key][0], "a number of 0 or more")
+        named = isinstance(motor["joints"], list) and all(isinstance(joint, str) for joint in motor["joints"])
+        require(named, where, f"{label}.joints", motor["joints"], "a list of names")
         for joint in motor["joints"]:
             require(joint not in driven, where, f"{label}.joints", joint, "a joint that no other motor drives")
             driven[joint] = values

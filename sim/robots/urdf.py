@@ -23,6 +23,8 @@ from xml.etree import ElementTree as Xml
 import mujoco
 import numpy as np
 
+from robo_rl.escaping import xml_text
+
 WORLD = "world"
 LIMITLESS = 1e6
 """m, for slides without stops: a URDF must have some."""
@@ -98,7 +100,7 @@ class _Writer:
         return f'<?xml version="1.0"?>\n{Xml.tostring(self.robot, encoding="unicode")}\n'
 
     def _name(self, body: int) -> str:
-        return self.model.body(body).name or f"body{body}"
+        return xml_text(self.model.body(body).name) or f"body{body}"
 
     def _body(self, body: int, parent: str) -> None:
         """A body, all joints between it and its parent, and all bodies on it."""
@@ -235,7 +237,7 @@ class _Writer:
             Xml.SubElement(part, "mimic", {"joint": self._joint_name(leader), **told})
 
     def _joint_name(self, joint: int) -> str:
-        return self.model.joint(joint).name or f"joint{joint}"
+        return xml_text(self.model.joint(joint).name) or f"joint{joint}"
 
     def _fixed_joint(self, name: str, parent: str, child: str, pose: Pose) -> None:
         self._joint(name, "fixed", parent, child, pose)

@@ -91,6 +91,14 @@ class Measure:
         return self.seconds if self.seconds is not None else 2.0 if self.over == "end" else 1.0
 
     @property
+    def described(self) -> str:
+        """Which part of an episode it is taken over, for people: "mean over the last 2 s"."""
+        what = "root mean square" if self.over == "rms" else "mean"
+        if self.over == "end":
+            return f"{what} over the last {self.window:g} s"
+        return f"{what} from {self.window:g} s on" if self.window else f"{what} over the whole episode"
+
+    @property
     def key(self) -> str:
         """Of its mean over episodes, in summaries: "position_error_mean_m"."""
         return f"{self.error}_{'rms' if self.over == 'rms' else 'mean'}_{self.unit.replace('/', '_')}"
@@ -119,7 +127,7 @@ class Task(ABC):
     expected: float = 0.95
     """Part of the episodes that a trained policy survives at least, over all that the ranges hold: for ``verify``."""
     shortest: float = 0.0
-    """s; an episode that ends before tells nothing of success."""
+    """s; an episode that is shorter does not show success."""
     update_scale: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
     algorithms: tuple[Literal["apg", "ppo"], ...] = ("ppo",)
@@ -183,7 +191,8 @@ class Task(ABC):
     def controller(self) -> Any:
         """The classical controller that can do the task, or None.
 
-        ``(signals, state) -> (commands, state)`` on arrays of any library, with ``first_state(n)``.
+        ``(signals, state) -> (commands, state)`` on arrays of any library, with ``first_state(n)``. On the command line
+        it is "classical", or its ``name`` where it has one.
         """
         return None
 

@@ -141,7 +141,7 @@ def _from_file(file: Path, class_name: str) -> type[Task]:
     """The class in a user's file, which is run, with its folder first among those that imports look in."""
     where = f"{file}:{class_name}"
     if not file.is_file():
-        raise ValueError(f"{file}: there is no such file; expected one with the task '{class_name}'")
+        raise ValueError(f"{file}: the file does not exist; expected one with the task '{class_name}'")
     if not MODULE.fullmatch(file.stem) or not LABEL.fullmatch(f"{file.name}:{class_name}"):
         raise ValueError(f"{where}: expected names of letters, digits and _, at most 64 characters in all")
     path = file.resolve()
@@ -150,7 +150,7 @@ def _from_file(file: Path, class_name: str) -> type[Task]:
     if not inspect.isclass(found):
         tasks = [n for n, c in vars(loaded.module).items() if inspect.isclass(c) and issubclass(c, Task)]
         own = [name for name in tasks if vars(loaded.module)[name].__module__ == path.stem]
-        raise ValueError(f"{where}: there is no such class; the file has the tasks {own}")
+        raise ValueError(f"{where}: the class does not exist; the file has the tasks {own}")
     task = _task(found, where)
     task.source = Source(path, class_name, _kept(task, where, path, loaded))
     return task
@@ -185,7 +185,7 @@ def _import(file: Path) -> _Loaded:
     folder, name = file.parent, file.stem
     for package in OURS:  # a file beside that is called like one of them is not taken for it
         importlib.import_module(package)
-    for other in _modules(folder):  # imported by somebody else: they have to be found again, to be known
+    for other in _modules(folder):  # imported by another module: they have to be found again, to be known
         del sys.modules[other]
     written = sys.dont_write_bytecode
     sys.dont_write_bytecode = True  # a file that was changed within a second would be taken for the old one

@@ -117,7 +117,7 @@ def test_explanations_name_signal_and_element() -> None:
 
 def test_a_tilt_limit_needs_a_signal_that_tells_the_tilt() -> None:
     without = dataclasses.replace(CONTRACT, signals=CONTRACT.signals[1:])
-    with pytest.raises(ContractError, match="no sensor signal tells the tilt"):
+    with pytest.raises(ContractError, match="no sensor signal measures the tilt"):
         GateConfig.from_contract(without)
     no_limit = dataclasses.replace(without, safety=dataclasses.replace(CONTRACT.safety, tilt_limit=None))
     assert GateConfig.from_contract(no_limit).tilt == 1

@@ -59,10 +59,10 @@ def test_nothing_is_wrong_with_a_robot_that_obeys():
     [
         ({"wires": (1, 0, 2)}, {"hip", "thigh"}, "reported as"),
         ({"wires": (1, 2, 0)}, set(NAMES), "reported as"),
-        ({"signs": (1, -1, 1)}, {"thigh"}, "the other way"),
+        ({"signs": (1, -1, 1)}, {"thigh"}, "in the opposite direction"),
         ({"gears": (1, 1, 57.3)}, {"calf"}, "times as far"),
         ({"gears": (0.4, 1, 1)}, {"hip"}, "weak motor"),
-        ({"gears": (0, 1, 1)}, {"hip"}, "nothing that is reported moved"),
+        ({"gears": (0, 1, 1)}, {"hip"}, "no reported joint moved"),
         ({"offset": (0, 0.4, 0)}, {"thigh"}, "its zero is off by about +0.40"),
         ({"rest": (0.5, 0.8, -1.5)}, {"hip"}, "in the start pose it is at 0.00"),
         ({"rest": (0.0, 0.8, -0.5)}, {"calf"}, "beyond its stops"),

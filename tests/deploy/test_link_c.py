@@ -310,15 +310,20 @@ def test_signals_are_the_same_on_both_sides(library: ctypes.CDLL, message: Signa
     assert (struct.time, struct.operator_age, tuple(ages)) == (message.time, message.operator_age, message.ages)
     assert bytes(values) == message.values.tobytes() == Signals.parse(message.payload(), LAYOUT).values.tobytes()
     same_bytes(library.link_pack_signals, [session, struct], message)
+    part = (c_float * 2)()
+    library.link_unpack_values(ctypes.byref(session), ctypes.byref(raw), c_size_t(1), c_size_t(2), part)
+    assert bytes(part) == message.values[1:3].tobytes()
 
 
 @given(st.builds(Sample, WHEN, u32, st.just(3), floats(ALONE[3])))
 @ROUGH
 def test_samples_are_the_same_on_both_sides(library: ctypes.CDLL, message: Sample) -> None:
     values, session = (c_float * ALONE[3])(), started_session(library)
-    sample = CSample(0, 0, 0, ctypes.addressof(values))
+    sample = CSample(0, 0, 0, None)
     raw = c_frame(Frame(Type.SAMPLE, 0, message.payload()))
-    assert library.link_sample_index(ctypes.byref(raw)) == 3
+    library.link_unpack_sample(ctypes.byref(raw), ctypes.byref(sample))
+    assert sample.index == 3  # where the floats go can be told from it
+    sample.values = ctypes.addressof(values)
     library.link_unpack_sample(ctypes.byref(raw), ctypes.byref(sample))
     assert (sample.time, sample.age, sample.index) == (message.time, message.age, message.index)
     assert bytes(values) == message.values.tobytes() == Sample.parse(message.payload()).values.tobytes()

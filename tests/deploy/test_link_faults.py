@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Reason, Request, State
+from controllers.gate_codes import Reason, Request, Source, State
 from controllers.gate_config import NEVER, GateConfig
 from controllers.safety import Inputs, Output, initial, step
 from deploy.link import Clock, Decoder, Layout, Session, Verdict, buffer_size, encode, expired
@@ -106,7 +106,9 @@ def fly(wire: Wire, restart: bool = False) -> tuple[Device, int | None]:
         output = device.step(APART + now, requests)
         assert k < 40 or k >= BEGINS or output.state == State.ACTIVE
         if output.state == State.FAULT:
-            assert not output.command.any()
+            assert output.source == Source.STOP
+            assert not output.command[:4].any()
+            assert abs(output.command[4] - 0.25) < 0.01  # the gimbal begins where it is
             return device, now - BEGINS * PERIOD
     return device, None
 

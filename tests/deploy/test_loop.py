@@ -153,6 +153,12 @@ def take_off(loop: Loop, steps: list[Step], enough: int) -> Callable[[Step], Non
     return note
 
 
+def pass_time(loop: Loop) -> None:
+    """While the policy holds the loop's thread, nobody else moves virtual time."""
+    if loop.watchdog.waited:
+        loop.clock.sleep(1.0)
+
+
 @pytest.fixture
 def flown(policy: Policy) -> Iterator[Callable[[str], tuple[Loop, Robot, list[Step]]]]:
     """``flown(how)``: what came of a policy that misbehaves so."""
@@ -165,6 +171,7 @@ def flown(policy: Policy) -> Iterator[Callable[[str], tuple[Loop, Robot, list[St
         note = take_off(loop, steps, 4)
 
         def watched(step: Step) -> None:
+            pass_time(loop)
             wrong[0].flying = step.output.state == State.ACTIVE
             note(step)
 
@@ -241,7 +248,7 @@ def test_whatever_ends_the_loop_the_robot_is_stopped(broken: str, policy: Policy
     if policy.contract.robot.kind == "multirotor":
         assert not robot.written[-1].any()
     elif broken != "read":
-        np.testing.assert_array_equal(robot.written[-1], np.float32(policy.contract.commands[0].safe))
+        assert np.abs(np.array(robot.written[-1]) - robot.places["joint_position"]).max() < 0.05
         stopping = [step.output.command for step in steps if step.output.source == Source.STOP]
         assert np.abs(np.array(stopping) - robot.places["joint_position"]).max() < 0.05
 
@@ -252,6 +259,7 @@ def test_a_stop_is_answered_while_the_policy_hangs(policy: Policy) -> None:
     loop = Loop(wrong, Robot(policy), clock=VirtualTime(), patience=PATIENCE)  # type: ignore[arg-type]
 
     def note(step: Step) -> None:
+        pass_time(loop)
         steps.append(step)
         if wrong.begun and not any(s.output.state == State.FAULT for s in steps):
             loop.request(Request.STOP)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 sys.path.append(str(Path(__file__).parent))
 from graphs import make_bundle, make_contract, position, target
@@ -105,14 +105,17 @@ def reshaped(contract: Contract, folder: Path) -> Bundle:
     """A graph that says it gives (batch, 3), and gives as many as the first signal says."""
     nodes = [
         helper.make_node("Slice", ["joint_position", "zero", "one", "axis"], ["first"]),
-        helper.make_node("Mul", ["first", "three"], ["many"]),
-        helper.make_node("Cast", ["many"], ["whole"], to=TensorProto.INT64),
-        helper.make_node("Reshape", ["whole", "flat"], ["count"]),
-        helper.make_node("Expand", ["value", "count"], ["joint_target"]),
+        helper.make_node("Greater", ["first", "border"], ["more"]),
+        helper.make_node("Or", ["more", "three"], ["wanted"]),
+        helper.make_node("Reshape", ["wanted", "flat"], ["places"]),
+        helper.make_node("Concat", ["joint_position", "joint_position"], ["six"], axis=1),
+        helper.make_node("Pow", ["six", "nothing"], ["ones"]),
+        helper.make_node("Compress", ["ones", "places"], ["joint_target"], axis=1),
     ]
     constants = {
         "zero": np.array([0]), "one": np.array([1]), "axis": np.array([1]), "flat": np.array([-1]),
-        "three": np.array(3, np.float32), "value": np.ones((1, 1), np.float32),
+        "border": np.array(1.5, np.float32), "three": np.array([[True] * 3 + [False] * 3]),
+        "nothing": np.array(0, np.float32),
     }  # fmt: skip
     return make_bundle(folder, contract, nodes, {"joint_position": np.ones((1, 3), np.float32)}, constants)
 

@@ -90,7 +90,7 @@ def test_a_graph_that_was_changed_and_sealed_anew_fails_its_golden_vectors(resea
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
     with pytest.raises(
-        BundleError, match=r"changed\.onnx: its golden vectors come out wrong by .*; expected at most 1e-05"
+        BundleError, match=r"changed\.onnx: its golden vectors have an error of .*; expected at most 1e-05"
     ):
         Policy.load(resealed(nudge), rate_hz=100)
 
@@ -199,7 +199,9 @@ def test_outputs_that_are_not_finite_are_refused(resealed: Resealed) -> None:
 def test_a_step_at_the_wrong_time_is_refused(policy: Policy, passed: float) -> None:
     policy.step(HOVER, time=7.0)
     before = policy.state.copy()
-    with pytest.raises(SignalError, match=r"s passed since the last step; expected 0\.01 s\. Reset before going on"):
+    with pytest.raises(
+        SignalError, match=r"s passed since the last step; expected 0\.01 s\. Reset before the next step"
+    ):
         policy.step(HOVER, time=7.0 + passed)
     np.testing.assert_array_equal(policy.state, before)
 

@@ -20,7 +20,8 @@ from controllers.safety import Inputs, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
 from deploy.export import write_bundle
-from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord, element_names, read_log, spans
+from deploy.log_reader import read_log
+from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord, element_names, spans
 from deploy.record import pack, unpack
 from deploy.replay import plot, replay
 

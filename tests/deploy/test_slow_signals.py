@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from onnx import helper
 
 sys.path.append(str(Path(__file__).parent))
 from graphs import make_bundle, make_contract, position, target
+from test_loop import PATIENCE, VirtualTime
 
 from controllers.held import NEVER, Samples
 from deploy.bundle import Bundle
 from deploy.link import Clock, Decoder, Layout, LinkError, Session, Type, Verdict, encode, signals_together
 from deploy.link_messages import AGE_NEVER, Hello, Sample, Signals, frame_of, messages_of, parse, stamp_of
+from deploy.loop import Loop
 from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Contract, Safety, Signal
 
@@ -108,6 +111,35 @@ def test_ages_count_from_the_measurement(bundle: Bundle) -> None:
     with pytest.raises(SignalError, match=r"signal 'scan' was measured 0\.0551 s ago; expected at most 0\.055 s"):
         seen(policy, None, {"scan": 0.0551}, scan=[5.0, 4.0])
     assert seen(policy, None, {"scan": 0.055}, scan=[5.0, 4.0]) == [5.0, 2.0, 0.04]
+
+
+class Watched:
+    """A policy whose commands are kept, and a driver that saw the object 30 ms ago."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.contract, self.reset = policy, policy.contract, policy.reset
+        self.commands: list[np.ndarray] = []
+
+    def step(self, signals: Any, ages: Any = None) -> Any:
+        commands = self.policy.step(signals, ages=ages)
+        self.commands.append(10 * commands["joint_target"])
+        return commands
+
+    def read(self, now: int) -> Samples:
+        measured = {"joint_position": ([0, 0, 0], now), "scan": ([3, 4], now - 10_000), "object": ([2], now - 30_000)}
+        return {name: (np.array(value, np.float32), stamp) for name, (value, stamp) in measured.items()}
+
+    def write(self, commands: Any) -> None:
+        """Nothing moves."""
+
+
+def test_the_plain_loop_tells_policy_and_gate_how_old_a_measurement_is(bundle: Bundle) -> None:
+    robot = Watched(Policy(bundle))
+    loop = Loop(robot, robot, clock=VirtualTime(), patience=PATIENCE)  # type: ignore[arg-type]
+    loop.run(0.05)
+    np.testing.assert_allclose(robot.commands, [[3.0, 2.0, 0.03]] * len(robot.commands), rtol=1e-5)
+    assert robot.commands
+    np.testing.assert_allclose(loop.reserve.gate.values[-2:], [2.0, 0.03], rtol=1e-6)
 
 
 def test_ages_go_by_the_time_of_the_step_where_it_is_given(bundle: Bundle) -> None:

@@ -78,7 +78,7 @@ def test_a_bundle_flies_many_robots_at_once(bundle_file: Path) -> None:
 def test_an_impossible_success_is_not_reached(bundle_file: Path) -> None:
     found = verify(bundle_file, episodes=10, min_success=1.01)
     assert not found.passed
-    assert found.failures[0].endswith("of flights survived; expected at least 101.0%")
+    assert found.failures[0].endswith("of episodes succeeded; expected at least 101.0%")
     assert exit_code("verify", str(bundle_file), "--episodes", "10", "--min-success", "1.01") == 1
 
 
@@ -100,7 +100,7 @@ def test_a_policy_that_falls_fails_in_flight(resealed: Resealed) -> None:
     path = resealed(changing_parameter("network.4.bias", lambda values: values - 20))
     found = verify(path, episodes=20)
     assert found.flights["success"] == 0.0
-    assert "0.0% of flights survived; expected at least 95.0%" in found.failures
+    assert "0.0% of episodes succeeded; expected at least 95.0%" in found.failures
 
 
 def test_a_nan_in_the_graph_fails_every_check(resealed: Resealed) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import copy
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
-from rsl_rl.algorithms import PPO
-from tensordict import TensorDict
-from torch import distributed
+from torch import distributed, nn
 
 from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner
+from robo_rl.algorithms.ppo import Learner, Samples
 from robo_rl.policy import PolicyGraph
 from sim.tasks.loading import load_task
 
@@ -30,39 +29,43 @@ def main(folder: Path) -> None:
     learner = Learner(task, PolicyGraph(task, CONFIG.hidden, normalize=True), CONFIG, seed=0)
     torch.manual_seed(processes.own_seed(0))
     learner.update()
+    alone = copy.deepcopy({name: part.state_dict() for name, part in parts(learner).items()})
+    rate = learner.learning_rate
     learner.collect()
-    whole = copy.deepcopy(learner.ppo)
-    join_storage(whole)
-    rewards = learner.ppo.storage.rewards.clone()
-    learner.ppo.update()
-    torch.save({"rewards": rewards, **weights(learner.ppo)}, folder / f"together{processes.rank()}.pt")
+    joined, rewards = Samples(*(gathered(value) for value in learner.samples)), learner.samples.reward.clone()
+    learner.learn()
+    torch.save({"rewards": rewards, **weights(learner)}, folder / f"together{processes.rank()}.pt")
     processes.leave()
-    whole.is_multi_gpu = False
-    whole.update()
-    torch.save(weights(whole), folder / f"alone{processes.rank()}.pt")
+    for name, part in parts(learner).items():
+        part.load_state_dict(alone[name])
+    learner.samples, learner.learning_rate = joined, rate
+    learner.learn()
+    torch.save(weights(learner), folder / f"alone{processes.rank()}.pt")
 
 
-def join_storage(ppo: PPO) -> None:
-    """Put the samples of all processes into the storage of this one."""
-    storage = ppo.storage
-    for name in ("rewards", "actions", "dones", "values", "actions_log_prob", "returns", "advantages"):
-        setattr(storage, name, gathered(getattr(storage, name)))
-    storage.distribution_params = tuple(gathered(value) for value in storage.distribution_params)
-    seen = {name: gathered(value) for name, value in storage.observations.items()}
-    storage.num_envs *= processes.count()
-    storage.observations = TensorDict(seen, batch_size=[CONFIG.horizon, storage.num_envs])
+def parts(learner: Learner) -> dict[str, Any]:
+    """All that an update changes."""
+    return {
+        "policy": learner.policy,
+        "critic": learner.critic,
+        "normalizer": learner.normalizer,
+        "deviation": nn.ParameterList([learner.deviation]),
+        "optimizer": learner.optimizer,
+    }
 
 
-def gathered(value: torch.Tensor) -> torch.Tensor:
-    """(steps, environments of all processes, k)."""
-    parts = [torch.empty_like(value) for _ in range(processes.count())]
-    distributed.all_gather(parts, value.contiguous().clone())
-    return torch.cat(parts, 1)
+def gathered(value: Any) -> Any:
+    """(steps, environments of all processes, …), of groups too."""
+    if isinstance(value, dict):
+        return {name: gathered(one) for name, one in value.items()}
+    found = [torch.empty_like(value) for _ in range(processes.count())]
+    distributed.all_gather(found, value.contiguous().clone())
+    return torch.cat(found, 1)
 
 
-def weights(ppo: PPO) -> dict[str, torch.Tensor]:
-    models = {"actor": ppo.actor, "critic": ppo.critic}
-    return {f"{model}/{name}": x for model, made in models.items() for name, x in made.state_dict().items()}
+def weights(learner: Learner) -> dict[str, torch.Tensor]:
+    made = {name: part.state_dict() for name, part in parts(learner).items() if name != "optimizer"}
+    return {f"{part}/{name}": x.clone() for part, state in made.items() for name, x in state.items()}
 
 
 if __name__ == "__main__":

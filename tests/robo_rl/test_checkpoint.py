@@ -101,9 +101,33 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
         checkpoint.load(path)
 
 
+def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    checkpoint.save(path, TENSORS, NUMBERS)
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        try:
+            tensors, numbers = checkpoint.load(path)
+        except CheckpointError:
+            refused += 1
+            continue
+        assert numbers == NUMBERS  # a space of the header's padding
+        assert all(tensors[name].numpy().tobytes() == x.contiguous().numpy().tobytes() for name, x in TENSORS.items())
+    assert refused > 0.98 * len(whole)
+
+
+def test_a_checkpoint_of_an_earlier_release_is_read_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "old.safetensors"
+    safetensors.torch.save_file({"x": torch.zeros(2)}, path, metadata={"numbers": "{}"})
+    with pytest.warns(UserWarning, match=r"old\.safetensors is of an earlier release, without a digest"):
+        assert checkpoint.load(path)[0]["x"].tolist() == [0, 0]
+
+
 def test_a_missing_or_foreign_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
-    with pytest.raises(CheckpointError, match=r"other\.safetensors: there is no such file; expected a checkpoint"):
+    with pytest.raises(CheckpointError, match=r"other\.safetensors: the file does not exist; expected a checkpoint"):
         checkpoint.load(path)
     safetensors.torch.save_file({"x": torch.zeros(2)}, path)
     with pytest.raises(CheckpointError, match=r"other\.safetensors: not a checkpoint of robo-rl"):

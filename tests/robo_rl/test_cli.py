@@ -66,7 +66,7 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert run("fly") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("robo-rl: there is no command 'fly'\n")
+    assert captured.err.startswith("robo-rl: 'fly' is not a command\n")
 
 
 def test_an_unknown_option_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,13 +89,16 @@ REFUSED = [
     (["resume", "nowhere"], "robo-rl resume: nowhere/run.json does not exist; expected the folder of a run"),
     (["evaluate", "nowhere"], "robo-rl evaluate: 'nowhere' is neither a run's folder nor"),
     (["evaluate", "nowhere.onnx"], "robo-rl evaluate: nowhere.onnx: there is no such file"),
-    (["evaluate", "geometric"], "robo-rl evaluate: the geometric controller flies any task; say which with --task"),
     (
-        ["evaluate", "geometric", "--task", "quadrotor-hover", "--fixed", "magic", "1"],
-        "robo-rl evaluate: fixed: there is no range 'magic'; the task has",
+        ["evaluate", "classical"],
+        "robo-rl evaluate: a classical controller belongs to a task; expected --task with its name",
     ),
     (
-        ["evaluate", "geometric", "--task", "quadrotor-hover", "--episodes", "0"],
+        ["evaluate", "classical", "--task", "quadrotor-hover", "--fixed", "magic", "1"],
+        "robo-rl evaluate: fixed: 'magic' is not one of the task's ranges [",
+    ),
+    (
+        ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "0"],
         "robo-rl evaluate: episodes is 0; expected at least one",
     ),
     (["export", "nowhere"], "robo-rl export: nowhere/run.json does not exist; expected the folder of a run"),
@@ -177,14 +180,14 @@ def test_a_missing_package_is_named_with_how_to_install_it() -> None:
 
 
 def test_ctrl_c_in_a_command_that_saves_nothing_ends_it_without_a_traceback() -> None:
-    words = [sys.executable, "-m", "robo_rl", "evaluate", "geometric", "--task", "quadrotor-hover"]
-    flying = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
-    assert flying.stderr is not None
-    first = flying.stderr.readline()  # it has begun
-    flying.send_signal(signal.SIGINT)
-    _, rest = flying.communicate(timeout=300)
-    assert first.startswith("flying")
-    assert flying.returncode == 130
+    words = [sys.executable, "-m", "robo_rl", "evaluate", "classical", "--task", "quadrotor-hover"]
+    running = subprocess.Popen([*words, "--episodes", "200000"], stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    first = running.stderr.readline()  # it has begun
+    running.send_signal(signal.SIGINT)
+    _, rest = running.communicate(timeout=300)
+    assert first.startswith("evaluating")
+    assert running.returncode == 130
     assert rest.endswith("robo-rl evaluate: stopped\n")
     assert "Traceback" not in rest
 
@@ -209,3 +212,14 @@ def test_a_pipe_that_broke_elsewhere_is_told(
     monkeypatch.setattr("robo_rl.commands.tasks.main", broken)
     assert run("tasks") == 1
     assert capsys.readouterr().err == "robo-rl tasks: the pipe to a helper broke\n"
+
+
+@pytest.mark.parametrize("words", [["play", "zoo:quadrotor-hover"], ["ros", "panel"]])
+@pytest.mark.parametrize("port", ["99999", "-3", "1" + "0" * 400])
+def test_a_port_that_cannot_be_is_refused_in_a_sentence(
+    words: list[str], port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main([*words, "--port", port])
+    assert exit.value.code == 1
+    assert "; expected 1 to 65535, or 0 for any free one" in capsys.readouterr().err

@@ -136,21 +136,21 @@ def test_evaluate_gives_its_documented_keys(robo: Robo, trained_run: Path) -> No
 
 
 def test_evaluate_fixes_ranges_and_shortens_flights(robo: Robo) -> None:
-    words = ["evaluate", "geometric", "--task", "quadrotor-hover", "--episodes", "10", "--seconds", "1.2"]
+    words = ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "10", "--seconds", "1.2"]
     result = robo.json(*words, "--fixed", "initial/tilt", "0", "wind", "0")
     assert result["duration_mean_s"] == pytest.approx(1.2)
     assert result["success"] == 1.0
 
 
 def test_evaluate_of_what_never_survives_prints_null_for_its_error(robo: Robo) -> None:
-    words = ["evaluate", "geometric", "--task", "quadrotor-hover", "--episodes", "5", "--seconds", "1.5"]
+    words = ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "5", "--seconds", "1.5"]
     result = robo.json(*words, "--fixed", "thrust", "0.01")
     assert result["success"] == 0.0
     assert result["position_error_mean_m"] is None
 
 
 def test_evaluate_sweeps_perturbations(robo: Robo) -> None:
-    words = ["evaluate", "geometric", "--task", "quadrotor-hover", "--robot", "hummingbird", "--episodes", "5"]
+    words = ["evaluate", "classical", "--task", "quadrotor-hover", "--robot", "hummingbird", "--episodes", "5"]
     result = robo.json(*words, "--seconds", "1.1", "--sweep")
     assert set(result["sweep"]) == {"mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise"}
     for rows in result["sweep"].values():
@@ -160,11 +160,11 @@ def test_evaluate_sweeps_perturbations(robo: Robo) -> None:
 
 def test_evaluate_compares_two_pilots_on_the_same_robot(robo: Robo, trained_run: Path) -> None:
     words = ["evaluate", trained_run, "--episodes", "20", "--seconds", "1.5", "--robot", "hummingbird"]
-    result = robo.json(*words, "--against", "geometric")
+    result = robo.json(*words, "--against", "classical")
     comparison = result["comparison"]
     assert comparison["decision"] == "smaller", "a policy of the Crazyflie can't fly a robot eighteen times as heavy"
-    assert comparison["means"]["geometric"] > comparison["means"][trained_run.name]
-    assert "is farther than geometric" in robo.err
+    assert comparison["means"]["classical"] > comparison["means"][trained_run.name]
+    assert "has a larger tracking error than classical" in robo.err
 
 
 def test_getting_up_is_not_judged_before_its_time_but_can_be_looked_at(robo: Robo, tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_verify_of_a_policy_that_flies_too_badly_exits_with_1(robo: Robo, bundle
     result = robo.json("verify", bundle_file, "--episodes", "20", "--min-success", "1.01", code=1)
     assert not result["passed"]
     (failure,) = result["failures"]
-    assert "of flights survived; expected at least 101.0%" in failure
+    assert "of episodes succeeded; expected at least 101.0%" in failure
     assert "FAILED: " in robo.err
     assert robo.err.endswith("not verified\n")
 

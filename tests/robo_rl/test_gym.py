@@ -163,7 +163,10 @@ def test_wrong_actions_are_refused(action, message):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"robot": "zeppelin"}, "robot 'zeppelin' is not known"), ({"fixed": {"weight": 1.0}}, "there is no range")],
+    [
+        ({"robot": "zeppelin"}, "robot 'zeppelin' is not known"),
+        ({"fixed": {"weight": 1.0}}, "is not one of the task's ranges"),
+    ],
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.logfile import Log, LogWriter, StepRecord, read_log
+from deploy.log_reader import Log, read_log
+from deploy.logfile import LogWriter, StepRecord
 from robo_rl.commands import sysid
 from robo_rl.commands.record import CALM
 from robo_rl.commands.record import main as record_walk

@@ -1,4 +1,4 @@
-"""What flies is found by its name: a run, a file, or the classical controller."""
+"""Policies are found by their names: a run, a file, or a task's classical controller."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from robo_rl.evaluation import Conditions, rollout
 from robo_rl.loading import load
 from sim.robots import FOLDER
 
+STRANGER = f"{Path(__file__).with_name('viewer') / 'cart_and_pole.py'}:Balance"
+
 
 def test_a_run_and_its_file_fly_alike(trained_run: Path, bundle_file: Path) -> None:
     run, file = load(str(trained_run)), load(str(bundle_file))
     assert (run.name, file.name) == (trained_run.name, "policy.onnx")
     assert run.task.spec.name == file.task.spec.name == "quadrotor-hover"
-    errors = [rollout(loaded.task, loaded.policy, Conditions(episodes=20)).position_error for loaded in (run, file)]
+    found = [rollout(loaded.task, loaded.policy, Conditions(episodes=20)) for loaded in (run, file)]
+    errors = [episodes.errors["position_error"] for episodes in found]
     np.testing.assert_allclose(errors[0], errors[1], atol=1e-3)
 
 
-def test_the_geometric_controller_flies_any_task_and_robot() -> None:
-    loaded = load("geometric", "quadrotor-track", "hummingbird")
+@pytest.mark.parametrize("name", ["classical", "geometric"])
+def test_the_classical_controller_is_found_by_its_own_name_too(name: str) -> None:
+    loaded = load(name, "quadrotor-track", "hummingbird")
+    assert loaded.name == name
     assert (loaded.task.spec.name, loaded.task.spec.robot.name) == ("quadrotor-track", "hummingbird")
     assert rollout(loaded.task, loaded.policy, Conditions(episodes=10)).survived.mean() > 0.8
 
@@ -48,8 +53,12 @@ def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("target", "task", "sentence"),
     [
-        ("geometric", None, "the geometric controller flies any task; say which with --task"),
-        ("nowhere", None, r"'nowhere' is neither a run's folder nor a \.onnx file nor 'geometric'"),
+        ("classical", None, "a classical controller belongs to a task; expected --task with its name"),
+        ("nowhere", None, r"'nowhere' is neither a run's folder nor a \.onnx file, nor 'classical'"),
+        ("nowhere", "quadrotor-hover", "'nowhere' is neither a run's folder"),
+        ("geometric", None, "'geometric' is neither a run's folder"),
+        ("geometric", STRANGER, "'geometric' is neither a run's folder"),
+        ("classical", "go2-flat", "task 'go2-flat' has no classical controller"),
         ("nowhere.onnx", None, r"nowhere\.onnx: there is no such file"),
         ("geometric", "quadrotor-sleep", "task 'quadrotor-sleep' is not known"),
     ],

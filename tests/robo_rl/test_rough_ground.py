@@ -19,7 +19,8 @@ from robo_rl.algorithms.config import DistillConfig, PpoConfig
 from robo_rl.commands import resume, train
 from robo_rl.commands.distill import main
 from robo_rl.distill import distill
-from robo_rl.evaluation import GraphPolicy
+from robo_rl.evaluation import GraphPolicy, StopPolicy
+from robo_rl.loading import load
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from robo_rl.terrain_evaluation import evaluate_terrain
@@ -68,7 +69,15 @@ def test_networks_of_other_layers_are_refused() -> None:
 def test_a_run_of_another_algorithm_is_no_beginning(tmp_path: Path) -> None:
     run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"hidden": [8], "activation": "tanh"})
     with pytest.raises(ValueError, match="was trained by apg; a training can begin from one by ppo alone"):
-        begin_from(SimpleNamespace(ppo=None), run)
+        begin_from(SimpleNamespace(), run)
+
+
+def test_a_run_of_an_older_version_is_no_beginning(tmp_path: Path) -> None:
+    few = PpoConfig(environments=4, horizon=4, hidden=(8,), critic_hidden=(8,))
+    run = Run.create(tmp_path, "quadrotor-hover", None, "ppo", 0, dataclasses.asdict(few))
+    checkpoint.save(run.checkpoint_file, {"actor/distribution.std_param": torch.ones(4)}, {"done": 1})
+    with pytest.raises(ValueError, match="is of an older version, without the tensors needed; train it again"):
+        begin_from(new_learner(run, run.new_policy()), run)
 
 
 def test_a_run_remembers_with_which_policy_it_began(tmp_path: Path) -> None:
@@ -145,13 +154,13 @@ def test_ppo_begins_as_the_student_with_the_teachers_critic_and_levels(taught: t
     begin_from(learner, student)
     seen = torch.randn(5, learner.policy.task.observation_size)
     policy, _ = student.policy()
-    actor, critic = learner.ppo.actor, learner.ppo.critic
     torch.testing.assert_close(
-        actor.mlp(actor.obs_normalizer(seen)), policy.network(policy.normalizer(seen)), atol=1e-4, rtol=1e-3
+        learner.policy.network(learner.policy.features(seen)), policy.network(policy.features(seen))
     )
-    for name, value in critic.state_dict().items():
+    for name, value in learner.critic.state_dict().items():
         torch.testing.assert_close(value, tensors[f"critic/{name}"])
-    torch.testing.assert_close(actor.distribution.std_param, tensors["actor/distribution.std_param"])
+    torch.testing.assert_close(learner.deviation.detach(), tensors["deviation"])
+    torch.testing.assert_close(learner.normalizer.deviation, policy.normalizer.deviation)
     levels = learner.env.env.levels.level[:, -1]
     torch.testing.assert_close(levels, torch.linspace(0.0, 1.0, 8)[torch.arange(12) % 8])
 
@@ -205,3 +214,18 @@ def test_crossings_may_be_of_some_patches_alone() -> None:
     assert (row["kind"], row["height"]) == ("slope up", "24°")
     (row,) = evaluate_terrain(task, policy, each=2, seconds=0.5, fixed={"ground/difficulty": -1.0, "ground/kind": 1.0})
     assert (row["kind"], row["height"]) == ("stairs up", "2 cm")
+
+
+STAIRS = {"ground/difficulty": 0.75, "ground/kind": 0.0}  # the first kind, 10 cm high
+
+
+@pytest.mark.slow
+def test_who_climbs_has_crossed_and_who_stands_has_not() -> None:
+    """Whole crossings of 3.6 m: the shipped policy climbs, and one that stands gets nowhere without falling."""
+    shipped = load("zoo:go2-rough")
+    (row,) = evaluate_terrain(shipped.task, shipped.policy, each=24, fixed=STAIRS)
+    assert (row["kind"], row["height"]) == ("stairs up", "10 cm")
+    assert row["crossed"] > 0.8
+    assert row["crossed"] + row["fell"] <= 1.0
+    (row,) = evaluate_terrain(shipped.task, StopPolicy(shipped.task), each=24, fixed=STAIRS)
+    assert row["crossed"] == 0.0

@@ -109,7 +109,7 @@ def damaged(**changes: Any) -> str:
 )
 def test_a_damaged_run_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(RunError, match=r"run\.json: .*; expected what 'robo-rl train' wrote"):
+    with pytest.raises(RunError, match=r"run\.json: .*; expected a file written by 'robo-rl train'"):
         Run.open(tmp_path)
 
 

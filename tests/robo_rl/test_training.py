@@ -124,7 +124,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(uninterrupted: dict[str, Path], tmp
     assert process.returncode == 130
     result = json.loads(out.splitlines()[-1])
     assert result["interrupted"]
-    assert f"To go on:  robo-rl resume {run}" in err
+    assert f"To continue:  robo-rl resume {run}" in err
     assert "Traceback" not in err
     _, numbers = checkpoint.load(run / "checkpoint.safetensors")
     assert numbers["environment_steps"] == result["environment_steps"]

@@ -67,7 +67,7 @@ def test_every_task_on_legs_can_be_simulated_in_every_other_engine(name: str) ->
 
 def test_a_classical_controller_keeps_its_success_in_mujoco(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
     code = command.main(
-        "geometric", episodes=40, task="quadrotor-hover", perturbations=("mass",), min_kept=0.8,
+        "classical", episodes=40, task="quadrotor-hover", perturbations=("mass",), min_kept=0.8,
         plot=tmp_path / "plot.png", json=True,
     )  # fmt: skip
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -86,7 +86,7 @@ def test_the_worst_engine_decides_and_wrong_options_are_refused() -> None:
 
     worse = {"engine": "x", "summary": "", **figures(5, 10), "kept": 0.9, "drop": 0.1, "drop_low": 0, "drop_high": 1}
     assert Transfer((), figures(6, 10), [worse], {}).least_kept == 0.9
-    with pytest.raises(ValueError, match="there is no engine 'gazebo'; expected some of"):
-        command.main("geometric", task="quadrotor-hover", engines=("gazebo",))
+    with pytest.raises(ValueError, match="'gazebo' is not one of"):
+        command.main("classical", task="quadrotor-hover", engines=("gazebo",))
     with pytest.raises(ValueError, match="--min-kept is 95; expected a number from 0 to 1"):
-        command.main("geometric", task="quadrotor-hover", min_kept=95)
+        command.main("classical", task="quadrotor-hover", min_kept=95)

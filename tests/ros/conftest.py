@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from deploy.logfile import Log
+    from deploy.log_reader import Log
 
 PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_ros"
 if str(PACKAGE) not in sys.path:
@@ -230,7 +230,7 @@ class Flight:
 
 def whole_log(file: Path, cut_off: bool = False) -> Log:
     """The log in ``file``: read to its end unless it was ``cut_off``, and no step missing up to there."""
-    from deploy.logfile import read_log
+    from deploy.log_reader import read_log
 
     log = read_log(file)
     assert log.whole or cut_off

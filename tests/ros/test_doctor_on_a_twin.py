@@ -39,4 +39,4 @@ def test_a_stand_in_robot_is_well_and_its_faults_are_found(flight, make_variant)
     flight.operator.fault("drop imu")
     found = doctor(flight, bundle, "--seconds", "1")
     assert not found["healthy"]
-    assert any(f["subject"] == "angular_velocity" and "nothing arrives" in f["sentence"] for f in found["findings"])
+    assert any(f["subject"] == "angular_velocity" and "no message arrived" in f["sentence"] for f in found["findings"])

@@ -185,7 +185,7 @@ def test_elements_in_another_order_are_mapped_by_name(jointed, fault_table):
     jointed.until(lambda: jointed.truth[-1][0] > begun + 5, "five seconds of flight")
     assert jointed.state == "ACTIVE"
     assert math.dist(jointed.truth[-1][1], (0, 0, 1)) < 0.1
-    fault_table.add("reorder joint_states", None, "flies on", "", "looked up by name at every message")
+    fault_table.add("reorder joint_states", None, "continues", "", "looked up by name at every message")
 
 
 @pytest.mark.parametrize(

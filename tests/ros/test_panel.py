@@ -43,7 +43,7 @@ def arm(page: Browser) -> None:
         page.click("#do-arm")
         page.until("!document.querySelector('#said').textContent.endsWith('…')")
         if "done" in page.text("#said"):
-            page.until("document.querySelector('#state').textContent === 'READY'")
+            page.until("document.querySelector('#state')?.textContent === 'READY'")
 
 
 def brightness(picture: np.ndarray) -> float:
@@ -53,11 +53,11 @@ def brightness(picture: np.ndarray) -> float:
 def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
     flight, url = panel
     page = open_page(url)
-    page.until("document.querySelector('#about').textContent.includes('unconfigured')")
+    page.until("document.querySelector('#about')?.textContent.includes('unconfigured')")
     page.click("#do-configure")
     arm(page)
     page.click("#do-engage")
-    page.until("document.querySelector('#state').textContent === 'ACTIVE'")
+    page.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
     assert page.text("#ladder [aria-current]") == "live"
     assert "This page is the operator" in page.text("#alive")
 
@@ -68,12 +68,12 @@ def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
     assert "Hz" in page.text("#topics")
     page.run("document.querySelector('#do-disarm').focus()")
     page.press_space()
-    page.until("document.querySelector('#state').textContent === 'FAULT'")
+    page.until("document.querySelector('#state')?.textContent === 'FAULT'")
     flight.until(lambda: flight.state == "FAULT", "a fault")
     assert flight.gates[-1]["reason"] == "OPERATOR_STOP"
-    page.until("document.querySelector('#reason').textContent.includes('asked to stop')")
+    page.until("document.querySelector('#reason')?.textContent.includes('asked to stop')")
     page.click("#do-reset")
-    page.until("document.querySelector('#state').textContent === 'IDLE'")
+    page.until("document.querySelector('#state')?.textContent === 'IDLE'")
 
     page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     light = page.picture()
@@ -84,13 +84,13 @@ def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
     sizes = page.run("[...document.querySelectorAll('button')].map(b => [b.id, b.clientWidth * b.clientHeight])")
     assert max(sizes, key=lambda entry: entry[1])[0] == "stop"
 
+    assert page.complaints == []
     flight.processes["panel"].kill()
     page.until("!document.querySelector('#lost').hidden")
     assert "Connection to the panel lost" in page.text("#lost")
     page.press_space()
-    page.until("document.querySelector('#said').textContent.includes('NOT CONFIRMED')")
+    page.until("document.querySelector('#said')?.textContent.includes('NOT CONFIRMED')")
     flight.until(lambda: flight.state == "IDLE", "the gate, which the panel's end does not touch")
-    assert page.complaints == []
 
 
 def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
@@ -99,11 +99,11 @@ def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
     page, other = open_page(url), open_page(url)
     arm(page)
     page.click("#do-engage")
-    other.until("document.querySelector('#state').textContent === 'ACTIVE'")
+    other.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
     assert "Another page" in other.text("#alive")
     page.ask("Page.navigate", url="about:blank")
     assert flight.fault()["reason"] == "OPERATOR_LOST"  # although the other page and the panel are there
-    other.until("document.querySelector('#state').textContent === 'FAULT'")
+    other.until("document.querySelector('#state')?.textContent === 'FAULT'")
 
 
 def test_what_the_panel_does_not_know_is_refused_in_a_sentence(panel):

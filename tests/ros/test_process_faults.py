@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from controllers.gate_codes import Reason, State
-from deploy.logfile import read_log
+from deploy.log_reader import read_log
 from deploy.replay import replay
 
 pytestmark = pytest.mark.slow

@@ -38,7 +38,7 @@ def test_joints_are_found_by_name_in_any_order(order):
     [
         (JointState(name=["hip", "thigh"], position=[0.0, 0.0]), "no element"),
         (JointState(name=list(JOINTS), position=[0.0, 0.0]), "3 names but 2 values"),
-        (JointState(name=["hip", "hip", "thigh"], position=[0.0] * 3), "come twice"),
+        (JointState(name=["hip", "hip", "thigh"], position=[0.0] * 3), "occur twice"),
         (JointState(), "no element"),
     ],
 )

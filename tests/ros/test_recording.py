@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 pytest.importorskip("mcap", reason="mcap is missing: pip install 'robo-rl[ros]'")
 
-from deploy.logfile import NamedNumbers, read_log
+from deploy.log_reader import read_log
+from deploy.logfile import NamedNumbers
 from deploy.replay import plot, replay
 
 pytestmark = pytest.mark.slow

@@ -104,7 +104,7 @@ def test_any_fan_that_covers_the_contract_s_is_read_and_any_other_refused(
         return  # at the very edge
     message = lidar(count, begin, step)
     if apart > abs(step) / 2:
-        with pytest.raises(MessageError, match=r"'scan': no beam at -?\d+\.\d degrees: it goes from"):
+        with pytest.raises(MessageError, match=r"'scan': no beam at -?\d+\.\d degrees: the scan is from"):
             read(LASER, "ranges", message, FAN)
     else:
         found = read(LASER, "ranges", message, FAN)
@@ -197,7 +197,7 @@ def test_depth_beyond_what_can_be_measured_follows_rep_118() -> None:
 def test_an_image_with_holes_is_refused(encoding: str, hole: float) -> None:
     values = np.full((4, 6), 2000.0)
     values[2, 3] = hole
-    with pytest.raises(MessageError, match="'depth': 1 of 24 pixels are not known; expected a depth for each"):
+    with pytest.raises(MessageError, match="'depth': 1 of 24 pixels are invalid; expected a depth for each"):
         read(IMAGE, "data", picture(values, encoding), DEPTH)
 
 
@@ -210,7 +210,7 @@ def test_a_larger_image_is_made_smaller_by_whole_blocks() -> None:
     found = read(IMAGE, "data", picture(values, "32FC1"), DEPTH)
     assert found[0, 0] in np.float32([values[0, 1], values[1, 0], values[1, 2], values[2, 1]])
     values[:3, :3] = np.nan
-    with pytest.raises(MessageError, match="1 of 24 pixels are not known"):
+    with pytest.raises(MessageError, match="1 of 24 pixels are invalid"):
         read(IMAGE, "data", picture(values, "32FC1"), DEPTH)
     gray = np.random.default_rng(0).integers(0, 256, (8, 12))
     found = read(IMAGE, "data", picture(gray, "mono8"), GRAY)
@@ -238,7 +238,7 @@ def test_what_is_no_image_of_the_contract_is_refused(change: dict, message: str)
 
 
 def test_an_image_is_no_vector() -> None:
-    with pytest.raises(MessageError, match="'neighbours': it is no image in the contract"):
+    with pytest.raises(MessageError, match="'neighbours': it is not an image in the contract"):
         read(IMAGE, "data", picture(np.full((4, 6), 2.0), "32FC1"), TABLE)
 
 
@@ -367,7 +367,7 @@ def test_a_page_shows_the_least_mean_and_greatest_of_an_array() -> None:
 def test_steering_refuses_set_points_with_a_shape_in_words() -> None:
     path = Signal("path", ("x", "y"), "m", "world", -5.0, 5.0, shape=(10, 2), source="operator")
     contract = make_contract([position(), path], [target()])
-    with pytest.raises(TeleoperationError, match=r"'path' \(10 x 2 numbers\) is neither a velocity nor a place"):
+    with pytest.raises(TeleoperationError, match=r"'path' \(10 x 2 numbers\) is neither a velocity nor a position"):
         Teleoperation(contract, ("path",), 1.0, 1.0)
 
 

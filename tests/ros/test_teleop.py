@@ -89,9 +89,9 @@ def test_no_wish_leads_out_of_the_contract_or_off_the_leash(bundle_file: Path, w
 
 
 def test_what_is_neither_velocity_nor_place_is_refused(bundle_file: Path):
-    with pytest.raises(TeleoperationError, match="neither a velocity nor a place"):
+    with pytest.raises(TeleoperationError, match="neither a velocity nor a position"):
         steered(bundle_file, (operator("stiffness", ("hip",), "N*m/rad", 1.0),))
-    with pytest.raises(TeleoperationError, match="nothing to steer"):
+    with pytest.raises(TeleoperationError, match="teleop is not needed"):
         steered(bundle_file, ())
 
 

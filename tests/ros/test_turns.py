@@ -14,7 +14,7 @@ from robo_rl_ros.operate import OperatorError
 from robo_rl_ros.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
 
 from deploy.bundle import Bundle, BundleError
-from deploy.logfile import read_log
+from deploy.log_reader import read_log
 from deploy.replay import replay
 from deploy.runtime import Policy
 
@@ -78,7 +78,7 @@ def test_a_successor_whose_signals_are_not_there_is_refused(bundle_file: Path, s
     del values["position_setpoint"]
     with pytest.raises(ValueError, match="'second' can't take over: signal 'position_setpoint' is missing"):
         both.select("second", values)
-    with pytest.raises(ValueError, match=r"no policy 'third'; expected one of \['first', 'second'\]"):
+    with pytest.raises(ValueError, match=r"'third' is not one of the policies \['first', 'second'\]"):
         both.select("third", values)
     assert both.name == "first"
 
@@ -133,7 +133,7 @@ def test_in_flight_another_policy_takes_over_and_the_log_is_flown_again(
     other = f"second={successor_file}"
     flight.start("policy", str(bundle_file), "--use-sim-time", "--record", str(tmp_path / "log"), "--other", other)
     flight.fly(until=3.0)
-    with pytest.raises(OperatorError, match="no policy 'third'"):
+    with pytest.raises(OperatorError, match="'third' is not one of the policies"):
         flight.operator.select("third")
     flight.operator.select("second")
     flight.until(lambda: flight.gates[-1].get("policy") == "second", "the successor")

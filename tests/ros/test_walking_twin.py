@@ -60,7 +60,7 @@ def hung(flight) -> Any:
             "swap FL_hip_joint RR_hip_joint",
             {"FL_hip_joint": "reported as 'RR_hip_joint'", "RR_hip_joint": "reported as 'FL_hip_joint'"},
         ),
-        ("reverse FR_hip_joint", {"FR_hip_joint": "the other way"}),
+        ("reverse FR_hip_joint", {"FR_hip_joint": "in the opposite direction"}),
         ("offset RL_hip_joint 0.3", {"RL_hip_joint": "its zero is off"}),
     ],
 )
@@ -126,9 +126,8 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
         reported[round(1e-6 * now, 3)] = signals["joint_position"]
         samples = {name: (value, now) for name, value in signals.items()}
         decision = runner.step(now, samples, requests.get(now, Request.NONE))
-        assert decision.send is not None
         (command,) = runner.contract.commands
-        twin.step({command.name: decision.send})
+        twin.step(None if decision.send is None else {command.name: decision.send})  # None: not yet armed
 
 
 @pytest.mark.parametrize("fault", ["", "reorder joint_states"])

@@ -12,11 +12,11 @@ import torch
 from sim.drawing import Arrow, Sphere, Trail, centers, drawn, has_ground, has_terrain, read_shapes, seen, size_of
 from sim.plants.bullet import BulletPlant
 from sim.plants.drawing import at_rest, draw
-from sim.plants.flying_mujoco import FlyingMujoco
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.mujoco_gpu import WarpPlant
 from sim.plants.multirotor import MultirotorPlant
 from sim.plants.multirotor_drawing import SLOWDOWN, draw_multirotor
+from sim.plants.multirotor_mujoco import FlyingMujoco
 from sim.robots.legged import load_legged
 from sim.robots.multirotor import load_multirotor
 from sim.tasks.loading import load_task

@@ -281,7 +281,7 @@ def test_seeding_again_repeats_the_flights() -> None:
 
 
 def test_unknown_ranges_are_refused() -> None:
-    with pytest.raises(ValueError, match="there is no range 'mas'"):
+    with pytest.raises(ValueError, match="'mas' is not one of the task's ranges"):
         VecEnv(HOVER, 2, fixed={"mas": 1.0})
 
 

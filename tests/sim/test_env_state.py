@@ -95,7 +95,7 @@ def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a state of another task"):
         EnvState.concatenated([hover.state(ids), track.state(ids)])
     (tmp_path / "no").write_text("nothing")
-    with pytest.raises(ValueError, match="no states of environments can be read"):
+    with pytest.raises(ValueError, match="states of environments can't be read"):
         EnvState.load(tmp_path / "no")
 
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 from scipy import stats
 
-from robo_rl.algorithms.ppo import RslRlEnv
 from robo_rl.contract import Signal
 from robo_rl.gym import TaskEnv, TaskVectorEnv
 from robo_rl.learning_env import LearningEnv
+from robo_rl.rsl_rl_env import RslRlEnv
 from sim.env import VecEnv
 from sim.ranges import Range
 

@@ -63,7 +63,7 @@ def test_fixed_ranges_give_one_value_or_one_per_environment() -> None:
     levels.fix("mass", torch.tensor([1.0, float("nan"), 3.0, 4.0]))
     assert draw(levels, [3, 1])["mass"][0] == 4.0
     assert 0.5 <= draw(levels, [3, 1])["mass"][1] <= 2.0
-    with pytest.raises(ValueError, match="there is no range 'wnid'"):
+    with pytest.raises(ValueError, match="'wnid' is not one of the task's ranges"):
         levels.fix("wnid", 0.0)
 
 
@@ -107,7 +107,7 @@ def test_ranges_survive_a_file_and_replace_those_of_a_task(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[ranges]\nweight = [0, 1]", r"there is no range 'weight'; task 'walk' has \['mass'\]"),
+        ("[ranges]\nweight = [0, 1]", r"'weight' is not one of the ranges of task 'walk': \['mass'\]"),
         ("[ranges]\nmass = [2, 1]", r"mass is \[2, 1\]; expected two finite numbers, the lower one first"),
         ("[ranges]\nmass = [nan, 1]", "expected two finite numbers"),
         ("[ranges]\nmass = 3", "expected two finite numbers"),

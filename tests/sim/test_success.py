@@ -102,7 +102,7 @@ def test_success_is_not_bootstrapped() -> None:
     step = learner.env.step(torch.zeros(16, 4))
     assert step.succeeded[4]
     assert step.done[4]
-    assert torch.equal(learner._bootstrapped(step), step.reward)
+    assert torch.equal(learner.bootstrapped(step), step.reward)
 
 
 class Rise:

@@ -69,12 +69,31 @@ static void send_hello(world *w, uint8_t choice) {
     send(w, LINK_HELLO, payload, link_pack_hello(&hello, payload));
 }
 
+/* A measurement of every signal that comes alone, if it has one; with some other age and time. */
+static void send_samples(world *w, source *from, uint8_t choice, float *values) {
+    uint8_t payload[DEVICE_SAMPLE_SIZE];
+    for (uint16_t i = 0; i < GATE_SIGNAL_COUNT; i++) {
+        link_sample sample = {w->now, 0, i, &values[HELD_SIGNALS[i].offset]};
+        if ((choice & 0x0cu) == 0x0cu) {
+            draw(from, &sample.age, sizeof sample.age);
+        }
+        if ((choice & 0x03u) == 0x03u) {
+            draw(from, &sample.time, sizeof sample.time);
+        }
+        if (LINK_SAMPLE_SIZES[i] > 0) {
+            send(w, LINK_SAMPLE, payload, link_pack_sample(&w->robot->session, &sample, payload));
+        }
+    }
+}
+
 /* Recorded signals; with up to three floats and one age of them changed. */
 static void send_signals(world *w, source *from, uint8_t choice) {
     uint8_t payload[DEVICE_SIGNALS_SIZE];
     float values[GATE_SIGNAL_SIZE];
+    float together[GATE_SIGNAL_SIZE];
     uint32_t ages[GATE_SIGNAL_COUNT] = {0};
-    link_signals signals = {w->now, 0, ages, values};
+    link_signals signals = {w->now, 0, ages, together};
+    size_t size = 0;
     memcpy(values, &policy_recorded_signals[w->moment % POLICY_GOLDEN_STEPS], sizeof values);
     w->moment++;
     for (uint8_t i = 0; i < (choice & 3u); i++) {
@@ -87,6 +106,15 @@ static void send_signals(world *w, source *from, uint8_t choice) {
     }
     if ((choice & 0xc0u) == 0xc0u) {
         draw(from, &signals.time, sizeof signals.time);
+    }
+    if (w->moment == 1 || (choice & 0x08u) != 0) {
+        send_samples(w, from, choice, values);
+    }
+    for (size_t i = 0; i < GATE_SIGNAL_COUNT; i++) {
+        if (LINK_SAMPLE_SIZES[i] == 0 && HELD_SIGNALS[i].age_of < 0) {
+            memcpy(&together[size], &values[HELD_SIGNALS[i].offset], HELD_SIGNALS[i].size * sizeof(float));
+            size += HELD_SIGNALS[i].size;
+        }
     }
     send(w, LINK_SIGNALS, payload, link_pack_signals(&w->robot->session, &signals, payload));
 }

@@ -35,8 +35,10 @@ static void read_again(const link_session *session, const link_frame *frame) {
         check(link_stamp(signals.time, ages[0]) <= signals.time || signals.time < 0);
     } else if (frame->type == LINK_SAMPLE) {
         float floats[ALONE];
-        link_sample sample = {0, 0, 0, floats};
-        check(SAMPLES[link_sample_index(frame)] > 0);
+        link_sample sample = {0, 0, 0, NULL};
+        link_unpack_sample(frame, &sample);
+        check(SAMPLES[sample.index] > 0);
+        sample.values = floats;
         link_unpack_sample(frame, &sample);
         length = link_pack_sample(session, &sample, again);
     } else if (frame->type == LINK_COMMANDS) {

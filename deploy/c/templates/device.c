@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define HELLO_STEPS 100u      /* between two hellos as long as nobody has answered */
+#define HELLO_STEPS 100u      /* between two hellos as long as there was no reply */
 #define STATISTICS_STEPS 100u /* between two messages of statistics */
 #define FAULT_STEPS 10u       /* between two messages that a fault is latched */
 #define DIGESTS_DIFFER 1u
@@ -35,7 +35,7 @@ static void post_hello(device *d, int64_t now, bool answer) {
     uint8_t payload[DEVICE_HELLO_SIZE];
     link_hello hello = {.role = LINK_DEVICE,
                         .answer = answer,
-                        .signal_size = GATE_SIGNAL_SIZE,
+                        .signal_size = LINK_TOGETHER_SIZE,
                         .command_size = GATE_COMMAND_SIZE,
                         .control_period = (uint32_t)GATE_CONFIG.period,
                         .time = now};
@@ -89,12 +89,14 @@ static void post_statistics(device *d, int64_t now) {
 
 /* --- a step ----------------------------------------------------------------------------------------------- */
 
-/* What the policy proposes; a null pointer if it refuses, and before any signals have come. Until it is active, every step is its first. */
-static const float *propose(device *d, float *proposed) {
+/* What the policy proposes; a null pointer if it refuses, and while a signal is missing or late. Until it is active,
+ * every step is its first. */
+static const float *propose(device *d, int64_t now, float *proposed) {
     ${name}_signals signals;
-    if (d->stamps[0] == GATE_NEVER) {
+    if (held_late(&HELD_CONFIG, d->stamps, now) >= 0) {
         return NULL;
     }
+    held_complete(&HELD_CONFIG, d->values, d->stamps, now);
     if (d->gate.state != (uint8_t)GATE_ACTIVE) {
         ${name}_reset(&d->state);
     }
@@ -113,6 +115,7 @@ static bool wire_is_dead(const device *d, int64_t now) {
 /* A step of the gate, on what the policy proposes or nothing. A silent wire stops the robot, whatever else is well. */
 static void act(device *d, int64_t now, const float *proposed) {
     const bool armed = d->gate.state != (uint8_t)GATE_IDLE;
+    held_complete(&HELD_CONFIG, d->values, d->stamps, now);
     const uint8_t halt = armed && wire_is_dead(d, now) ? (uint8_t)GATE_REQUEST_HALT : (uint8_t)GATE_REQUEST_NONE;
     const gate_input given = {.time = now,
                               .signals = d->values,
@@ -146,7 +149,7 @@ static void step(device *d, int64_t now) {
     d->begun = now;
     KEEP_ORDER();
     d->stage = STAGE_POLICY;
-    const float *command = propose(d, proposed);
+    const float *command = propose(d, now, proposed);
     d->stage = STAGE_GATE; /* from here on the interrupt keeps away */
     KEEP_ORDER();
     if (!d->interrupted) {
@@ -174,13 +177,36 @@ static void greet(device *d, const link_frame *frame, int64_t now) {
     }
 }
 
+/* Whether a signal comes at every step, with the others. */
+static bool comes_along(size_t i) { return LINK_SAMPLE_SIZES[i] == 0u && HELD_SIGNALS[i].age_of < 0; }
+
+/* A measurement is held until the next one; one of which it is not known when it was made is none. */
+static void hear_sample(device *d, const link_frame *frame, int64_t now) {
+    link_sample sample = {.values = NULL};
+    link_unpack_sample(frame, &sample);
+    const int64_t stamp = link_stamp(link_clock_update(&d->clock, sample.time, now), sample.age);
+    if (stamp >= 0) {
+        sample.values = &d->values[HELD_SIGNALS[sample.index].offset];
+        link_unpack_sample(frame, &sample);
+        d->stamps[sample.index] = stamp;
+    }
+}
+
 static void hear_signals(device *d, const link_frame *frame, int64_t now) {
     uint32_t ages[GATE_SIGNAL_COUNT];
-    link_signals signals = {.ages = ages, .values = d->values};
+    link_signals signals = {.ages = ages, .values = NULL};
     link_unpack_signals(&d->session, frame, &signals);
     const int64_t sent = link_clock_update(&d->clock, signals.time, now);
+    size_t heard = 0;
+    size_t first = 0;
     for (size_t i = 0; i < GATE_SIGNAL_COUNT; i++) {
-        d->stamps[i] = link_stamp(sent, ages[i]);
+        const held_signal *signal = &HELD_SIGNALS[i];
+        if (comes_along(i)) {
+            link_unpack_values(&d->session, frame, first, signal->size, &d->values[signal->offset]);
+            d->stamps[i] = link_stamp(sent, ages[heard]);
+            heard++;
+            first += signal->size;
+        }
     }
     d->operator_stamp = link_stamp(sent, signals.operator_age);
     d->answers = frame->sequence;
@@ -202,6 +228,8 @@ void device_take(device *d, uint8_t byte, int64_t now) {
     case LINK_TAKEN:
         if (frame.type == (uint8_t)LINK_SIGNALS) {
             hear_signals(d, &frame, now);
+        } else if (frame.type == (uint8_t)LINK_SAMPLE) {
+            hear_sample(d, &frame, now);
         } else if (frame.type == (uint8_t)LINK_REQUEST) {
             d->requests |= link_unpack_request(&frame);
         } else {
@@ -253,11 +281,10 @@ void device_tick(device *d, int64_t now) {
 void device_start(device *d, ${name}_arena *arena, bool intact, int64_t now) {
     (void)memset(d, 0, sizeof *d);
     link_decoder_start(&d->decoder, d->buffer, sizeof d->buffer);
-    link_session_start(&d->session, GATE_CONTRACT_DIGEST, GATE_SIGNAL_COUNT, GATE_SIGNAL_SIZE, GATE_COMMAND_SIZE);
+    link_session_start(&d->session, GATE_CONTRACT_DIGEST, LINK_TOGETHER_COUNT, LINK_TOGETHER_SIZE, GATE_COMMAND_SIZE);
+    link_session_samples(&d->session, LINK_SAMPLE_SIZES, HELD_CONFIG.count);
     link_clock_start(&d->clock);
-    for (size_t i = 0; i < GATE_SIGNAL_COUNT; i++) {
-        d->stamps[i] = GATE_NEVER;
-    }
+    held_start(&HELD_CONFIG, d->values, d->stamps);
     d->operator_stamp = GATE_NEVER;
     d->arena = arena;
     d->intact = intact;

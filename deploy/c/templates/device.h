@@ -2,7 +2,7 @@
  *
  * Signals that come within half a control period of when the step is due make it; when none come, it is made then
  * with the newest there are; signals that come before just replace older ones. So the rate is kept, and the phase
- * is that of the host.
+ * is that of the host. Signals that are slow, or may be absent, come alone, when they were measured, and are held.
  *
  *   static device robot;
  *   device_start(&robot, &arena, ${name}_self_test(&state, &arena) <= ${guard}_TOLERANCE, now);
@@ -24,16 +24,19 @@
 
 #include "${name}.h"
 #include "gate_config.h"
+#include "held_config.h"
 #include "link_message.h"
 
-#define DEVICE_SIGNALS_SIZE (12 + 4 * (GATE_SIGNAL_COUNT + GATE_SIGNAL_SIZE))
+#define DEVICE_SIGNALS_SIZE (12 + 4 * (LINK_TOGETHER_COUNT + LINK_TOGETHER_SIZE))
+#define DEVICE_SAMPLE_SIZE (LINK_SAMPLE_HEAD + 4 * LINK_SAMPLE_LONGEST)
 #define DEVICE_COMMANDS_SIZE (12 + 4 * GATE_COMMAND_SIZE)
 #define DEVICE_STATISTICS_SIZE 52
 #define DEVICE_HELLO_SIZE (18 + LINK_DIGEST_SIZE)
 #define DEVICE_FAULT_SIZE 16
 
 /* The longest payload that comes in. */
-#define DEVICE_LONGEST (DEVICE_SIGNALS_SIZE > DEVICE_STATISTICS_SIZE ? DEVICE_SIGNALS_SIZE : DEVICE_STATISTICS_SIZE)
+#define DEVICE_LONGER(a, b) ((a) > (b) ? (a) : (b))
+#define DEVICE_LONGEST DEVICE_LONGER(DEVICE_LONGER(DEVICE_SIGNALS_SIZE, DEVICE_SAMPLE_SIZE), DEVICE_STATISTICS_SIZE)
 /* What one byte can make a device say: a hello, and the answers to signals. */
 #define DEVICE_FRAME(payload) (LINK_BUFFER_SIZE(payload) + 1)
 #define DEVICE_OUT_SIZE                                                                                               \
@@ -55,7 +58,7 @@ typedef struct {
     uint16_t sequence;
     uint8_t buffer[LINK_BUFFER_SIZE(DEVICE_LONGEST)];
 
-    /* the newest that came over it */
+    /* the newest that came over it, and ages */
     float values[GATE_SIGNAL_SIZE];
     int64_t stamps[GATE_SIGNAL_COUNT];
     int64_t operator_stamp;

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 #define ${guard}_PERIOD_S $period
-#define ${guard}_CONTRACT_DIGEST "$contract_digest"
-#define ${guard}_BUNDLE_DIGEST "$bundle_digest"
+#define ${guard}_CONTRACT_DIGEST $contract_digest
+#define ${guard}_BUNDLE_DIGEST $bundle_digest
 #define ${guard}_GOLDEN_STEPS ${golden_steps}u
 #define ${guard}_TOLERANCE $tolerance
 
@@ -67,10 +67,10 @@ void ${name}_reset(${name}_state *state);
 ${name}_status ${name}_step(const ${name}_signals *signals, ${name}_state *state, ${name}_commands *commands,
                             ${name}_arena *arena);
 
-/* What to send when in doubt: numbers, or, of actuators that stay where they are, what signals say of them. */
+/* The safe command: numbers, or, for actuators that hold their position, the measured values. */
 ${name}_status ${name}_safe_commands(const ${name}_signals *signals, ${name}_commands *commands);
 
-/* The signals of a recorded flight. */
+/* The signals of a recorded episode. */
 extern const ${name}_signals ${name}_recorded_signals[${guard}_GOLDEN_STEPS];
 
 /* Replay recorded steps; the greatest deviation of a command, in units of its range. Do not arm the motors unless it is

@@ -1,4 +1,4 @@
-/* A device whose policy misbehaves in flight, and what its actuators get then, as lines "what number".
+/* A device whose policy fails while it is active, and what its actuators get then, as lines "what number".
  *
  * The image is its own host: it says hello, arms and activates over the device's wire, with recorded signals. The linker
  * puts misbehave in the place of the policy. Time is the board's; with the emulator's instruction counter it is exact. */
@@ -20,7 +20,7 @@
 
 #define TIMER ((timer *)${timer})
 #define TICKS_PER_US ${ticks_per_us}
-#define BEGINS 8u  /* steps of flight before it */
+#define BEGINS 8u  /* steps before it */
 #define WATCHED 10 /* control periods after it */
 
 typedef struct {
@@ -44,10 +44,10 @@ static int64_t stopped;
 int main(void);
 void systick_handler(void);
 void fault_handler(void);
-void __real_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
-                         ${name}_arena *scratch);
-void __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
-                         ${name}_arena *scratch);
+${name}_status __real_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
+                                   ${name}_arena *scratch);
+${name}_status __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
+                                   ${name}_arena *scratch);
 
 static int64_t now(void)
 {
@@ -135,14 +135,15 @@ static void misbehave(${name}_commands *commands)
 #endif
 }
 
-void __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
-                         ${name}_arena *scratch)
+${name}_status __wrap_${name}_step(const ${name}_signals *signals, ${name}_state *memory, ${name}_commands *commands,
+                                   ${name}_arena *scratch)
 {
-    __real_${name}_step(signals, memory, commands, scratch);
+    const ${name}_status status = __real_${name}_step(signals, memory, commands, scratch);
     flown += robot.gate.state == (uint8_t)GATE_ACTIVE ? 1u : 0u;
     if (flown > BEGINS) {
         misbehave(commands);
     }
+    return status;
 }
 
 static void hear(enum link_type type, const uint8_t *payload, size_t size)

@@ -11,8 +11,9 @@
 #define WIRE ((uart *)${wire})
 #define RIG ((uart *)${rig})
 #define DEVICES ${devices}u
-#define RESTART 0xffffu /* in place of a device's index: the processor starts anew */
-#define LARGEST 4096u   /* bytes on the wire at once */
+#define RESTART 0xffffu /* in place of a device's index: the processor restarts */
+#define LARGEST (4096u + 5u * GATE_SIGNAL_SIZE + 64u * GATE_SIGNAL_COUNT) /* bytes on the wire at once: any samples */
+#define MOST_SAID 4096u
 
 #define RESET_REGISTER (*(volatile uint32_t *)0xE000ED0Cu) /* AIRCR */
 #define RESET_REQUEST 0x05FA0004u
@@ -20,8 +21,8 @@
 typedef struct {
     int64_t time; /* microseconds */
     uint16_t index;
-    uint16_t count; /* bytes on the wire */
-    uint32_t unused;
+    uint16_t unused;
+    uint32_t count; /* bytes on the wire */
 } rig_request;
 
 typedef struct {
@@ -32,7 +33,7 @@ typedef struct {
 
 static device devices[DEVICES];
 static uint8_t bytes[LARGEST];
-static uint8_t said[LARGEST];
+static uint8_t said[MOST_SAID];
 
 int main(void);
 

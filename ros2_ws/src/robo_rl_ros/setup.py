@@ -16,7 +16,7 @@ setup(
     zip_safe=True,
     maintainer="robo-rl contributors",
     maintainer_email="maintainers@robo-rl.invalid",
-    description="Runs a policy bundle on a robot, and a simulated stand-in for the robot",
+    description="Runs a policy bundle on a robot, and a simulated robot",
     license="Apache-2.0",
     entry_points={
         "console_scripts": [

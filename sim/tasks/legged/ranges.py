@@ -1,4 +1,4 @@
-"""Walking as data: the signals of a robot on legs, and what differs between robots, days and episodes."""
+"""Walking as data: the signals of a legged robot, and the ranges of randomization."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def physical_ranges(joints: int, mass: float) -> dict[str, Range]:
 
 
 def goal_ranges(mass: float) -> dict[str, Range]:
-    """What an episode asks of a robot of a ``mass`` (kg), and who pushes it."""
+    """Commands and pushes of an episode, for a robot of a ``mass`` (kg)."""
     force = mass * 0.5 / PUSH_TIME  # N: changes its speed by 0.5 m/s
     return {
         "command/x": Range.fixed(-1.0, 1.0, count=SEGMENTS, unit="m/s"),

@@ -94,7 +94,7 @@ class Recover(FlatWalk):
         return {"elapsed": time[:, None]}
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """(m, goal_size): nobody pushes, but for a person who looks on."""
+        """(m, goal_size): no pushes, except those of a user of the live page."""
         return torch.zeros(len(drawn["noise"]), self.goal_size, device=drawn["noise"].device)
 
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:

@@ -42,7 +42,7 @@ class RoughWalk(FlatWalk):
     name = "go2-rough"
     summary = "walk on slopes, stairs, blocks and gaps by what the robot measures"
     ground: Ground
-    expected = 0.7  # nobody crosses the widest gaps
+    expected = 0.7  # the widest gaps are hardly passable
     settings = MappingProxyType({"ppo": {**FlatWalk.settings["ppo"], "updates": 1400}})
     fold = 0.34
     lift = 0.16
@@ -128,7 +128,7 @@ class RoughWalk(FlatWalk):
 
 
 class RoughTeacher(RoughWalk):
-    """Walk on rough ground at commanded velocities, with all that a simulation knows."""
+    """Walk on rough ground at commanded velocities, with privileged observations."""
 
     name = "go2-rough-teacher"
     summary = "teacher of go2-rough: also sees the ground, its velocity and the load of its feet"

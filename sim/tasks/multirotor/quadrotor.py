@@ -44,7 +44,7 @@ FIGURE_EIGHT = {
     "initial/linear_velocity": 0.0,
     "initial/angular_velocity": 0.0,
 }
-"""Conditions of quadrotor-track that fly the figure-eight of Eschmann et al. 2024: 2 m by 1 m in 5.5 s."""
+"""Ranges of quadrotor-track fixed to the figure-eight of Eschmann et al. 2024: 2 m by 1 m in 5.5 s."""
 
 
 def signals(card: MultirotorCard) -> tuple[Signal, ...]:
@@ -64,7 +64,7 @@ def signals(card: MultirotorCard) -> tuple[Signal, ...]:
 
 
 def physical_ranges(card: MultirotorCard) -> dict[str, Range]:
-    """What differs between vehicles and flights. The first eight are factors on the card's figures."""
+    """Randomization of the vehicle. The first eight ranges are factors on the card's figures."""
     weight = card.mass * GRAVITY
     return {
         "mass": Range.fixed(0.9, 1.1, unit="×"),
@@ -84,7 +84,7 @@ def physical_ranges(card: MultirotorCard) -> dict[str, Range]:
 
 
 def initial_ranges() -> dict[str, Range]:
-    """Where flights begin, relative to the set-point."""
+    """Initial states, relative to the set-point."""
     return {
         "initial/tilt": Range((0.0, math.pi / 3), (0.0, math.pi / 2), unit="rad"),
         "initial/direction": Range.fixed(-math.pi, math.pi, unit="rad"),
@@ -154,11 +154,11 @@ class QuadrotorHover(Task):
         )
 
     def goal_ranges(self) -> dict[str, Range]:
-        """What a flight's set-points are made of: here nothing, the set-point is the origin."""
+        """Ranges of the goal: here none, the set-point is the origin."""
         return {}
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """The goal (m, goal_size) of flights, from draws: here a fixed point, (x, y, z) in m."""
+        """The goal (m, goal_size) of episodes, from draws: here a fixed point, (x, y, z) in m."""
         return torch.zeros(len(drawn["mass"]), 3, device=drawn["mass"].device)
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class QuadrotorHover(Task):
         return MultirotorPlant(self.card, n, self.spec.control_period, device)
 
     def engines(self) -> list[Engine]:
-        from sim.plants.flying_mujoco import FlyingMujoco
+        from sim.plants.multirotor_mujoco import FlyingMujoco
 
         period = self.spec.control_period
         return [Engine("mujoco", "MuJoCo at 1 ms", lambda n: FlyingMujoco(self.card, n, period))]
@@ -300,6 +300,7 @@ class QuadrotorTrack(QuadrotorHover):
     goal_size = 9
     update_scale = 6.0
     near = 0.1
+    figure_eight = FIGURE_EIGHT
     weights = {**QuadrotorHover.weights, "near": -0.4, "tilt": -0.02, "angular_velocity": -0.004}
 
     def __init__(self, card: MultirotorCard | None = None) -> None:

@@ -110,7 +110,7 @@ def test_a_reset_of_the_processor_stops_the_motors_until_it_is_armed_again(bundl
     loop.mailboxes[0].incoming += answer.said
     assert Hello in [type(message) for _, message in loop.links[0].receive(loop.time)]
     (commands,) = loop.step(next(moments))
-    assert (commands.state, commands.source) == (State.IDLE, Source.SAFE)
+    assert (commands.state, commands.source) == (State.IDLE, Source.SILENT)
     (commands,) = [loop.step(next(moments), request) for request in requests][-1]
     assert commands.state == State.ACTIVE
 
@@ -206,5 +206,5 @@ def test_command_flies_and_tries_faults(bundle_file: Path, tmp_path: Path, capsy
 
 def test_the_document_names_every_fault() -> None:
     document = (Path(__file__).parents[3] / "docs" / "firmware.md").read_text()
-    rows = re.findall(r"^\| (.+?) \| (?:safe command after|flies on)", document, re.MULTILINE)
+    rows = re.findall(r"^\| (.+?) \| (?:stops after|continues)", document, re.MULTILINE)
     assert rows == [fault.name for fault in FAULTS]

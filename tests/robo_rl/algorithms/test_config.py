@@ -23,6 +23,11 @@ from robo_rl.runs import Run, RunError
         (PpoConfig, {"entropy": -0.1}, "entropy is -0.1; expected 0 or a positive number"),
         (PpoConfig, {"recurrent": -1}, "recurrent is -1; expected at least 0"),
         (PpoConfig, {"environments": 4, "horizon": 3, "mini_batches": 13}, "mini_batches is 13; expected at most 12"),
+        (
+            PpoConfig,
+            {"environments": 4, "mini_batches": 5, "recurrent": 8},
+            "mini_batches is 5; expected at most 4",
+        ),
         (ApgConfig, {"learning_rate": float("inf")}, "learning_rate is inf; expected a positive number"),
         (ApgConfig, {"betas": (0.9, 1.0)}, "betas is (0.9, 1.0); expected two numbers, 0 to below 1"),
         (ApgConfig, {"hidden": (64, 0)}, "hidden is (64, 0); expected widths of layers, each at least 1"),

@@ -1,20 +1,27 @@
-"""PPO: rsl_rl's algorithm on our environments and our policy graph."""
+"""PPO: what its parts compute, and what it learns."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rsl_rl.modules.distribution import GaussianDistribution
-from rsl_rl.runners import OnPolicyRunner
-from rsl_rl.storage import RolloutStorage
+from torch.distributions import Normal, kl_divergence
 
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner, RslRlEnv, seen
+from robo_rl.algorithms.ppo import (
+    Learner,
+    adapted,
+    advantages,
+    divergence,
+    entropy_of,
+    log_probability,
+    mean_action,
+    normalized,
+    surrogate_loss,
+    value_loss,
+)
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
@@ -66,7 +73,7 @@ def test_ppo_learns_to_stay_in_the_air_longer(recurrent: int) -> None:
 
 def let_critic_say(learner: Learner, value: float) -> None:
     """Make the critic value every state alike."""
-    last = learner.ppo.critic.mlp[-1]
+    last = learner.critic.network[-1]
     with torch.no_grad():
         last.weight.zero_()
         last.bias.fill_(value)
@@ -82,7 +89,7 @@ def test_a_timeout_is_bootstrapped_with_the_discounted_value_and_a_failure_is_no
     assert step.timeout.nonzero().flatten().tolist() == [3]
     assert step.failed.nonzero().flatten().tolist() == [5]
     with torch.no_grad():
-        difference = (learner._bootstrapped(step) - step.reward).numpy()
+        difference = (learner.bootstrapped(step) - step.reward).numpy()
     expected = np.zeros(16)
     expected[3] = SMALL.gamma * 7.0
     np.testing.assert_allclose(difference, expected, atol=1e-6)
@@ -106,6 +113,22 @@ def test_the_final_observation_is_the_old_episode_s_and_the_next_one_the_new_s()
     assert not torch.allclose(ended.observation[2], going_on.observation[2], atol=1e-3)
 
 
+def test_advantages_are_the_discounted_sums_of_surprises_up_to_the_end_of_the_episode() -> None:
+    random, gamma, lam = np.random.default_rng(0), 0.9, 0.8
+    reward, value, done = random.normal(size=(12, 5)), random.normal(size=(13, 5)), random.random((12, 5)) < 0.2
+    expected = np.zeros((12, 5))
+    for t in range(12):
+        for robot in range(5):
+            for k in range(t, 12):
+                going_on = 0.0 if done[k, robot] else 1.0
+                surprise = reward[k, robot] + gamma * going_on * value[k + 1, robot] - value[k, robot]
+                expected[t, robot] += (gamma * lam) ** (k - t) * surprise
+                if done[k, robot]:
+                    break
+    found = advantages(*(torch.tensor(x) for x in (reward, value[:-1], value[-1], done)), gamma, lam)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
 def test_returns_of_a_constant_critic_follow_the_closed_form() -> None:
     """λ = 1, V = 7 everywhere: a return is the discounted rewards up to the end plus what comes after."""
     config = PpoConfig(**{**vars(SMALL), "lam": 1.0, "normalize": False})
@@ -113,82 +136,59 @@ def test_returns_of_a_constant_critic_follow_the_closed_form() -> None:
     let_critic_say(learner, 7.0)
     base = learner.env.env
     base.episode.step[3] = base.episode_steps - 3  # its episode ends with the third step
-    rewards, failed = [], []
-    with torch.inference_mode():
-        groups = seen(learner.env.observation(), learner.env.privileged())
-        for _ in range(config.horizon):
-            step = learner.env.step(learner.ppo.act(groups))
-            groups = seen(step.observation, step.privileged)
-            learner.ppo.process_env_step(groups, learner._bootstrapped(step), step.failed | step.timeout, {})
-            rewards.append(step.reward.clone())
-            failed.append(step.failed.clone())
-        learner.ppo.compute_returns(groups)
-    assert not torch.stack(failed).any()
+    learner.collect()
+    samples = learner.samples
+    assert samples.done.nonzero().tolist() == [[2, 3]]
     powers = config.gamma ** np.arange(config.horizon + 1)
-    earned = torch.stack(rewards).double().numpy()
+    earned = samples.reward.double().numpy()
     for robot in (0, 3):
         steps = 3 if robot == 3 else config.horizon
-        expected = (powers[:steps] * earned[:steps, robot]).sum() + powers[steps] * 7.0
-        assert float(learner.ppo.storage.returns[0, robot, 0]) == pytest.approx(expected, rel=1e-5)
+        expected = (powers[:steps] * earned[:steps, robot]).sum()  # of robot 3 with the value of its final state
+        expected += 0.0 if robot == 3 else powers[steps] * 7.0
+        assert float(samples.returns[0, robot]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_probability_entropy_and_divergence_are_those_of_normal_distributions() -> None:
+    generator = torch.Generator().manual_seed(0)
+    action, old_mean, mean = torch.randn(3, 7, 6, 4, generator=generator)
+    old, deviation = 0.1 + torch.rand(2, 4, generator=generator)
+    normal, before = Normal(mean, deviation), Normal(old_mean, old)
+    torch.testing.assert_close(log_probability(action, mean, deviation), normal.log_prob(action).sum(-1))
+    torch.testing.assert_close(entropy_of(deviation), normal.entropy().sum(-1)[0, 0])
+    torch.testing.assert_close(divergence(old_mean, old, mean, deviation), kl_divergence(before, normal).sum(-1).mean())
+
+
+def test_nothing_is_gained_beyond_the_clip() -> None:
+    for advantage, ratios in ((2.0, (1.2, 1.3, 5.0)), (-2.0, (0.8, 0.5, 0.01))):
+        found = [surrogate_loss(torch.tensor([r]), torch.tensor([advantage]), 0.2) for r in ratios]
+        assert [float(x) for x in found] == pytest.approx([float(found[0])] * 3)
+    worse = [surrogate_loss(torch.tensor([r]), torch.tensor([-2.0]), 0.2) for r in (1.0, 1.2, 3.0)]
+    assert [float(x) for x in worse] == pytest.approx([2.0, 2.4, 6.0])
+    # a critic that said 1 where 3 was earned: up to 1.5 it is better, and farther no better
+    said = [value_loss(torch.tensor([v]), torch.tensor([1.0]), torch.tensor([3.0]), 0.5) for v in (1.2, 1.5, 2.0, 5.0)]
+    assert [float(x) for x in said] == pytest.approx([1.8**2, 1.5**2, 1.5**2, 4.0])
+
+
+def test_the_step_size_follows_the_divergence_between_its_bounds() -> None:
+    assert adapted(1e-3, 0.021, 0.01) == pytest.approx(1e-3 / 1.5)
+    assert adapted(1e-3, 0.0049, 0.01) == pytest.approx(1.5e-3)
+    assert [adapted(1e-3, kl, 0.01) for kl in (0.006, 0.019, 0.0, float("nan"))] == [1e-3] * 4
+    assert (adapted(1.2e-5, 1.0, 0.01), adapted(9e-3, 1e-4, 0.01)) == (1e-5, 1e-2)
+
+
+def test_normalised_advantages_have_mean_0_and_deviation_1() -> None:
+    x = normalized(3.0 + 5.0 * torch.randn(20, 30, generator=torch.Generator().manual_seed(0)))
+    assert float(x.mean()) == pytest.approx(0.0, abs=1e-6)
+    assert float(x.std()) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_the_wanted_divergence_falls_over_the_updates_in_which_the_policy_settles() -> None:
     learner = new_learner(PpoConfig(**{**vars(SMALL), "updates": 20, "anneal": 0.5, "desired_kl": 0.02}))
     wanted = []
     for _ in range(learner.total):
+        wanted.append(learner.desired_kl / 0.02)
         learner.update()
-        wanted.append(learner.ppo.desired_kl / 0.02)
     np.testing.assert_allclose(wanted, [1.0] * 11 + [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-
-
-def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:
-    env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 16, seed=0))
-    model = {"class_name": "MLPModel", "hidden_dims": [16], "activation": "elu", "obs_normalization": True}
-    config = {
-        "num_steps_per_env": 8,
-        "save_interval": 10,
-        "obs_groups": {"actor": ["policy"], "critic": ["privileged"]},
-        "algorithm": {"class_name": "PPO", "num_learning_epochs": 1, "num_mini_batches": 2},
-        "actor": {**model, "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": 0.5}},
-        "critic": model,
-    }
-    torch.manual_seed(0)
-    runner = OnPolicyRunner(env, config, log_dir=str(tmp_path), device="cpu")
-    before = [parameter.clone() for parameter in runner.alg.actor.parameters()]
-    runner.learn(num_learning_iterations=2, init_at_random_ep_len=True)
-    after = list(runner.alg.actor.parameters())
-    assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    assert all(parameter.isfinite().all() for parameter in after)
-    groups = env.get_observations()
-    assert groups["policy"].shape == (16, env.observed.task.observation_size)
-    assert runner.get_inference_policy()(groups).shape == (16, 4)
-
-
-def test_rsl_rl_s_environment_tells_time_outs_from_failures() -> None:
-    env = RslRlEnv(VecEnv(load_task("quadrotor-hover"), 4, seed=0))
-    base = env.observed.env
-    base.episode.step[1] = base.episode_steps - 1
-    base.plant.current.position[2] = torch.tensor([0.0, 0.0, 2.0])
-    _, _, done, extras = env.step(torch.zeros(4, 4))
-    assert done.tolist() == [False, True, True, False]
-    assert extras["time_outs"].tolist() == [False, True, False, False]
-    assert env.episode_length_buf.tolist() == [1, 0, 0, 1]
-
-
-def test_an_update_is_rsl_rl_s_own() -> None:
-    learner = new_learner(PpoConfig(**{**vars(SMALL), "entropy": 0.01}))
-    learner.collect()
-    peer = copy.deepcopy(learner.ppo)
-    peer.storage.__class__, peer.actor.distribution.__class__ = RolloutStorage, GaussianDistribution
-    losses = []
-    for ppo in (learner.ppo, peer):
-        torch.manual_seed(1)
-        losses.append(ppo.update())
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    assert learner.ppo.learning_rate == peer.learning_rate != SMALL.learning_rate
-    for model, other in ((learner.ppo.actor, peer.actor), (learner.ppo.critic, peer.critic)):
-        for name, value in other.state_dict().items():
-            np.testing.assert_allclose(model.state_dict()[name], value, rtol=1e-4, atol=2e-6, err_msg=name)
 
 
 def test_the_exported_policy_computes_what_the_trained_actor_does() -> None:
@@ -198,14 +198,12 @@ def test_the_exported_policy_computes_what_the_trained_actor_does() -> None:
     assert set(metrics) >= {"reward", "deviation", "learning_rate", "loss/value", "loss/surrogate"}
     assert all(np.isfinite(value) for value in metrics.values())
     policy, env = learner.policy, learner.env
-    normalizer = learner.ppo.actor.obs_normalizer
-    assert normalizer.count == 3 * SMALL.horizon * SMALL.environments
-    np.testing.assert_array_equal(policy.normalizer.mean, normalizer._mean[0])
-    np.testing.assert_array_equal(policy.normalizer.deviation, normalizer._std[0] + normalizer.eps)
-    learner.ppo.eval_mode()
+    assert learner.normalizer.count == 3 * SMALL.horizon * SMALL.environments
+    np.testing.assert_array_equal(policy.normalizer.mean, learner.normalizer.mean)
+    np.testing.assert_array_equal(policy.normalizer.deviation, learner.normalizer.deviation)
     with torch.no_grad():
-        groups = seen(env.observation(), env.privileged())
-        expected = env.task.command(learner.ppo.actor(groups))["rotor_speed"]
+        action, _ = mean_action(policy, {"policy": env.observation()[None]}, learner.hidden)
+        expected = env.task.command(action[0], env.memory)["rotor_speed"]
         commands, _ = policy(env.signals, policy.pack(env.memory))
     np.testing.assert_allclose(commands["rotor_speed"], expected, rtol=1e-5)
 
@@ -214,20 +212,26 @@ def test_a_recurrent_actor_and_its_policy_remember_the_same() -> None:
     learner = new_learner(PpoConfig(**{**vars(SMALL), "recurrent": 12}))
     metrics = [learner.update() for _ in range(3)]
     assert all(np.isfinite(value) for row in metrics for value in row.values())
-    policy, env, actor = learner.policy, learner.env, learner.ppo.actor
-    state = policy.pack({**env.memory, "recurrent": actor.get_hidden_state()[0]})
+    policy, env, hidden = learner.policy, learner.env, learner.hidden
+    state = policy.pack({**env.memory, "recurrent": hidden[0]})
     env.env.episode.step[3] = env.env.episode_steps - 5  # one of the episodes ends on the way
+    seen, done, actions, first = [], [], [], hidden
     with torch.inference_mode():
         for _ in range(10):
-            groups = seen(env.observation(), env.privileged())
+            seen.append(env.observation().clone())
             commands, state = policy(env.signals, state)
-            action = actor(groups)
-            expected = env.task.command(action, env.memory)["rotor_speed"]
+            action, hidden = mean_action(policy, {"policy": seen[-1][None]}, hidden)
+            expected = env.task.command(action[0], env.memory)["rotor_speed"]
             np.testing.assert_allclose(commands["rotor_speed"], expected, rtol=1e-5)
-            step = env.step(action)
-            actor.reset(step.failed | step.timeout)
+            step = env.step(action[0])
+            hidden[:, step.ids] = 0.0
             state[step.ids] = policy.initial_state(len(step.ids))
+            actions.append(action[0])
+            done.append(step.done)
+        whole, last = mean_action(policy, {"policy": torch.stack(seen)}, first, torch.stack(done))
     assert env.env.episode.step[3] < 10
+    torch.testing.assert_close(whole, torch.stack(actions))
+    torch.testing.assert_close(last, hidden)
 
 
 def test_a_robot_that_diverges_ends_its_episode_and_spoils_no_update() -> None:
@@ -237,7 +241,7 @@ def test_a_robot_that_diverges_ends_its_episode_and_spoils_no_update() -> None:
     metrics = learner.update()
     assert base.diverged == 1
     assert all(np.isfinite(value) for value in metrics.values())
-    assert all(parameter.isfinite().all() for parameter in learner.ppo.critic.parameters())
+    assert all(parameter.isfinite().all() for parameter in learner.critic.parameters())
     assert all(parameter.isfinite().all() for parameter in learner.policy.parameters())
     assert all(value.isfinite().all() for value in base.plant.truth().values())
 

@@ -25,7 +25,7 @@ from robo_rl.commands.play import has_display, main
 from sim.pictures.canvas import RenderingError, open_context
 
 STRANGER = str(Path(__file__).parents[1] / "viewer" / "cart_and_pole.py")
-HOVER = ["geometric", "--task", "quadrotor-hover"]
+HOVER = ["classical", "--task", "quadrotor-hover"]
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_port_that_is_taken_is_refused_in_a_sentence():
 def test_a_film_and_a_picture_are_written(tmp_path):
     film, picture = tmp_path / "flight.mp4", tmp_path / "flight.png"
     options = ["--video", str(film), "--picture", str(picture), "--seconds", "1.2", "--size", "160", "120"]
-    result = play(["geometric", "--task", "quadrotor-track", "--fps", "10", *options])
+    result = play(["classical", "--task", "quadrotor-track", "--fps", "10", *options])
     assert result == {"picture": str(picture), "video": str(film), "frames": 12, "seconds": 1.2}
     assert imageio_ffmpeg.count_frames_and_secs(str(film))[0] == 12
     with Image.open(picture) as image:
@@ -105,7 +105,7 @@ def test_who_stands_on_the_ground_is_pictured_in_panels_and_who_flies_in_one_sce
 def test_a_strangers_task_has_film_and_picture_without_any_code_for_them(tmp_path):
     film, picture = tmp_path / "cart.gif", tmp_path / "cart.png"
     options = ["--video", str(film), "--picture", str(picture), "--seconds", "1.2", "--size", "160", "120"]
-    play(["geometric", "--task", f"{STRANGER}:Balance", "--fps", "10", *options])
+    play(["classical", "--task", f"{STRANGER}:Balance", "--fps", "10", *options])
     for file in (film, picture):
         with Image.open(file) as image:
             pixels = np.asarray(image.convert("RGB")).astype(int)
@@ -115,13 +115,13 @@ def test_a_strangers_task_has_film_and_picture_without_any_code_for_them(tmp_pat
 def test_a_plant_that_can_not_be_drawn_is_refused_with_what_it_lacks(tmp_path):
     options = ["--picture", str(tmp_path / "cart.png"), "--seconds", "1.2"]
     with pytest.raises(ValueError, match=r"BlindPlant has no drawing\(\) and no poses\(\), .* docs/own-task\.md"):
-        play(["geometric", "--task", f"{STRANGER}:Blind", *options])
+        play(["classical", "--task", f"{STRANGER}:Blind", *options])
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--flights", "0"], "expected 1 to 16"),
+        (["--episodes", "0"], "expected 1 to 16"),
         (["--seconds", "nan"], "expected 0.1 to 3600"),
         (["--fixed", "gravity", "3", "--video", "a.mp4"], "no range 'gravity'"),
         (["--fixed", "gravity", "3"], "no range 'gravity'"),

@@ -121,6 +121,7 @@ def _texts(first: str, alphabet: str, most: int) -> Any:
 
 identifiers = _texts(string.ascii_letters, _WORD, 64)
 labels = _texts(_WORD, _WORD + ".:-", 64)
+plain_names = _texts(_WORD, _WORD + ".-", 63).map(lambda text: f"{text}_")
 phrases = _texts(string.ascii_letters + string.digits, _WORD + " .,:;()/+-", 128).map(str.strip)
 
 
@@ -249,7 +250,7 @@ facts = st.dictionaries(
     max_size=3,
 )
 robots = unique(labels, 1, 4).flatmap(
-    lambda names: st.builds(Robot, labels, identifiers, st.tuples(*[actuators(name) for name in names]), facts)
+    lambda names: st.builds(Robot, plain_names, identifiers, st.tuples(*[actuators(name) for name in names]), facts)
 )
 digests = st.just("") | st.text("0123456789abcdef", min_size=64, max_size=64)
 widths = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
@@ -291,7 +292,7 @@ def contracts(draw: Any) -> Contract:
         made.append(Signal(age, ("age",), "s", "none", (0.0,), (draw(positive),), source="runtime", age_of=given))
     sensed = [signal for signal in made if signal.source == "sensor"]
     return Contract(
-        task=draw(labels),
+        task=draw(plain_names),
         control_period=period,
         signals=tuple(made),
         commands=(draw(commands(used, driven, made[1])),),

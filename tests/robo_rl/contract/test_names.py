@@ -19,8 +19,10 @@ IDENTIFIERS = [
     ("network", "encoders", 1, "group"),
 ]  # fmt: skip
 """A letter, then at most 63 letters, digits and underscores."""
+NAMES = [("task",), ("robot", "name")]
+"""1 to 64 letters, digits, and _ . - after the first; they become parts of names of files."""
 LABELS = [
-    ("task",), ("robot", "name"), ("signals", 0, "elements", 1), ("commands", 4, "elements", 0),
+    ("signals", 0, "elements", 1), ("commands", 4, "elements", 0),
     ("robot", "actuators", 1, "name"), ("commands", 5, "law", "tool"), ("provenance", "algorithm"),
     ("provenance", "source"),
 ]  # fmt: skip
@@ -45,7 +47,7 @@ def renamed(path: tuple[Any, ...], name: Any) -> str:
     return json.dumps(data)
 
 
-@pytest.mark.parametrize("path", [*IDENTIFIERS, *LABELS], ids=lambda path: ".".join(map(str, path)))
+@pytest.mark.parametrize("path", [*IDENTIFIERS, *NAMES, *LABELS], ids=lambda path: ".".join(map(str, path)))
 def test_no_hostile_name_is_taken(path: tuple[Any, ...]) -> None:
     for name in HOSTILE:
         if path == ("provenance", "source") and not name:
@@ -77,6 +79,17 @@ def test_identifiers_are_letters_digits_and_underscores_after_a_letter(path: tup
 def test_labels_may_have_dots_colons_and_hyphens_too(path: tuple[Any, ...]) -> None:
     for name in ("a", "9", "_a", "FL-hip.joint:2", "a" * 64):
         assert Contract.from_json(renamed(path, name)).digest
+
+
+@pytest.mark.parametrize("path", NAMES, ids=lambda path: ".".join(map(str, path)))
+def test_names_of_tasks_and_robots_are_no_files(path: tuple[Any, ...]) -> None:
+    for name in ("a", "9", "_a", "go2-flat", "v1.2-b_c", "a" * 64, "a.pyc", "py", "toml"):
+        assert Contract.from_json(renamed(path, name)).digest
+    for name in ("x.py:Task", "x.py", "x.PY", "card.toml", "a:b", "a.", "a" * 65):
+        with pytest.raises(
+            ContractError, match=r"expected 1 to 64 letters, digits, and _ . - after the first; no file"
+        ):
+            Contract.from_json(renamed(path, name))
 
 
 ALLOWED = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"

@@ -37,7 +37,7 @@ STILL = {"payload": 0.0, "push/x": 0.0, "push/y": 0.0, "base_mass": 1.0, "center
 
 
 def hovering(robots: int = 2, **fixed: float) -> Live:
-    return Live(load("geometric", "quadrotor-hover"), robots, fixed={**CALM, **fixed})
+    return Live(load("classical", "quadrotor-hover"), robots, fixed={**CALM, **fixed})
 
 
 def standing(robots: int = 1, **fixed: float) -> Live:
@@ -215,7 +215,7 @@ def test_a_failed_robot_is_counted_and_begins_again():
 
 
 def test_episodes_that_end_by_time_are_successes():
-    live = Live(load("geometric", "quadrotor-hover"), 2, seconds=0.5, fixed=CALM)
+    live = Live(load("classical", "quadrotor-hover"), 2, seconds=0.5, fixed=CALM)
     steps(live, 1.6)
     live.act({"pause": True})
     assert live.frame.counters.begun.tolist() == [4, 4]
@@ -227,7 +227,7 @@ def test_episodes_that_end_by_time_are_successes():
 
 
 def test_policies_and_the_controller_and_the_stop_take_turns(trained_run):
-    live = Live(load(str(trained_run)), 2, others={"other": load("geometric", "quadrotor-hover").policy})
+    live = Live(load(str(trained_run)), 2, others={"other": load("classical", "quadrotor-hover").policy})
     assert list(live.policies) == ["policy", "controller", "stop", "other"]
     for policy in ("controller", "policy", "other"):
         live.act({"policy": policy})
@@ -250,7 +250,7 @@ def test_a_frame_has_poses_and_markers_of_all_robots():
 
 def test_a_strangers_robots_can_be_played_with():
     """Its file gives drawing, poses, push and markers, and nothing for the page."""
-    live = Live(load("geometric", STRANGER), 3)
+    live = Live(load("classical", STRANGER), 3)
     assert list(live.policies) == ["controller", "stop"]
     assert list(live.commands) == ["cart_setpoint/x"]
     live.act({"command": {"name": "cart_setpoint/x", "value": 0.4}})
@@ -263,7 +263,7 @@ def test_a_strangers_robots_can_be_played_with():
 
 
 def test_a_plant_that_can_not_be_drawn_or_pushed_is_simulated_all_the_same():
-    live = Live(load("geometric", STRANGER.replace("Balance", "Blind")), 2)
+    live = Live(load("classical", STRANGER.replace("Balance", "Blind")), 2)
     steps(live, 1.0)
     live.act({"pause": True})
     assert live.model is None

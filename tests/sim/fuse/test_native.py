@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from sim.fuse import empty_block, fuse
-from sim.fuse.native import CompilerMissing, cache_folder, load
+from sim.fuse.native import CompilerFailed, CompilerMissing, cache_folder, load
 
 
 @pytest.fixture(scope="module")
@@ -202,10 +206,20 @@ def test_a_compiler_that_is_not_there_is_named(monkeypatch):
         load("nothing")
 
 
+@pytest.mark.parametrize("name", ["false", "'", "python3 -c 'import sys; sys.exit(1)'"])
+def test_a_program_that_is_no_compiler_is_named(monkeypatch, name):
+    monkeypatch.setenv("CXX", name)
+    with pytest.raises(CompilerMissing, match=r"is no C\+\+ compiler: it tells no version|the variable CXX is"):
+        load("nothing")
+    monkeypatch.setenv("CXX", "true")  # which tells its version
+    with pytest.raises(CompilerFailed, match="it wrote no library"):
+        load("nothing")
+
+
 def test_a_compiler_with_options_is_used_and_its_errors_are_shown(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CXX", "g++ -DANSWER=42")
-    with pytest.raises(RuntimeError, match=r"(?s)g\+\+ failed:.*error"):
+    with pytest.raises(CompilerFailed, match=r"(?s)g\+\+ failed:.*error"):
         load("this is not C++;")
     code = 'extern "C" void run(void *, void *, float *to, void *, long, int) { *to = ANSWER; }'
     loop = load(code + ' extern "C" void run_rows() {}')
@@ -223,3 +237,30 @@ def test_compiled_code_is_kept_in_the_cache_folder_and_found_again(monkeypatch, 
     before = library.stat().st_mtime_ns
     assert torch.equal(fuse(double.function)(torch.ones(3)), torch.full((3,), 2.0))
     assert [file.stat().st_mtime_ns for file in cache_folder().iterdir()] == [before]
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "bit flipped", "zeros", "of an earlier release"])
+def test_damaged_code_in_the_cache_is_compiled_again(monkeypatch, tmp_path, damage):
+    """In a process of its own, which a damaged library would end."""
+    script = """
+import torch
+from sim.fuse import fuse
+assert torch.equal(fuse(lambda x: 3 * x)(torch.ones(3)), torch.full((3,), 3.0))
+"""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (library,) = cache_folder().iterdir()
+    whole = library.read_bytes()
+    middle = len(whole) // 2
+    library.write_bytes(
+        {
+            "cut": whole[:middle],
+            "empty": b"",
+            "bit flipped": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+            "zeros": whole[:4096] + bytes(len(whole) - 4096),
+            "of an earlier release": whole[:-32],
+        }[damage]
+    )
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    assert [file.read_bytes() for file in cache_folder().iterdir()] == [whole]

@@ -72,7 +72,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "a command without feedback": (
         lambda: respecified(commands=lambda c: (dataclasses.replace(c[0], stop="ramp"),)),
-        "spec makes no contract: command 'rotor_speed': feedback is .*; expected one sensor signal",
+        "spec makes no contract: command 'rotor_speed', element 'm1': feedback is .*; expected one sensor signal",
     ),
     "an unknown perturbation": (lambda: hover(perturbed=("mas",)), r"perturbed has 'mas'; expected some of the "),
     "a rule for nothing": (

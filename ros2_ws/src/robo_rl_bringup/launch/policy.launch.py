@@ -16,8 +16,8 @@ from lifecycle_msgs.msg import Transition
 ARGUMENTS = {
     "policy": ("", "path of the bundle (*.onnx)"),
     "robot": ("", "robot that the bundle must be for; '': any"),
-    "mode": ("", "where to begin on the ladder; '': as in params_file"),
-    "dry_run": ("false", "compute, and send nothing; the same as mode:=dry_run"),
+    "mode": ("", "initial mode; '': as in params_file"),
+    "dry_run": ("false", "compute, but send no commands; the same as mode:=dry_run"),
     "activate": ("", "true: arm as soon as the robot's signals are there; '': as in params_file"),
     "activate_timeout": ("", "s to wait for them; '': as in params_file"),
     "namespace": ("", "of topics and services"),
@@ -54,7 +54,7 @@ def start(context):
 
 
 def generate_launch_description():
-    """The description that ``ros2 launch`` asks for."""
+    """The description for ``ros2 launch``."""
     file = PathJoinSubstitution([FindPackageShare("robo_rl_bringup"), "config", "policy.yaml"])
     arguments = [DeclareLaunchArgument(n, default_value=v, description=t) for n, (v, t) in ARGUMENTS.items()]
     arguments.append(DeclareLaunchArgument("params_file", default_value=file, description="parameters of the node"))

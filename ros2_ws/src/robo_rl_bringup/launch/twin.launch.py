@@ -1,4 +1,4 @@
-"""Start the stand-in robot, and a policy that flies it.
+"""Start the simulated robot, and a policy for it.
 
 ros2 launch robo_rl_bringup twin.launch.py policy:=policy.onnx [task:=quadrotor-hover] [use_sim_time:=true]
 """
@@ -13,16 +13,16 @@ from launch_ros.substitutions import FindPackageShare
 
 ARGUMENTS = {
     "policy": ("", "path of the bundle (*.onnx)"),
-    "task": ("quadrotor-hover", "task whose plant and signals the stand-in has"),
+    "task": ("quadrotor-hover", "task whose plant and signals are simulated"),
     "robot": ("", "another robot card than the task's"),
-    "activate": ("false", "arm as soon as the stand-in's signals are there"),
+    "activate": ("false", "arm as soon as the robot's signals are there"),
     "namespace": ("", "of topics and services"),
     "use_sim_time": ("false", "simulated time, in step with the policy"),
 }
 
 
 def generate_launch_description():
-    """The description that ``ros2 launch`` asks for."""
+    """The description for ``ros2 launch``."""
     simulated = ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)
     twin = Node(
         package="robo_rl_ros",

@@ -1,4 +1,4 @@
-"""Activation without a hand: as soon as the robot's signals are there, or a refusal that says what is missing."""
+"""Automatic activation: as soon as the robot's signals are there, or a refusal with the missing ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Activation:
             return
         self.timer.cancel()
         if self._control.enabled:
-            return  # somebody has activated the node by hand
+            return  # the node was activated by another request
         if lacking:
             self._refuse(f"{lacking}, {self._timeout:g} s after configure (parameter activate_timeout)")
         else:

@@ -24,7 +24,7 @@ from robo_rl_ros.signal_buffer import SignalBuffer
 ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
 DANGEROUS = Request.ARM | Request.ACTIVATE | Request.RESET
-"""Requests that must not be carried out any more when the one who asked was told that they were not."""
+"""Requests that are not executed any more after the caller was told that they were refused."""
 STANDSTILL = 0.5
 """s of real time without any message after which simulated time counts as standing still."""
 AWAITED = (Reason.OPERATOR_LOST, Reason.CLOCK, Reason.SIGNAL_MISSING, Reason.SIGNAL_STALE)
@@ -58,7 +58,7 @@ class Control:
     ) -> None:
         """``note`` sees every decision after its command was sent. ``ticking``: the clock runs by itself; else it
 
-        is moved by messages, as simulated time is. ``constants`` stand in for signals that nobody sends. The signals
+        is moved by messages, as simulated time is. ``constants`` replace signals without messages. The signals
         ``perishable``, velocities that an operator wants, are zero when older than ``lasting`` s: who is silent wants
         nothing.
         """
@@ -73,7 +73,7 @@ class Control:
         self.broken = ""
         """The error that ended the control loop; "" while it runs."""
         self.cause = ""
-        """Why this program itself asked for a stop; "" if it did not."""
+        """Why this program itself requested a stop; "" if it did not."""
         self._decision: Decision | None = None
         """That of the last step."""
         self._last = -1
@@ -140,7 +140,7 @@ class Control:
     def request(self, request: Request) -> Decision | None:
         """Ask the gate; the decision of the step that heard it, or None if none came in time.
 
-        What nobody heard in time is taken back, unless it makes the robot safer.
+        A request that was not processed in time is withdrawn, unless it makes the robot safer.
         """
         with self._answered:
             self._heard = Request.NONE
@@ -157,7 +157,7 @@ class Control:
         absent, decision = self.buffer.absent(), self._decision
         if absent:
             topics = (f"{topic} (for {', '.join(map(repr, names))})" for topic, names in absent.items())
-            return "; ".join([f"nothing has come on {', '.join(topics)}", *self.buffer.complaints()])
+            return "; ".join([f"no message on {', '.join(topics)}", *self.buffer.complaints()])
         if decision is None:
             return "the control loop has not begun to step" + ("" if self.ticking else "; does /clock come?")
         problem = self.runner.obstacle(decision.inputs)
@@ -185,7 +185,7 @@ class Control:
             if now < due:
                 heard = self.buffer.changed.wait((due - now) * 1e-6 if self.ticking else STANDSTILL)
                 if heard or self.ticking or not self._requests & ~DANGEROUS:
-                    return None  # else simulated time has ended, which must not keep anybody from stopping the robot
+                    return None  # else simulated time has ended, which must not prevent a stop of the robot
             elif not self.ticking:  # simulated time stands still while the signals of its tick are on their way
                 grace = GRACE if self._in_step else GRACE_AGAIN
                 self._in_step = self.buffer.changed.wait_for(self._is_in_step, timeout=grace)

@@ -1,4 +1,4 @@
-"""What the node tells about itself: rates, ages, times, counts, and the gate, as diagnostic_msgs."""
+"""Diagnostics of the node: rates, ages, times, counts, and the gate, as diagnostic_msgs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults that the stand-in robot can have: what happens to the messages of a topic on their way out.
+"""Faults of the simulated robot, injected into the messages of a topic.
 
 A fault is written as one text, "kind topic value": ``"freeze odom"``, ``"delay imu 0.05"``. After a colon a field of
 the message can be named, which alone is struck: ``"nan odom:twist.twist.linear"``. Messages are changed by their
@@ -46,7 +46,7 @@ OF_FIELDS = ("freeze", "nan", "inf", "range", "bias", "quaternion", "norm")
 
 
 class FaultError(ValueError):
-    """There is no such fault. The message says what was expected."""
+    """The fault does not exist. The message says what was expected."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Fault:
             raise FaultError(f"fault is {text!r}; '{words[0]}' needs a value: {KINDS[words[0]]}")
         topic, _, field = (words[1] if len(words) > 1 else "").partition(":")
         if field and words[0] not in OF_FIELDS:
-            raise FaultError(f"fault is {text!r}; only {OF_FIELDS} can strike a field alone")
+            raise FaultError(f"fault is {text!r}; only {OF_FIELDS} can be applied to a single field")
         return Fault(words[0], topic, value, field)
 
     def strikes(self, topic: str) -> bool:

@@ -50,7 +50,7 @@ def pixels_of(message: Any, layout: Image, shape: tuple[int, int]) -> np.ndarray
     found = _nearest_known(blocks, factor)
     holes = int(np.isnan(found).sum())
     if holes:
-        raise ImageError(f"{holes} of {found.size} pixels are not known; expected a depth for each: fill holes before")
+        raise ImageError(f"{holes} of {found.size} pixels are invalid; expected a depth for each: fill holes before")
     return found
 
 

@@ -72,7 +72,7 @@ class _Hand:
         (self.wire,) = command_wires([self.channel], message)
         self.publisher: Publisher | None = None
         if not check.settle():
-            raise JointTestError("publishers come and go, so nobody knows who else is there; let all nodes start first")
+            raise JointTestError("the set of publishers keeps changing; wait until all nodes have started")
         self._refuse_others()
 
     def _refuse_others(self) -> None:
@@ -83,7 +83,7 @@ class _Hand:
             )
 
     def watch(self) -> np.ndarray:
-        """What is reported while nobody commands, (J,)."""
+        """The reported positions without commands, (J,)."""
         return self._average(self.check.hear)
 
     def begin(self, place: np.ndarray) -> None:
@@ -150,14 +150,14 @@ class _Hand:
     def _reports(self) -> Series:
         series = self.check.series.get(self.signal.name)
         if series is None or not series.values:
-            reason = series.problem if series else "nothing arrives"
+            reason = series.problem if series else "no message arrived"
             raise JointTestError(f"'{self.signal.name}' is not reported: {reason}")
         if time.monotonic() - series.times[-1] > SILENCE:
             raise JointTestError(f"'{self.signal.name}' has not been reported for {SILENCE:g} s")
         return series
 
     def _check(self) -> None:
-        """Nobody else commands, and no joint goes astray."""
+        """No other node commands, and no joint leaves its range."""
         self._refuse_others()
         found = self._reports().values[-1]
         if not np.abs(found - self.began).max() < AWAY:

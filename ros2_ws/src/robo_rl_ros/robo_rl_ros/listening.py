@@ -65,7 +65,7 @@ class Listener:
         return self.ns if self.simulated else time.time_ns()
 
     def close(self) -> None:
-        """Hear nothing more."""
+        """Stop receiving."""
         self._spinning = False
         self._thread.join(timeout=5)
         self.node.destroy_node()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deploy.bundle import Bundle, BundleError
+from deploy.bundle import Bundle, BundleError, file_digest
 from deploy.runtime import Policy
 
 SELF_TEST_STEPS = 200
@@ -67,7 +67,7 @@ class Watch:
         if seen != self._seen:
             self._seen, self.complaint = seen, ""
             try:
-                if Bundle.read(self._path).digest != self._digest:
+                if file_digest(self._path) != self._digest:
                     self.complaint = f"{self._path}: it is another bundle than the one that was verified"
             except (ValueError, OSError) as error:
                 self.complaint = str(error)

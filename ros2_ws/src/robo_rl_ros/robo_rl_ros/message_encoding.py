@@ -1,4 +1,4 @@
-"""From values of signals to the messages of a robot: the inverse of ``reading``, for the stand-in robot."""
+"""From values of signals to the messages of a robot: the inverse of ``reading``, for the simulated robot."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _fill(target: Any, numbers: np.ndarray) -> None:
 
 
 def _odometry(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
-    """The twist goes into the child frame, as nav_msgs wants it."""
+    """The twist is in the child frame, as specified by nav_msgs."""
     message.header.frame_id, message.child_frame_id = "odom", "base_link"
     value = values[signal.name]
     if field == "position":

@@ -110,10 +110,10 @@ class Operator:
         state = self._state()
         self.wait(lambda: bool(self.gate), 2.0)
         told = ", ".join(f"{key} {value}" for key, value in self.gate.items() if value not in ("", "NONE"))
-        return f"{self.policy} is {state}; {told or 'the gate has said nothing'}"
+        return f"{self.policy} is {state}; {told or 'no message from the gate'}"
 
     def _change(self, action: str) -> str:
-        """A transition. One that the state does not have is not even asked for."""
+        """A transition. One that the state does not have is not requested."""
         state = self._state()
         if state != FROM[action]:
             raise OperatorError(f"{action}: {self.policy} is {state}; expected {FROM[action]}")
@@ -136,13 +136,13 @@ class Operator:
         return answer.current_state.label
 
     def fault(self, text: str) -> None:
-        """Let the stand-in robot fail; "" ends it."""
+        """Inject a fault into the simulated robot; "" removes it."""
         self._set(self.twin, "fault", text)
 
     def select(self, name: str) -> str:
-        """Let another of the node's policies fly; returns a sentence, or raises OperatorError."""
+        """Switch to another of the node's policies; returns a sentence, or raises OperatorError."""
         self._set(self.policy, "select", name)
-        return f"'{name}' flies"
+        return f"'{name}' is active"
 
     def wiring(self, contract: Contract) -> list[tuple[Wire, Signal | Command]]:
         """Where the policy's node has the signals and commands of its contract, constant set-points left out."""
@@ -172,7 +172,7 @@ class Operator:
             raise OperatorError(result.reason)
 
     def restart_twin(self) -> None:
-        """Put the stand-in robot back on the ground."""
+        """Reset the simulated robot."""
         self.call(Trigger, f"{self.twin}/reset", Trigger.Request(), repeat=True)
 
     def call(
@@ -186,11 +186,11 @@ class Operator:
         """The answer of a service, or what stands for it where that was lost.
 
         ``repeat``: the request may be sent again. Of others ``otherwise()`` tells whether they were carried out: it
-        gives an answer, or None as long as nobody can know.
+        gives an answer, or None as long as it is unknown.
         """
         client = self._client(kind, service)
         if not self.wait(client.service_is_ready, self.patience):
-            raise OperatorError(f"there is no service '{service}'; is the node running, in this ROS domain?")
+            raise OperatorError(f"service '{service}' was not found; is the node running, in this ROS domain?")
         end = time.monotonic() + self.patience
         asked = [client.call_async(request)]
         while not self.wait(lambda: any(future.done() for future in asked), min(AGAIN, self.patience)):

@@ -1,4 +1,4 @@
-"""Doubts about orientations that the gate has no eyes for: one that jumps, and one that was never met in training.
+"""Checks of orientations that the gate does not make: jumps, and values outside of the range seen in training.
 
 Both find a quaternion whose elements come in another order. It has the right norm and lies within its limits.
 """
@@ -16,7 +16,7 @@ from robo_rl.contract import Contract, Signal
 MARGIN = 0.2
 """rad: noise and filters of an estimator may turn an orientation by this much at once."""
 ROOM = 0.1
-"""By how much an element may lie outside of what training met."""
+"""By how much an element may lie outside of the range seen in training."""
 
 
 class OrientationMonitor:
@@ -49,13 +49,13 @@ class OrientationMonitor:
         return doubt
 
     def strange(self, values: Mapping[str, np.ndarray]) -> str:
-        """A sentence if an orientation is one that the policy never met in training; else ""."""
+        """A sentence if an orientation is outside of the range seen in training; else ""."""
         for signal in self.watched:
             if signal.name in values and (element := _outside(signal, values[signal.name])) is not None:
                 value = values[signal.name][element]
                 return (
-                    f"signal '{signal.name}': {signal.elements[element]} is {value:.2f}, which the policy never met "
-                    "in training. Is its order x, y, z, w, and is the robot upright?"
+                    f"signal '{signal.name}': {signal.elements[element]} is {value:.2f}, which is outside of the range "
+                    "seen in training. Is its order x, y, z, w, and is the robot upright?"
                 )
         return ""
 

@@ -43,7 +43,7 @@ STOP_TIME = 1.0
 ACTION_TIME = 60.0
 """s that any other action may take."""
 TAKES_OVER = ("arm", "engage", "activate")
-"""Actions that make the page which asks the operator."""
+"""Actions that make the requesting page the operator."""
 ACTIONS = (*TRANSITIONS, *REQUESTS, "select")
 SUMMARY = ("least", "mean", "greatest")
 """What the page shows of a scan, an image or a table."""
@@ -60,7 +60,7 @@ class Panel:
     page = Path(robo_rl.viewer.__file__).with_name("panel.html")
 
     def __init__(self, operator: Operator) -> None:
-        """``operator`` is at work already, and nobody else's."""
+        """``operator`` is running already, and used only by this node."""
         self.operator, self.policy = operator, operator.policy
         self._contract_text = self._known_text = self._trouble = ""
         self.contract: Contract | None = None

@@ -14,10 +14,10 @@ FIXED = {
     "robot": ("", "robot that the bundle must be for; '': any"),
     "mode": ("live", f"where to begin on the ladder: one of {MODES}"),
     "command_message": ("", "message type of commands; '': what suits the contract"),
-    "wires": ([""], "signals from elsewhere: 'signal=topic type field'"),
+    "wires": ([""], "other sources of signals: 'signal=topic type field'"),
     "cmd_vel": ("TwistStamped", "message type of cmd_vel: TwistStamped or Twist"),
     "cmd_vel_timeout": (0.5, "s after which a velocity on cmd_vel counts as zero"),
-    "setpoints": ([""], "operator signals that nobody sends: 'signal=1.0 0.0 …'"),
+    "setpoints": ([""], "constant operator signals: 'signal=1.0 0.0 …'"),
     "isolate": (False, "run the policy's graph in a process of its own, which can hang or crash alone"),
     "activate": (False, "activate after configure by itself, as soon as signals, set-points and clock are there"),
     "activate_timeout": (10.0, "s to wait for them; then it is refused with what is missing"),
@@ -33,4 +33,4 @@ def declare(node: Node) -> None:
     span = FloatingPointRange(from_value=0.1, to_value=600.0)
     blend = ParameterDescriptor(description="s from no authority to all", floating_point_range=[span])
     node.declare_parameter("blend_time", 5.0, blend)
-    node.declare_parameter("select", "", ParameterDescriptor(description="the policy that flies, by name"))
+    node.declare_parameter("select", "", ParameterDescriptor(description="the active policy, by name"))

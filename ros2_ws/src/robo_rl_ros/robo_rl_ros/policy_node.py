@@ -38,6 +38,7 @@ from std_srvs.srv import Trigger
 from controllers.gate_codes import Request, State
 from deploy.record import Recorder
 from robo_rl.contract import Command
+from robo_rl.escaping import file_name
 from robo_rl_ros import quality
 from robo_rl_ros.activation import Activation
 from robo_rl_ros.arguments import name_and_arguments
@@ -216,7 +217,7 @@ class PolicyNode(LifecycleNode):
     def _record(self) -> None:
         folder = Path(self._text("record")).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
-        name = time.strftime(f"{self.runner.contract.task}-%Y%m%d-%H%M%S.mcap", time.gmtime())
+        name = f"{file_name(self.runner.contract.task)}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.mcap"
         bundles = [policy.bundle for policy in self.runner.policies.policies.values()]
         self.recorder = Recorder(folder / name, *bundles, on_failure=self._recorder_failed)
         self.get_logger().info(f"recording to {self.recorder.path}")
@@ -274,7 +275,7 @@ class PolicyNode(LifecycleNode):
         if self.control is None:
             return False, "the node is not configured"
         if self.control.broken:
-            return False, f"the control loop broke: {self.control.broken}"
+            return False, f"the control loop failed: {self.control.broken}"
         return self.control.verdict(self.control.request(request), wanted)
 
     def _ladder(self, move: Callable[[PolicyRunner], str]) -> tuple[bool, str]:
@@ -313,7 +314,7 @@ class PolicyNode(LifecycleNode):
         return SetParametersResult(successful=True)
 
     def _select(self, name: str) -> str:
-        """Let another policy fly, on the signals that there are."""
+        """Switch to another policy, with the current signals."""
         if self.control is None:
             raise ValueError("the node is not configured")
         with self.buffer.changed:

@@ -19,7 +19,7 @@ LISTENER = QoSProfile(
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE,
 )
-"""For the doctor, who wants every sample."""
+"""For the doctor, which needs every sample."""
 
 OPERATOR = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
@@ -27,7 +27,7 @@ OPERATOR = QoSProfile(
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE,
 )
-"""Set-points: best effort, which hears reliable and best-effort publishers alike."""
+"""Set-points: best effort, which is compatible with reliable and best-effort publishers."""
 
 LATCHED = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,

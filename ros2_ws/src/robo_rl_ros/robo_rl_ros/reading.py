@@ -55,7 +55,7 @@ def _is_body(frame: str) -> bool:
 
 
 def _odometry_velocity(message: Any, channel: Channel) -> Any:
-    """nav_msgs: the twist is in the child frame. A contract that wants it in the world has it turned there."""
+    """nav_msgs: the twist is in the child frame. It is rotated into the world if the contract's frame is the world."""
     return _turned(message.twist.twist.linear, message.pose.pose.orientation, channel)
 
 
@@ -112,7 +112,7 @@ def _pick(names: Sequence[str], values: Sequence[float], field: str, channel: Ch
     if len(names) != len(values):
         raise MessageError(f"'{channel.name}': {len(names)} names but {len(values)} values in '{field}'")
     if len(set(names)) != len(names):
-        raise MessageError(f"'{channel.name}': names {sorted(n for n in set(names) if names.count(n) > 1)} come twice")
+        raise MessageError(f"'{channel.name}': names {sorted(n for n in set(names) if names.count(n) > 1)} occur twice")
     at = {name: i for i, name in enumerate(names)}
     missing = [name for name in channel.elements if name not in at]
     if missing:
@@ -147,7 +147,7 @@ def _pixels(message: Any, channel: Channel) -> Any:
     """What is nearer or farther than the contract's limits is at them."""
     layout = channel.layout if isinstance(channel, Signal) else None
     if not isinstance(layout, Image):
-        raise MessageError(f"'{channel.name}': it is no image in the contract; expected another message type")
+        raise MessageError(f"'{channel.name}': it is not an image in the contract; expected another message type")
     rows, columns = channel.dimensions
     lower, upper = (limits.reshape(rows, columns) for limits in channel.bounds)
     return np.clip(pixels_of(message, layout, (rows, columns)), lower, upper)

@@ -63,7 +63,7 @@ class Decision:
     inference: float
     """s that the policy took."""
     doubt: str = ""
-    """Why the runner itself asked for a stop, or did not pass on the request to arm."""
+    """Why the runner itself requested a stop, or did not pass on the request to arm."""
     number: int = 0
     """Which policy proposed; negative while one takes over from another."""
 
@@ -128,7 +128,7 @@ class PolicyRunner:
         if mode not in MODES:
             raise ValueError(f"mode is '{mode}'; expected one of {MODES}")
         if mode == "blend" and self.fallback is None:
-            raise ValueError("mode is 'blend', but there is no classical controller for this robot to blend with")
+            raise ValueError("mode is 'blend', but this robot has no classical controller")
         self.mode = mode
         self.authority, self.rising = (0.0 if mode == "blend" else 1.0), True
 
@@ -150,7 +150,7 @@ class PolicyRunner:
         after = MODES[MODES.index(self.mode) + 1]
         after = "live" if after == "blend" and self.fallback is None else after
         if after in ("blend", "live") and self.gate.state != State.IDLE:
-            raise ValueError(f"the gate is {self.gate.state.name}; disarm before commands begin to be sent")
+            raise ValueError(f"the gate is {self.gate.state.name}; disarm before commands are sent")
         self.set_mode(after)
         return f"mode is now '{after}'"
 
@@ -160,7 +160,7 @@ class PolicyRunner:
             self.mode, self.rising = "blend", False
             return "the policy's authority falls to 0"
         if self.publishes and self.gate.state != State.IDLE:
-            raise ValueError("there is no controller to hand over to; stop or disarm instead")
+            raise ValueError("this robot has no classical controller to take over; stop or disarm instead")
         self.set_mode("dry_run")
         return "mode is now 'dry_run'"
 
@@ -266,7 +266,7 @@ class PolicyRunner:
 
 
 class Envelope:
-    """How the signals compare with what the policy met in training, and its commands with the controller's."""
+    """The signals compared with the ranges of training, and the commands with the controller's."""
 
     def __init__(self, config: GateConfig, signals: tuple) -> None:
         self.config = config

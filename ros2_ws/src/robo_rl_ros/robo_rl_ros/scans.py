@@ -46,7 +46,8 @@ def ranges_of(message: Any, layout: Scan, count: int) -> np.ndarray:
         blind = np.degrees(angles[int(np.argmin(places))])
         reach = np.degrees(float(message.angle_min) + step * (len(measured) - 1))
         raise ScanError(
-            f"no beam at {blind:.1f} degrees: it goes from {math.degrees(message.angle_min):.1f} to {reach:.1f} degrees"
+            f"no beam at {blind:.1f} degrees: the scan is from {math.degrees(message.angle_min):.1f} to "
+            f"{reach:.1f} degrees"
         )
     nearest = np.clip(np.rint(places), 0, len(measured) - 1).astype(int)
     found = measured[nearest]

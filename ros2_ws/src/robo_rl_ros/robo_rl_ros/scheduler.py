@@ -4,7 +4,7 @@ A step waits for a complete set of new signals from a little before its time unt
 on signals that have just arrived instead of half a period later, and still keeps its rate: the schedule gives way
 by at most one part in a hundred per step, which the gate grants to clocks that differ.
 
-Pure: times are µs of one clock, and nobody sleeps here.
+Pure: times are µs of one clock, and there are no sleeps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StepScheduler:
         return self.next - round(EARLY * self.period) if fresh else self.next + round(LATE * self.period)
 
     def stepped(self, now: int) -> int:
-        """Note a step at ``now``; returns how late it was, in µs. After a stall the schedule begins anew."""
+        """Note a step at ``now``; returns how late it was, in µs. After a stall the schedule restarts."""
         if self.next < 0:
             self.next = now + self.period
             return 0

@@ -73,7 +73,7 @@ class SignalBuffer:
 
     @property
     def fresh(self) -> bool:
-        """Whether every sensor signal has come anew since the last ``take``.
+        """Whether every sensor signal was updated since the last ``take``.
 
         Slow ones count only once their period is up, and those that may be absent not at all.
         """
@@ -114,7 +114,7 @@ class SignalBuffer:
         return before == self._measured[wire.name]
 
     def alive(self, now: int) -> None:
-        """The operator gave a sign of life."""
+        """Note a heartbeat of the operator."""
         with self.changed:
             self.operator_stamp = now
 

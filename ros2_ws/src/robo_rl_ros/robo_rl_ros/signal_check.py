@@ -19,7 +19,7 @@ from robo_rl_ros.wiring import Wire, signal_wires
 from robo_rl_ros.writing import message_type
 
 ANNOUNCED = 3.5
-"""s: Fast DDS announces every process every 3 s, so in this time everybody was heard of at least once."""
+"""s: Fast DDS announces every process every 3 s, so all are discovered within this time."""
 RESTLESS = 60.0
 """s that publishers may come and go."""
 BACKLOG = 1000
@@ -77,7 +77,7 @@ class SignalCheck:
             self.hear(0.05)
 
     def settle(self) -> bool:
-        """Wait until nobody new has appeared in the ROS graph for ``ANNOUNCED`` s; False if that never ends.
+        """Wait until no new node was discovered for ``ANNOUNCED`` s; False if that never ends.
 
         Only then is it known who else is there: nodes find each other one by one.
         """

@@ -1,4 +1,4 @@
-"""The policies that one robot has, and the one that flies: they take turns in flight, without a jump.
+"""The policies of one robot, and the active one: switching is possible while the robot runs, without a jump.
 
 The successor is warmed up first: it sees the signals and fills its memory, and commands nothing. Then the command goes
 over from one to the other, in a straight line, and the gate's rate limits hold as ever. The first policy's contract
@@ -28,7 +28,7 @@ BETWEEN = -1
 
 
 class PolicySwitcher:
-    """Policies by name, in order; the first flies at first. It is stepped as a ``Policy`` is."""
+    """Policies by name, in order; the first is active at first. It is stepped as a ``Policy`` is."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         """BundleError where a policy can't take turns with the first."""
@@ -47,22 +47,22 @@ class PolicySwitcher:
 
     @property
     def policy(self) -> Policy:
-        """The one that flies."""
+        """The active one."""
         return self.policies[self.name]
 
     @property
     def state(self) -> np.ndarray:
-        """(1, S) the memory of the one that flies."""
+        """(1, S) the memory of the active one."""
         return self.policy.state
 
     def select(self, name: str, values: Mapping[str, np.ndarray]) -> str:
         """Let ``name`` take over on signals like ``values``. A sentence; ValueError if it can't."""
         if name not in self.policies:
-            raise ValueError(f"there is no policy '{name}'; expected one of {list(self.policies)}")
+            raise ValueError(f"'{name}' is not one of the policies {list(self.policies)}")
         if self._successor:
             raise ValueError(f"'{self._successor}' is taking over; wait until it has")
         if name == self.name:
-            return f"'{name}' flies already"
+            return f"'{name}' is already active"
         successor = self.policies[name]
         try:
             successor.check(_own(successor, values))
@@ -79,7 +79,7 @@ class PolicySwitcher:
             policy.close()
 
     def reset(self) -> None:
-        """Forget the past. Where nobody flies, a successor needs no time."""
+        """Reset the memory. While no policy is active, a switch is immediate."""
         if self._successor:
             self.name, self._successor = self._successor, ""
         self.number = self._numbers[self.name]
@@ -88,7 +88,7 @@ class PolicySwitcher:
     def step(self, values: Mapping[str, np.ndarray], ages: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
         """Commands (k,) by name for signals by name, and the ages (s) of those that were not measured now.
 
-        SignalError if the one that flies has none.
+        SignalError if the active one has none.
         """
         policy, ages = self.policy, ages or {}
         own, self.number = policy.step(_own(policy, values), ages=_own(policy, ages)), self._numbers[self.name]

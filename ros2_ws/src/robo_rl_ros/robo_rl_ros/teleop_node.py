@@ -1,7 +1,7 @@
-"""teleop: steer a robot by keyboard, joystick or cmd_vel, whatever set-points its policy asks for.
+"""teleop: steer a robot by keyboard, joystick or cmd_vel, for any set-points of its policy.
 
 It reads the contract from the policy's node and gives every set-point that the operator owes, 20 times a second: a
-velocity on cmd_vel to a robot on legs, a place and a velocity to a multirotor. Nothing is wished without a sign of
+velocity on cmd_vel to a legged robot, a position and a velocity to a multirotor. Nothing is wished without a sign of
 the hand within half a second: a key, a joystick's message with the enabling button held, a Twist.
 """
 
@@ -42,7 +42,7 @@ KEYS = {
 HELP = """w s or arrows: forward, back     q e: left, right     r f: up, down     a d or arrows: turn
 space: STOP (the gate latches it)     any other key: stand still     Ctrl-C ends it"""
 DEAD_ZONE = 0.05
-"""Part of a stick's way that is none."""
+"""Dead zone of a stick, as a part of its range."""
 
 
 class Teleop:
@@ -71,9 +71,9 @@ class Teleop:
             node.create_subscription(Joy, "joy", self._on_joy, quality.OPERATOR)
 
     def connect(self) -> None:
-        """Wait for the contract, and find out what the robot must be told, and where."""
+        """Wait for the contract, and determine the set-points and their topics."""
         if not self.operator.wait(lambda: bool(self._contract), self.operator.patience):
-            raise ValueError(f"'{self.operator.policy}' gives no contract; is the node running, and configured?")
+            raise ValueError(f"'{self.operator.policy}' publishes no contract; is the node running, and configured?")
         contract = Contract.from_json(self._contract, f"{self.operator.policy}/contract")
         wires = [(wire, channel) for wire, channel in self.operator.wiring(contract) if isinstance(channel, Signal)]
         given = [(wire, channel) for wire, channel in wires if channel.source == "operator"]
@@ -88,7 +88,7 @@ class Teleop:
         ]
         if self.source.startswith("Twist"):
             if any(wire.topic == "cmd_vel" for wire, _ in given):
-                raise ValueError("the policy's node listens to cmd_vel itself: nothing stands between")
+                raise ValueError("the policy's node subscribes to cmd_vel itself; teleop is not needed")
             kind = {"Twist": Twist, "TwistStamped": TwistStamped}[self.source]
             node.create_subscription(kind, "cmd_vel", self._on_twist, quality.OPERATOR)
         for wire, channel in wires:

@@ -37,12 +37,12 @@ class Teleoperation:
         """
         self.signals = [contract.signal(name) for name in names]
         if not self.signals:
-            raise TeleoperationError("the policy takes no set-points from an operator: there is nothing to steer")
+            raise TeleoperationError("the policy takes no set-points from an operator: teleop is not needed")
         self.limits = np.array([speed, speed, speed, turn])
         self.needs = {name for name in ("position", "orientation") if any(_needs(s) == name for s in self.signals)}
         for name in self.needs:
             if name not in [s.name for s in contract.signals if s.source == "sensor"]:
-                raise TeleoperationError(f"the set-point begins at the measured '{name}', which the contract has not")
+                raise TeleoperationError(f"the set-point begins at the measured '{name}', which is not in the contract")
         for signal in self.signals:
             for axis, element in _axes(signal).items():
                 met = _met(signal, element)
@@ -104,7 +104,7 @@ def _axes(signal: Signal) -> dict[int, int]:
     if signal.shape is not None:
         shape = " x ".join(map(str, signal.shape))
         raise TeleoperationError(
-            f"'{signal.name}' ({shape} numbers) is neither a velocity nor a place; send it yourself"
+            f"'{signal.name}' ({shape} numbers) is neither a velocity nor a position; publish it yourself"
         )
     if _needs(signal):
         return {}
@@ -115,14 +115,14 @@ def _axes(signal: Signal) -> dict[int, int]:
         found[3] = signal.elements.index("z")
     if not found:
         raise TeleoperationError(
-            f"'{signal.name}' ({', '.join(signal.elements)}, {signal.unit}) is neither a velocity nor a place; give it "
-            "to the policy's node by the parameter 'setpoints'"
+            f"'{signal.name}' ({', '.join(signal.elements)}, {signal.unit}) is neither a velocity nor a position; set "
+            "it by the parameter 'setpoints' of the policy's node"
         )
     return found
 
 
 def _met(signal: Signal, element: int) -> float:
-    """The greatest size of an element that training met, or that the contract allows where that is not known."""
+    """The greatest size of an element seen in training, or allowed by the contract where that is not known."""
     low = signal.lower if signal.seen_low is None else signal.seen_low
     high = signal.upper if signal.seen_high is None else signal.seen_high
     return float(min(abs(signal.spread(low)[element]), abs(signal.spread(high)[element])))

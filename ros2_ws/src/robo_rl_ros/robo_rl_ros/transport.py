@@ -1,4 +1,4 @@
-"""How DDS talks: by UDP, unless the environment says otherwise.
+"""The transport of DDS: UDP, unless the environment sets another.
 
 Fast DDS also offers shared memory. A process that was killed leaves its part of it behind, and later processes in the
 same ROS domain on that computer may then never hear each other: seen with Fast DDS 2.14, minutes after a kill -9. A

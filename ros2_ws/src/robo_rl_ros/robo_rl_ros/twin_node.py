@@ -1,4 +1,4 @@
-"""twin_node: a task's plant as a stand-in robot, with the topics, noise and latency of the real one.
+"""twin_node: a task's plant as a simulated robot, with the topics, noise and latency of the real one.
 
 In real time it steps on a monotonic clock. With ``lockstep`` it publishes /clock and waits for the command to every
 set of signals, so that a closed loop is the same on any computer, however busy.
@@ -50,9 +50,9 @@ and after the safe command, which may have been the last."""
 LOOK = 0.2
 """s between two looks whether the node still is there."""
 UNANSWERED = 3.0
-"""Periods of real time per step while nobody commands."""
+"""Periods of real time per step without commands."""
 HANDLED = 30.0
-"""s that the robot is in somebody's hands, for the doctor."""
+"""s for which the robot is moved, for the doctor."""
 EPOCH = 1_000_000_000
 """ns: simulated time begins at one second, since zero means that there is no stamp."""
 
@@ -81,15 +81,15 @@ class TwinNode(Node):
             ("seed", 0, "of noise and goal"),
             ("delay", 0.01, "latency of the sensors, s"),
             ("noise", 1.0, "factor on the noise of training"),
-            ("height", 1.0, "m above ground to fly at"),
-            ("hung", False, "a robot on legs hangs in the air, for the doctor"),
-            ("miswired", [""], "mistakes of assembly: 'swap A B', 'reverse A', 'offset A 0.3'"),
-            ("timeout", 0.0, "s without a command after which the robot goes to its safe one; 0: the task's"),
+            ("height", 1.0, "m above ground, of the goal"),
+            ("hung", False, "a legged robot is suspended, for the doctor"),
+            ("miswired", [""], "wiring errors: 'swap A B', 'reverse A', 'offset A 0.3'"),
+            ("timeout", 0.0, "s without a command until the safe command; 0: the task's"),
             ("operator", True, "publish set-points: take off, wait, follow the task's goal"),
             ("lockstep", False, "publish /clock, and wait for the command to every set of signals"),
             ("duration", 0.0, "s after which the process ends; 0: never"),
             ("command_message", "", "message type of commands; '': what suits the contract"),
-            ("wires", [""], "signals to other topics: 'signal=topic type field'"),
+            ("wires", [""], "other topics of signals: 'signal=topic type field'"),
         ):
             self.declare_parameter(name, value, ParameterDescriptor(description=text, read_only=True))
         self.declare_parameter("fault", "", ParameterDescriptor(description="'kind topic value'; '': none"))
@@ -253,7 +253,7 @@ class TwinNode(Node):
         self._applied_topic.publish(applied)
 
     def _watch(self, commands: dict[str, np.ndarray] | None) -> dict[str, np.ndarray] | None:
-        """Silence in motion latches the safe command, until somebody resets the robot."""
+        """Missing commands in motion latch the safe command, until a reset of the robot."""
         if commands is not None:
             passive = self.twin.passive()
             self._moving = any((commands[name] != value[0].numpy()).any() for name, value in passive.items())
@@ -270,7 +270,7 @@ class TwinNode(Node):
 
     def _on_handle(self, request: Any, response: Any) -> Any:
         self.twin.take_in_hand(HANDLED)
-        response.success, response.message = True, f"the robot is turned and moved by hand for {HANDLED:g} s"
+        response.success, response.message = True, f"the robot is turned and moved for {HANDLED:g} s"
         return response
 
     # --- what leaves ------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def _receive(executor: SingleThreadedExecutor, going: threading.Event) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the stand-in robot until SIGINT or SIGTERM, or its duration is over."""
+    """Run the simulated robot until SIGINT or SIGTERM, or its duration is over."""
     sys.setswitchinterval(5e-4)
     prefer_udp()
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)

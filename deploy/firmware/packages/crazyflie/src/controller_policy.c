@@ -1,4 +1,4 @@
-/* ${title} as an out-of-tree controller of the Crazyflie firmware: set-point and estimate in, motor forces out.
+/* ${title}, as an out-of-tree controller of the Crazyflie firmware: set-point and estimate in, motor forces out.
  *
  * The firmware calls the controller 1000 times a second; the policy runs ${rate} times a second and its command holds in
  * between. The firmware refuses to fly if the self-test fails. What is left to the firmware's supervisor: arming,

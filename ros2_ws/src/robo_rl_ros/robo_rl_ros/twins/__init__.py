@@ -1,4 +1,4 @@
-"""Stand-in robots: one for any task, and what only the robots of a kind do."""
+"""Simulated robots for ROS 2: one for any task, with additions for some kinds of robots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make_twin(
     task: str, robot: str | None = None, seed: int = 0, delay: float = 0.01, noise: float = 1.0,
     miswired: Sequence[str] = (), **settings: Any,
 ) -> Twin:  # fmt: skip
-    """The stand-in for a task's robot, or for another of its kind.
+    """The simulated robot of a task, or another of its kind.
 
     ``settings`` are for some kinds alone (``Twin.settings``); one that is asked for where there is none is refused.
     """

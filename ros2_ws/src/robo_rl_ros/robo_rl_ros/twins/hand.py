@@ -6,7 +6,7 @@ import numpy as np
 
 
 def hand(time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Position (m), orientation (x, y, z, w), velocity (m/s) and body rates (rad/s) of what is moved by hand.
+    """Position (m), orientation (x, y, z, w), velocity (m/s) and body rates (rad/s) of a robot moved by a person.
 
     Angles and places are sines of different periods; rates and velocities are their derivatives.
     """

@@ -1,4 +1,4 @@
-"""The stand-in for a legged robot: MuJoCo, with the position control at the rate of its motors."""
+"""The simulated legged robot: MuJoCo, with the position control at the rate of its motors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sim.robots.legged import LeggedCard
 from sim.tasks import Task
 
 REST = 2.0
-"""s that the operator lets the robot stand before it walks."""
+"""s for which the robot stands before the operator commands a velocity."""
 COURSE = {"linear_velocity_command": (0.5, 0.0), "yaw_rate_command": (0.0,)}
-"""What the operator wants then: straight on, m/s and rad/s."""
+"""The operator's command then: straight on, m/s and rad/s."""
 HANG = 0.7
 """m: height of the base when the robot hangs, its feet in the air."""
 

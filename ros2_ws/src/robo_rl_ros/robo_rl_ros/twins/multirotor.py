@@ -1,4 +1,4 @@
-"""The stand-in for a multirotor: with a plane to stand on, and an operator who lets it take off and fly a goal."""
+"""The simulated multirotor: with a ground plane, and an operator that commands take-off and a goal."""
 
 from __future__ import annotations
 

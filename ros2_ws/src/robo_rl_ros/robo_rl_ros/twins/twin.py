@@ -1,4 +1,4 @@
-"""The stand-in robot: a task's plant with its sensors' noise and latency, and an operator for it.
+"""The simulated robot: a task's plant with its sensors' noise and latency, and an operator for it.
 
 The plant and the sensors are those of training. This does for any task; a kind of robot that begins on the ground, can
 hang in the air or be moved by hand has a module beside this one under its name.
@@ -26,7 +26,7 @@ class Twin:
     settings: tuple[str, ...] = ()
     """Names of further arguments that this kind of robot takes."""
     held = True
-    """Whether somebody holds the robot where its episode begins until its actuators are first commanded."""
+    """Whether the robot is held at its initial state until its actuators are first commanded."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Twin:
         return self.task.goal(drawn), drawn
 
     def setpoints(self) -> dict[str, Tensor]:
-        """What the operator wants now, (1, k) by signal: what the task does, from the first command on."""
+        """The operator's signals now, (1, k) by name: the task's, from the first command on."""
         begun = self.time - self.commanded_since if self.commanded_since >= 0 else 0.0
         return self.task.reference(torch.tensor([begun]), self.goal)
 
@@ -97,7 +97,7 @@ class Twin:
         self.plant.step(dict(commands))
 
     def _be_handled(self) -> None:
-        """Put the robot where somebody's hands have it now: most kinds stay where they are."""
+        """Move the robot as a person would for the doctor: most kinds stay where they are."""
 
     def passive(self) -> dict[str, Tensor]:
         """What the actuators do without a command, (1, k) each: the safe command, or they stay where they are."""
@@ -138,7 +138,7 @@ class Twin:
         return {name: value[0].numpy() for name, value in given.items()}
 
     def take_in_hand(self, seconds: float) -> None:
-        """For some time, be turned and moved by hand, about and along all axes."""
+        """For some time, be turned and moved as by a person, about and along all axes."""
         self.handled_until = self.hands() + seconds
 
     def measure(self) -> dict[str, np.ndarray]:
@@ -160,7 +160,7 @@ class Miswiring:
 
     @staticmethod
     def parse(text: str) -> Miswiring:
-        """From the text; ValueError if it is none."""
+        """From the text; ValueError if it is invalid."""
         match text.split():
             case ["swap", a, b]:
                 return Miswiring("swap", (a, b))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from sim.plants.flying_mujoco import FlyingMujoco
 from sim.plants.multirotor import MultirotorPlant
+from sim.plants.multirotor_mujoco import FlyingMujoco
 from sim.robots.multirotor import load_multirotor
 
 CARD = load_multirotor("crazyflie")

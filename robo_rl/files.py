@@ -1,0 +1,81 @@
+"""Files that are whole or not there, and runs that one process at a time works on."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""No space on the device, over the quota, over the limit of a file's size."""
+LOCK = "lock"
+
+
+class WriteError(OSError):
+    """A file can't be written. The message names it and says why, and what to do."""
+
+
+class HeldError(ValueError):
+    """Another process works on a run. The message says which."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside ``path``, that takes its name at the end of the block, when it is whole and on disk.
+
+    Whoever reads ``path`` finds the old file or the new one, also after a crash or a kill in between. Where the block
+    fails, the old one stays and nothing else is left; WriteError if there is no room.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with room_for(path, "nothing was changed"):
+            yield partial
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write(path: Path, data: bytes | str) -> None:
+    """Replace the file at ``path``, as ``replacing`` does."""
+    with replacing(path) as partial:
+        partial.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def room_for(path: Path, consequence: str) -> Iterator[None]:
+    """Says what it means, in a WriteError, when there is no room for ``path`` on the disk."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        reason = f"{path} can't be written: {os.strerror(error.errno or 0)}; {consequence}; make room and try again"
+        raise WriteError(error.errno, reason) from None
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a run's folder; HeldError if another process does. The system lets go of it when this process ends."""
+    path = folder / LOCK
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read(200).strip() or "another process"
+            raise HeldError(f"{folder} is being trained by {holder}; wait until it has ended, or end it") from None
+        file.truncate(0)
+        with contextlib.suppress(OSError):  # who holds it is a comfort; that it is held does not need a disk
+            file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            file.flush()
+        yield

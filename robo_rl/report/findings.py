@@ -1,0 +1,140 @@
+"""The contents of a report: the findings about policies of any task, and sections for a kind of robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from matplotlib.figure import Figure
+
+from robo_rl.contract import Contract, Provenance
+from robo_rl.evaluation import Conditions, Episodes
+from robo_rl.loading import CLASSICAL, Loaded
+from robo_rl.transfer import Transfer
+from sim.tasks import Measure, Task
+
+RECORDED = 8
+"""Episodes of each policy in plots and film."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing that the report is about, and its episodes."""
+
+    target: str
+    loaded: Loaded
+    episodes: Episodes
+    contract: Contract | None = None
+    """None for the classical controller."""
+    digest: str | None = None
+    """Of the file, if it is one."""
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    """Of its training, if it is a run."""
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Where a policy comes from."""
+        return self.contract.provenance if self.contract else None
+
+    @property
+    def figures(self) -> dict[str, float | int]:
+        return self.episodes.summary()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The contents of the page for any task. The plots are those of the first subject."""
+
+    task: Task
+    conditions: Conditions
+    subjects: Sequence[Subject]
+    classical: Subject | None = None
+    """The classical controller in the same episodes, if the task has one."""
+    comparisons: Sequence[Mapping[str, Any]] = ()
+    """Of each subject with the controller: what ``robo_rl.comparison.compare`` gives, and block (episodes)."""
+    sweeps: Mapping[str, Mapping[str, list[dict[str, float]]]] = field(default_factory=dict)
+    """By "policy" and "classical", then by range; values fixed for ``few`` episodes each."""
+    few: int = 0
+    transfer: Transfer | None = None
+    """Of the first subject."""
+    options: str = ""
+    """What of the command line says which task and robot are meant, beginning with a blank; for repeating it."""
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that decides comparisons."""
+        return self.task.measures[-1]
+
+    @property
+    def policies(self) -> dict[str, Any]:
+        """The first subject's policy as "policy", and the classical controller as "classical" where there is one."""
+        return {name: subject.loaded.policy for name, subject in self._both.items()}
+
+    @property
+    def episodes(self) -> dict[str, Episodes]:
+        """Of the same."""
+        return {name: subject.episodes for name, subject in self._both.items()}
+
+    @property
+    def _both(self) -> dict[str, Subject]:
+        return {"policy": self.subjects[0], **({CLASSICAL: self.classical} if self.classical else {})}
+
+    def figures(self) -> dict[str, Any]:
+        """What ``robo-rl report --json`` prints of any task."""
+        rows = [{"target": one.target, "name": one.loaded.name, **one.figures} for one in self.subjects]
+        for row, comparison in zip(rows, self.comparisons, strict=False):
+            row["decision"] = comparison["decision"]
+        found: dict[str, Any] = {**rows[0], "targets": rows}
+        if self.classical is not None:
+            found["classical"] = self.classical.figures
+        if self.transfer is not None:
+            found |= {"engines": self.transfer.engines, "least_kept": self.transfer.least_kept}
+        return found
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure, and what to look at in it."""
+
+    figure: Figure
+    caption: str
+    wide: bool = False
+    """Over the whole width of the page."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: a number or words, and below it, smaller, what explains it; ``shade`` from 0 to 1."""
+
+    text: str
+    below: str = ""
+    tip: str = ""
+    """Shown by a pointer that rests on it."""
+    shade: float = 0.0
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page under a title of its own."""
+
+    id: str
+    title: str
+    text: str = ""
+    table: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    """Rows by their names."""
+    plots: Sequence[Plot] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """What ``robo-rl report --json`` prints of it."""
+    commands: Sequence[str] = ()
+    """What to type to repeat it."""
+
+
+class KindReport(Protocol):
+    """What a module on a kind of robots gives."""
+
+    HINTS: Mapping[str, str]
+    """By range of the kind's tasks: what to look at in the plot of its sweep."""
+
+    def sections(self, findings: Findings) -> list[Section]:
+        """Parts of the page that only robots of this kind have; may run further episodes."""

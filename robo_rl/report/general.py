@@ -1,0 +1,274 @@
+"""The report on policies of any task: ``gather`` runs the episodes that the page is about, ``write`` makes the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import ks_2samp
+
+from deploy.bundle import Bundle
+from robo_rl.comparison import compare, scores
+from robo_rl.evaluation import BATCH, Conditions, Episodes, perturbations, rollout, sweep
+from robo_rl.loading import CLASSICAL, Loaded, load
+from robo_rl.report import kind_report, plots
+from robo_rl.report.findings import RECORDED, Findings, Plot, Section, Subject
+from robo_rl.report.page import pictures, write_page
+from robo_rl.runs import Run
+from robo_rl.transfer import Transfer
+from robo_rl.zoo import located
+from sim.tasks import Measure, Task
+
+FAILURES_SHOWN = 12
+BLOCKS, INTERIMS = 5, 2
+"""Of the sequential test; together ten blocks of episodes."""
+
+
+def gather(
+    targets: Sequence[str], episodes: int = 1000, seed: int = 0, robot: str | None = None, task_name: str | None = None,
+    transfer: Path | None = None,
+) -> Findings:  # fmt: skip
+    """Run everything that the page shows. ``targets`` are runs or bundles of one task and robot.
+
+    ``transfer`` is a file with what 'robo-rl transfer --json' printed about the first one.
+    """
+    loaded = load_all(targets, episodes, robot, task_name)
+    task = loaded[0].task
+    there = read_transfer(transfer, task) if transfer else None
+    conditions = Conditions(episodes=episodes, seed=seed, recorded=RECORDED)
+    few = Conditions(episodes=max(20, episodes // 10), seed=seed)
+    subjects = [subject_of(target, each, conditions) for target, each in zip(targets, loaded, strict=True)]
+    classical = None
+    if task.controller() is not None:
+        controller = load(CLASSICAL, task)
+        classical = Subject(CLASSICAL, controller, rollout(task, controller.policy, conditions, "classical controller"))
+    policies = {"policy": loaded[0].policy, **({CLASSICAL: classical.loaded.policy} if classical else {})}
+    grid = perturbations(task)
+    options = {"--task": task_name, "--robot": robot}
+    return Findings(
+        task=task,
+        conditions=conditions,
+        subjects=subjects,
+        classical=classical,
+        comparisons=[_compare(subject, classical, task.measures[-1]) for subject in subjects] if classical else [],
+        sweeps={name: sweep(task, policy, grid, few) for name, policy in policies.items()} if grid else {},
+        few=few.episodes,
+        transfer=there,
+        options="".join(f" {name} {shlex.quote(value)}" for name, value in options.items() if value),
+    )
+
+
+def load_all(targets: Sequence[str], episodes: int, robot: str | None, task: str | None = None) -> list[Loaded]:
+    """The policies ``targets`` (runs or bundles), all of one task and robot."""
+    if not 20 <= episodes <= BATCH:
+        raise ValueError(f"episodes is {episodes}; expected 20 to {BATCH}")
+    policies = [load(target, task, robot) for target in targets]
+    expected = policies[0].task.spec.name, policies[0].task.spec.robot.name
+    for target, loaded in zip(targets, policies, strict=True):
+        names = loaded.task.spec.name, loaded.task.spec.robot.name
+        if names != expected:
+            raise ValueError(f"{target} is of task and robot {names}; expected {expected}, those of {targets[0]}")
+    return policies
+
+
+def subject_of(target: str, loaded: Loaded, conditions: Conditions) -> Subject:
+    """Run it, and read where it comes from."""
+    episodes = rollout(loaded.task, loaded.policy, conditions, loaded.name)
+    path = located(target)
+    if path.suffix == ".onnx":
+        bundle = Bundle.read(path)
+        return Subject(target, loaded, episodes, bundle.contract, bundle.digest)
+    run = Run.open(path)
+    policy, provenance = run.policy()
+    return Subject(target, loaded, episodes, policy.contract(provenance), metrics=run.metrics())
+
+
+def _compare(subject: Subject, classical: Subject, measure: Measure) -> dict[str, Any]:
+    """AdaStop on blocks of the same episodes, on their errors: "larger" means that the subject's are smaller."""
+    size = len(subject.episodes) // (BLOCKS * INTERIMS)
+    found = scores(subject.episodes, classical.episodes, measure)
+    blocks = [score[: size * BLOCKS * INTERIMS].reshape(-1, size).mean(1) for score in found]
+    names = ("policy", CLASSICAL)
+    return {**compare(dict(zip(names, (b.__getitem__ for b in blocks), strict=True)), BLOCKS, INTERIMS), "block": size}
+
+
+def read_transfer(path: Path, task: Task) -> Transfer:
+    """What 'robo-rl transfer --json' printed: the last line of a file."""
+    expected = f"expected what 'robo-rl transfer --json' prints about a policy of {task.spec.name}"
+    if not path.is_file():
+        raise ValueError(f"{path}: the file does not exist; {expected}")
+    try:
+        found = json.loads(path.read_text().splitlines()[-1])
+        parts = found["home"], found["engines"], found["perturbations"]
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}; {expected}") from None
+    if (found.get("task"), found.get("robot")) != (task.spec.name, task.spec.robot.name):
+        raise ValueError(f"{path}: it is of {found.get('task')} and {found.get('robot')}; {expected}")
+    return Transfer(task.measures, *parts)
+
+
+def sections_of(findings: Findings) -> list[Section]:
+    """What the kind of robot adds to the page."""
+    kind = kind_report(findings.task.spec.robot.kind)
+    return kind.sections(findings) if kind else []
+
+
+def figures_of(findings: Findings, sections: Sequence[Section]) -> dict[str, Any]:
+    """The figures that ``robo-rl report --json`` prints and the page shows."""
+    found = findings.figures()
+    for section in sections:
+        found |= section.figures
+    return found
+
+
+def error_series(task: Task, episodes: Episodes) -> dict[str, list[np.ndarray]]:
+    """By measure, of each recorded episode: the error (steps,) until it ended. Of a team the mean over its robots."""
+    names = [name for name in episodes.recording if not name.endswith("_command")] or []
+    truth = {name: torch.from_numpy(episodes.recording[name]).flatten(0, 1) for name in episodes.recording}
+    steps, columns = episodes.recording[names[0]].shape[:2]
+    lengths = [round(duration / task.spec.control_period) for duration in episodes.duration]
+    found = task.errors(truth)
+    series = {}
+    for measure in task.measures:
+        error = found[measure.error].reshape(steps, columns // episodes.team, episodes.team).mean(2).numpy()
+        series[measure.error] = [error[: lengths[i], i] for i in range(error.shape[1])]
+    return series
+
+
+def failures(findings: Findings) -> list[dict[str, float]]:
+    """The first subject's failed episodes with what was drawn for them, a column per range.
+
+    Of vectors the length where they have any direction, else the mean. First come the ranges in which failed episodes
+    differ most from the others, by the statistic of Kolmogorov and Smirnov.
+    """
+    episodes, ranges = findings.subjects[0].episodes, findings.task.spec.ranges
+    lost = np.flatnonzero(~episodes.survived)
+    if not len(lost):
+        return []
+    columns: dict[str, np.ndarray] = {}
+    for name, drawn in episodes.drawn.items():
+        if name not in ranges or np.ptp(drawn) == 0:
+            continue
+        low, high = ranges[name].end
+        factor, label = plots.range_label(name, ranges[name])
+        vector = drawn.ndim > 1
+        value = drawn if not vector else np.linalg.norm(drawn, axis=1) if low == -high else drawn.mean(1)
+        columns[label] = factor * value
+    order = list(columns)
+    if episodes.survived.any():
+        parts = {name: (value[~episodes.survived], value[episodes.survived]) for name, value in columns.items()}
+        order.sort(key=lambda name: -ks_2samp(*parts[name]).statistic)
+    return [
+        {"episode": int(i) + 1, "lasted, s": float(episodes.duration[i])}
+        | {name: float(columns[name][i]) for name in order}
+        for i in lost[:FAILURES_SHOWN]
+    ]
+
+
+def write(findings: Findings, sections: Sequence[Section], out: Path) -> int:
+    """Write the page; returns its size in bytes."""
+    first, task = findings.subjects[0], findings.task
+    kind = kind_report(task.spec.robot.kind)
+    hints = kind.HINTS if kind else {}
+    lost = int((~first.episodes.survived).sum())
+    return write_page(
+        out,
+        first,
+        figures_of(findings, sections),
+        findings=findings,
+        sections=sections,
+        episodes=_episodes(findings),
+        robustness=_robustness(findings, hints),
+        transfer=plots.transfer(findings.transfer, task.spec.ranges) if findings.transfer else None,
+        training=[Plot(*drawn) for drawn in plots.training(first.metrics)] if first.metrics else [],
+        failures=failures(findings),
+        lost=lost,
+        goes_on=type(task).succeeded is Task.succeeded,
+        commands=_commands(findings, sections),
+        pictures=pictures(first.episodes.motion),
+    )
+
+
+def _episodes(findings: Findings) -> list[Plot]:
+    """The plots of all episodes: survival and, for each measure, its course and its distribution."""
+    task, both = findings.task, findings.episodes
+    length = findings.conditions.seconds or task.spec.episode_length
+    found = [
+        Plot(
+            plots.survival(both, length),
+            "All episodes. The line falls early if initial states are the cause of failures, later for disturbances.",
+        )
+    ]
+    if any((of.success != of.survived).any() for of in both.values()):
+        caption = "All episodes. Fraction of episodes that have succeeded, over time."
+        found.append(Plot(plots.success(both, length), caption))
+    recorded = {name: of for name, of in both.items() if of.recording}
+    series = {name: error_series(task, of) for name, of in recorded.items()}
+    ended = {name: ~of.survived for name, of in recorded.items()}
+    known: list[list[np.ndarray]] = []
+    for measure in task.measures:
+        lines = {name: of[measure.error] for name, of in series.items()}
+        flat = [line for of in lines.values() for line in of]
+        if flat and not any(all(map(np.array_equal, flat, other)) for other in known):  # measures may share an error
+            known.append(flat)
+            count = len(next(iter(lines.values())))
+            caption = (
+                f"The first {count} episodes{' of both' if len(lines) > 1 else ''}; a cross marks a failure. Look at "
+                "how fast the errors fall, and whether they stay small."
+            )
+            failed = {name: ended[name][: len(of)].tolist() for name, of in lines.items()}
+            found.append(Plot(plots.errors(lines, failed, measure, task.spec.control_period), caption))
+        caption = (
+            f"All episodes, {plots.spoken(measure.error)}, {measure.described}. Look at how far left a line rises "
+            "(precision), at its tail, and at how high it ends (survival)."
+        )
+        found.append(
+            Plot(plots.distribution({name: of.errors[measure.error] for name, of in both.items()}, measure), caption)
+        )
+    return found
+
+
+def _robustness(findings: Findings, hints: Mapping[str, str]) -> list[Plot]:
+    usual = "Look at where the success rate falls, and how far the error rises before."
+    return [
+        Plot(
+            plots.perturbation(
+                name,
+                {policy: table[name] for policy, table in findings.sweeps.items()},
+                findings.measure,
+                findings.task.spec.ranges[name],
+            ),
+            hints.get(name, usual),
+        )
+        for name in findings.sweeps.get("policy", {})
+    ]
+
+
+def _commands(findings: Findings, sections: Sequence[Section]) -> list[str]:
+    """What to type to repeat the numbers."""
+    task, options = findings.task, findings.options
+    targets = [shlex.quote(subject.target) for subject in findings.subjects]
+    target = f"{targets[0]}{options}"
+    count = f"--episodes {findings.conditions.episodes} --seed {findings.conditions.seed}"
+    commands = [
+        f"robo-rl report {' '.join(targets)}{options} {count}",
+        *(f"robo-rl evaluate {one}{options} {count}" for one in targets),
+    ]
+    if findings.classical is not None:
+        source = task.source
+        where = f"{os.path.relpath(source.file)}:{source.class_name}" if source else task.spec.name
+        named = options if "--task" in options else f" --task {shlex.quote(where)}{options}"
+        commands += [
+            f"robo-rl evaluate {CLASSICAL}{named} {count}",
+            f"robo-rl evaluate {target} --against {CLASSICAL}",
+        ]
+    commands += [command for section in sections for command in section.commands]
+    if findings.sweeps:
+        commands.append(f"robo-rl evaluate {target} --sweep")
+    return [*commands, f"robo-rl transfer {target}", f"robo-rl play {target}"]

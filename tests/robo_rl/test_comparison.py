@@ -1,0 +1,74 @@
+"""Comparisons of two policies: differences are found, equals seldom told apart, and failures count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robo_rl.comparison import compare, scores
+from robo_rl.evaluation import Conditions, Episodes, StopPolicy, rollout
+from robo_rl.loading import load
+from sim.tasks import Measure
+
+MEASURE = Measure("height_error", "m", "mean")
+
+
+def episodes(*errors: float) -> Episodes:
+    """With these errors; NaN for one that failed."""
+    error = np.array(errors)
+    survived = ~np.isnan(error)
+    return Episodes(survived, survived, np.ones(len(error)), (MEASURE,), {"height_error": error})
+
+
+def test_a_failed_episode_counts_as_the_largest_error_of_both() -> None:
+    nan = float("nan")
+    first, second = scores(episodes(0.1, nan, 0.3), episodes(nan, 0.7, 0.2), MEASURE)
+    assert first.tolist() == [-0.1, -0.7, -0.3]
+    assert second.tolist() == [-0.7, -0.7, -0.2]
+
+
+def test_policies_that_always_fail_are_equal() -> None:
+    nan = float("nan")
+    first, second = scores(episodes(nan, nan), episodes(nan, nan), MEASURE)
+    assert first.tolist() == second.tolist()
+
+
+def test_a_sequential_comparison_tells_different_scores_apart_by_few_samples() -> None:
+    def noisy(offset: float, salt: int) -> object:
+        return lambda seed: offset + float(np.random.default_rng([salt, seed]).normal())
+
+    better = compare({"a": noisy(5.0, 0), "b": noisy(0.0, 1)})
+    worse = compare({"a": noisy(0.0, 0), "b": noisy(5.0, 1)})
+    assert (better["decision"], worse["decision"]) == ("larger", "smaller")
+    assert better["samples"] <= 10
+    assert better["means"]["a"] == pytest.approx(np.mean(better["values"]["a"]))
+    json.dumps(better)
+
+
+def test_a_sequential_comparison_rarely_tells_equal_scores_apart() -> None:
+    """AdaStop promises at most 5 % of false alarms: two in five comparisons would be one chance in fifty."""
+    alarms = 0
+    for trial in range(5):
+        scores = {
+            name: lambda seed, salt=salt, trial=trial: float(np.random.default_rng([salt, trial, seed]).normal())
+            for salt, name in enumerate("ab")
+        }
+        outcome = compare(scores, blocks=4, interims=3)
+        alarms += outcome["decision"] != "equal"
+        assert outcome["decision"] != "equal" or outcome["samples"] == 12
+    assert alarms < 2
+
+
+def test_a_trained_policy_has_more_success_than_stopped_rotors(trained_run: Path) -> None:
+    policy = load(str(trained_run))
+
+    def success(runner: object) -> object:
+        return lambda seed: float(
+            rollout(policy.task, runner, Conditions(episodes=10, seed=seed, seconds=2.0)).success.mean()
+        )
+
+    outcome = compare({"policy": success(policy.policy), "stopped": success(StopPolicy(policy.task))})
+    assert outcome["decision"] == "larger"

@@ -1,0 +1,157 @@
+"""A process that tries out what a stranger's file does: whatever it does there, this process goes on."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from robo_rl import confined
+
+HERE = "tests.robo_rl.test_confined"
+Attempt = Callable[..., bytes]
+
+
+def answers(*arguments: bytes) -> bytes:
+    return b"|".join(arguments) + str(os.getpid()).encode()
+
+
+def refuses() -> bytes:
+    raise ValueError("field is 7; expected 8")
+
+
+def fails() -> bytes:
+    raise KeyError("what")
+
+
+def nests() -> bytes:
+    return nests()
+
+
+def hoards() -> bytes:
+    kept = []
+    while True:
+        kept.append(bytearray(1 << 24))
+
+
+def spins() -> bytes:
+    while True:
+        pass
+
+
+def sleeps() -> bytes:
+    time.sleep(1000)
+    return b""
+
+
+def crashes() -> bytes:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return b""
+
+
+def leaves() -> bytes:
+    os._exit(0)
+
+
+def writes(path: bytes) -> bytes:
+    Path(path.decode()).write_bytes(b"written")
+    return b""
+
+
+def floods() -> bytes:
+    return bytes(confined.MOST_SAID + 10)
+
+
+def prints() -> bytes:
+    os.write(1, b"on the terminal")
+    os.write(2, b"on the terminal")
+    return b""
+
+
+def limits() -> bytes:
+    return repr([resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]).encode()
+
+
+LOCK = threading.Lock()
+
+
+def waits_for_a_lock() -> bytes:
+    with LOCK:
+        return b"got it"
+
+
+@pytest.fixture(params=["forked", "started"])
+def attempt(request: pytest.FixtureRequest) -> Attempt:
+    """Of ``confined``: by a fork, and by a new interpreter."""
+
+    def call(name: str, *arguments: bytes, memory: int = confined.MEMORY, seconds: float = 5.0) -> bytes:
+        if request.param == "forked":
+            return confined._forked(globals()[name], arguments, memory, seconds)
+        return confined._started(f"{HERE}:{name}", arguments, memory, seconds)
+
+    return call
+
+
+def test_it_answers_from_another_process(attempt: Attempt) -> None:
+    found = attempt("answers", b"a", bytes(100_000), b"")
+    assert found.startswith(b"a|" + bytes(100_000) + b"|")
+    assert not found.endswith(str(os.getpid()).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("refuses", "field is 7; expected 8"),
+        ("fails", "KeyError: 'what'"),
+        ("nests", "it is nested too deeply"),
+        ("hoards", "it takes too much memory"),
+        ("crashes", "the process that tried to read it ended (code -11)"),
+        ("leaves", "the process that tried to read it ended (code 0)"),
+        ("floods", "the process that tried to read it ended"),
+    ],
+)
+def test_whatever_goes_wrong_is_told_in_a_sentence(attempt: Attempt, name: str, sentence: str) -> None:
+    with pytest.raises(confined.Refused) as refusal:
+        attempt(name)
+    assert sentence in str(refusal.value)
+
+
+def test_it_ends_when_its_time_is_over(attempt: Attempt) -> None:
+    with pytest.raises(confined.Refused, match=r"takes more than 0.5 s to read"):
+        attempt("spins", seconds=0.5)
+
+
+def test_it_writes_no_file_and_nothing_on_the_terminal(
+    attempt: Attempt, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(confined.Refused):
+        attempt("writes", str(path).encode())
+    assert not path.exists() or not path.stat().st_size
+    attempt("prints")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_this_process_keeps_its_own_limits(attempt: Attempt) -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    found = attempt("limits", seconds=3.0)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert b"(4, 5)]" in found
+
+
+def test_a_fork_that_is_born_with_a_lock_that_nobody_opens_is_replaced_by_a_new_interpreter() -> None:
+    with LOCK:
+        assert confined.attempt(f"{HERE}:waits_for_a_lock", seconds=0.5) == b"got it"
+
+
+def test_no_process_is_left() -> None:
+    with pytest.raises(confined._StuckError):
+        confined._forked(sleeps, (), confined.MEMORY, 0.1)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
