@@ -106,7 +106,7 @@ def test_a_policy_that_falls_fails_in_flight(resealed: Resealed) -> None:
 def test_a_nan_in_the_graph_fails_every_check(resealed: Resealed) -> None:
     path = resealed(changing_parameter("network.2.bias", lambda values: values * np.nan))
     found = verify(path, episodes=5)
-    checks = ("graph: ", "golden vectors: ", "torch and onnxruntime differ by inf", "0.0% of flights", "search: ")
+    checks = ("graph: ", "golden vectors: ", "torch and onnxruntime differ by inf", "0.0% of episodes", "search: ")
     for check in checks:
         assert any(failure.startswith(check) for failure in found.failures)
     assert found.max_abs_error == found.golden_error == float("inf")
