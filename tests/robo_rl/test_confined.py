@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import resource
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
