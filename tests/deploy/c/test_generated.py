@@ -142,7 +142,7 @@ def test_integers_beyond_the_budget_are_refused(bundle: Bundle) -> None:
 
 
 def test_a_missing_compiler_is_told_with_what_to_install(made: Generated) -> None:
-    with pytest.raises(CompilerMissing, match="no C compiler 'no-such-cc'; install"):
+    with pytest.raises(CompilerMissing, match="the C compiler 'no-such-cc' was not found; install"):
         compile_host(made, compiler="no-such-cc")
 
 

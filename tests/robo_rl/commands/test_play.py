@@ -123,8 +123,8 @@ def test_a_plant_that_can_not_be_drawn_is_refused_with_what_it_lacks(tmp_path):
     [
         (["--episodes", "0"], "expected 1 to 16"),
         (["--seconds", "nan"], "expected 0.1 to 3600"),
-        (["--fixed", "gravity", "3", "--video", "a.mp4"], "no range 'gravity'"),
-        (["--fixed", "gravity", "3"], "no range 'gravity'"),
+        (["--fixed", "gravity", "3", "--video", "a.mp4"], "'gravity' is not one of the task's ranges"),
+        (["--fixed", "gravity", "3"], "'gravity' is not one of the task's ranges"),
         (["--video", "flight.mov"], "ends in .mp4 or .gif"),
         (["--picture", "flight.jpg"], "ends in .png"),
         (["--address", "somewhere"], "expected an IPv4 address"),

@@ -75,7 +75,7 @@ def test_rigid_bodies_have_no_derivative_to_learn_by(tmp_path: Path, capsys: pyt
 
 @pytest.mark.parametrize(
     ("plant", "sentence"),
-    [("bullet", "plant is 'bullet'; expected one of"), (7, "plant is '7'; expected one of")],
+    [("bullet", "plant is 'bullet'; expected one of"), (7, "plant is (None, None, 7); expected texts or null")],
 )
 def test_a_run_of_an_engine_that_is_not_known_is_not_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], plant: object, sentence: str
