@@ -159,7 +159,9 @@ def test_a_self_test_that_computes_what_is_not_finite_fails(tmp_path: Path) -> N
 
 def test_where_safe_is_hold_the_last_measured_values_are_safe_within_limits(tmp_path: Path) -> None:
     policy = Policy(tripled(tmp_path, safe="hold", stop="hold"))
-    with pytest.raises(SignalError, match="command 'joint_target' is safe at its measured value, and there was no measurement"):
+    with pytest.raises(
+        SignalError, match="command 'joint_target' is safe at its measured value, and there was no measurement"
+    ):
         _ = policy.safe_commands
     policy.step({"joint_position": [0.3, -1.5, 2.0]})
     with pytest.raises(SignalError):
