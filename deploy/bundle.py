@@ -7,7 +7,7 @@ The graph's inputs are the contract's signals, by name and (batch, *dimensions) 
 state_size); its outputs are the commands and ``next_state``. The contract, the golden vectors and the digest
 are entries of the file's ONNX metadata. The digest is the SHA-256 of the whole file with the digest's own 64
 characters set to zero. It finds accidents and edits. It is not a signature: whoever edits a file on purpose
-can compute it anew.
+can compute it anew; signatures lie beside the file (``deploy.signing``).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from onnxruntime import OrtValue
 
 from controllers.held import Holding, Samples, may_wait
 from deploy.bundle import Bundle, BundleError
+from deploy.signing import read_signed
 from robo_rl.contract import Command, Contract, Signal
 
 GOLDEN_TOLERANCE = 1e-5  # deviation, commands in units of their range
@@ -66,15 +67,20 @@ class Policy:
         self._waits = may_wait(self.contract)
         self._period = round(1e6 * self.contract.control_period)
         self._graph: Graph = graph or BoundGraph(bundle)
+        self.signer = ""
+        """Who signed the bundle, by name and fingerprint; "" where nobody had to."""
         self.reset()
 
     @classmethod
-    def load(cls, path: str | Path, rate_hz: float, isolate: bool = False) -> Policy:
+    def load(
+        cls, path: str | Path, rate_hz: float, isolate: bool = False, trusted_keys: str | Path | None = None
+    ) -> Policy:
         """Read and check a bundle that will be stepped ``rate_hz`` times a second.
 
-        ``isolate``: the graph runs in a process of its own, which ``close`` ends.
+        ``isolate``: the graph runs in a process of its own, which ``close`` ends. ``trusted_keys``: a file of public
+        keys, one of which must have signed the bundle (``deploy.signing``).
         """
-        bundle = Bundle.read(path)
+        bundle, signer = read_signed(path, trusted_keys)
         wanted = 1 / bundle.contract.control_period
         if not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
             raise BundleError(
@@ -86,11 +92,14 @@ class Policy:
                 f"{path}: its golden vectors have an error of {error:.2g} on this machine; expected at most "
                 f"{GOLDEN_TOLERANCE:g}. Don't use it on this machine"
             )
-        if not isolate:
-            return cls(bundle)
-        from deploy.isolation import IsolatedGraph
+        graph = None
+        if isolate:
+            from deploy.isolation import IsolatedGraph
 
-        return cls(bundle, IsolatedGraph(bundle))
+            graph = IsolatedGraph(bundle)
+        policy = cls(bundle, graph)
+        policy.signer = signer
+        return policy
 
     def close(self) -> None:
         """End the process of an isolated policy."""

@@ -132,9 +132,10 @@ def main() -> int:
     parser.add_argument("bundle", help="a file written by 'robo-rl export'")
     parser.add_argument("--rate", type=float, default=100.0, help="how often your loop runs, Hz")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long to run")
+    parser.add_argument("--trusted-keys", help="run only what a key in this file signed")
     parser.add_argument("--lose", choices=["sensors", "operator", "policy"], help="what is lost after a second")
     given = parser.parse_args()
-    policy: Any = Policy.load(given.bundle, given.rate)
+    policy: Any = Policy.load(given.bundle, given.rate, trusted_keys=given.trusted_keys)
     robot = StandIn(policy.contract, given.lose)
     if given.lose == "policy":
         policy = Hanging(policy, round(LOST_AFTER * given.rate))

@@ -24,6 +24,8 @@ COMMANDS = {
     "play": "watch a policy, in the browser or as a video file",
     "export": "write a trained policy as one self-describing .onnx file",
     "inspect": "show the contract of a policy file: signals, commands, limits",
+    "sign": "sign a policy file, so that robots can tell that it is yours",
+    "keys": "make a pair of keys to sign policy files with",
     "verify": "check that a policy file reproduces the trained policy",
     "distill": "train a policy that a robot can run to imitate a teacher in simulation",
     "compress": "distill a policy into a smaller one that fits a microcontroller's flash",

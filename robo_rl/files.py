@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import socket
 import time
@@ -66,6 +65,8 @@ def room_for(path: Path, consequence: str) -> Iterator[None]:
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold a run's folder; HeldError if another process does. The system lets go of it when this process ends."""
+    import fcntl
+
     path = folder / LOCK
     with path.open("a+") as file:
         try:

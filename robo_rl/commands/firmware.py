@@ -30,6 +30,7 @@ def main(
     budget: float = 0.01,
     episodes: int = 500,
     task: str | None = None,
+    trusted_keys: Path | None = None,
     json: bool = False,
 ) -> int:
     """Compile a policy file to C99 for a microcontroller, and test it on an emulated one.
@@ -38,10 +39,10 @@ def main(
     compiled for the target and runs on an emulated board (or on this computer, for the target host): self-test, memory
     and instruction count. With --fly the emulated board runs the simulated task through the link over its serial
     port, behind the safety gate.
-    With --json: file, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes, constant_bytes,
-    state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the given clock,
-    if every instruction took one cycle), self_test_error, passed; without --run only what is known then. With
-    integers also rms_error and max_error (of the commands' range, by command and element), and flights and
+    With --json: file, signer, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes,
+    constant_bytes, state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the
+    given clock, if every instruction took one cycle), self_test_error, passed; without --run only what is known then.
+    With integers also rms_error and max_error (of the commands' range, by command and element), and flights and
     float32_flights, which are what 'evaluate' gives. With --fly also loop, with --faults also wire_faults.
 
     Args:
@@ -59,13 +60,16 @@ def main(
         budget: With integers: the greatest root mean square error of a command, in units of its range.
         episodes: With integers: number of episodes to compare with float32; 0 for none.
         task: The task, if it is defined in your own file: FILE.py:CLASS.
+        trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.bundle import Bundle
     from deploy.c.generate import Options, generate
     from deploy.firmware.package import package as lay_out
+    from deploy.signing import read_signed
 
-    bundle, options = Bundle.read(file), Options(precision=precision)
+    (bundle, signer), options = read_signed(file, trusted_keys), Options(precision=precision)
+    if signer:
+        say(f"{file}: signed by {signer}", json)
     known = _task(bundle, task) if task or fly or precision != "float32" else None
     extra: dict[str, Any] = {}
     if precision != "float32":
@@ -79,6 +83,7 @@ def main(
     )
     result: dict[str, Any] = {
         "file": str(file),
+        "signer": signer,
         "target": target,
         "precision": precision,
         "folder": str(shown),

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from robo_rl.console import give, say
 from robo_rl.contract import Command, Contract, Law, Numbers, Robot, Signal
 
+if TYPE_CHECKING:
+    from deploy.bundle import Bundle
+    from deploy.signing import Key
 
-def main(file: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int:
+
+def main(file: Annotated[Path, tyro.conf.Positional], trusted_keys: Path | None = None, json: bool = False) -> int:
     """Show the contract of a policy file: signals, commands, limits. Needs neither torch nor a simulator.
 
-    With --json: file, digest, contract_digest, golden_steps, golden_error, contract.
+    With --json: file, digest, contract_digest, golden_steps, golden_error, signers (fingerprint, and
+    name where the key is trusted), contract.
 
     Args:
         file: A bundle (*.onnx).
+        trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.bundle import Bundle
+    from deploy.signing import read_signed
 
-    bundle = Bundle.read(file)
+    bundle, _ = read_signed(file, trusted_keys)
     error = bundle.golden_error()
     say(f"{file}\n", json)
     say(describe(bundle.contract), json)
     say(f"\ngolden    {len(bundle.golden)} steps, reproduced here within {error:.1g} of the commands' range", json)
     say(f"digest    {bundle.digest} (file)\n          {bundle.contract.digest} (contract)", json)
+    known, problem = _signers(bundle, trusted_keys)
+    say(f"signed    {problem or ', '.join(map(str, known)) or 'by nobody'}", json)
     give(
         {
             "file": str(file),
@@ -36,11 +44,23 @@ def main(file: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int
             "contract_digest": bundle.contract.digest,
             "golden_steps": len(bundle.golden),
             "golden_error": error,
+            "signers": [{"fingerprint": key.fingerprint, "name": key.name} for key in known],
             "contract": json_text.loads(bundle.contract.to_json()),
         },
         json,
     )
     return 0
+
+
+def _signers(bundle: Bundle, trusted_keys: Path | None) -> tuple[list[Key], str]:
+    """Whose right signatures there are, or why that can't be told. Names are of keys that are trusted."""
+    from deploy.signing import Key, SignatureError, read_trusted, signers
+
+    names = {key.text: key.name for key in read_trusted(trusted_keys)} if trusted_keys else {}
+    try:
+        return [Key(key.text, names.get(key.text, "")) for key in signers(bundle.path, bundle.digest)], ""
+    except SignatureError as error:
+        return [], str(error)
 
 
 def describe(contract: Contract) -> str:

@@ -186,7 +186,7 @@ def test_other_ranges_hold_for_both_that_are_compared(robo: Robo, trained_run: P
 def test_inspect_gives_its_documented_keys(robo: Robo, bundle_file: Path) -> None:
     found = robo.json("inspect", bundle_file)
     bundle = Bundle.read(bundle_file)
-    assert set(found) == {"file", "digest", "contract_digest", "golden_steps", "golden_error", "contract"}
+    assert set(found) == {"file", "digest", "contract_digest", "golden_steps", "golden_error", "signers", "contract"}
     assert (found["digest"], found["contract_digest"]) == (bundle.digest, bundle.contract.digest)
     assert found["contract"] == json.loads(bundle.contract.to_json())
     assert found["golden_steps"] == 64

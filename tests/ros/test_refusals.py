@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,20 @@ def test_what_does_not_fit_the_contract_is_refused_at_configure(flight, bundle_f
     sentence = refused(flight, "configure")
     assert words in sentence
     fault_table.add(f"`{parameter}`", None, "not started", "refused", sentence.split("/")[-1])
+
+
+def test_a_bundle_that_nobody_trusted_signed_is_refused_at_configure(flight, bundle_file: Path, tmp_path: Path):
+    pytest.importorskip("cryptography", reason="cryptography is missing: pip install 'robo-rl[sign]'")
+    from deploy.signing import new_key, sign
+
+    path = Path(shutil.copy(bundle_file, tmp_path / "policy.onnx"))
+    new_key(tmp_path / "alice", "alice")
+    words = "--parameter", f"trusted_keys:={tmp_path / 'alice.pub'}"
+    flight.start("policy", str(path), *words)
+    assert "policy.onnx: not signed; expected a signature by a key in" in refused(flight, "configure")
+    sign(path, tmp_path / "alice")
+    flight.start("policy", str(path), *words)
+    flight.operator.do("configure")
 
 
 def test_without_signals_the_gate_does_not_arm(flight, bundle_file: Path, fault_table):

@@ -10,6 +10,7 @@ import numpy as np
 
 from deploy.bundle import Bundle, BundleError, file_digest
 from deploy.runtime import Policy
+from deploy.signing import read_signed
 
 SELF_TEST_STEPS = 200
 SELF_TEST_PART = 0.5
@@ -17,17 +18,18 @@ SELF_TEST_PART = 0.5
 
 
 def load(
-    path: str, digest: str = "", robot: str = "", share: float = 1.0, isolate: bool = False
+    path: str, digest: str = "", robot: str = "", share: float = 1.0, isolate: bool = False, trusted_keys: str = ""
 ) -> tuple[Policy, float]:
     """The policy in a file, and the s that a step takes. BundleError if it must not be used.
 
     ``digest``: what its digest must begin with; ``robot``: whom it must be for; "": any. ``share``: the part of
     ``SELF_TEST_PART`` that it may use. ``isolate``: its graph runs in a process of its own.
+    ``trusted_keys``: a file of public keys, one of which must have signed it; "": any or none.
     """
     if not path:
         raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
-    contract = Bundle.read(path).contract
-    policy = Policy.load(path, rate_hz=1 / contract.control_period, isolate=isolate)
+    contract = read_signed(path, trusted_keys)[0].contract
+    policy = Policy.load(path, 1 / contract.control_period, isolate, trusted_keys)
     if not policy.bundle.digest.startswith(digest):
         raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
     if robot and robot != contract.robot_name:

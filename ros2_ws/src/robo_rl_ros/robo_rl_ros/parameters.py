@@ -11,6 +11,7 @@ FIXED = {
     "bundle": ("", "path of the bundle (*.onnx)"),
     "others": ([""], "more policies to take turns with: 'name=path'"),
     "digest": ("", "digest that the bundle must have, or its beginning; '': any"),
+    "trusted_keys": ("", "file of public keys, one of which must have signed the bundle; '': any bundle"),
     "robot": ("", "robot that the bundle must be for; '': any"),
     "mode": ("live", f"where to begin on the ladder: one of {MODES}"),
     "command_message": ("", "message type of commands; '': what suits the contract"),

@@ -184,9 +184,11 @@ class PolicyNode(LifecycleNode):
         policies = {}
         for name, path in {Path(first).stem: first, **others}.items():
             digest = self._text("digest") if path == first else ""
-            policies[name], took = load(path, digest, robot, share, self.get_parameter("isolate").value)
-            digest = policies[name].bundle.digest
-            self.get_logger().info(f"{path}: digest {digest[:12]}, a step takes {1e6 * took:.0f} µs")
+            isolate, trusted = self.get_parameter("isolate").value, self._text("trusted_keys")
+            policies[name], took = load(path, digest, robot, share, isolate, trusted)
+            digest, signer = policies[name].bundle.digest, policies[name].signer
+            signed = f", signed by {signer}" if signer else ""
+            self.get_logger().info(f"{path}: digest {digest[:12]}{signed}, a step takes {1e6 * took:.0f} µs")
         self._files = [Watch(policy.bundle) for policy in policies.values()]
         return PolicySwitcher(policies)
 
