@@ -23,7 +23,7 @@ HEAD = 9  # bytes of a record's opcode and length
 FOOTER_BYTES = HEAD + 20
 LARGEST_CHUNK = 1 << 26
 """Bytes, decompressed."""
-RATIO, FREE = 250, 1 << 26
+RATIO, FREE = 60, 1 << 26
 """A file may decompress to this many times its size, and to ``FREE`` bytes in any case."""
 
 

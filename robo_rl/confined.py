@@ -13,6 +13,7 @@ thread held, it waits for ever, without working; then, and on other systems, a n
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import resource
@@ -24,7 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 
-MEMORY = 700 << 20
+MEMORY = 500 << 20
 """Bytes that it may take in addition to what this process has."""
 SECONDS = 8.0
 """Of processor time."""
@@ -119,6 +120,7 @@ def _forked(function: Callable[..., bytes], arguments: Sequence[bytes], memory: 
 
 def _leave_all(kept: int) -> None:
     """In a fork: no terminal, no open files but one, no priority, and signals as they are by default."""
+    gc.disable()  # what it would collect may wait for threads, which are not in this process
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -28,16 +28,17 @@ import torch
 
 from robo_rl import checkpoint
 from robo_rl.algorithms.config import CONFIGS
-from robo_rl.contract import Provenance
+from robo_rl.contract import Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
+from robo_rl.text_files import read_json
 from sim.ranges import replaced
 from sim.robots import load_robot
 from sim.robots.figures import is_number
 from sim.tasks import Task
-from sim.tasks.loading import load_task
+from sim.tasks.loading import FILE, load_task
 
 SOURCE = "source"
 """The folder in a run's folder with the files of a user's own task."""
@@ -134,11 +135,12 @@ class Run:
         if not path.is_file():
             raise RunError(f"{path} does not exist; expected the folder of a run, created by 'robo-rl train'")
         try:
-            data = json.loads(path.read_text())
+            data = read_json(path)
             data.pop("versions")
             run = cls(folder=Path(folder), **data)
             run._check()
-            CONFIGS[run.algorithm](**run.hyperparameters)
+            chosen = vars(CONFIGS[run.algorithm](**run.hyperparameters))
+            Network(tuple(chosen["hidden"]), chosen["activation"], False, chosen.get("recurrent", 0))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise RunError(f"{path}: {repr(error)[:300]}; expected a file written by 'robo-rl train'") from None
         return run
@@ -160,6 +162,8 @@ class Run:
             require(good and bounds[0] <= bounds[1], f"ranges: {name}", bounds, "two numbers, the lower one first")
         within = Path(self.task_name).parts[:1] == (SOURCE,) and ".." not in self.task_name
         require(within or not self.source_digest, "task_name", self.task_name, f"a file in the folder {SOURCE}")
+        known = FILE.fullmatch(self.task_name) is None or bool(self.source_digest)
+        require(known, "task_name", self.task_name, f"a task's name, or a file in the folder {SOURCE} with its digest")
         own = self.robot is not None and self.robot.endswith(".toml")
         require(not own or Path(str(self.robot)).name == self.robot, "robot", self.robot, "a card in the run's folder")
 

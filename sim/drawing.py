@@ -17,6 +17,9 @@ import mujoco
 import numpy as np
 import torch
 
+from sim.models import require_bearable
+from sim.robots.figures import CardError
+
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
 
@@ -188,7 +191,11 @@ class Poser:
 
 def read_shapes(path: Path) -> mujoco.MjSpec:
     """A robot's model, MJCF or URDF, with the shapes that are there to be seen, which MuJoCo drops from a URDF."""
-    root = ElementTree.parse(path).getroot()
+    require_bearable(path)
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise CardError(f"{path}: not XML ({error}); expected MJCF or URDF") from None
     if root.tag != "robot":
         return mujoco.MjSpec.from_file(str(path))
     settings = root.find("mujoco")

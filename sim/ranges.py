@@ -8,7 +8,6 @@ rule, a range stands at its end from the first step.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.escaping import printable, toml_string
+from robo_rl.text_files import read_toml
 from sim.fuse.random import uniforms
 from sim.robots.figures import is_number
 
@@ -161,10 +161,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path}: the file does not exist; expected a TOML file with [ranges]")
-    try:
-        data = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {error}; expected TOML") from None
+    data = read_toml(path)
     unknown = sorted(set(data) - {"task", "ranges"})
     if unknown:
         raise ValueError(f"{path}: {unknown[0]} is an unknown field; expected task and [ranges]")

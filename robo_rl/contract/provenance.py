@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,6 +11,8 @@ from typing import Literal
 from robo_rl.contract.channels import require_shape
 from robo_rl.contract.checks import require, require_identifier, require_label, require_unique
 
+MAX_WEIGHTS = 1 << 25
+"""Of a network's layers: a verifier builds what a file only names."""
 ENCODERS = ("convolution", "attention")
 DIGEST = re.compile(r"([0-9a-f]{64})?")
 
@@ -40,6 +44,11 @@ class Encoder:
         require(len(self.widths) > 0, f"{where}: widths", self.widths, "at least one")
         for name in ("features", "kernel"):
             require(0 < getattr(self, name) <= 4096, f"{where}: {name}", getattr(self, name), "1 to 4096")
+        kernels = (self.kernel**2 if self.kind == "convolution" else 1) * max(self.widths) ** 2
+        flat = self.widths[-1] * (math.prod(self.shape) >> len(self.widths) if self.kind == "convolution" else 1)
+        good = max(kernels, (flat + 1) * self.features) <= MAX_WEIGHTS
+        size = (self.shape, self.widths, self.features, self.kernel)
+        require(good, f"{where}: shape, widths, features, kernel", size, f"layers of at most {MAX_WEIGHTS} weights")
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Network:
     def __post_init__(self) -> None:
         for name in ("hidden", "encoders"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        _require_widths(self.hidden, "network: hidden")
+        _require_widths((self.recurrent, *self.hidden) if self.recurrent > 0 else self.hidden, "network: hidden")
         require_identifier(self.activation, "network: activation")
         require(0 <= self.recurrent <= 4096, "network: recurrent", self.recurrent, "0 to 4096")
         require_unique([encoder.group for encoder in self.encoders], "network: encoders")
@@ -96,3 +105,5 @@ class Provenance:
 
 def _require_widths(widths: tuple[int, ...], where: str) -> None:
     require(all(0 < width <= 65536 for width in widths), where, widths, "widths of layers, 1 to 65536")
+    weights = sum(before * after for before, after in itertools.pairwise(widths))
+    require(weights <= MAX_WEIGHTS, where, widths, f"widths of layers with at most {MAX_WEIGHTS} weights in all")

@@ -13,6 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from sim.models import require_bearable
 from sim.plants.drives import add_drives
 from sim.plants.physics import Physics
 from sim.plants.sensing import add_sensors, frames
@@ -45,6 +46,7 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
 
 def _read(mechanism: Mechanism) -> mujoco.MjSpec:
     model = mechanism.model
+    require_bearable(model)
     try:
         spec = mujoco.MjSpec.from_file(str(model))
     except ValueError as error:

@@ -10,13 +10,13 @@ tells it by the entry point ``robo_rl.robots``, or a class in a user's own file 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
+from robo_rl.text_files import read_toml
 from sim.robots import legged, multirotor
 from sim.robots.figures import CardError, require
 
@@ -82,9 +82,9 @@ def load_robot(name: str, card_type: type[C] | None = None) -> C:
     if not path.is_file():
         raise CardError(f"robot '{name}' is not known; expected one of {robot_names()} or the path of a card, *.toml")
     try:
-        card = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CardError(f"{path}: not TOML ({error})") from None
+        card = read_toml(path)
+    except ValueError as error:
+        raise CardError(str(error)) from None
     label = path.parent.name if path.name == "card.toml" else path.stem
     known = card_types() | ({card_type.kind: card_type} if card_type else {})
     kind = card.get("kind", "")

@@ -253,15 +253,16 @@ robots = unique(labels, 1, 4).flatmap(
     lambda names: st.builds(Robot, plain_names, identifiers, st.tuples(*[actuators(name) for name in names]), facts)
 )
 digests = st.just("") | st.text("0123456789abcdef", min_size=64, max_size=64)
-widths = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
+widths = st.lists(st.integers(1, 4096), max_size=3).map(tuple)
+small_widths = st.lists(st.integers(1, 64), min_size=1, max_size=3).map(tuple)
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 networks = unique(identifiers, 0, 2).flatmap(
     lambda groups: st.builds(
         Network, widths, identifiers, st.booleans(), st.integers(0, 4096),
         st.tuples(*[
             st.builds(
-                Encoder, st.just(group), shapes, st.sampled_from(["convolution", "attention"]), widths.filter(bool),
-                st.integers(1, 4096), st.integers(1, 4096),
+                Encoder, st.just(group), shapes, st.sampled_from(["convolution", "attention"]), small_widths,
+                st.integers(1, 64), st.integers(1, 5),
             )
             for group in groups
         ]),

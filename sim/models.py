@@ -1,0 +1,57 @@
+"""Model files that others wrote, MJCF or URDF: another process finds out first whether MuJoCo can bear them.
+
+A line of XML can ask for 10⁹ bodies, a height field of 40 GB, or a file that includes itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import mujoco
+
+from robo_rl import confined
+from sim.robots.figures import CardError
+
+OURS = Path(__file__).parent
+MAX_BYTES = 1 << 26
+SECONDS = 8.0
+_borne: set[tuple[str, int, int]] = set()
+"""Path, size and time of change (ns) of files that were tried by this process."""
+
+
+def require_bearable(path: Path) -> None:
+    """CardError unless MuJoCo can compile the model in a file with the memory and the time that models need.
+
+    What else is wrong with it is told where it is read.
+    """
+    path = path.resolve()
+    if path.is_relative_to(OURS) or not path.is_file():
+        return
+    found = path.stat()
+    if found.st_size > MAX_BYTES:
+        raise CardError(f"{path}: {found.st_size} bytes; expected at most {MAX_BYTES}")
+    key = (str(path), found.st_size, found.st_mtime_ns)
+    if key in _borne:
+        return
+    try:
+        confined.attempt("sim.models:trial", os.fsencode(path), seconds=SECONDS)
+    except confined.Refused as error:
+        raise CardError(f"{path}: MuJoCo can't bear it: {error}") from None
+    _borne.add(key)
+
+
+def trial(path: bytes) -> bytes:
+    """Read and compile a model: what a process that is confined does with a stranger's file."""
+    file = os.fsdecode(path)
+    warnings: list[str] = []
+    mujoco.set_mju_user_warning(warnings.append)  # it would write them into a file, here
+    with contextlib.suppress(ElementTree.ParseError):
+        ElementTree.tostring(ElementTree.parse(file).getroot())  # as pictures of URDFs are read
+    with contextlib.suppress(ValueError):
+        mujoco.MjSpec.from_file(file).compile()
+    if any("NaN" in warning for warning in warnings):
+        raise ValueError("a number is NaN; expected finite ones")
+    return b""
