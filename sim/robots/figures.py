@@ -5,9 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+LEAST, MOST = 1e-18, 1e12
+"""Sizes of figures in SI units, between which squares and ratios of figures are floats too."""
+
 
 class CardError(ValueError):
-    """A robot card is missing or wrong. The message names file, field, value and expectation."""
+    """A robot card is missing or wrong. The message names file, field, value and expectation, in 900 characters."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= 900 else f"{message[:899]}…")
 
 
 def require(condition: bool, where: str, field: str, value: object, expected: str) -> None:
@@ -30,7 +36,7 @@ def figure(entry: Any, field: str, unit: str, count: int, where: str) -> list[fl
     require(entry["unit"] == unit, where, f"{field}.unit", entry["unit"], repr(unit))
     require(bool(str(entry["source"]).strip()), where, f"{field}.source", entry["source"], "where the figure is from")
     numbers = entry["value"] if isinstance(entry["value"], list) else [entry["value"]]
-    good = len(numbers) == count and all(is_number(x) for x in numbers)
-    expected = f"{count} finite number{'s' if count > 1 else ''}"
+    good = len(numbers) == count and all(is_number(x) and (x == 0 or LEAST <= abs(x) <= MOST) for x in numbers)
+    expected = f"{count} finite number{'s' if count > 1 else ''}, 0 or {LEAST:g} to {MOST:g} in size"
     require(good, where, f"{field}.value", entry["value"], expected)
     return [float(x) for x in numbers]

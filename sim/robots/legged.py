@@ -61,7 +61,8 @@ class Joint:
         require_fact(stops[0] < stops[1], f"{where}: lower, upper", stops, "lower < upper, in rad")
         require_fact(stops[0] <= self.stand <= stops[1], f"{where}: stand", self.stand, f"a number from {stops}")
         for name in ("effort", "velocity"):
-            require_fact(getattr(self, name) > 0, f"{where}: {name}", getattr(self, name), "a positive number")
+            sane = 1e-6 <= getattr(self, name) <= 1e9  # beyond, their ratio is no figure of a motor
+            require_fact(sane, f"{where}: {name}", getattr(self, name), "a positive number, 1e-6 to 1e9")
         for name in ("stiffness", "damping"):
             require_fact(getattr(self, name) >= 0, f"{where}: {name}", getattr(self, name), "a number of 0 or more")
 

@@ -159,6 +159,6 @@ def children() -> set[str]:
 
 def test_no_process_is_left() -> None:
     before = children()
-    with pytest.raises(confined._StuckError):
+    with pytest.raises((confined._StuckError, confined.Refused)):  # the fork itself may take long on a busy machine
         confined._forked(sleeps, (), confined.MEMORY, 0.1)
     assert children() <= before

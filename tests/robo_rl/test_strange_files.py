@@ -95,10 +95,13 @@ def test_a_strange_card_is_read_or_refused_in_a_sentence(card: tuple[Any, Path])
     data, path = card
     kind = tomllib.loads(path.read_text())["kind"]
     made, told = attempt(lambda: KINDS[kind].read(data, path.parent.name, path), CardError)
-    if made is None:
-        assert str(path) in told
+    figures = None
+    if made is not None:
+        made.facts()
+        figures, told = attempt(made.figures, CardError)  # reads the model, which may lack what the card names
+    if figures is None:
+        assert str(path.parent) in told
         assert len(told) < 1000
         return
-    made.facts()
-    json.dumps(made.figures())
-    assert all(math.isfinite(x) for x in made.figures().values() if isinstance(x, float))
+    json.dumps(figures)
+    assert all(math.isfinite(x) for x in figures.values() if isinstance(x, float))

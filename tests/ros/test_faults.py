@@ -89,13 +89,25 @@ def time_to_safe(flight, since: float) -> float:
     return max(0.0, unsafe[-1] - since)
 
 
+def inject(flight, fault: str, attempts: int = 5) -> tuple[dict, float]:
+    """The gate's answer to a fault, and when the fault began (s).
+
+    In motion the twin waits a second of real time for a command. Where this computer is too busy for that, the steps
+    fall behind and the gate says so first: right, but about the computer, and the fault is injected again.
+    """
+    for _ in range(attempts):
+        flight.take_off_again()
+        flight.operator.fault(fault)
+        found = flight.fault()
+        if found["reason"] != "OVERRUN":
+            break
+    flight.until(lambda: flight.status.get("since_us") and flight.status["fault"], "the fault's time")
+    return found, flight.status["since_us"] * 1e-6
+
+
 @pytest.mark.parametrize(("fault", "reason", "name"), SIGNALS, ids=[f[0].replace("*", "all") for f in SIGNALS])
 def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault_table, fault, reason, name):
-    pair.take_off_again()
-    pair.operator.fault(fault)
-    found = pair.fault()
-    pair.until(lambda: pair.status.get("since_us") and pair.status["fault"], "the fault's time")
-    since = pair.status["since_us"] * 1e-6
+    found, since = inject(pair, fault)
     passed = found["time"] - since
     assert found["reason"] == reason or not reason
     assert name in found["sentence"]
@@ -197,11 +209,7 @@ def test_elements_in_another_order_are_mapped_by_name(jointed, fault_table):
     ],
 )
 def test_names_and_sizes_of_joints_are_checked_at_every_message(jointed, fault_table, fault, name):
-    jointed.take_off_again()
-    jointed.operator.fault(fault)
-    found = jointed.fault()
-    jointed.until(lambda: jointed.status.get("since_us") and jointed.status["fault"], "the fault's time")
-    since = jointed.status["since_us"] * 1e-6
+    found, since = inject(jointed, fault)
     assert found["reason"] == "SIGNAL_STALE"
     assert name in found["sentence"]
     assert found["time"] - since <= DEADLINE + 1e-6
