@@ -78,9 +78,9 @@ def test_robots_that_can_not_be_shared_out_are_refused(monkeypatch: pytest.Monke
 
 def test_every_process_draws_from_seeds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = set()
-    for rank in ("0", "1", "2"):
+    for rank in ("0", "1", "2", "256", "65536"):
         monkeypatch.setenv("RANK", rank)
         for seed in range(5):
             generator = torch.Generator().manual_seed(processes.own_seed(seed))
             drawn.add(float(torch.rand(1, generator=generator, dtype=torch.float64)))
-    assert len(drawn) == 15
+    assert len(drawn) == 25
