@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import subprocess
 import sys
 import traceback
@@ -43,6 +44,7 @@ class Outcome(NamedTuple):
     sentence: str
     trace: str
     kibibytes: int
+    """That it took in addition to what the process had."""
     seconds: float
 
 
@@ -53,7 +55,7 @@ def read(function: Callable[[Path], object], path: Path, empty: Path) -> Outcome
     if child == 0:
         gc.disable()  # what it would collect may wait for threads, which are not in this process
         os.chdir(empty)
-        said = {"sentence": "", "trace": ""}
+        said = {"sentence": "", "trace": "", "before": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
         try:
             function(path)
         except (ValueError, OSError) as error:  # what the command line turns into a sentence
@@ -68,7 +70,8 @@ def read(function: Callable[[Path], object], path: Path, empty: Path) -> Outcome
     _, status, used = os.wait4(child, 0)
     assert status == 0, f"the reading process ended with {status}"
     found = json.loads(answer)
-    return Outcome(found["sentence"], found["trace"], used.ru_maxrss, used.ru_utime + used.ru_stime)
+    taken = used.ru_maxrss - found["before"]  # a fork begins with the memory of this process
+    return Outcome(found["sentence"], found["trace"], taken, used.ru_utime + used.ru_stime)
 
 
 @pytest.fixture

@@ -108,8 +108,8 @@ def test_signals_commands_memory_and_elements_may_be_called_like_words_of_c(word
     signal, command, block, other = words
     contract = make_contract([position(signal), position(other, source="operator")], [target(command)],
                              [StateBlock(block, (2,), (0.0, 0.0))])  # fmt: skip
-    operated = dataclasses.replace(contract.signals[1], elements=(element, "period_s", "OK"))
     assume(len({element, "period_s", "OK"}) == 3)
+    operated = dataclasses.replace(contract.signals[1], elements=(element, "period_s", "OK"))
     contract = dataclasses.replace(contract, signals=(contract.signals[0], operated))
     with tempfile.TemporaryDirectory() as name:
         made = generate(bundle_of(contract, Path(name)), Path(name) / "c")
