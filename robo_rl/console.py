@@ -25,13 +25,14 @@ class Progress:
         progress.update(done, "reward 0.83")
     """
 
-    def __init__(self, title: str, total: int) -> None:
-        self.title, self.total = terminal(title), total
+    def __init__(self, title: str | None, total: int) -> None:
+        """Without a title nothing is shown."""
+        self.quiet, self.title, self.total = title is None, terminal(title or ""), total
         self._bar: Any = None
         self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not self.quiet:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
@@ -55,7 +56,7 @@ class Progress:
             if now - self._last > 0.1 or done == self.total:
                 self._bar.update(self._task, completed=done, note=terminal(note), refresh=True)
                 self._last = now
-        elif now - self._last > QUIET_SECONDS:
+        elif now - self._last > QUIET_SECONDS and not self.quiet:
             print(terminal(f"{self.title}: {done}/{self.total} {note}"), file=sys.stderr, flush=True)
             self._last = now
 

@@ -201,10 +201,15 @@ class Conditions:
     """Of how many episodes to keep the whole trajectory."""
     make_plant: Callable[[int], Any] | None = None
     """Of n robots, in another engine than the task's own (``sim.engines``)."""
+    first: int = 0
+    """Number of the first episode: an episode's draws follow from ``seed`` and its number alone."""
 
 
-def rollout(task: Task, policy: Any, conditions: Conditions, title: str = "evaluating") -> Episodes:
-    """Run ``conditions.episodes`` episodes. The same conditions give every policy the same episodes."""
+def rollout(task: Task, policy: Any, conditions: Conditions, title: str | None = "evaluating") -> Episodes:
+    """Run ``conditions.episodes`` episodes. The same conditions give every policy the same episodes.
+
+    Progress is shown under a ``title``, if there is one.
+    """
     _check(task, conditions)
     parts = []
     total, seconds = conditions.episodes, conditions.seconds or task.spec.episode_length
@@ -223,7 +228,7 @@ def rollout(task: Task, policy: Any, conditions: Conditions, title: str = "evalu
                 evaluation=True,
                 episode_length=2 * seconds,  # ends before
                 make_plant=conditions.make_plant,
-                first=start,
+                first=conditions.first + start,
             )
             recorded = min(conditions.recorded, count) if start == 0 else 0
             report = functools.partial(_report, progress, start, count)

@@ -7,16 +7,19 @@ runs/quadrotor-hover-seed0-1/
     checkpoint.safetensors    the newest state of the training
     metrics.jsonl             one line per report
     events.out.tfevents.…     the same for TensorBoard
+    done.json                 written last: the digest of the trained policy, and its evaluation
     policy.onnx, report.html  what export and report write, if told nothing else
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
 import itertools
 import json
+import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
@@ -28,8 +31,10 @@ import torch
 
 from robo_rl import checkpoint
 from robo_rl.algorithms.config import CONFIGS
+from robo_rl.console import finite
 from robo_rl.contract import Network, Provenance
 from robo_rl.contract.checks import require
+from robo_rl.escaping import file_name
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
@@ -71,23 +76,19 @@ class Run:
     def create(
         cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int,
         hyperparameters: dict[str, Any], ranges: Mapping[str, Sequence[float]] | None = None, origin: Run | None = None,
-        plant: str | None = None,
+        plant: str | None = None, name: str | None = None,
     ) -> Run:  # fmt: skip
-        """A new folder under ``root``. A user's own task, card and ranges are copied into it: the run stays whole."""
+        """A new folder under ``root``, called ``name``, or after the task and the seed with the next free number.
+
+        A user's own task, card and ranges are copied into it: the run stays whole.
+        """
         task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
         if task.source is not None:
             check_own(task)
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
         label = f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
-        root.mkdir(parents=True, exist_ok=True)
-        for count in itertools.count(1):
-            folder = root / f"{label}-{count}"
-            try:
-                folder.mkdir()
-                break
-            except FileExistsError:
-                continue
+        folder = _new_folder(root, label) if name is None else _named_folder(root, name)
         if robot is not None and robot.endswith(".toml"):
             card = load_robot(robot, task.card_type)
             for file in card.files():
@@ -197,6 +198,25 @@ class Run:
     def checkpoint_file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
+    @property
+    def done_file(self) -> Path:
+        return self.folder / "done.json"
+
+    def done(self) -> dict[str, Any] | None:
+        """What done.json holds; None while there is none. RunError if it is damaged."""
+        if not self.done_file.is_file():
+            return None
+        try:
+            return read_json(self.done_file)
+        except ValueError as error:
+            raise RunError(f"{error}; expected a file written by 'robo-rl train'") from None
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write done.json: the training has ended, and its ``result`` is this."""
+        tensors, _ = checkpoint.load(self.checkpoint_file)
+        content = finite({**result, "policy_digest": policy_digest(tensors), "versions": versions()})
+        write(self.done_file, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
     def metrics(self) -> list[dict[str, float]]:
         """The lines of metrics.jsonl; the last may be cut off, by a kill or a full disk, and is left out then."""
         file, found = self.folder / "metrics.jsonl", []
@@ -249,6 +269,38 @@ class Run:
         )
 
 
+def policy_digest(tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 of a checkpoint's policy: of the names and the bytes of its tensors, and of nothing else."""
+    digest = hashlib.sha256()
+    for name in sorted(name for name in tensors if name.startswith("policy/")):
+        value = tensors[name].contiguous()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _new_folder(root: Path, label: str) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    for count in itertools.count(1):
+        folder = root / f"{label}-{count}"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise AssertionError
+
+
+def _named_folder(root: Path, name: str) -> Path:
+    if file_name(name) != name:
+        raise ValueError(f"name is {name!r}; expected the name of a folder, such as {file_name(name)!r}")
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root / name
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise ValueError(f"{folder} exists; expected a name that is free, or 'robo-rl resume {folder}'") from None
+    return folder
+
+
 def check_own(task: Task) -> None:
     """ValueError unless the parts of a user's own task fit together, and a run can keep all its files."""
     from sim.tasks.checking import check
@@ -266,4 +318,14 @@ def versions() -> dict[str, str]:
         "robo-rl": importlib.metadata.version("robo-rl"),
         "torch": torch.__version__,
         "python": platform.python_version(),
+        "numerics": numerics(),
     }
+
+
+def numerics() -> str:
+    """What decides the last bits of a training's sums, besides versions: vector instructions, and MKL's.
+
+    Processors with other vector instructions add in another order. With ``MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2`` in
+    the environment, all that have AVX2 are of one class.
+    """
+    return f"{torch.backends.cpu.get_cpu_capability()} {os.environ.get('MKL_CBWR', 'AUTO')}"

@@ -30,6 +30,9 @@ def main(
     sweep: bool = False,
     ground: bool = False,
     against: str | None = None,
+    grid: dict[str, str] = {},  # noqa: B006 (never changed)
+    workers: int = 1,
+    heat_map: Path | None = None,
     json: bool = False,
 ) -> int:
     """Run a policy for many held-out episodes, over the task's full randomization, and report success rate and errors.
@@ -37,6 +40,8 @@ def main(
     With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and for each of
     the task's measures, of the episodes that did not fail: ERROR_mean_UNIT and ERROR_p95_UNIT, or ERROR_rms_UNIT, such
     as position_error_mean_m. With --sweep also sweep, with --ground crossings, with --against comparison.
+    With --grid: target, episodes, success, axes (values by range), cells (list of values, episodes, success,
+    success_low, success_high and the measures' means).
 
     Args:
         target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
@@ -50,6 +55,10 @@ def main(
         sweep: Also vary one perturbation at a time, beyond the ranges of training.
         ground: Also cross every kind of terrain at every height, with a twentieth of the episodes each (for tasks on
             rough ground); with --fixed ground/kind or ground/difficulty only those.
+        grid: Instead, set ranges of the task to all combinations of values, as NAME VALUES pairs: --grid mass
+            0.8:1.2:9 delay 0,0.02,0.04. The episodes are shared out among the cells.
+        workers: Processes for --grid; the results are the same for any number.
+        heat_map: Picture of the success rate over the grid's first two ranges (*.png, *.svg).
         against: Another target; a sequential test (AdaStop) decides which one has the smaller error by the
             task's last measure.
         json: Print one JSON object on the last line of stdout.
@@ -59,6 +68,11 @@ def main(
     from robo_rl.loading import load
     from sim.ranges import read_ranges, replaced
 
+    if grid:
+        return _over_grid(
+            (target, task, robot, seed, seconds, fixed), grid, episodes, workers, heat_map, json,
+            {"--ranges": ranges, "--sweep": sweep, "--ground": ground, "--against": against},
+        )  # fmt: skip
     loaded = load(target, task, robot)
     if ranges is not None:
         spec = loaded.task.spec
@@ -87,6 +101,32 @@ def main(
     if against is not None:
         other = load(against, loaded.task, robot)
         result["comparison"] = _compare(loaded, other, conditions, json)
+    give(result, json)
+    return 0
+
+
+def _over_grid(
+    words: tuple[Any, ...], grid: dict[str, str], episodes: int, workers: int, heat_map: Path | None, json: bool,
+    others: dict[str, Any],
+) -> int:  # fmt: skip
+    from robo_rl.grid import Target, axis, evaluate, table
+
+    if given := [name for name, value in others.items() if value]:
+        raise ValueError(f"{given[0]} and --grid exclude each other; expected one of them")
+    if workers < 1 or episodes < 1:
+        raise ValueError(f"--workers is {workers}, --episodes {episodes}; expected 1 or more")
+    axes = {name: axis(name, text) for name, text in grid.items()}
+    target = Target(*words)
+    result = table(target, axes, evaluate(target, axes, episodes, workers))
+    say(f"success {result['success']:.2%} of {result['episodes']} episodes", json)
+    for row in result["cells"]:
+        place = ", ".join(f"{name} {value:.4g}" for name, value in row["values"].items())
+        say(f"  {place:<40} {row['success']:7.1%}   {row['success_low']:.1%} to {row['success_high']:.1%}", json)
+    if heat_map is not None:
+        from robo_rl.report.heat_map import write
+
+        write(heat_map, axes, result["cells"])
+        say(f"Written: {heat_map}", json)
     give(result, json)
     return 0
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import say
+from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 
 
 def main(
@@ -36,6 +37,10 @@ def main(
 
     require_device(device)
     opened = Run.open(run)
+    if (done := opened.done()) is not None:
+        say(f"{run} is finished; there is nothing to resume. To evaluate it:  robo-rl evaluate {shell_word(run)}", json)
+        give(done, json)
+        return 0
     require_plant(opened.plant, opened.task_source, device)
     resumed = opened.checkpoint_file.exists()
     if not resumed and opened.begun_from and opened.algorithm != "distilled":
@@ -44,5 +49,5 @@ def main(
             "again with --begin-from"
         )
     if resumed and load(opened.checkpoint_file)[1].get("finished"):
-        say(f"{run} is finished; there is nothing to resume", json)
+        say(f"{run} is trained; what is left is its evaluation", json)
     return learn(opened, processes.join(device), episodes, checkpoint_seconds, json, resumed)

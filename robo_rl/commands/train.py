@@ -28,6 +28,7 @@ def main(
     seed: int = 0,
     robot: str | None = None,
     runs: Path = Path("runs"),
+    name: str | None = None,
     device: str = "cpu",
     plant: Literal["mujoco", "warp"] | None = None,
     ranges: Path | None = None,
@@ -50,6 +51,7 @@ def main(
         seed: Random seed: the same seed gives the same policy, bit for bit, on the same machine.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
         runs: Folder in which the run's folder is created.
+        name: The run folder's name, in place of the task, the seed and a number. It must be free.
         device: cpu or cuda, for simulation and networks.
         plant: Physics engine: mujoco (default on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
@@ -81,7 +83,7 @@ def main(
         plant = "mujoco" if device == "cpu" else "warp"
     run = None
     if processes.rank() == 0:
-        run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant)
+        run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant, name)
     folder = processes.from_first(run and run.folder)
     return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
 
@@ -208,5 +210,8 @@ def _learn(
             f"       robo-rl report {word}    robo-rl evaluate {word} --sweep",
             as_json,
         )
-    give({**result, "wall_seconds": time.monotonic() - STARTED}, as_json)
+    result["wall_seconds"] = time.monotonic() - STARTED
+    if not trained.interrupted:
+        run.finish(result)
+    give(result, as_json)
     return 130 if trained.interrupted else 0

@@ -179,6 +179,8 @@ def test_a_finished_training_is_left_as_it_is(tmp_path: Path, capsys: pytest.Cap
     assert not training.train(run, learner, 1e9).interrupted
     before, metrics = policy_tensors(run.folder), (run.folder / "metrics.jsonl").read_text()
     assert command("resume", str(run.folder), "--episodes", "0") == 0
+    assert "is trained; what is left is its evaluation" in capsys.readouterr().out  # killed before done.json
+    assert command("resume", str(run.folder), "--episodes", "0") == 0
     assert "is finished; there is nothing to resume" in capsys.readouterr().out
     after = policy_tensors(run.folder)
     assert all(torch.equal(value, after[name]) for name, value in before.items())

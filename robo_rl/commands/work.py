@@ -1,0 +1,22 @@
+"""robo-rl work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+def main(sweep: Annotated[Path, tyro.conf.Positional], index: int) -> int:
+    """Do one job of a sweep in this process: train, or resume, or nothing if it is done.
+
+    For schedulers: every engine of 'robo-rl sweep' runs this command. Exit code 75 if another process works on the job.
+
+    Args:
+        sweep: The sweep's folder.
+        index: The job's number, from 0.
+    """
+    from robo_rl.sweep import work
+
+    return work(sweep, index)

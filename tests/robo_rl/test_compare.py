@@ -1,0 +1,93 @@
+"""``robo-rl compare`` and ``runs``: groups, figures and refusals of runs that are done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robo_rl.cli import main
+from robo_rl.run_table import found, groups
+from robo_rl.runs import Run
+
+
+def runs(folder: Path, rate: float, success: list[float], versions: dict[str, str] | None = None) -> None:
+    """As if trained: a run for each success rate."""
+    hyperparameters = {"hidden": [8], "learning_rate": rate}
+    for seed, value in enumerate(success):
+        run = Run.create(folder, "quadrotor-hover", None, "apg", seed, hyperparameters)
+        done: dict[str, Any] = {"success": value, "error": 1 - value, "versions": versions or {"torch": "1"}}
+        run.done_file.write_text(json.dumps(done))
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--json"])
+    assert not ended.value.code
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_groups_are_of_runs_that_differ_in_the_seed_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generator = np.random.default_rng(0)
+    runs(tmp_path / "a", 0.001, list(generator.normal(0.5, 0.05, 10)))
+    runs(tmp_path / "b", 0.003, list(generator.normal(0.9, 0.05, 10)))
+    first, second = told(capsys, "compare", str(tmp_path / "a"), str(tmp_path / "b"))["groups"]
+    assert (first["label"], second["label"]) == ("learning_rate 0.001", "learning_rate 0.003")
+    assert first["seeds"] == second["seeds"] == 10
+    assert first["iqm_low"] < first["iqm"] < first["iqm_high"] < second["iqm_low"]
+    assert second["better"] == 1.0
+    assert second["decision"] == "better"
+    lower = told(capsys, "compare", str(tmp_path), "--measure", "error", "--lower-is-better")["groups"][1]
+    assert (lower["better"], lower["decision"]) == (1.0, "better")
+
+
+def test_plot_and_table_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is missing: pip install 'robo-rl[scale]'")
+    runs(tmp_path / "a", 0.001, [0.1, 0.2])
+    runs(tmp_path / "b", 0.003, [0.3])
+    files = ["--plot", str(tmp_path / "c.svg"), "--parquet", str(tmp_path / "c.parquet")]
+    told(capsys, "compare", str(tmp_path), *files)
+    assert "learning_rate 0.003" in (tmp_path / "c.svg").read_text()
+    table = parquet.read_table(tmp_path / "c.parquet").to_pydict()
+    assert table["success"] == [0.1, 0.2, 0.3]
+    assert table["learning_rate"] == [0.001, 0.001, 0.003]
+    assert table["seed"] == [0, 1, 0]
+
+
+def test_runs_of_other_versions_are_not_compared_unless_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs(tmp_path / "a", 0.001, [0.1])
+    runs(tmp_path / "b", 0.003, [0.3], {"torch": "1", "numerics": "AVX2"})
+    with pytest.raises(SystemExit):
+        main(["compare", str(tmp_path)])
+    assert "numerics: None and AVX2" in capsys.readouterr().err
+    assert len(told(capsys, "compare", str(tmp_path), "--mixed")["groups"]) == 2
+
+
+def test_what_can_not_be_compared_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(tmp_path, 0.001, [0.1])
+    for words, said in (
+        (["compare", str(tmp_path), "--measure", "speed"], "speed is None; expected a number, one of"),
+        (["compare", str(tmp_path / "none")], "no run in it"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 1
+        assert said in capsys.readouterr().err
+    next(tmp_path.glob("*/done.json")).unlink()
+    with pytest.raises(SystemExit):
+        main(["compare", str(tmp_path)])
+    assert "are not done" in capsys.readouterr().err
+
+
+def test_runs_are_listed_with_their_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs(tmp_path, 0.001, [0.1, 0.7])
+    next(tmp_path.glob("*seed0*/done.json")).unlink()
+    listed = told(capsys, "runs", str(tmp_path))["runs"]
+    assert [(one["seed"], one["state"], one["success"]) for one in listed] == [(0, "new", None), (1, "done", 0.7)]
+    assert len(told(capsys, "runs", str(tmp_path), "--state", "done")["runs"]) == 1
+    assert list(groups(found([tmp_path]))) == ["quadrotor-hover"]
