@@ -59,9 +59,9 @@ def _rules(
 ) -> dict[str, Rules]:
     """By enclave."""
     source = {signal.name: signal.source for signal in contract.signals}
-    from_robot, from_operator = set(), set()
-    for wire in signal_wires(contract.signals, wires, twist):
-        (from_operator if source[wire.name] == "operator" else from_robot).add(prefix + wire.topic)
+    inputs = signal_wires(contract.signals, wires, twist)
+    from_robot = {prefix + wire.topic for wire in inputs if source[wire.name] != "operator"}
+    from_operator = {prefix + wire.topic for wire in inputs if source[wire.name] == "operator"}
     commands = {prefix + wire.topic for wire in command_wires(contract.commands, command_message)}
     node = f"{prefix}policy/"
     told = {node + name for name in TOLD} | {"/diagnostics"}
