@@ -25,7 +25,7 @@ from robo_rl.zoo import located, names
 
 INSTRUMENTED = ("robo_rl.contract", "deploy.onnx_file", "deploy.log", "deploy.bundle", "mcap", "mcap_ros2")
 """Modules whose lines count, by the beginning of their names."""
-OPTIONS = ("-rss_limit_mb=2048", "-timeout=10", "-len_control=0")
+OPTIONS = ("-rss_limit_mb=2048", "-timeout=60", "-len_control=0")
 
 
 def check_contract(data: bytes) -> None:
