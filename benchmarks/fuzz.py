@@ -1,22 +1,26 @@
-"""Fuzz the C of two bundles of the zoo with sanitizers: link, gates, policies in three precisions, devices.
+"""Fuzz what reads other people's files and messages: the readers of contracts, graphs and logs; the C, with sanitizers.
 
-    apt-get install clang libclang-rt-dev
+    apt-get install clang libclang-rt-dev && pip install 'robo-rl[bench]'
     python benchmarks/fuzz.py --minutes 60
 
-The time is that of the processor, and divided among the targets. A finding ends the run with the input's file.
+Of the C of two bundles of the zoo: link, gates, policies in three precisions, devices. The time is that of the
+processor, and divided among the targets. A finding ends the run with what the target said; its input is kept.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import tyro
 from results import write
 
+from deploy import fuzz_readers
 from deploy.bundle import Bundle
-from deploy.c.fuzzing import build, run
+from deploy.c.fuzzing import Finding, Fuzzed, build, run
 from deploy.c.generate import Options
 from robo_rl.zoo import located
 
@@ -32,7 +36,7 @@ TARGETS = [
     ("device", "quadrotor-hover", "float32"),
     ("device", "quadrotor-track", "int16"),
 ]
-"""What, of which policy, in which precision."""
+"""What of the C, of which policy, in which precision."""
 
 
 @dataclass
@@ -43,23 +47,36 @@ class Arguments:
     """Of the processor's time, all targets together."""
 
 
-def main(arguments: Arguments) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-    programs, rows = [], []
+def targets(folder: Path) -> dict[str, Callable[[], Fuzzed]]:
+    """What feeds each target for a turn, by name."""
+    made: dict[str, Callable[[], Fuzzed]] = {}
+    for what in fuzz_readers.TARGETS:
+        made[f"reader of {what}s"] = partial(fuzz_readers.run, what, folder / what, SLICE)
     for k, (what, policy, precision) in enumerate(TARGETS):
         options = Options(precision=precision, tolerance=1.0)
-        programs.append(build(what, Bundle.read(located(f"zoo:{policy}")), folder / str(k), options))
-        rows.append({"target": what, "policy": policy, "precision": precision, "inputs": 0, "cpu_seconds": 0.0})
-    while min(row["cpu_seconds"] for row in rows) < arguments.minutes * 60 / len(rows):
-        k = min(range(len(rows)), key=lambda k: rows[k]["cpu_seconds"])
-        fuzzed = run(programs[k], SLICE)
-        rows[k]["inputs"] += fuzzed.inputs
-        rows[k]["cpu_seconds"] += fuzzed.cpu_seconds
-        name = " ".join(rows[k][key] for key in ("target", "policy", "precision"))
-        print(f"{name:<36}{rows[k]['inputs']:>12,} inputs{rows[k]['cpu_seconds']:>8.0f} s", flush=True)
-    total = sum(row["cpu_seconds"] for row in rows) / 60
-    print(f"{sum(row['inputs'] for row in rows):,} inputs in {total:.1f} minutes of the processor, no finding")
-    write("fuzz", {"rows": rows, "findings": 0})
+        program = build(what, Bundle.read(located(f"zoo:{policy}")), folder / str(k), options)
+        made[f"{what} {policy} {precision}"] = partial(run, program, SLICE)
+    return made
+
+
+def main(arguments: Arguments) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    feeds = targets(folder)
+    rows = {name: Fuzzed(0, 0.0) for name in feeds}
+    while min(row.cpu_seconds for row in rows.values()) < arguments.minutes * 60 / len(rows):
+        name = min(rows, key=lambda name: rows[name].cpu_seconds)
+        try:
+            fuzzed = feeds[name]()
+        except Finding as finding:
+            raise SystemExit(f"{name}: {finding}\ninputs are in {folder}") from None
+        rows[name] = Fuzzed(rows[name].inputs + fuzzed.inputs, rows[name].cpu_seconds + fuzzed.cpu_seconds)
+        print(f"{name:<36}{rows[name].inputs:>12,} inputs{rows[name].cpu_seconds:>8.0f} s", flush=True)
+    total = sum(row.cpu_seconds for row in rows.values()) / 60
+    print(f"{sum(row.inputs for row in rows.values()):,} inputs in {total:.1f} minutes of the processor, no finding")
+    figures = [
+        {"target": name, "inputs": row.inputs, "cpu_seconds": round(row.cpu_seconds)} for name, row in rows.items()
+    ]
+    write("fuzz", {"rows": figures, "findings": 0})
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class GateConfig:
         if safety.operator_timeout is not None:
             operator_timeout = _microseconds(safety.operator_timeout, "safety: operator_timeout")
         slack = max(1, period // CLOCK_SLACK)
-        signals = _watches(contract, operator_timeout)
+        signals = _watches(contract)
         commands = contract.commands
         slow = [_slow_rate(command) for command in commands]
         rates = [c.rate or (math.inf,) * c.size for c in commands]
@@ -253,7 +253,7 @@ def _flat(numbers: Sequence[Any], factor: float = 1.0) -> np.ndarray:
         return np.array([factor * x for row in numbers for x in row], np.float64).astype(np.float32)
 
 
-def _watches(contract: Contract, operator_timeout: int) -> tuple[Watch, ...]:
+def _watches(contract: Contract) -> tuple[Watch, ...]:
     followed = {name for c in contract.commands if c.needs_feedback for name, _ in contract.feedback(c)}
     watches, offset = [], 0
     for signal in contract.signals:
@@ -265,13 +265,16 @@ def _watches(contract: Contract, operator_timeout: int) -> tuple[Watch, ...]:
                 elements=signal.labels,
                 unit=signal.unit,
                 offset=offset,
-                timeout=operator_timeout if signal.source == "operator" else timeout,
+                timeout=timeout,
                 sensor=signal.source == "sensor",
                 shape=signal.dimensions,
                 optional=signal.source == "runtime" or (signal.source == "sensor" and limit is None),
                 quaternion=signal.kind == "quaternion",
                 upright=signal.is_attitude and contract.safety.tilt_limit is not None,
-                noisy=timeout > 0 and signal.noise is not None and float(np.min(signal.noise)) > 0,
+                noisy=signal.source == "sensor"
+                and timeout > 0
+                and signal.noise is not None
+                and float(np.min(signal.noise)) > 0,
             )
         )
         offset += signal.size
@@ -280,6 +283,8 @@ def _watches(contract: Contract, operator_timeout: int) -> tuple[Watch, ...]:
 
 def _timeout(contract: Contract, signal: Signal, followed: bool) -> float | None:
     """s, the age beyond which a signal is a fault; the gate itself needs to know where actuators are at all times."""
+    if signal.source == "operator":
+        return contract.safety.operator_timeout if signal.timeout is None else signal.timeout
     if signal.source != "sensor":
         return None
     own = contract.timeout(signal)

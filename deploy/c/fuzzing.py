@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import resource
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,11 +68,16 @@ def build(what: str, bundle: Bundle, folder: Path, options: Options | None = Non
 def run(program: Path, seconds: int) -> Fuzzed:
     """Feed the target for ``seconds`` of wall clock. Its corpus stays beside it. Raises Finding."""
     corpus = program.parent / f"{program.name}.corpus"
+    # a child's peak begins at that of its parent
+    return feed([str(program), "-rss_limit_mb=0", "-malloc_limit_mb=2048"], corpus, seconds)
+
+
+def feed(target: Sequence[str], corpus: Path, seconds: int) -> Fuzzed:
+    """Run a libFuzzer target with a folder of inputs, which it adds to. Findings go beside it. Raises Finding."""
     corpus.mkdir(exist_ok=True)
-    options = [f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={program.parent}/"]
-    options += ["-rss_limit_mb=0", "-malloc_limit_mb=2048"]  # a child's peak begins at that of its parent
+    options = [f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={corpus.parent}/"]
     before = _children()
-    done = subprocess.run([program, *options, corpus], capture_output=True, text=True, check=False)
+    done = subprocess.run([*target, str(corpus), *options], capture_output=True, text=True, check=False)
     counted = re.search(r"number_of_executed_units:\s+(\d+)", done.stderr)
     if done.returncode or counted is None:
         raise Finding(done.stderr[-3000:])

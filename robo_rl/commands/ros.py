@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +17,7 @@ from robo_rl.zoo import located
 
 What = Literal[
     "policy", "twin", "panel", "teleop", "configure", "activate", "engage", "stop", "reset", "arm", "disarm",
-    "deactivate", "cleanup", "promote", "demote", "select", "status", "fault",
+    "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions",
 ]  # fmt: skip
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
 
@@ -38,11 +41,13 @@ def main(
 
     'policy FILE', 'twin', 'panel' and 'teleop' run until Ctrl-C. Everything else is a request to running nodes:
     configure, activate (arms), engage (the policy takes control), stop, reset, and so on; 'select NAME' switches to
-    another policy; 'fault "freeze odom"' injects a fault into the simulated robot.
+    another policy; 'fault "freeze odom"' injects a fault into the simulated robot. 'permissions FILE' prints who may
+    do what in a secured network, for 'ros2 security create_permission'.
 
     Args:
         what: The node to run, or the request to a running one.
-        file: For policy, a bundle (*.onnx, or zoo:NAME); for fault, the fault; for select, the policy's name.
+        file: For policy and permissions, a bundle (*.onnx, or zoo:NAME); for fault, the fault; for select, the
+            policy's name.
         mode: Initial mode of the policy node.
         record: Folder in which the session is recorded.
         task: For twin: the task.
@@ -57,6 +62,8 @@ def main(
     """
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
+    if what == "permissions":
+        return _permissions(file, namespace)
     if what not in ("policy", "twin", "panel", "teleop"):
         return _operate(what, file, namespace)
     parameters = [f"use_sim_time:={str(use_sim_time).lower()}"]
@@ -85,7 +92,34 @@ def main(
         arguments += ["-p", one]
     if namespace:
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
-    run(arguments)
+    with _started():
+        run(arguments)
+    return 0
+
+
+@contextlib.contextmanager
+def _started() -> Iterator[None]:
+    """ROS's own errors as sentences: security that is asked for and not to be had is the usual one."""
+    from rclpy._rclpy_pybind11 import RCLError
+
+    try:
+        yield
+    except RCLError as error:
+        secured = os.environ.get("ROS_SECURITY_ENABLE") == "true"
+        hint = (
+            "; ROS_SECURITY_ENABLE is true: expected ROS_SECURITY_KEYSTORE with this enclave, and a DDS with security"
+        )
+        raise ValueError(f"ROS 2 does not start: {str(error).strip()}{hint if secured else ''}") from None
+
+
+def _permissions(file: str, namespace: str) -> int:
+    from robo_rl_ros.permissions import permissions
+
+    from deploy.bundle import Bundle
+
+    if not file:
+        raise ValueError("expected a bundle: robo-rl ros permissions FILE")
+    print(permissions(Bundle.read(file).contract, namespace), end="")
     return 0
 
 
@@ -93,7 +127,7 @@ def _operate(action: str, text: str, namespace: str) -> int:
     from robo_rl_ros.operate import Operator
 
     prefix = f"/{namespace.strip('/')}/" if namespace else "/"
-    with Operator(f"{prefix}policy", f"{prefix}twin") as operator:
+    with _started(), Operator(f"{prefix}policy", f"{prefix}twin") as operator:
         if action == "fault":
             operator.fault(text)
             say(f"the twin's fault is now '{text}'" if text else "the twin's fault is removed")

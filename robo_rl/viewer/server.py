@@ -1,9 +1,9 @@
 """A small web server for one page: one stream of frames, one way to act. For this machine, unless a token guards it.
 
 GET /         the page
-GET /scene    what seldom changes, JSON
+GET /scene    what seldom changes, JSON; "role" is what the reader may do
 GET /stream   server-sent events, one JSON object per frame; with ?frames=N it ends after N of them
-POST /act     one action, JSON; 200 with a sentence, 204, or 400 with a sentence
+POST /act     one action, JSON; 200 with a sentence, 204, 400 or (where the reader may not) 403 with a sentence
 
 Who is let in is in ``access``.
 """
@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 
-from robo_rl.viewer.access import ADDRESS, Access
+from robo_rl.viewer.access import Access, Role
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
@@ -57,8 +57,11 @@ class Source(Protocol):
     def next_frame(self, after: int, timeout: float) -> Frame | None:
         """The newest frame, once its number is above ``after``; None if that takes more than ``timeout`` s."""
 
-    def act(self, request: Any) -> str | None:
-        """One action, as JSON gave it; a sentence, or nothing to say. ValueError if it is refused."""
+    def act(self, request: Any, role: Role) -> str | None:
+        """One action, as JSON gave it; a sentence, or nothing to say.
+
+        ValueError if it is refused, PermissionError if that is because of the role.
+        """
 
 
 class Viewer(ThreadingHTTPServer):
@@ -67,11 +70,9 @@ class Viewer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, source: Source, port: int = 0, address: str = ADDRESS, token: str = "") -> None:
-        """``token``: required for reading and for requests; needed if the address can be reached by others."""
-        self.access = Access(address, token)
-        self.source = source
-        super().__init__((address, port), Handler)
+    def __init__(self, source: Source, port: int, access: Access) -> None:
+        self.access, self.source = access, source
+        super().__init__((access.address, port), Handler)
 
     @property
     def port(self) -> int:
@@ -79,7 +80,7 @@ class Viewer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is, token included."""
+        """Where the page is for those who may operate, token included."""
         return self.access.url(self.port)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -100,7 +101,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.split("?")[0] == "/":
             self._send(self.server.source.page.read_bytes(), "text/html; charset=utf-8")
         elif self.path == "/scene":
-            self._send(json.dumps(self.server.source.scene()).encode(), "application/json")
+            scene = {**self.server.source.scene(), "role": self._role()}
+            self._send(json.dumps(scene).encode(), "application/json")
         elif self.path == "/stream":
             self._stream(itertools.count())
         elif counted := re.fullmatch(r"/stream\?frames=(\d{1,6})", self.path):
@@ -119,7 +121,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.BAD_REQUEST, f"expected a Content-Length up to {LONGEST_REQUEST}")
             return
         try:
-            said = self.server.source.act(json.loads(self.rfile.read(int(length))))
+            said = self.server.source.act(json.loads(self.rfile.read(int(length))), self._role())
+        except PermissionError as error:
+            self._send(f"{error}\n".encode(), "text/plain; charset=utf-8", HTTPStatus.FORBIDDEN)
+            return
         except (ValueError, RecursionError) as error:  # JSON's errors are ValueErrors too
             self._send(f"{error}\n".encode(), "text/plain; charset=utf-8", HTTPStatus.BAD_REQUEST)
             return
@@ -140,6 +145,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(found.body)
         return False
+
+    def _role(self) -> Role:
+        """Of one who was let in."""
+        return self.server.access.role(dict(self.headers), self.server.port) or Role.VIEW
 
     def _stream(self, counts: Iterable[int]) -> None:
         """Frames until the browser goes away; a slow browser misses frames."""

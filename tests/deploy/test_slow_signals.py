@@ -76,6 +76,19 @@ def test_a_slow_signal_that_is_late_by_its_own_measure_is_refused_until_it_comes
     assert seen(policy, scan=[6.0, 4.0])[0] == 6.0
 
 
+def test_a_set_point_that_is_too_old_by_its_own_timeout_is_refused(tmp_path: Path) -> None:
+    asked = Signal("asked", ("x",), "m", "world", (0.0,), (1.0,), source="operator", timeout=0.03)
+    nodes = [
+        helper.make_node("Mul", ["joint_position", "asked"], ["zero"]),
+        helper.make_node("Tanh", ["zero"], ["joint_target"]),
+    ]
+    given = {"joint_position": np.zeros((2, 3)), "asked": np.ones((2, 1))}
+    policy = Policy(make_bundle(tmp_path, make_contract([position(), asked], [target()]), nodes, given))
+    policy.step({**HERE, "asked": [0.5]}, ages={"asked": 0.03})
+    with pytest.raises(SignalError, match=r"signal 'asked' was measured 0\.0301 s ago; expected at most 0\.03 s"):
+        policy.step({**HERE, "asked": [0.5]}, ages={"asked": 0.0301})
+
+
 def test_a_slow_signal_must_be_in_the_first_step(bundle: Bundle) -> None:
     policy = Policy(bundle)
     with pytest.raises(

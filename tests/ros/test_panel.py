@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -15,6 +17,7 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 PATIENCE = 120.0  # s
+OPERATE, VIEW = "the-token-of-the-operator", "the-token-of-those-who-view"
 SILENCE = 12.0
 """s of simulated time that an operator may be silent. It passes several times as fast as real time at most."""
 
@@ -104,6 +107,49 @@ def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
     page.ask("Page.navigate", url="about:blank")
     assert flight.fault()["reason"] == "OPERATOR_LOST"  # although the other page and the panel are there
     other.until("document.querySelector('#state')?.textContent === 'FAULT'")
+
+
+def test_who_may_only_view_can_stop_the_robot_and_nothing_else(flight, make_variant, open_page):
+    hover = "setpoints:=['position_setpoint=0 0 1', 'linear_velocity_setpoint=0 0 0']"
+    flight.start("twin", "--use-sim-time", "--parameter", "operator:=false")
+    flight.start("policy", str(make_variant()), "--use-sim-time", "--parameter", hover)
+    flight.start("panel", "--port", "0", "--parameter", f"token:={OPERATE}", f"view_token:={VIEW}")
+    flight.until(lambda: flight.truth, "the twin")
+    flight.until(lambda: "panel is at" in flight.log("panel"), "the panel")
+    (viewing,) = re.findall(r"to view, and to stop: (\S+)", flight.log("panel"))
+    (operating,) = re.findall(r"the panel is at (\S+)", flight.log("panel"))
+    base = viewing.partition("?")[0]
+
+    def act(token: str, **request: str) -> tuple[int, str]:
+        asked = urllib.request.Request(f"{base}act", json.dumps(request).encode(), {"Authorization": f"Bearer {token}"})
+        try:
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    page = open_page(operating)
+    page.until("document.querySelector('#about')?.textContent.includes('unconfigured')")
+    page.click("#do-configure")
+    arm(page)
+    page.click("#do-engage")
+    page.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
+    for action in ("configure", "arm", "engage", "disarm", "reset", "deactivate", "cleanup", "promote", "demote"):
+        assert act(VIEW, do=action, page="x")[0] == 403
+    assert act(VIEW, do="select", page="x", name="other")[0] == 403
+    assert act(VIEW, alive="x")[0] == 403  # nor can they pass for the operator
+    flight.until(lambda: flight.state == "ACTIVE", "the gate's word")
+    assert page.text("#state") == "ACTIVE"
+    assert act("no-token-of-this-panel", do="stop", page="x")[0] == 401
+
+    watching = open_page(viewing)
+    watching.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
+    watching.until("document.querySelector('#alive')?.textContent.startsWith('View only')")
+    assert watching.run("[...document.querySelectorAll('button')].filter(b => !b.disabled).map(b => b.id)") == ["stop"]
+    watching.press_space()
+    assert flight.fault()["reason"] == "OPERATOR_STOP"
+    assert act(VIEW, do="reset", page="x")[0] == 403
+    assert act(OPERATE, do="reset", page="x")[0] == 200
 
 
 def test_what_the_panel_does_not_know_is_refused_in_a_sentence(panel):

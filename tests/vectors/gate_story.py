@@ -26,7 +26,7 @@ from robo_rl.contract import (
     Signal,
 )
 
-PERIOD, TIMEOUT, OPERATOR_TIMEOUT = 10_000, 25_000, 50_000  # µs
+PERIOD, TIMEOUT, OPERATOR_TIMEOUT, SET_POINT_TIMEOUT = 10_000, 25_000, 50_000, 40_000  # µs
 ROTORS = ("front", "left", "back", "right")
 XYZ = ("x", "y", "z")
 UNTRAINED = {"network": Network((), "tanh", False), "provenance": Provenance("none", 0, 0, "0" * 64)}
@@ -63,6 +63,15 @@ def autonomous() -> Contract:
     safety = dataclasses.replace(contract.safety, operator_timeout=None)
     orientation, gimbal, height = contract.signals
     return dataclasses.replace(contract, safety=safety, signals=(gimbal, orientation, height))
+
+
+def guided() -> Contract:
+    """The same without an operator whose heartbeat counts, but with a set-point that has a timeout of its own."""
+    contract = autonomous()
+    (*sensors, height) = contract.signals
+    return dataclasses.replace(
+        contract, signals=(*sensors, dataclasses.replace(height, timeout=SET_POINT_TIMEOUT / 1e6))
+    )
 
 
 def arm(stop: str) -> Contract:
@@ -115,6 +124,7 @@ CONTRACTS = {
     **{on_fault: inspector(on_fault) for on_fault in REACTIONS},
     "off": inspector(stop="off"),
     "autonomous": autonomous(),
+    "guided": guided(),
     **{f"arm_{stop}": arm(stop) for stop in ("ramp", "hold", "damp")},
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gate_story import CONTRACTS, OPERATOR_TIMEOUT, PERIOD, TIMEOUT, Story, configuration
+from gate_story import CONTRACTS, OPERATOR_TIMEOUT, PERIOD, SET_POINT_TIMEOUT, TIMEOUT, Story, configuration
 
 from controllers.gate_codes import Event, Reason, Request, Source, State
 from controllers.gate_config import NEVER
@@ -150,6 +150,11 @@ def faults() -> Iterator[Story]:
     yield story.ends(State.FAULT, Reason.COMMAND_STALE)
     (story := Story("fault_operator_lost").active()).step(operator_stamp=story.time + PERIOD - OPERATOR_TIMEOUT - 1)
     yield story.ends(State.FAULT, Reason.OPERATOR_LOST)
+    story = Story("fault_set_point_beyond_its_own_timeout", "guided").active()
+    story.step(age={2: SET_POINT_TIMEOUT})
+    assert story.gate.state == State.ACTIVE
+    story.step(age={2: SET_POINT_TIMEOUT + 1})
+    yield story.ends(State.FAULT, Reason.SIGNAL_STALE)
     story = Story("fault_slow_steps_add_up").active()
     while story.gate.state == State.ACTIVE:
         story.step(dt=13_000)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
+import numpy as np
 import pytest
 
 from controllers.gate_codes import Reason, Source, State
@@ -21,24 +23,46 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bundle() -> Bundle:
-    return Bundle.read(located("zoo:quadrotor-hover"))
+MISBEHAVIOURS = ("hang", "crash", "slow", "numbers")
 
 
 @pytest.fixture(scope="module")
-def made(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Generated:
-    return generate(bundle, tmp_path_factory.mktemp("overrun"))
+def flier(tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    return generate(Bundle.read(located("zoo:quadrotor-hover")), tmp_path_factory.mktemp("flier"))
 
 
-@pytest.mark.parametrize("name", ["cortex-m4", "cortex-m7", "cortex-m33"])
-@pytest.mark.parametrize("misbehaviour", ["hang", "crash", "slow", "numbers"])
-def test_the_robot_is_stopped_within_two_periods(bundle: Bundle, made: Generated, name: str, misbehaviour: str) -> None:
+@pytest.fixture(scope="module", params=["damp", "hold"])
+def walker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    """A walker's policy, whose contract stops it in one of two ways."""
+    bundle = Bundle.read(located("zoo:go2-flat"))
+    (command,) = bundle.contract.commands
+    contract = dataclasses.replace(bundle.contract, commands=(dataclasses.replace(command, stop=request.param),))
+    return generate(dataclasses.replace(bundle, contract=contract), tmp_path_factory.mktemp(f"walker_{request.param}"))
+
+
+def stopped(made: Generated, name: str, misbehaviour: str, source: Source) -> np.ndarray:
+    """What the actuators get after it, once it was checked that the gate stopped them in time."""
     found = overrun(build_overrun(made, TARGETS[name], misbehaviour), TARGETS[name])
     assert found["enabled_at_power_up"] == [0]
     (after,) = found["after"]
-    assert 0 <= after <= 2e6 * bundle.contract.control_period
-    assert (found["state"], found["source"]) == ([State.FAULT], [Source.SAFE])
+    assert 0 <= after <= 2e6 * made.contract.control_period
+    assert (found["state"], found["source"]) == ([State.FAULT], [source])
     late = (Reason.OVERRUN, Reason.COMMAND_MISSING)  # which of them depends on the contract's timeout
     assert found["reason"][0] in ((Reason.COMMAND_NOT_FINITE,) if misbehaviour == "numbers" else late)
-    assert found["motor_in_1000"] == [0, 0, 0, 0]
+    return np.array(found["motor_in_1000"]) / 1000
+
+
+@pytest.mark.parametrize("name", ["cortex-m4", "cortex-m7", "cortex-m33"])
+@pytest.mark.parametrize("misbehaviour", MISBEHAVIOURS)
+def test_a_multirotor_is_switched_off_within_two_periods(flier: Generated, name: str, misbehaviour: str) -> None:
+    assert (stopped(flier, name, misbehaviour, Source.SAFE) == 0).all()
+
+
+@pytest.mark.parametrize("misbehaviour", MISBEHAVIOURS)
+def test_a_walker_s_joints_are_held_where_they_are_within_two_periods(walker: Generated, misbehaviour: str) -> None:
+    """The targets are joints that were measured in one of the recorded steps, not what the policy commanded."""
+    motors = stopped(walker, "cortex-m7", misbehaviour, Source.STOP)
+    (command,) = walker.contract.commands
+    recorded = Bundle.read(located("zoo:go2-flat")).golden.signals["joint_position"]
+    measured = np.clip(recorded, command.lower, command.upper)
+    assert np.abs(measured - motors).max(1).min() <= 1e-3

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+from robo_rl.viewer.access import Access, Role
 from robo_rl.viewer.server import PATIENCE, Frame, Viewer
 
 TOKEN = "a-token-of-the-tests-0123456789"
+VIEW_TOKEN = "another-token-for-those-who-watch"
 
 
 class Counting:
-    """A page without a robot: one can add to a sum."""
+    """A page without a robot: one can add to a sum, and whoever sees it can set it to zero."""
 
     def __init__(self, folder: Path) -> None:
         self.page, self.sum = folder / "page.html", 0
@@ -31,15 +33,17 @@ class Counting:
     def next_frame(self, after: int, timeout: float) -> Frame:
         return Frame(after + 1, self.scene())
 
-    def act(self, request: Any) -> str:
-        self.sum += request["add"]
+    def act(self, request: Any, role: Role) -> str:
+        if role is not Role.OPERATE and request != "zero":
+            raise PermissionError("viewers may set it to zero")
+        self.sum = 0 if request == "zero" else self.sum + request["add"]
         return f"the sum is {self.sum}"
 
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Viewer]:
     """A page that other computers can reach."""
-    with Viewer(Counting(tmp_path), address="0.0.0.0", token=TOKEN) as server:
+    with Viewer(Counting(tmp_path), 0, Access("0.0.0.0", TOKEN, VIEW_TOKEN)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield server
@@ -63,6 +67,8 @@ STRANGERS: list[dict[str, str]] = [
     {"Authorization": f"Bearer {TOKEN[:-1]}"},
     {"Authorization": f"Basic {TOKEN}"},
     {"Authorization": f"Bearer {TOKEN}x"},
+    {"Authorization": f"Bearer {VIEW_TOKEN[:-1]}"},
+    {"Authorization": f"Bearer {TOKEN}{VIEW_TOKEN}"},
     {"Cookie": f"robo_rl_1={TOKEN}"},
     {"Cookie": "robo_rl=\xff; ="},
 ]
@@ -86,11 +92,26 @@ def test_the_printed_address_gives_the_browser_a_cookie_that_opens_everything(gu
     cookie = headers["Set-Cookie"].split(";")[0]
     assert "the page" in ask(guarded, "/", Cookie=cookie)[2]
     assert ask(guarded, "/act", '{"add": 2}', Cookie=cookie)[2] == "the sum is 2\n"
-    assert json.loads(ask(guarded, "/scene", Cookie=cookie)[2]) == {"sum": 2}
+    assert json.loads(ask(guarded, "/scene", Cookie=cookie)[2]) == {"sum": 2, "role": "operate"}
     assert ask(guarded, "/act", '{"add": 3}', Authorization=f"Bearer {TOKEN}")[0] == 200
 
 
-@pytest.mark.parametrize("path", [f"/act?token={TOKEN}", f"/scene?token={TOKEN}"])
+def test_who_has_the_token_for_viewing_sees_everything_and_does_only_what_viewers_may(guarded: Viewer):
+    guarded.source.sum = 5
+    cookie = ask(guarded, f"/?token={VIEW_TOKEN}")[1]["Set-Cookie"].split(";")[0]
+    for held in ({"Cookie": cookie}, {"Authorization": f"Bearer {VIEW_TOKEN}"}):
+        assert "the page" in ask(guarded, "/", **held)[2]
+        assert json.loads(ask(guarded, "/scene", **held)[2]) == {"sum": 5, "role": "view"}
+        assert '"sum": 5' in ask(guarded, "/stream?frames=1", **held)[2]
+        assert ask(guarded, "/act", '{"add": 1}', **held)[::2] == (403, "viewers may set it to zero\n")
+    assert guarded.source.sum == 5
+    assert ask(guarded, "/act", '"zero"', Cookie=cookie)[0] == 200
+    assert guarded.source.sum == 0
+    # who has both may do what the greater one allows
+    assert ask(guarded, "/act", '{"add": 1}', Cookie=cookie, Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+@pytest.mark.parametrize("path", [f"/act?token={TOKEN}", f"/scene?token={TOKEN}", f"/scene?token={VIEW_TOKEN}"])
 def test_the_token_in_an_address_opens_nothing_but_the_page(guarded: Viewer, path: str):
     assert ask(guarded, path)[0] == 401
 
@@ -113,18 +134,21 @@ def test_the_computers_own_names_are_accepted(guarded: Viewer):
 
 
 @pytest.mark.parametrize(
-    ("address", "token", "said"),
+    ("address", "token", "view_token", "said"),
     [
-        ("0.0.0.0", "", "expected a token"),
-        ("192.168.1.2", "", "expected a token"),
-        ("0.0.0.0", "short", "expected 16 or more"),
-        ("0.0.0.0", "sixteen chars; HttpOnly", "letters and digits"),
-        ("somewhere", TOKEN, "expected an IPv4 address"),
+        ("0.0.0.0", "", "", "expected a token"),
+        ("192.168.1.2", "", "", "expected a token"),
+        ("0.0.0.0", "short", "", "expected 16 or more"),
+        ("0.0.0.0", "sixteen chars; HttpOnly", "", "letters and digits"),
+        ("0.0.0.0", TOKEN, "short", "view_token has 5 characters"),
+        ("0.0.0.0", TOKEN, TOKEN, "expected another"),
+        ("127.0.0.1", "", VIEW_TOKEN, "expected both"),
+        ("somewhere", TOKEN, "", "expected an IPv4 address"),
     ],
 )
-def test_a_page_that_anybody_could_act_on_is_not_served(tmp_path: Path, address: str, token: str, said: str):
+def test_a_page_that_anybody_could_act_on_is_not_served(address: str, token: str, view_token: str, said: str):
     with pytest.raises(ValueError, match=said):
-        Viewer(Counting(tmp_path), address=address, token=token)
+        Access(address, token, view_token)
 
 
 def test_other_pages_can_not_put_it_into_a_frame(guarded: Viewer):

@@ -28,6 +28,7 @@ from std_srvs.srv import Trigger
 
 import robo_rl.viewer
 from robo_rl.contract import Contract
+from robo_rl.viewer.access import ADDRESS, Access, Role
 from robo_rl.viewer.server import Frame, Viewer
 from robo_rl_ros import quality
 from robo_rl_ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError
@@ -108,10 +109,15 @@ class Panel:
                 return None
             return self._frame
 
-    def act(self, request: Any) -> str | None:
-        """``{"alive": page}``, or ``{"do": action, "page": page}``; "select" has the policy's name as "name" too."""
+    def act(self, request: Any, role: Role) -> str | None:
+        """``{"alive": page}``, or ``{"do": action, "page": page}``; "select" has the policy's name as "name" too.
+
+        Who only watches may stop, and nothing else; no sign of life of theirs counts.
+        """
         if not isinstance(request, dict) or not all(isinstance(value, str) for value in request.values()):
             raise ValueError('expected {"alive": page} or {"do": action, "page": page}')
+        if role is not Role.OPERATE and request.get("do") != "stop":
+            raise PermissionError("this page may view, and stop; expected the token of those who may operate")
         if set(request) == {"alive"}:
             if request["alive"] and request["alive"] == self._holder:
                 self._heartbeat.publish(Empty())
@@ -276,18 +282,27 @@ class Panel:
             self._changed.notify_all()
 
 
+def _access(address: str, token: str, view_token: str) -> Access:
+    """Tokens that are not given are made up where others can reach the address."""
+    if address == ADDRESS:
+        return Access(address, token, view_token)
+    return Access(address, token or secrets.token_urlsafe(24), view_token or secrets.token_urlsafe(24))
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Serve the page until SIGINT or SIGTERM."""
     with Operator(name="panel", arguments=sys.argv if arguments is None else arguments) as operator:
         get = operator.node.declare_parameter
         address, port = get("address", "127.0.0.1").value, get("port", 8080).value
-        token = get("token", "").value or (secrets.token_urlsafe(24) if address != "127.0.0.1" else "")
+        access = _access(address, get("token", "").value, get("view_token", "").value)
         operator.policy = operator.node.resolve_topic_name(get("policy", "policy").value)
         panel, going = Panel(operator), threading.Event()
         going.set()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: going.clear())
-        with Viewer(panel, port, address, token) as server:
+        with Viewer(panel, port, access) as server:
+            if access.view_token:
+                print(f"to view, and to stop: {access.url(server.port, Role.VIEW)}", flush=True)
             print(f"the panel is at {server.url}   (Ctrl-C ends it)", flush=True)
             threading.Thread(target=server.serve_forever, daemon=True).start()
             panel.run(going)
