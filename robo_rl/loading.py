@@ -64,5 +64,5 @@ def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:
     from deploy.verify import BundlePolicy, named_task
 
     bundle = Bundle.read(path)
-    chosen = task if isinstance(task, Task) else named_task(bundle.contract, task, robot)
+    chosen = task if isinstance(task, Task) else named_task(bundle, task, robot)
     return Loaded(path.name, chosen, BundlePolicy(bundle))

@@ -91,7 +91,9 @@ class Run:
         if robot is not None and robot.endswith(".toml"):
             card = load_robot(robot, task.card_type)
             for file in card.files():
-                shutil.copy(file, folder)
+                copy = folder / file.relative_to(Path(robot).parent)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, copy)
             own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
             robot = Path(shutil.copy(robot, own)).name
         moved = {name: list(pair) for name, pair in (ranges or {}).items()}

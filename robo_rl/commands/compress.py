@@ -21,6 +21,7 @@ def main(
     out: Path | None = None,
     episodes: int = 1000,
     task: str | None = None,
+    robot: str | None = None,
     json: bool = False,
 ) -> int:
     """Distill a policy into a smaller one whose C code fits into a microcontroller's flash.
@@ -36,7 +37,8 @@ def main(
         seed: Random seed.
         out: The file to write; by default the teacher's name with _small.
         episodes: Number of held-out episodes of the student.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
         json: Print one JSON object on the last line of stdout.
     """
     import dataclasses
@@ -52,7 +54,7 @@ def main(
     from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)
-    known = task_of(teacher.contract, task=task)
+    known = task_of(teacher, robot, task)
     made, network = teacher.contract.provenance, teacher.contract.network
     hidden = (largest_width(known, layers, budget),) * layers
     say(f"{' × '.join(map(str, network.hidden))} becomes {' × '.join(map(str, hidden))}", json)

@@ -42,7 +42,8 @@ def main(
         target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
         episodes: Number of episodes.
         seed: Random seed; the same seed gives every policy the same episodes.
-        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task
+            needs it, or 'inside': the source that the file brings.
         robot: Run it on this robot instead of its own.
         seconds: Length of an episode instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.

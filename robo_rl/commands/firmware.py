@@ -30,6 +30,7 @@ def main(
     budget: float = 0.01,
     episodes: int = 500,
     task: str | None = None,
+    robot: str | None = None,
     trusted_keys: Path | None = None,
     json: bool = False,
 ) -> int:
@@ -59,7 +60,8 @@ def main(
         precision: Precision of the weights. Integer scales are calibrated on recorded episodes.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
         episodes: With integers: number of episodes to compare with float32; 0 for none.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
         trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
@@ -70,7 +72,7 @@ def main(
     (bundle, signer), options = read_signed(file, trusted_keys), Options(precision=precision)
     if signer:
         say(f"{file}: signed by {signer}", json)
-    known = _task(bundle, task) if task or fly or precision != "float32" else None
+    known = _task(bundle, task, robot) if task or robot or fly or precision != "float32" else None
     extra: dict[str, Any] = {}
     if precision != "float32":
         options, extra = _integers(bundle, known, options, budget, episodes, json)
@@ -93,7 +95,10 @@ def main(
         **extra,
     }
     if not (run or fly or faults):
-        say(f"Next:  robo-rl firmware {shell_word(file)} --target {target} --run", json)
+        say(
+            f"Next:  robo-rl firmware {' '.join(_again(file, target, package, precision, out, task, robot))} --run",
+            json,
+        )
         give(result, json)
         return 0
     flags = [flag for flag, wanted in (("-DPOLICY_PORTABLE", portable), ("-Os", small)) if wanted]
@@ -111,10 +116,20 @@ def main(
     return 0 if passed else 1
 
 
-def _task(bundle: Any, task: str | None) -> Any:
+def _again(
+    file: Path, target: str, package: str, precision: str, out: Path | None, task: str | None, robot: str | None
+) -> list[str]:
+    """The words of this command, to be pasted."""
+    given = [("--package", package, "none"), ("--precision", precision, "float32"), ("--out", out, None)]
+    given += [("--task", task, None), ("--robot", robot, None)]
+    options = [word for name, value, usual in given if value != usual for word in (name, shell_word(str(value)))]
+    return [shell_word(str(file)), "--target", target, *options]
+
+
+def _task(bundle: Any, task: str | None, robot: str | None) -> Any:
     from deploy.verify import task_of
 
-    return task_of(bundle.contract, task=task)
+    return task_of(bundle, robot, task)
 
 
 def _in_the_loop(

@@ -35,8 +35,8 @@ def main(
         out: The page; by default report.html in the folder of the first target.
         episodes: Number of episodes.
         seed: Random seed of the episodes.
-        robot: The card, for a robot that isn't included in robo-rl.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         transfer: A file with the output of 'robo-rl transfer --json' for the first target, to show on the page.
         json: Print one JSON object on the last line of stdout.
     """

@@ -40,7 +40,8 @@ def main(
         episodes: Number of episodes in the training simulator.
         seed: Random seed of the episodes.
         seconds: Length of an episode instead of the task's.
-        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task
+            needs it, or 'inside': the source that the file brings.
         robot: Run it on this robot instead of its own.
         engines: Names of other simulators; 'all' that are installed, or 'none'.
         perturbations: Names of the task's ranges to extend beyond training; 'all' that it names, or 'none'.
