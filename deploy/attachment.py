@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sim.tasks import Task
@@ -66,7 +66,7 @@ class Attached:
         try:
             if text.count("{") > OBJECTS or "[" in text:
                 raise ValueError("more lists or objects than there are")
-            data = json.loads(text)
+            data = json.loads(text, object_pairs_hook=_once)
             if not isinstance(data, dict) or data.keys() != {"card", "files"} or not isinstance(data["files"], dict):
                 raise ValueError("other fields than 'card' and 'files'")
             left, files = MAX_BYTES, {}
@@ -108,15 +108,13 @@ def attached_of(task: Task) -> Attached:
     """What a bundle must bring for ``task``: its card with its model, and its source, where they are a user's own."""
     card, files = "", {}
     if task.card_file is not None:
-        from sim.robots import load_robot
+        from sim.robots import load_robot, place_of
 
         read = load_robot(str(task.card_file), task.card_type)
         card = f"{read.name}.toml"  # a file card.toml is called after its folder, which it now leaves
         files[card] = task.card_file.read_bytes()
         for path in read.files():
-            if not path.is_relative_to(task.card_file.parent):
-                raise AttachmentError(f"{path} belongs to {task.card_file}; expected files beside the card or below")
-            files[path.relative_to(task.card_file.parent).as_posix()] = path.read_bytes()
+            files[place_of(path, task.card_file).as_posix()] = path.read_bytes()
     if task.source is not None:
         for path in task.source.files:
             files[SOURCE + path.relative_to(task.source.file.parent).as_posix()] = path.read_bytes()
@@ -132,6 +130,14 @@ def attached_of(task: Task) -> Attached:
     except ValueError as error:
         raise AttachmentError(f"a file of robot or task can't travel in a bundle: {error}") from None
     return Attached(card, files)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which every name is once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name that is there twice")
+    return found
 
 
 def _inflate(packed: str, most: int) -> bytes:

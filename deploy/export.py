@@ -107,7 +107,8 @@ class _Positional(nn.Module):
 def exported_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
     """The graph of a bundle, with the policy's parameters by their names; nothing of a bundle's metadata yet."""
     model = _onnx_graph(policy, contract)
-    _name_parameters(model, policy)
+    if policy.rebuildable:
+        _name_parameters(model, policy)
     return model
 
 

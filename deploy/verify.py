@@ -68,7 +68,7 @@ class BundlePolicy:
         return {name: torch.from_numpy(value) for name, value in commands.items()}, torch.from_numpy(following)
 
 
-class _Witness(BundlePolicy):
+class Witness(BundlePolicy):
     """Flies by the file, asks torch the same at every step, and keeps the greatest difference and what was seen."""
 
     def __init__(self, bundle: Bundle, policy: PolicyGraph | None) -> None:
@@ -215,7 +215,7 @@ def verify(
     golden_error = bundle.golden_error()
     policy = None if foreign else _torch_policy(bundle, known)
     graph, failures = check_graph(bundle, policy)
-    witness = _Witness(bundle, policy)
+    witness = Witness(bundle, policy)
     flights = rollout(known, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")

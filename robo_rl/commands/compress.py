@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from robo_rl.commands.sources import derived
 from robo_rl.console import give, say
 from robo_rl.escaping import shell_word
 
@@ -41,6 +42,9 @@ def main(
         robot: The card, for a robot that is neither included in robo-rl nor in the file.
         json: Print one JSON object on the last line of stdout.
     """
+    for name, value in (("layers", layers), ("updates", updates), ("episodes", episodes)):
+        if value < 1:
+            raise ValueError(f"--{name} is {value}; expected at least 1")
     import dataclasses
 
     import torch
@@ -64,7 +68,7 @@ def main(
     distilled = distill(torch_policy(teacher, known), student, config, seed)
     steps = made.environment_steps + distilled.environment_steps
     provenance = dataclasses.replace(made, algorithm="distilled", environment_steps=steps)
-    bundle = export(student, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
+    bundle = export(student, provenance, out or derived(file, "_small.onnx"))
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(

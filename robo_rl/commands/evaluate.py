@@ -65,6 +65,11 @@ def main(
         spec = loaded.task.spec
         bounds = read_ranges(ranges, spec.name, spec.ranges)
         loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
+    if ground:
+        from robo_rl.terrain_evaluation import require_rough_ground
+
+        require_rough_ground(loaded.task)
+    other = None if against is None else load(against, loaded.task, robot)
     shortest = loaded.task.shortest
     if seconds is not None and seconds < shortest:
         raise ValueError(f"--seconds is {seconds:g}; expected {shortest:g} or more, since no episode fails before")
@@ -85,8 +90,7 @@ def main(
         _say_sweep(loaded.task.measures, result["sweep"], json)
     if ground:
         result["crossings"] = _cross(loaded, max(1, episodes // 20), seed, fixed, json)
-    if against is not None:
-        other = load(against, loaded.task, robot)
+    if other is not None:
         result["comparison"] = _compare(loaded, other, conditions, json)
     give(result, json)
     return 0
@@ -112,9 +116,8 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
 
 
 def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
-    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain, require_rough_ground
+    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
 
-    require_rough_ground(loaded.task)
     table = evaluate_terrain(loaded.task, loaded.policy, each, seed, fixed=fixed)
     say(f"  terrain crossed at {SPEED:g} m/s", json)
     for row in table:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import Progress, give, require_port, say
+from robo_rl.console import Progress, give, require_place, require_port, say
 
 if TYPE_CHECKING:
     from robo_rl.loading import Loaded
@@ -70,6 +70,8 @@ def main(
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     require_port(port)
+    require_place(video, "--video", ".mp4", ".gif")
+    require_place(picture, "--picture", ".png")
     loaded = load(target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import Progress, give, say
+from robo_rl.console import Progress, give, require_place, say
 
 CALM = (
     "bias/joint_position", "bias/angular_velocity", "push/x", "push/y", "delay",
@@ -47,6 +47,7 @@ def main(
 
     if not 1.0 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 1 to 3600")
+    require_place(out, "--out", ".mcap")
     if out.exists():
         raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
     bundle = Bundle.read(file)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, require_place, say
 from robo_rl.zoo import PREFIX
 
 
@@ -47,6 +47,7 @@ def main(
     first = Path(targets[0])
     folder = first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent
     out = out or folder / "report.html"
+    require_place(out, "--out", ".html")
     findings = gather(targets, episodes, seed, robot, task, transfer)
     sections = sections_of(findings)
     size = write(findings, sections, out)

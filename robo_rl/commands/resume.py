@@ -7,7 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import say
+from robo_rl.console import give, say
+from robo_rl.escaping import shell_word
 
 
 def main(
@@ -20,7 +21,8 @@ def main(
     """Continue a training from its newest checkpoint; from its beginning if it has none yet.
 
     On a CPU the result is bit for bit that of a training without the interruption, except that a distillation
-    continues with new episodes. With --json: as 'train'.
+    continues with new episodes. With --json: as 'train'; of a training that is
+    finished run and finished.
 
     Args:
         run: The run's folder.
@@ -31,10 +33,11 @@ def main(
     """
     from robo_rl import processes
     from robo_rl.checkpoint import CheckpointError, load
-    from robo_rl.commands.train import learn, require_device, require_plant
+    from robo_rl.commands.train import learn, require_device, require_plant, require_times
     from robo_rl.runs import Run
 
     require_device(device)
+    require_times(episodes, checkpoint_seconds)
     opened = Run.open(run)
     require_plant(opened.plant, opened.task_source, device)
     resumed = opened.checkpoint_file.exists()
@@ -44,5 +47,9 @@ def main(
             "again with --begin-from"
         )
     if resumed and load(opened.checkpoint_file)[1].get("finished"):
+        word = shell_word(run)
         say(f"{run} is finished; there is nothing to resume", json)
+        say(f"Next:  robo-rl evaluate {word}      robo-rl export {word} --out policy.onnx", json)
+        give({"run": str(run), "finished": True}, json)
+        return 0
     return learn(opened, processes.join(device), episodes, checkpoint_seconds, json, resumed)

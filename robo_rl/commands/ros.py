@@ -60,6 +60,8 @@ def main(
         raise ValueError(INSTALL)
     if what not in ("policy", "twin", "panel", "teleop"):
         return _operate(what, file, namespace)
+    if what == "policy" and not file:
+        raise ValueError("a policy node needs a bundle: robo-rl ros policy FILE (*.onnx, or zoo:NAME)")
     parameters = [f"use_sim_time:={str(use_sim_time).lower()}"]
     if what == "teleop":
         parameters.append(f"source:={source}")
@@ -69,7 +71,7 @@ def main(
     if robot:
         parameters.append(f"robot:={robot}")
     if what == "policy":
-        parameters += [f"bundle:={located(file).absolute() if file else ''}", f"mode:={mode}"]
+        parameters += [f"bundle:={located(file).absolute()}", f"mode:={mode}"]
         parameters += [f"record:={record.absolute()}"] if record else []
         others = [f"{name}={located(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
         parameters += [f"others:={json.dumps(others)}"] if others else []

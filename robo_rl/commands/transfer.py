@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, require_place, say
 
 if TYPE_CHECKING:
     from sim.engines import Engine
@@ -55,8 +55,7 @@ def main(
 
     if not 0 <= min_kept <= 1:
         raise ValueError(f"--min-kept is {min_kept:g}; expected a number from 0 to 1")
-    if plot is not None and plot.suffix not in (".png", ".svg"):
-        raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
+    require_place(plot, "--plot", ".png", ".svg")
     loaded = load(target, task, robot)
     chosen, grid = _engines(loaded.task, engines), _grid(loaded.task, perturbations)
     say(f"{loaded.name} on {loaded.task.spec.name} ({loaded.task.spec.robot.name})", json)

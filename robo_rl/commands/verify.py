@@ -42,6 +42,8 @@ def main(
         foreign: The graph is not an export of robo-rl: run and search it, without a comparison with torch.
         json: Print one JSON object on the last line of stdout.
     """
+    if episodes < 1:
+        raise ValueError(f"--episodes is {episodes}; expected at least 1")
     from deploy.verify import verify
     from robo_rl.evaluation import shown
 
