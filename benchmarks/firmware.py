@@ -19,7 +19,7 @@ from typing import Any
 
 import onnx
 from firmware_networks import NETWORKS, write_network
-from results import write
+from results import words, write
 
 from deploy.bundle import Bundle
 from deploy.c.generate import Generated, Options, generate
@@ -102,4 +102,5 @@ def _without_weights(head: str) -> str:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

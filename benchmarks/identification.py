@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from results import write
+from results import words, write
 
 from deploy.bundle import Bundle
-from deploy.logfile import read_log
+from deploy.log_reader import read_log
 from deploy.simulated import record
 from deploy.verify import named_task
 from robo_rl.commands.record import CALM
@@ -178,4 +178,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

@@ -14,7 +14,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from results import last_json, write
+from results import last_json, words, write
 
 ROOT = Path(__file__).parent.parent
 ON_THE_ROBOT = """
@@ -50,4 +50,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     sys.exit(main())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from results import write
+from results import words, write
 
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import Learner
@@ -88,4 +88,5 @@ def training_stepper(task: Task) -> tuple[int, Callable[[], None]]:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

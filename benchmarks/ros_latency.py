@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import write
+from results import words, write
 
 PACKAGE = Path(__file__).parents[1] / "ros2_ws/src/robo_rl_ros"
 if str(PACKAGE) not in sys.path:
@@ -248,4 +248,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__, 2)
     main()

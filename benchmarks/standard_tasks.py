@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import mujoco
 import torch
-from results import write
+from results import words, write
 
 from robo_rl.benchmark import STANDARD, rates, standard_sides
 from robo_rl.standard_envs import DEFINITIONS
@@ -34,4 +34,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

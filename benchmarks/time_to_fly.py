@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from results import last_json, write
+from results import last_json, words, write
 
 SEEDS = range(5)
 
@@ -40,4 +40,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from results import write
+from results import words, write
 
 from robo_rl.commands.train import main as train
 from robo_rl.evaluation import Conditions, rollout
@@ -38,4 +38,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

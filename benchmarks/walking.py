@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
-from results import FOLDER, last_json, write
+from results import FOLDER, last_json, words, write
 
 SEEDS = (0, 1, 2)
 WALKS = 1000
@@ -55,4 +55,5 @@ def told(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    words(__doc__, 100)
     main()

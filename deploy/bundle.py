@@ -5,7 +5,8 @@ the file has changed since it was exported, and replay the golden vectors before
 
 The graph's inputs are the contract's signals, by name and (batch, *dimensions) each, and ``state`` (batch,
 state_size); its outputs are the commands and ``next_state``. The contract, the golden vectors and the digest
-are entries of the file's ONNX metadata. The digest is the SHA-256 of the whole file with the digest's own 64
+are entries of the file's ONNX metadata, and so are the files of a robot or task that robo-rl does not come with
+(``deploy.attachment``). The digest is the SHA-256 of the whole file with the digest's own 64
 characters set to zero. It finds accidents and edits. It is not a signature: whoever edits a file on purpose
 can compute it anew; signatures lie beside the file (``deploy.signing``).
 """
@@ -18,7 +19,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 import onnxruntime
 
 from deploy import onnx_file
+from deploy.attachment import FILES_KEY, Attached, AttachmentError
 from robo_rl import confined
 from robo_rl.contract import Contract, ContractError
 from robo_rl.zoo import FOLDER, located
@@ -107,6 +109,7 @@ class Bundle:
     golden: Golden
     digest: str
     session: onnxruntime.InferenceSession
+    attached: Attached = field(default_factory=Attached)
 
     @staticmethod
     def read(path: str | Path, threads: int = 1, tried: str = "") -> Bundle:
@@ -128,7 +131,8 @@ class Bundle:
         try:
             contract = Contract.from_json(metadata[CONTRACT_KEY], str(path))
             golden = Golden.from_json(metadata[GOLDEN_KEY], contract)
-        except (ContractError, BundleError) as error:
+            attached = _attached(metadata, contract)
+        except (ContractError, BundleError, AttachmentError) as error:
             raise BundleError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
         if path.parent != FOLDER and digest not in {*_tried, tried}:
             try:
@@ -137,7 +141,7 @@ class Bundle:
                 said = " ".join(str(error).split())
                 raise BundleError(said if str(path) in said else f"{path}: the graph can't be used: {said}") from None
             _tried.add(digest)
-        bundle = Bundle(path, contract, golden, digest, _open_session(data, threads, path))
+        bundle = Bundle(path, contract, golden, digest, _open_session(data, threads, path), attached)
         bundle._check_interface()
         return bundle
 
@@ -197,6 +201,21 @@ class Bundle:
             expected = {name: value[k : k + 1] for name, value in golden.commands.items()}
             differences += [state - golden.states[k + 1], *command_differences(self.contract, commands, expected)]
         return greatest(differences)
+
+
+def _attached(metadata: dict[str, str], contract: Contract) -> Attached:
+    """The files of robot and task. Source must be that which the contract names."""
+    if FILES_KEY not in metadata:
+        return Attached()
+    attached, named = Attached.from_json(metadata[FILES_KEY]), contract.provenance
+    if found := attached.source_digest:
+        file = "source/" + named.source.partition(":")[0]
+        if found != named.source_digest or file not in attached.files:
+            raise BundleError(
+                f"the source in it has the SHA-256 {found[:12]}…; its contract names '{named.source}', "
+                f"{named.source_digest[:12] or 'none'}…"
+            )
+    return attached
 
 
 def scaled_commands(contract: Contract, commands: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import torch
 from onnx import ModelProto, numpy_helper
 from torch import Tensor, nn
 
+from deploy.attachment import FILES_KEY, attached_of
 from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.contract import Contract, Provenance, Signal
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout_signals
@@ -47,11 +48,10 @@ def write_bundle(
     contract = with_envelope(policy.contract(provenance), seen)
     golden = record_golden(policy, contract, seen)
     model = exported_graph(policy, contract)
-    for key, value in {
-        CONTRACT_KEY: contract.to_json(),
-        GOLDEN_KEY: golden.to_json(),
-        DIGEST_KEY: NO_DIGEST,
-    }.items():
+    entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden.to_json(), DIGEST_KEY: NO_DIGEST}
+    if (attached := attached_of(policy.task)).files:
+        entries[FILES_KEY] = attached.to_json()
+    for key, value in entries.items():
         model.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(model, full_check=True)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,8 @@ class _Positional(nn.Module):
 def exported_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
     """The graph of a bundle, with the policy's parameters by their names; nothing of a bundle's metadata yet."""
     model = _onnx_graph(policy, contract)
-    _name_parameters(model, policy)
+    if policy.rebuildable:
+        _name_parameters(model, policy)
     return model
 
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from controllers.gate_codes import UNANSWERED, Event, Request, Source, State, explain
+from controllers.gate_codes import UNANSWERED, Event, Reason, Request, Source, State, explain
 from controllers.gate_config import NEVER, SLOW_TIME
 from controllers.reserve import Reserve
 from controllers.safety import Inputs, Output
@@ -83,7 +83,7 @@ class Loop:
         """What ended the loop, if it was an error."""
         self._requests, self._lock = Request.NONE, threading.Lock()
         self._samples: Samples = {}
-        self._steps, self._faulted = 0, False
+        self._steps, self._before, self._faulted = 0, -1, False
         self._end = self._latest = float("inf")
         """s of the clock: when to stop the robot, and when to leave it, however far the stop is."""
         self._ended = threading.Event()
@@ -202,12 +202,21 @@ class Loop:
         if output.events & Event.FAULTED and self._latest == float("inf"):
             self._faulted = True
         parts = [explain(config, output.problem)] if output.problem.reason else []
+        parts += [self._late(now)] if output.problem.reason == Reason.OVERRUN else []
         parts += [complaint] if complaint and output.problem.reason in UNANSWERED else []
-        self._steps += 1
+        self._steps, self._before = self._steps + 1, now
         self.note(Step(now, output, "; ".join(parts), self._steps - 1))
         if self._latest < float("inf") and output.state in (State.IDLE, State.FAULT) and self.reserve.at_rest:
             self._ended.set()
         self._leave_in_time()
+
+    def _late(self, now: int) -> str:
+        period = 1e3 * self.policy.contract.control_period
+        after = "" if self._before < 0 else f", {(now - self._before) / 1e3:.0f} ms after the one before it"
+        return (
+            f"step {self._steps} began at {now / 1e6:.3f} s{after}, where the period is {period:g} ms: the computer "
+            "was busy; run the loop on a core of its own (taskset) at a real-time priority (chrt -f 50)"
+        )
 
     def _close(self) -> None:
         """Stop the robot, and end the loop when that is done."""

@@ -13,29 +13,45 @@ import onnx
 import onnxruntime
 from onnx import ModelProto
 
+from deploy.attachment import FILES_KEY, Attached
 from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.contract import Contract
 from robo_rl.files import write
 from robo_rl.zoo import located
 
+NOTHING = Attached()
 
-def repack(path: str | Path, contract: Contract, out: str | Path) -> Bundle:
-    """Write the bundle at ``path`` with another contract to ``out``: the same graph, weights and golden vectors."""
+
+def repack(path: str | Path, contract: Contract, out: str | Path, attached: Attached | None = None) -> Bundle:
+    """Write the bundle at ``path`` with another contract to ``out``: the same graph, weights and golden vectors.
+
+    ``attached`` are the files of its robot and task, by default those that it has.
+    """
     model = onnx.load_from_string(located(path).read_bytes())
-    golden = next(entry.value for entry in model.metadata_props if entry.key == GOLDEN_KEY)
-    return _write(model, contract, golden, out)
+    entries = {entry.key: entry.value for entry in model.metadata_props}
+    if attached is None:
+        attached = Attached.from_json(entries[FILES_KEY]) if FILES_KEY in entries else NOTHING
+    return _write(model, contract, entries[GOLDEN_KEY], out, attached)
 
 
-def pack(model: ModelProto, contract: Contract, signals: Mapping[str, np.ndarray], out: str | Path) -> Bundle:
+def pack(
+    model: ModelProto,
+    contract: Contract,
+    signals: Mapping[str, np.ndarray],
+    out: str | Path,
+    attached: Attached = NOTHING,
+) -> Bundle:
     """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, *dimensions), to ``out``."""
-    return _write(model, contract, _record(model, contract, signals).to_json(), out)
+    return _write(model, contract, _record(model, contract, signals).to_json(), out, attached)
 
 
-def _write(model: ModelProto, contract: Contract, golden: str, out: str | Path) -> Bundle:
+def _write(model: ModelProto, contract: Contract, golden: str, out: str | Path, attached: Attached) -> Bundle:
     out, packed = Path(out), ModelProto()
     packed.CopyFrom(model)
     del packed.metadata_props[:]
     entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden, DIGEST_KEY: NO_DIGEST}
+    if attached.files:
+        entries[FILES_KEY] = attached.to_json()
     for key, value in entries.items():
         packed.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(packed, full_check=True)

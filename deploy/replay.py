@@ -209,6 +209,9 @@ def _replay_gate(log: Log) -> Difference | None:
     return None
 
 
+ROUNDING = 1e-6
+
+
 def _outside(log: Log) -> tuple[dict[str, float], str]:
     """How often, and where first, signals left the range seen in training, while the policy was in charge."""
     flying = [(k, step) for k, step in enumerate(log.steps) if step.gate["state"] == State.ACTIVE]
@@ -221,7 +224,8 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
             continue
         values = np.array([step.signals[span] for _, step in flying])
         low, high = signal.spread(signal.seen_low), signal.spread(signal.seen_high)
-        out = ~((values >= low) & (values <= high))
+        room = ROUNDING * np.maximum(1.0, np.maximum(abs(low), abs(high)))  # of float32, on both sides
+        out = ~((values >= low - room) & (values <= high + room))
         parts[signal.name] = float(out.any(-1).mean())
         if out.any():
             row = int(np.argmax(out.any(-1)))
@@ -232,8 +236,8 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
                     k,
                     (
                         f"step {k} ({_since(log, step):.3f} s): signal '{signal.name}', element "
-                        f"'{signal.labels[element]}' is {values[row, element]:.4g} {signal.unit}; seen in training: "
-                        f"{low[element]:.4g} to {high[element]:.4g}"
+                        f"'{signal.labels[element]}' is {values[row, element]:.6g} {signal.unit}; seen in training: "
+                        f"{low[element]:.6g} to {high[element]:.6g}"
                     ),
                 )
     return parts, first[1] if first else ""

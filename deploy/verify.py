@@ -19,11 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deploy.attachment import INSIDE, SOURCE, Attached
 from deploy.bundle import Bundle, BundleError, command_differences, greatest
 from deploy.examination import GraphCheck, Search, Seen, check_graph, search
 from deploy.export import read_parameters
 from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Command, Contract
+from robo_rl.escaping import shell_word
 from robo_rl.evaluation import Conditions, rollout
 from robo_rl.policy import RECURRENT, PolicyGraph
 from sim.tasks import Measure, Task
@@ -66,7 +68,7 @@ class BundlePolicy:
         return {name: torch.from_numpy(value) for name, value in commands.items()}, torch.from_numpy(following)
 
 
-class _Witness(BundlePolicy):
+class Witness(BundlePolicy):
     """Flies by the file, asks torch the same at every step, and keeps the greatest difference and what was seen."""
 
     def __init__(self, bundle: Bundle, policy: PolicyGraph | None) -> None:
@@ -86,16 +88,21 @@ class _Witness(BundlePolicy):
         return commands, following
 
 
-def named_task(contract: Contract, task: str | None = None, robot: str | None = None) -> Task:
-    """The task that a contract names, or another one, for its robot, or for the card ``robot``.
+def named_task(policy: Bundle | Contract, task: str | None = None, robot: str | None = None) -> Task:
+    """The task that a policy's contract names, or another one, for its robot, or for the card ``robot``.
 
-    Raises BundleError if it is a user's own and ``task`` does not say where that is.
+    A bundle brings the card of a robot that is not ours. It may bring the source of a user's own task too, which is
+    run if ``task`` is "inside". Raises BundleError if the task is a user's own and ``task`` does not say where that is.
     """
+    contract = policy.contract if isinstance(policy, Bundle) else policy
+    attached = policy.attached if isinstance(policy, Bundle) else Attached()
     own = contract.provenance.source
-    if task is None and own:
-        raise BundleError(
-            f"its task '{contract.task}' is from a user's own file, '{own}'; say where that is: --task PATH/TO/{own}"
-        )
+    if (task is None and own) or (task == INSIDE and not attached.source_digest):
+        raise BundleError(_where_is_it(policy, own, bool(attached.source_digest)))
+    if task == INSIDE:
+        task = str(attached.folder() / SOURCE / own)
+    if robot is None and attached.card:
+        robot = str(attached.folder() / attached.card)
     name = task or contract.task
     if robot is None and FILE.fullmatch(name):  # its robot may have a card beside it
         found = load_task(name)
@@ -104,13 +111,25 @@ def named_task(contract: Contract, task: str | None = None, robot: str | None = 
     return load_task(name, robot or contract.robot_name)
 
 
-def task_of(contract: Contract, robot: str | None = None, task: str | None = None) -> Task:
-    """The task that a contract names, for its robot, or for the card ``robot`` of a robot that we don't ship.
+def _where_is_it(policy: Bundle | Contract, own: str, brought: bool) -> str:
+    if not own:
+        return f"--task is '{INSIDE}', but its task is not from a user's own file; leave --task out"
+    if not brought:
+        return f"its task is from a user's own file, '{own}'; say where that is: --task PATH/TO/{own}"
+    path = shell_word(policy.path) if isinstance(policy, Bundle) else "FILE"
+    return (
+        f"its task is a program that the file brings, '{own}'; to run it with your rights, add --task {INSIDE} (to "
+        f"read it first:  robo-rl inspect {path} --extract FOLDER)"
+    )
 
-    ``task`` tells where a user's own task is. Raises BundleError if that is not the one that the policy was trained
-    with, or if today's task has other signals, commands or memory than the contract.
+
+def task_of(policy: Bundle | Contract, robot: str | None = None, task: str | None = None) -> Task:
+    """As ``named_task``, if it is the task that the policy was trained with.
+
+    Raises BundleError if it is not, or if today's task has other signals, commands or memory than the contract.
     """
-    found = named_task(contract, task, robot)
+    contract = policy.contract if isinstance(policy, Bundle) else policy
+    found = named_task(policy, task, robot)
     require_source(contract, found)
     memory = (*found.spec.memory, *(block for block in contract.state if block.name == RECURRENT))
     now = found.spec.contract(contract.provenance, contract.network, memory)
@@ -191,12 +210,12 @@ def verify(
     ``foreign``: the graph is not an export of robo-rl, so nothing is compared with torch.
     """
     bundle = Bundle.read(path)
-    known = task_of(bundle.contract, robot, task)
+    known = task_of(bundle, robot, task)
     least = known.expected if min_success is None else min_success
     golden_error = bundle.golden_error()
     policy = None if foreign else _torch_policy(bundle, known)
     graph, failures = check_graph(bundle, policy)
-    witness = _Witness(bundle, policy)
+    witness = Witness(bundle, policy)
     flights = rollout(known, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")

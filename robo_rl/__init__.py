@@ -1,1 +1,15 @@
 """From a task to a trained policy. Imports nothing, so that a robot without torch can import the contract."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robo_rl.modules import export as export
+
+
+def __getattr__(name: str) -> Any:
+    """``robo_rl.export``, which needs torch, when it is asked for: what a robot's computer imports does not."""
+    if name == "export":
+        from robo_rl.modules import export
+
+        return export
+    raise AttributeError(f"module 'robo_rl' has no attribute '{name}'")

@@ -16,6 +16,7 @@ from robo_rl.escaping import terminal
 STDOUT = 1
 COMMANDS = {
     "tasks": "list tasks and robots",
+    "new": "make a project for a robot of your own: card, task, test",
     "robots": "show robots: figures, sources, pictures",
     "train": "train a policy on a task",
     "resume": "continue a training that was interrupted",
@@ -89,8 +90,15 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # so that the last flush is quiet too
             sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
-        print(terminal(f"robo-rl {name}: {error}"), file=sys.stderr)
+        print(terminal(f"robo-rl {name}: {_sentence(error)}"), file=sys.stderr)
         sys.exit(1)
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says; of the system's own errors the file first, as of all others."""
+    if type(error) is OSError or (isinstance(error, OSError) and type(error).__module__ == "builtins"):
+        return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    return str(error)
 
 
 def _nobody_reads() -> bool:

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -80,6 +81,18 @@ def require_port(port: int) -> None:
     """ValueError unless a page can have this port."""
     if not 0 <= port <= 65535:
         raise ValueError(f"--port is {port}; expected 1 to 65535, or 0 for any free one")
+
+
+def require_place(path: Path | None, option: str, *endings: str) -> None:
+    """ValueError unless a file can be at ``path``: a name that ends as one of ``endings``, in a folder that exists."""
+    if path is None:
+        return
+    if endings and path.suffix not in endings:
+        raise ValueError(f"{option} is '{path}'; expected a name that ends in {' or '.join(endings)}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{option} is '{path}'; the folder '{path.parent}' does not exist: make it first")
+    if path.is_dir():
+        raise ValueError(f"{option} is '{path}', a folder; expected the name of a file")
 
 
 def finite(value: Any) -> Any:

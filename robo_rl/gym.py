@@ -31,6 +31,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from robo_rl.gym_picture import Camera
 from robo_rl.learning_env import LearningEnv, Observation, Transition, rows
 from sim.env import VecEnv
 from sim.tasks import Task
@@ -41,6 +42,8 @@ ACTION_SCALE = 2.0
 """What an action of ±1 is for the task. Trained quadrotor policies limited to it fail in no episode of 1,000;
 limited to half of it they fail in 3 in hovering and 12 in tracking."""
 
+
+RENDER_MODES = ["rgb_array"]
 
 ANY_TASK = "robo-rl/Task-v0"
 """The environment whose task is given by the argument ``task``, as ``robo-rl train`` takes it."""
@@ -68,15 +71,18 @@ def _load(task: str, robot: str | None) -> Task:
 class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
     """One robot at a task."""
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES}
 
     def __init__(
-        self, task: str, robot: str | None = None, fixed: Mapping[str, float] | None = None, evaluation: bool = False
-    ) -> None:
+        self, task: str, robot: str | None = None, fixed: Mapping[str, float] | None = None, evaluation: bool = False,
+        render_mode: str | None = None,
+    ) -> None:  # fmt: skip
         """``robot`` is a name or the path of a card; ``fixed`` sets ranges of the task to one value, by name;
 
-        ``evaluation`` puts all ranges at their end, without a curriculum.
+        ``evaluation`` puts all ranges at their end, without a curriculum. ``render_mode`` is None or "rgb_array".
         """
+        _require_mode(render_mode)
+        self.render_mode = render_mode
         loaded = _load(task, robot)
         if loaded.spec.team > 1:
             raise ValueError(
@@ -84,7 +90,10 @@ class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
             )
         seed = _draw_seed(self.np_random)
         self.observed = LearningEnv(VecEnv(loaded, 1, seed, fixed=fixed, evaluation=evaluation))
+        self.action_scale = ACTION_SCALE
         self.observation_space, self.action_space = _spaces(self.observed)
+        self.metadata = {**self.metadata, "render_fps": round(1 / loaded.spec.control_period)}
+        self._camera = Camera(self.observed.env) if render_mode else None
         self._begun = True  # an episode that no step was made in
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -104,6 +113,14 @@ class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
         over = bool(step.failed | step.succeeded)
         return _arrays(rows(seen[0], 0)), float(step.reward), over, bool(step.timeout), info
 
+    def render(self) -> Any:
+        """(height, width, 3) pixels of the robot now; of an episode that has ended, of the next one."""
+        return None if self._camera is None else self._camera.picture(0)
+
+    def close(self) -> None:
+        if self._camera is not None:
+            self._camera.close()
+
 
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray[Any]]):
     """Many robots at a task, stepped together; those whose episode ends are reset within the same step.
@@ -112,7 +129,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
     gymnasium's own vector environments have them.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "autoreset_mode": AutoresetMode.SAME_STEP}
 
     def __init__(
         self,
@@ -121,8 +138,11 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
         robot: str | None = None,
         fixed: Mapping[str, float] | None = None,
         evaluation: bool = False,
+        render_mode: str | None = None,
     ) -> None:
         """As ``TaskEnv``, ``num_envs`` times. Of a task of teams, each robot is one of them."""
+        _require_mode(render_mode)
+        self.render_mode = render_mode
         loaded = _load(task, robot)
         teams, left = divmod(num_envs, loaded.spec.team)
         if left:
@@ -130,9 +150,12 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
         self.num_envs = num_envs
         seed = _draw_seed(self.np_random)
         self.observed = LearningEnv(VecEnv(loaded, teams, seed, fixed=fixed, evaluation=evaluation))
+        self.action_scale = ACTION_SCALE
         self.single_observation_space, self.single_action_space = _spaces(self.observed)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self.metadata = {**self.metadata, "render_fps": round(1 / loaded.spec.control_period)}
+        self._camera = Camera(self.observed.env) if render_mode else None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
@@ -146,6 +169,15 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
         infos = {**self._info(step.privileged), **self._success(step), **self._final(step)}
         over = step.failed | step.succeeded
         return _arrays(step.observation), _array(step.reward), _array(over), _array(step.timeout), infos
+
+    def render(self) -> Any:
+        """One picture (height, width, 3) of each robot now."""
+        return None if self._camera is None else tuple(self._camera.picture(i) for i in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Let go of the renderer."""
+        if self._camera is not None:
+            self._camera.close()
 
     def _info(self, privileged: Tensor) -> dict[str, Any]:
         return {"privileged": _array(privileged), "_privileged": np.ones(self.num_envs, bool)}
@@ -163,8 +195,9 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
         ended = np.zeros(self.num_envs, bool)
         ended[ids] = True
         observations = np.full(self.num_envs, None, dtype=object)
+        last = _arrays(step.final_observation)
         for k, i in enumerate(ids):
-            observations[i] = _arrays(rows(step.final_observation, k))
+            observations[i] = {name: value[k] for name, value in last.items()} if isinstance(last, dict) else last[k]
         privileged = np.zeros((self.num_envs, step.final_privileged.shape[1]), np.float32)
         privileged[ids] = _array(step.final_privileged)
         return {
@@ -178,6 +211,11 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
             },
             "_final_info": ended.copy(),
         }
+
+
+def _require_mode(render_mode: str | None) -> None:
+    if render_mode not in (None, *RENDER_MODES):
+        raise ValueError(f"render_mode is '{render_mode}'; expected one of {RENDER_MODES}, or none")
 
 
 def _spaces(observed: LearningEnv) -> tuple[Any, Any]:
@@ -216,7 +254,7 @@ def _arrays(observation: Observation) -> Any:
 
 def _array(tensor: Tensor) -> NDArray[Any]:
     """A copy that belongs to the caller."""
-    return np.array(tensor.numpy(), order="C")
+    return tensor.clone(memory_format=torch.contiguous_format).numpy()
 
 
 register_tasks()

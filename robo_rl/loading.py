@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robo_rl.contract import Contract
 from robo_rl.evaluation import ControllerPolicy, GraphPolicy
 from robo_rl.runs import Run
 from robo_rl.zoo import located
@@ -64,5 +65,21 @@ def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:
     from deploy.verify import BundlePolicy, named_task
 
     bundle = Bundle.read(path)
-    chosen = task if isinstance(task, Task) else named_task(bundle.contract, task, robot)
+    chosen = task if isinstance(task, Task) else named_task(bundle, task, robot)
+    _require_fit(path, bundle.contract, chosen)
     return Loaded(path.name, chosen, BundlePolicy(bundle))
+
+
+def _require_fit(path: Path, contract: Contract, task: Task) -> None:
+    """ValueError unless the task gives all signals that a policy reads, and takes its commands."""
+    given = {signal.name: signal.dimensions for signal in task.spec.signals}
+    for signal in contract.signals:
+        if given.get(signal.name) != signal.dimensions:
+            raise ValueError(
+                f"{path} reads the signal '{signal.name}' {signal.dimensions}; the task '{task.name}' for robot "
+                f"'{task.spec.robot.name}' has {given}"
+            )
+    commands = [(command.name, command.size) for command in contract.commands]
+    taken = [(command.name, command.size) for command in task.spec.commands]
+    if commands != taken:
+        raise ValueError(f"{path} gives the commands {commands}; the task '{task.name}' takes {taken}")

@@ -36,6 +36,9 @@ class PolicyGraph(nn.Module):
     hidden state of a recurrent network, if there is one between normaliser and hidden layers.
     """
 
+    rebuildable = True
+    """Whether the contract tells enough of the network to build it again."""
+
     def __init__(
         self,
         task: Task,

@@ -40,7 +40,7 @@ from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
 from robo_rl.text_files import read_json
 from sim.ranges import replaced
-from sim.robots import load_robot
+from sim.robots import load_robot, place_of
 from sim.robots.figures import is_number
 from sim.tasks import Task
 from sim.tasks.loading import FILE, load_task
@@ -92,7 +92,9 @@ class Run:
         if robot is not None and robot.endswith(".toml"):
             card = load_robot(robot, task.card_type)
             for file in card.files():
-                shutil.copy(file, folder)
+                copy = folder / place_of(file, Path(robot))
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, copy)
             own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
             robot = Path(shutil.copy(robot, own)).name
         moved = {name: list(pair) for name, pair in (ranges or {}).items()}

@@ -207,8 +207,12 @@ def read_shapes(path: Path) -> mujoco.MjSpec:
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, "unicode"))
         spec.modelfiledir = str(path.parent)
         spec.copy().compile()
-    except ValueError:  # meshes that are elsewhere, or of a format that MuJoCo can't read
-        return mujoco.MjSpec.from_file(str(path))
+    except ValueError:  # meshes that are elsewhere, or of a format that MuJoCo can't read: all else is drawn
+        spec = mujoco.MjSpec.from_file(str(path))
+        for shape in [shape for shape in spec.geoms if shape.type == mujoco.mjtGeom.mjGEOM_MESH]:
+            spec.delete(shape)
+        for mesh in list(spec.meshes):
+            spec.delete(mesh)
     return spec
 
 

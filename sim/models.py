@@ -43,6 +43,34 @@ def require_bearable(path: Path) -> None:
     _borne.add(key)
 
 
+def named_files(path: Path) -> tuple[Path, ...]:
+    """The files that a model names (meshes, textures, other models), those beside it or below, sorted.
+
+    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``package://``, no ``..``.
+    """
+    require_bearable(path)
+    folder, found, left = path.parent, set[Path](), [path]
+    while left:
+        try:
+            root = ElementTree.parse(left.pop()).getroot()
+        except ElementTree.ParseError:
+            continue
+        compilers = [dict(part.attrib) for part in root.iter("compiler")]
+        places = {"", *(c[key] for c in compilers for key in ("meshdir", "texturedir", "assetdir") if key in c)}
+        for part in root.iter():
+            for key in ("file", "filename"):
+                for place in places if key in part.attrib else ():
+                    file = folder / place / part.attrib[key]
+                    inside = file.is_relative_to(folder) and ".." not in file.relative_to(folder).parts
+                    if inside and file.is_file() and file.resolve().is_relative_to(folder.resolve()):
+                        if file in found or file == path:
+                            continue
+                        found.add(file)
+                        require_bearable(file)
+                        left += [file] if part.tag == "include" else []
+    return tuple(sorted(found))
+
+
 def trial(path: bytes) -> bytes:
     """Read and compile a model: what a process that is confined does with a stranger's file."""
     file = os.fsdecode(path)

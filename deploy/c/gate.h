@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gate between a policy and the actuators: idle, ready, active, latched fault.
  *
  * The same behaviour as controllers/safety.py, bit for bit; both reproduce tests/vectors/gate. docs/safety.md

@@ -280,7 +280,9 @@ def _initializer(name: str, values: Iterable[float]) -> str:
     lost = np.isfinite(numbers) & ~np.isfinite(single)
     if lost.any():
         raise UnsupportedError(f"{name}: {numbers[lost][0]:g}; expected numbers that a float32 can hold")
-    return f".{name} = {{{', '.join(map(literal, single))}}},"
+    decimals = ", ".join(f"{value:.6g}" for value in single.tolist())
+    told = f" /* {decimals} */" if any("p" in literal(value) for value in single) else ""
+    return f".{name} = {{{', '.join(map(literal, single))}}},{told}"
 
 
 def _values(names: Sequence[str], channels: Sequence[Signal | Command], of: Callable[..., Iterable[float]]) -> str:

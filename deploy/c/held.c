@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "held.h"
 
 #define LONGEST ((int64_t)1 << 42) /* fifty days: a greater age counts as this one */

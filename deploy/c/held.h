@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slow sensors, and quantities that may be absent: what a policy sees between measurements.
  *
  * The C twin of controllers/held.py. The caller keeps the newest floats of all signals, one after the other, and when each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The link between a host and a microcontroller: frames, sessions, clocks and the dead-man's switch.
  *
  * The C twin of deploy/link.py; docs/link.md has the layout of every byte. C99, no heap, no clock of its own:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the link's frames carry: the C twin of deploy/link_messages.py; docs/link.md has the layouts.
  *
  * link_pack_* write a payload and return its length; out must hold it. link_unpack_* read the payload of a frame

@@ -23,7 +23,7 @@ class ToolMissing(ValueError):
     """A tool isn't installed. The message says how to install it."""
 
 
-class BuildError(RuntimeError):
+class BuildError(ValueError):
     """The compiler refuses the sources, which is our mistake."""
 
 

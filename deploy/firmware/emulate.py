@@ -23,7 +23,7 @@ EXACT = ("-icount", "shift=10,align=off,sleep=off")  # 1024 ns per instruction, 
 QUICK = ("-icount", "shift=3,align=off,sleep=off")  # 8 ns per instruction: 125 million a second, in virtual time
 
 
-class EmulationError(RuntimeError):
+class EmulationError(ValueError):
     """The image didn't run to its end."""
 
 

@@ -219,6 +219,6 @@ def fly_devices(
 ) -> Flown:
     """Run a bundle's task, or the given one, on devices, one for each episode."""
     policy = DevicePolicy(bundle, devices, twins)
-    flights: Any = rollout(task or task_of(bundle.contract), policy, conditions, title).summary()
+    flights: Any = rollout(task or task_of(bundle), policy, conditions, title).summary()
     assert policy.loop is not None
     return Flown(flights, policy.steps, policy.loop.different, policy.worst, policy.loop.faults)

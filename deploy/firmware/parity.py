@@ -35,7 +35,7 @@ class Parity:
 
 def recorded_flights(bundle: Bundle, flights: int) -> dict[str, np.ndarray]:
     """Signals (steps, flights, *dimensions) by name, of held-out episodes by onnxruntime."""
-    return rollout_signals(task_of(bundle.contract), BundlePolicy(bundle), Conditions(episodes=flights, seed=SEED))
+    return rollout_signals(task_of(bundle), BundlePolicy(bundle), Conditions(episodes=flights, seed=SEED))
 
 
 def parity(bundle: Bundle, host: HostPolicy, image: Path, target: Target, signals: dict[str, np.ndarray]) -> Parity:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from robo_rl.commands.sources import derived
 from robo_rl.console import give, say
 from robo_rl.escaping import shell_word
 
@@ -21,6 +22,7 @@ def main(
     out: Path | None = None,
     episodes: int = 1000,
     task: str | None = None,
+    robot: str | None = None,
     json: bool = False,
 ) -> int:
     """Distill a policy into a smaller one whose C code fits into a microcontroller's flash.
@@ -36,9 +38,13 @@ def main(
         seed: Random seed.
         out: The file to write; by default the teacher's name with _small.
         episodes: Number of held-out episodes of the student.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
         json: Print one JSON object on the last line of stdout.
     """
+    for name, value in (("layers", layers), ("updates", updates), ("episodes", episodes)):
+        if value < 1:
+            raise ValueError(f"--{name} is {value}; expected at least 1")
     import dataclasses
 
     import torch
@@ -52,7 +58,7 @@ def main(
     from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)
-    known = task_of(teacher.contract, task=task)
+    known = task_of(teacher, robot, task)
     made, network = teacher.contract.provenance, teacher.contract.network
     hidden = (largest_width(known, layers, budget),) * layers
     say(f"{' × '.join(map(str, network.hidden))} becomes {' × '.join(map(str, hidden))}", json)
@@ -62,7 +68,7 @@ def main(
     distilled = distill(torch_policy(teacher, known), student, config, seed)
     steps = made.environment_steps + distilled.environment_steps
     provenance = dataclasses.replace(made, algorithm="distilled", environment_steps=steps)
-    bundle = export(student, provenance, out or file.with_name(f"{file.stem}_small.onnx"))
+    bundle = export(student, provenance, out or derived(file, "_small.onnx"))
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(

@@ -47,7 +47,8 @@ def main(
         target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
         episodes: Number of episodes.
         seed: Random seed; the same seed gives every policy the same episodes.
-        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task
+            needs it, or 'inside': the source that the file brings.
         robot: Run it on this robot instead of its own.
         seconds: Length of an episode instead of the task's.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
@@ -78,6 +79,11 @@ def main(
         spec = loaded.task.spec
         bounds = read_ranges(ranges, spec.name, spec.ranges)
         loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
+    if ground:
+        from robo_rl.terrain_evaluation import require_rough_ground
+
+        require_rough_ground(loaded.task)
+    other = None if against is None else load(against, loaded.task, robot)
     shortest = loaded.task.shortest
     if seconds is not None and seconds < shortest:
         raise ValueError(f"--seconds is {seconds:g}; expected {shortest:g} or more, since no episode fails before")
@@ -98,8 +104,7 @@ def main(
         _say_sweep(loaded.task.measures, result["sweep"], json)
     if ground:
         result["crossings"] = _cross(loaded, max(1, episodes // 20), seed, fixed, json)
-    if against is not None:
-        other = load(against, loaded.task, robot)
+    if other is not None:
         result["comparison"] = _compare(loaded, other, conditions, json)
     give(result, json)
     return 0
@@ -151,9 +156,8 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
 
 
 def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
-    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain, require_rough_ground
+    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
 
-    require_rough_ground(loaded.task)
     table = evaluate_terrain(loaded.task, loaded.policy, each, seed, fixed=fixed)
     say(f"  terrain crossed at {SPEED:g} m/s", json)
     for row in table:

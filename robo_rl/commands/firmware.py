@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from robo_rl.commands.sources import derived
 from robo_rl.console import give, say
 from robo_rl.escaping import shell_word
 
@@ -26,10 +27,12 @@ def main(
     portable: bool = False,
     small: bool = False,
     package: Literal["none", "cmake", "arduino", "zephyr", "crazyflie"] = "none",
+    prefix: str = "policy",
     precision: Literal["float32", "int16", "int8"] = "float32",
     budget: float = 0.01,
     episodes: int = 500,
     task: str | None = None,
+    robot: str | None = None,
     trusted_keys: Path | None = None,
     json: bool = False,
 ) -> int:
@@ -56,25 +59,33 @@ def main(
         portable: Use no assembly.
         small: Optimise for size (-Os) instead of speed (-O3).
         package: Lay the sources out for a build system; arduino is for PlatformIO as well.
+        prefix: What the names of files, functions and types begin with, so that several policies can be linked.
         precision: Precision of the weights. Integer scales are calibrated on recorded episodes.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
         episodes: With integers: number of episodes to compare with float32; 0 for none.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
         trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
+    for name, value, least in (("fly", fly, 0), ("episodes", episodes, 0)):
+        if value < least:
+            raise ValueError(f"--{name} is {value}; expected {least} or more")
+    for name, number in (("clock-mhz", clock_mhz), ("budget", budget)):
+        if not 0 < number < float("inf"):
+            raise ValueError(f"--{name} is {number:g}; expected a positive number")
     from deploy.c.generate import Options, generate
     from deploy.firmware.package import package as lay_out
     from deploy.signing import read_signed
 
-    (bundle, signer), options = read_signed(file, trusted_keys), Options(precision=precision)
+    (bundle, signer), options = read_signed(file, trusted_keys), Options(prefix, precision=precision)
     if signer:
         say(f"{file}: signed by {signer}", json)
-    known = _task(bundle, task) if task or fly or precision != "float32" else None
+    known = _task(bundle, task, robot) if task or robot or fly or precision != "float32" else None
     extra: dict[str, Any] = {}
     if precision != "float32":
         options, extra = _integers(bundle, known, options, budget, episodes, json)
-    folder = out or file.with_name(f"{file.stem}_firmware")
+    folder = out or derived(file, "_firmware")
     made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
     shown = folder if package == "none" else folder / "src"
     say(
@@ -92,8 +103,18 @@ def main(
         "arena_bytes": made.arena_bytes,
         **extra,
     }
+    again = _again(
+        file,
+        {
+            "--target": target, "--package": package, "--prefix": prefix, "--precision": precision, "--out": out,
+            "--task": task, "--robot": robot,
+        },
+    )  # fmt: skip
     if not (run or fly or faults):
-        say(f"Next:  robo-rl firmware {shell_word(file)} --target {target} --run", json)
+        say(
+            f"Next:  robo-rl firmware {' '.join(again)} --run",
+            json,
+        )
         give(result, json)
         return 0
     flags = [flag for flag, wanted in (("-DPOLICY_PORTABLE", portable), ("-Os", small)) if wanted]
@@ -111,10 +132,19 @@ def main(
     return 0 if passed else 1
 
 
-def _task(bundle: Any, task: str | None) -> Any:
+USUAL = {"--package": "none", "--prefix": "policy", "--precision": "float32"}
+
+
+def _again(file: Path, options: dict[str, Any]) -> list[str]:
+    """The words of this command, to be pasted."""
+    given = {name: value for name, value in options.items() if value not in (None, USUAL.get(name))}
+    return [shell_word(file), *(word for name, value in given.items() for word in (name, shell_word(str(value))))]
+
+
+def _task(bundle: Any, task: str | None, robot: str | None) -> Any:
     from deploy.verify import task_of
 
-    return task_of(bundle.contract, task=task)
+    return task_of(bundle, robot, task)
 
 
 def _in_the_loop(

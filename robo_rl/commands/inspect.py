@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +17,22 @@ if TYPE_CHECKING:
     from deploy.signing import Key
 
 
-def main(file: Annotated[Path, tyro.conf.Positional], trusted_keys: Path | None = None, json: bool = False) -> int:
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    extract: Path | None = None,
+    trusted_keys: Path | None = None,
+    json: bool = False,
+) -> int:
     """Show the contract of a policy file: signals, commands, limits. Needs neither torch nor a simulator.
 
+    A policy of a robot or a task that robo-rl doesn't include brings their files, which --extract writes.
+
     With --json: file, digest, contract_digest, golden_steps, golden_error, signers (fingerprint, and
-    name where the key is trusted), contract.
+    name where the key is trusted), attached (SHA-256 of the files that it brings, by name), contract.
 
     Args:
         file: A bundle (*.onnx).
+        extract: Write the files of robot and task that it brings into this new folder; nothing of them is run.
         trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
@@ -36,6 +45,12 @@ def main(file: Annotated[Path, tyro.conf.Positional], trusted_keys: Path | None 
     say(f"\ngolden    {len(bundle.golden)} steps, reproduced here within {error:.1g} of the commands' range", json)
     say(f"digest    {bundle.digest} (file)\n          {bundle.contract.digest} (contract)", json)
     known, problem = _signers(bundle, trusted_keys)
+    attached = {name: hashlib.sha256(data).hexdigest() for name, data in bundle.attached.files.items()}
+    for i, (name, found) in enumerate(attached.items()):
+        say(f"{'' if i else 'brings':<10}{name}, {len(bundle.attached.files[name]):,} bytes, {found[:16]}…", json)
+    if extract is not None:
+        bundle.attached.write(extract)
+        say(f"{extract}: {len(attached)} files", json)
     say(f"signed    {problem or ', '.join(map(str, known)) or 'by nobody'}", json)
     give(
         {
@@ -45,6 +60,7 @@ def main(file: Annotated[Path, tyro.conf.Positional], trusted_keys: Path | None 
             "golden_steps": len(bundle.golden),
             "golden_error": error,
             "signers": [{"fingerprint": key.fingerprint, "name": key.name} for key in known],
+            "attached": attached,
             "contract": json_text.loads(bundle.contract.to_json()),
         },
         json,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import Progress, give, require_port, say
+from robo_rl.console import Progress, give, require_place, require_port, say
 
 if TYPE_CHECKING:
     from robo_rl.loading import Loaded
@@ -46,7 +46,8 @@ def main(
 
     Args:
         target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
-        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task
+            needs it, or 'inside': the source that the file brings.
         robot: Run it on this robot instead of its own.
         seed: Random seed of the episodes.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed initial/tilt 1.57 wind 1.
@@ -69,6 +70,8 @@ def main(
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     require_port(port)
+    require_place(video, "--video", ".mp4", ".gif")
+    require_place(picture, "--picture", ".png")
     loaded = load(target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import Progress, give, say
+from robo_rl.console import Progress, give, require_place, say
 
 CALM = (
     "bias/joint_position", "bias/angular_velocity", "push/x", "push/y", "delay",
@@ -37,8 +37,8 @@ def main(
         seconds: Length in simulated time.
         seed: Random seed of the draws.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed payload 2.5 joint_friction 1.6.
-        robot: The card, for a robot that isn't included in robo-rl.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -47,10 +47,11 @@ def main(
 
     if not 1.0 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 1 to 3600")
+    require_place(out, "--out", ".mcap")
     if out.exists():
         raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
     bundle = Bundle.read(file)
-    known = task_of(bundle.contract, robot, task)
+    known = task_of(bundle, robot, task)
     calm = dict.fromkeys(CALM, 0.0)
     held = {name: value for name, value in calm.items() if name in known.spec.ranges} | fixed
     with Progress("recording", round(seconds / known.spec.control_period)) as progress:

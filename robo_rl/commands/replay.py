@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, require_place, say
 
 MOST_SAID = 8
 """Sentences about damage."""
@@ -16,6 +16,7 @@ MOST_SAID = 8
 def main(
     log: Annotated[Path, tyro.conf.Positional],
     file: Annotated[Path, tyro.conf.Positional],
+    more: Annotated[tuple[Path, ...], tyro.conf.Positional] = (),
     plot: Path | None = None,
     json: bool = False,
 ) -> int:
@@ -28,10 +29,17 @@ def main(
     Args:
         log: A session (*.mcap), as policy_node records it.
         file: A bundle (*.onnx): that of the session, or another with the same signals and commands.
+        more: Nothing: one session at a time.
         plot: Plot the signals and the ranges seen in training, into this picture.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.replay import as_dict, replay
+
+    given = (log, file, *more)
+    if more or file.suffix == ".mcap":
+        logs = sum(path.suffix == ".mcap" for path in given)
+        raise ValueError(f"{len(given)} files, {logs} of them sessions; expected one session (*.mcap) and one bundle")
+    require_place(plot, "--plot")
 
     found = replay(log, file)
     end = "" if found.whole else ", not whole"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, require_place, say
 from robo_rl.zoo import PREFIX
 
 
@@ -35,8 +35,8 @@ def main(
         out: The page; by default report.html in the folder of the first target.
         episodes: Number of episodes.
         seed: Random seed of the episodes.
-        robot: The card, for a robot that isn't included in robo-rl.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         transfer: A file with the output of 'robo-rl transfer --json' for the first target, to show on the page.
         json: Print one JSON object on the last line of stdout.
     """
@@ -47,6 +47,7 @@ def main(
     first = Path(targets[0])
     folder = first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent
     out = out or folder / "report.html"
+    require_place(out, "--out", ".html")
     findings = gather(targets, episodes, seed, robot, task, transfer)
     sections = sections_of(findings)
     size = write(findings, sections, out)

@@ -21,7 +21,7 @@ def main(
     """Continue a training from its newest checkpoint; from its beginning if it has none yet.
 
     On a CPU the result is bit for bit that of a training without the interruption, except that a distillation
-    continues with new episodes. With --json: as 'train'.
+    continues with new episodes. With --json: as 'train'; of a run that is finished what it gave, and finished: true.
 
     Args:
         run: The run's folder.
@@ -32,14 +32,17 @@ def main(
     """
     from robo_rl import processes
     from robo_rl.checkpoint import CheckpointError, load
-    from robo_rl.commands.train import learn, require_device, require_plant
+    from robo_rl.commands.train import learn, require_device, require_plant, require_times
     from robo_rl.runs import Run
 
     require_device(device)
+    require_times(episodes, checkpoint_seconds)
     opened = Run.open(run)
     if (done := opened.done()) is not None:
-        say(f"{run} is finished; there is nothing to resume. To evaluate it:  robo-rl evaluate {shell_word(run)}", json)
-        give(done, json)
+        word = shell_word(run)
+        say(f"{run} is finished; there is nothing to resume", json)
+        say(f"Next:  robo-rl evaluate {word}      robo-rl export {word} --out policy.onnx", json)
+        give({**done, "finished": True}, json)
         return 0
     require_plant(opened.plant, opened.task_source, device)
     resumed = opened.checkpoint_file.exists()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, require_place, say
 
 if TYPE_CHECKING:
     from sim.robots import Card
@@ -29,6 +29,7 @@ def main(
     """
     from sim.robots import load_robot, robot_names
 
+    require_place(picture, "--picture", ".png")
     cards: list[Card] = [load_robot(name) for name in robots or robot_names()]
     found = [describe(card) for card in cards]
     for facts in found:

@@ -27,7 +27,7 @@ def main(
     file: Annotated[str, tyro.conf.Positional] = "",
     mode: Literal["dry_run", "shadow", "blend", "live"] = "live",
     record: Path | None = None,
-    task: str = "quadrotor-hover",
+    task: str = "",
     robot: str = "",
     other: tuple[str, ...] = (),
     namespace: str = "",
@@ -46,11 +46,11 @@ def main(
 
     Args:
         what: The node to run, or the request to a running one.
-        file: For policy and permissions, a bundle (*.onnx, or zoo:NAME); for fault, the fault; for select, the
-            policy's name.
+        file: For policy and permissions, a bundle (*.onnx, or zoo:NAME); for twin, one whose task is simulated; for
+            fault, the fault; for select, the policy's name.
         mode: Initial mode of the policy node.
         record: Folder in which the session is recorded.
-        task: For twin: the task.
+        task: For twin: the task; by default that of the file, or quadrotor-hover. 'inside': a file's own source.
         robot: For twin: another card than the task's. For policy: refuse bundles for other robots.
         other: For policy: more policies for the same robot to switch to, each NAME=FILE (see 'select').
         namespace: Namespace of topics and services.
@@ -66,6 +66,8 @@ def main(
         return _permissions(file, namespace)
     if what not in ("policy", "twin", "panel", "teleop"):
         return _operate(what, file, namespace)
+    if what == "policy" and not file:
+        raise ValueError("a policy node needs a bundle: robo-rl ros policy FILE (*.onnx, or zoo:NAME)")
     parameters = [f"use_sim_time:={str(use_sim_time).lower()}"]
     if what == "teleop":
         parameters.append(f"source:={source}")
@@ -75,7 +77,7 @@ def main(
     if robot:
         parameters.append(f"robot:={robot}")
     if what == "policy":
-        parameters += [f"bundle:={located(file).absolute() if file else ''}", f"mode:={mode}"]
+        parameters += [f"bundle:={located(file).absolute()}", f"mode:={mode}"]
         parameters += [f"record:={record.absolute()}"] if record else []
         others = [f"{name}={located(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
         parameters += [f"others:={json.dumps(others)}"] if others else []
@@ -85,7 +87,9 @@ def main(
     elif what == "panel":
         from robo_rl_ros.panel_node import main as run
     else:
-        parameters += [f"task:={task}", f"lockstep:={str(use_sim_time).lower()}"]
+        parameters += [f"bundle:={located(file).absolute()}"] if file else []
+        parameters += [f"task:={task}"] if task else []
+        parameters += [f"lockstep:={str(use_sim_time).lower()}"]
         from robo_rl_ros.twin_node import main as run
     arguments = ["--ros-args"]
     for one in (*parameters, *parameter):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import Progress, give, say
+from robo_rl.console import Progress, give, require_place, say
 
 if TYPE_CHECKING:
     from robo_rl.identification.fit import Estimate, Identified
@@ -48,8 +48,8 @@ def main(
     from robo_rl.identification import faults, identify, walk
     from sim.ranges import write_ranges
 
-    if plot is not None and plot.suffix not in (".png", ".svg"):
-        raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
+    require_place(plot, "--plot", ".png", ".svg")
+    require_place(out, "--out", ".toml")
     recorded = read_log(log)
     contract = recorded.contract
     loaded = named_task(contract, task, robot)

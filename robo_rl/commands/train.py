@@ -70,6 +70,7 @@ def main(
 
     require_device(device)
     require_plant(plant, task, device)
+    require_times(episodes, checkpoint_seconds)
     loaded = load_task(task, robot)
     if algorithm not in loaded.algorithms:
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
@@ -113,6 +114,14 @@ def require_device(device: str) -> None:
         raise ValueError(f"device is '{device}'; expected cpu or cuda")
     if device != "cpu" and not torch.cuda.is_available():
         raise ValueError(f"device is '{device}', but torch finds none here; expected cpu")
+
+
+def require_times(episodes: int, checkpoint_seconds: float) -> None:
+    """Refuse numbers that would only fail, or harm, in the course of the training."""
+    if episodes < 0:
+        raise ValueError(f"--episodes is {episodes}; expected 0 or more")
+    if not 0 < checkpoint_seconds < float("inf"):
+        raise ValueError(f"--checkpoint-seconds is {checkpoint_seconds:g}; expected a positive number")
 
 
 def require_plant(plant: str | None, task: str, device: str) -> None:

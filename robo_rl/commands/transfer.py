@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, require_place, say
 
 if TYPE_CHECKING:
     from sim.engines import Engine
@@ -40,7 +40,8 @@ def main(
         episodes: Number of episodes in the training simulator.
         seed: Random seed of the episodes.
         seconds: Length of an episode instead of the task's.
-        task: Run this task instead of its own: a name, or FILE.py:CLASS (required for a .onnx file of such a task).
+        task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task
+            needs it, or 'inside': the source that the file brings.
         robot: Run it on this robot instead of its own.
         engines: Names of other simulators; 'all' that are installed, or 'none'.
         perturbations: Names of the task's ranges to extend beyond training; 'all' that it names, or 'none'.
@@ -54,8 +55,7 @@ def main(
 
     if not 0 <= min_kept <= 1:
         raise ValueError(f"--min-kept is {min_kept:g}; expected a number from 0 to 1")
-    if plot is not None and plot.suffix not in (".png", ".svg"):
-        raise ValueError(f"--plot is '{plot}'; expected a name that ends in .png or .svg")
+    require_place(plot, "--plot", ".png", ".svg")
     loaded = load(target, task, robot)
     chosen, grid = _engines(loaded.task, engines), _grid(loaded.task, perturbations)
     say(f"{loaded.name} on {loaded.task.spec.name} ({loaded.task.spec.robot.name})", json)

@@ -37,11 +37,13 @@ def main(
         episodes: Number of episodes.
         seed: Random seed of the episodes.
         min_success: Minimum success rate; by default that which the task expects of a trained policy.
-        robot: The card, for a robot that isn't included in robo-rl.
-        task: The task, if it is defined in your own file: FILE.py:CLASS.
+        robot: The card, for a robot that is neither included in robo-rl nor in the file.
+        task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         foreign: The graph is not an export of robo-rl: run and search it, without a comparison with torch.
         json: Print one JSON object on the last line of stdout.
     """
+    if episodes < 1:
+        raise ValueError(f"--episodes is {episodes}; expected at least 1")
     from deploy.verify import verify
     from robo_rl.evaluation import shown
 

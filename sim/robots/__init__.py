@@ -68,6 +68,14 @@ def card_types() -> dict[str, type[Card]]:
     return {**{point.name: point.load() for point in entry_points(group="robo_rl.robots")}, **KINDS}
 
 
+def place_of(file: Path, card: Path) -> Path:
+    """Where a file of a robot goes, relative to a copy of its card: as it is below ``card``, else beside it."""
+    for one, folder in ((file, card.parent), (file.resolve(), card.parent.resolve())):
+        if one.is_relative_to(folder) and ".." not in one.relative_to(folder).parts:
+            return one.relative_to(folder)
+    return Path(file.name)
+
+
 def robot_names() -> list[str]:
     """Robots that come with robo-rl."""
     return sorted(path.parent.name for path in FOLDER.glob("*/card.toml"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,6 +139,8 @@ class Task(ABC):
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
     source: Source | None = None
     """Where it is written, if that is a user's own file (``sim.tasks.loading``)."""
+    card_file: Path | None = None
+    """The card of its robot, if that is another one than the task's own and in a user's own file."""
     files: tuple[str, ...] = ()
     """In a user's own file: names of the files beside it that it reads, such as a card or a model. A run keeps them."""
     student: str | None = None

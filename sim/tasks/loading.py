@@ -67,9 +67,13 @@ def load_task(name: str, robot: str | None = None) -> Task:
     task = task_class(name)
     card = None if robot is None else load_robot(robot, task.card_type)
     if task.source is None:
-        return task() if card is None else task(card)  # type: ignore[call-arg]
-    with told(str(task.source.file), f"{task.source.class_name} can't be made", task.source.file.parent):
-        return task() if card is None else task(card)  # type: ignore[call-arg]
+        made = task() if card is None else task(card)  # type: ignore[call-arg]
+    else:
+        with told(str(task.source.file), f"{task.source.class_name} can't be made", task.source.file.parent):
+            made = task() if card is None else task(card)  # type: ignore[call-arg]
+    if robot is not None and robot.endswith(".toml"):
+        made.card_file = Path(robot)
+    return made
 
 
 def task_class(name: str) -> type[Task]:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from deploy.attachment import Attached
 from deploy.bundle import Bundle
+from deploy.pack import repack
 from robo_rl.cli import main
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.runs import Run
@@ -105,6 +107,10 @@ def test_train_flies_a_robot_of_one_s_own_all_the_way_to_a_file(robo: Robo, tmp_
         "task": "quadrotor-hover",
         "robot": "my_drone",
     }
+    for words in ([], ["--robot", card]):
+        verified = robo.json("verify", out, *words, "--episodes", "2", "--min-success", "0")
+        assert verified["passed"]
+    repack(out, bundle.contract, out, Attached())
     robo("verify", out, "--episodes", "2", code=1)
     assert "robot 'my_drone' is not known" in robo.err
     verified = robo.json("verify", out, "--robot", card, "--episodes", "2", "--min-success", "0")
@@ -186,7 +192,9 @@ def test_other_ranges_hold_for_both_that_are_compared(robo: Robo, trained_run: P
 def test_inspect_gives_its_documented_keys(robo: Robo, bundle_file: Path) -> None:
     found = robo.json("inspect", bundle_file)
     bundle = Bundle.read(bundle_file)
-    assert set(found) == {"file", "digest", "contract_digest", "golden_steps", "golden_error", "signers", "contract"}
+    keys = {"file", "digest", "contract_digest", "golden_steps", "golden_error", "signers", "contract", "attached"}
+    assert set(found) == keys
+    assert found["attached"] == {}
     assert (found["digest"], found["contract_digest"]) == (bundle.digest, bundle.contract.digest)
     assert found["contract"] == json.loads(bundle.contract.to_json())
     assert found["golden_steps"] == 64

@@ -12,6 +12,8 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 
 import robo_rl.gym
+from robo_rl.gym import TaskEnv
+from sim.pictures.canvas import RenderingError
 from sim.robots import load_robot, robot_names
 from sim.tasks.loading import load_task, task_names
 
@@ -177,3 +179,30 @@ def test_naming_the_module_in_the_id_needs_no_import():
     code = "import gymnasium; print(gymnasium.make('robo_rl.gym:quadrotor-hover').reset(seed=0)[0].shape)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "(49,)", done.stderr
+
+
+def test_pictures_show_the_robot_where_it_is() -> None:
+    env = gymnasium.make("quadrotor-hover", render_mode="rgb_array")
+    env.reset(seed=1)
+    try:
+        first = np.asarray(env.render())
+    except RenderingError as missing:
+        pytest.skip(str(missing))
+    assert first.shape == (480, 480, 3)
+    assert first.dtype == np.uint8
+    assert env.metadata["render_fps"] == 100
+    for _ in range(20):
+        env.step(env.action_space.sample())
+    assert (np.asarray(env.render()) != first).mean() > 0.001
+    env.close()
+    envs = gymnasium.make_vec("go2-flat", num_envs=2, render_mode="rgb_array")
+    envs.reset(seed=1)
+    one, other = envs.render()  # type: ignore[misc]
+    assert (one.mean(-1) < 60).sum() > 300  # dark parts of a robot
+    assert (one != other).mean() > 0.01
+    envs.close()
+
+
+def test_other_render_modes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"render_mode is 'movie'; expected one of \['rgb_array'\]"):
+        TaskEnv("quadrotor-hover", render_mode="movie")

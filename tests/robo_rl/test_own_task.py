@@ -182,8 +182,8 @@ def test_a_bundle_of_it_says_in_one_sentence_what_to_give(
     monkeypatch.chdir(tmp_path)
     told = robo(words[0], bundle_file, *words[1:], code=1)["told"]
     sentence = (
-        "its task 'quadrotor-circle' is from a user's own file, 'circle.py:Circle'; say where that is: "
-        "--task PATH/TO/circle.py:Circle"
+        "its task is a program that the file brings, 'circle.py:Circle'; to run it with your rights, add --task inside "
+        f"(to read it first:  robo-rl inspect {bundle_file} --extract FOLDER)"
     )
     assert told.splitlines()[-1] == f"robo-rl {words[0]}: {sentence}"
     assert list(tmp_path.iterdir()) == []
@@ -202,6 +202,19 @@ def test_it_is_verified_and_flown_by_its_firmware(task: str, bundle_file: Path, 
     assert found["episodes"] == 4
     words = ["--target", "host", "--fly", 2, "--out", tmp_path / "c", "--task", task]
     assert robo("firmware", bundle_file, *words)["loop"]["different"] == 0
+
+
+def test_the_source_in_the_bundle_is_the_one_that_it_was_trained_with(
+    task: str, bundle_file: Path, tmp_path: Path, robo: Robo
+) -> None:
+    found = robo("verify", bundle_file, "--task", "inside", "--episodes", 4, "--min-success", 0)
+    assert found["passed"]
+    told = robo("inspect", bundle_file, "--extract", tmp_path / "brought")
+    assert list(told["attached"]) == ["source/circle.py", "source/course.py"]
+    for name in ("circle.py", "course.py"):
+        theirs = Path(task.rpartition(":")[0]).parent / name
+        assert (tmp_path / "brought" / "source" / name).read_bytes() == theirs.read_bytes()
+    assert "is not empty" in robo("inspect", bundle_file, "--extract", tmp_path / "brought", code=1)["told"]
 
 
 @pytest.mark.parametrize("file", ["circle.py", "course.py"])
@@ -234,8 +247,9 @@ def test_another_task_is_not_taken_for_it(task: str, bundle_file: Path, robo: Ro
 
 
 @pytest.mark.slow
-def test_every_other_command_takes_it(task: str, bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
-    there = ["--task", task]
+@pytest.mark.parametrize("where", ["its file", "inside"])
+def test_every_other_command_takes_it(where: str, task: str, bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
+    there = ["--task", task if where == "its file" else where]
     few = ["--episodes", 4, "--seconds", 1.5, "--perturbations", "none"]
     found = robo("transfer", bundle_file, *there, *few, code=1)  # of what nobody survives nothing is kept
     assert [row["engine"] for row in found["engines"]] == ["mujoco"]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libFuzzer target for a whole device: frames of a host and any bytes between them, at any time.
  *
  * device.h is that of any bundle (deploy.c.device).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libFuzzer target for the gate: any inputs, healthy ones among them, so that every state is reached.
  *
  * gate_config.h is that of any contract (deploy.c.gate_header).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libFuzzer target for the link: any bytes, in any pieces, at any buffer size. */
 #include <stdlib.h>
 #include <string.h>

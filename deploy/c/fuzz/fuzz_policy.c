@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libFuzzer target for a generated policy: any floats as signals, NaN and infinity among them, for many steps.
  *
  * policy.h is that of any bundle (deploy.c.generate). Commands are within their limits whatever comes in, or the step is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzz targets share: an assertion that always is compiled, and numbers drawn from libFuzzer's bytes. */
 #ifndef INPUT_H
 #define INPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions in one or two dimensions: a product with the same weights for every patch of the input.
  *
  * The floats of the input may lie in any regular order. A patch is copied row by row, column by column, channel by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* y = weights x + bias, eight outputs at a time.
  *
  * Weights are packed: rows in blocks of eight, one last block of four if that is enough, missing rows zero; within a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer sums for Cortex-M with DSP instructions: SMLAD multiplies and adds two pairs at once, four rows share every
  * load of the inputs. A multiply-add costs 0.7 instructions with weights of 16 bits, 1.2 with 8. */
 #ifndef KERNELS_LINEAR_DSP_H

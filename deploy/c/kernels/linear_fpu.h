@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The linear kernel for Cortex-M with a single-precision FPU: eight sums, eight inputs and sixteen weights fill the 32
  * registers, so that a multiply-add costs 1.1 instructions. GCC never forms multi-register loads itself. */
 #ifndef KERNELS_LINEAR_FPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The linear kernel on integers: weights of 16 or 8 bits with one scale per row, inputs of 16 bits, sums of 32.
  *
  * Weights are packed: rows in fours, columns in fours within them; missing ones are zero. The generator chose the scales

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last look at what leaves a policy. Bits are compared, so that no assumption of a compiler about floats
  * (-ffast-math) takes it away. */
 #ifndef KERNELS_OUTPUTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels on every row of a matrix (rows, columns). */
 #ifndef KERNELS_ROWS_H
 #define KERNELS_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one number, in single precision, without tables and without branches where that is cheap.
  *
  * Largest deviation from the exact function, measured over all of its range: tangent 4.1e-7, sigmoid 2.5e-7, elu 2e-7

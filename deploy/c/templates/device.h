@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a device does between its wire and its actuators: link, policy and gate, a step for every signals message.
  *
  * Signals that come within half a control period of when the step is due make it; when none come, it is made then

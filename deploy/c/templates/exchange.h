@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many bytes at once: what a test bench, or a test on a computer, does with a device. Made by robo-rl; do not edit. */
 #ifndef ROBO_RL_EXCHANGE_H
 #define ROBO_RL_EXCHANGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Made by robo-rl; do not edit. Many robots at once, for tests on a computer. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Made by robo-rl from a bundle; do not edit. */
 #include "${name}.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* $title
  *
  * Made by robo-rl from a bundle; do not edit. The whole policy: raw signals in SI units in, commands in SI units out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Made by robo-rl from a bundle; do not edit. Recorded steps and what must come out. */
 #include "${name}.h"
 

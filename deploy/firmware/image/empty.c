@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The image without a policy: what start-up alone takes. */
 int main(void);
 

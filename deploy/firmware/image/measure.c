@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test, then the ticks of every recorded step and the stack that it takes, as lines "what number".
  *
  * The emulator makes time proportional to executed instructions. How many ticks one takes is found with a loop of

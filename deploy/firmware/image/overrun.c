@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device whose policy fails while it is active, and what its actuators get then, as lines "what number".
  *
  * The image is its own host: it says hello, arms and activates over the device's wire, with recorded signals. The linker

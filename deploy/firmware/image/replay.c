@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded signals in, commands out, through files of the computer that emulates: as many steps as there are.
  *
  * "signals" holds the number of steps of a flight (32 bits), then the signals of one step after another. Every flight

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices on a test rig, which has their time: the wire is one serial port, the rig's line another.
  *
  * The rig says what time it is, and for which device how many bytes have arrived on the wire by then. The image takes

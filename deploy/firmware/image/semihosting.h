@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text, files and exit through a debugger or emulator (Arm semihosting: SYS_OPEN, SYS_CLOSE, SYS_WRITE0, SYS_WRITE,
  * SYS_READ, SYS_EXIT). */
 #ifndef SEMIHOSTING_H

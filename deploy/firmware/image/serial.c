@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device as it would be on a robot: the wire is a serial port, the time is the board's own. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Start-up for Cortex-M: vectors, memory, FPU, then main. The end, and faults that main does not handle itself, leave by
  * semihosting. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The image with a policy and nothing else: what it takes. */
 #include "${name}.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of Arm's reference boards: a timer that counts down (CMSDK APB timer, Arm DDI 0479D, 4.1). */
 #ifndef TIMER_H
 #define TIMER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The serial port of Arm's reference boards (CMSDK APB UART, Arm DDI 0479D, 4.3), polled. */
 #ifndef UART_H
 #define UART_H

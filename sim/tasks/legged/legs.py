@@ -18,6 +18,7 @@ from sim.robots.figures import CardError
 from sim.robots.legged import LeggedCard
 
 PARTS = ("hip", "thigh", "calf")
+SIDES = ("FL", "FR", "RL", "RR")
 ABOUT = (0, 1, 1)
 """The base's axis, of x (forward) and y (left), that each of them turns about."""
 ALIGNED = 0.9  # cosine between a joint's axis and the base's
@@ -47,6 +48,11 @@ class Legs(NamedTuple):
 
 def find_legs(card: LeggedCard) -> Legs:
     """The legs of the robot of ``card``. Raises CardError where they are not four of three joints each."""
+    if len(card.feet) != len(SIDES):
+        raise CardError(
+            f"{card.model}: {card.name} has {len(card.feet)} feet; the tasks that come with robo-rl are for four legs "
+            "of three joints each, so write one for it (docs/own-task.md)"
+        )
     model = assemble(card.mechanism, Physics())
     for foot in card.feet:
         shape = mujoco.mjtGeom(int(model.geom(foot).type[0]))
@@ -62,7 +68,7 @@ def find_legs(card: LeggedCard) -> Legs:
     feet = np.array([data.geom(foot).xpos for foot in card.feet])
     away = feet[:, :2] - feet[:, :2].mean(0)
     sides = tuple(("F" if x > 0 else "R") + ("L" if y > 0 else "R") for x, y in away)
-    if sorted(sides) != ["FL", "FR", "RL", "RR"]:
+    if sorted(sides) != sorted(SIDES):
         found = dict(zip(card.feet, feet.round(2).tolist(), strict=True))
         raise CardError(f"{card.model}: feet are at {found}; expected four, one on each side in front and behind")
     spare = sorted(set(card.joint_names) - {model.joint(joint).name for chain in chains for joint in chain})

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from deploy.bundle import Bundle
+from deploy.c.generate import Options, generate
+from deploy.c.host import STRICT
 from deploy.firmware.package import PackageError, package
 
 CRAZYFLIE_STUBS = {
@@ -108,3 +110,31 @@ def test_a_policy_that_does_not_fit_the_crazyflie_is_refused(tmp_path: Path) -> 
     bundle = write_network("A", tmp_path / "network.onnx")
     with pytest.raises(PackageError, match=r"its signals are \['signal'\] .* takes four rotor speeds"):
         package(bundle, tmp_path / "app", "crazyflie")
+
+
+def test_two_policies_with_prefixes_are_linked_into_one_program(tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    files, calls = [], []
+    for name in ("left", "right"):
+        made = generate(Bundle.read("zoo:quadrotor-hover"), tmp_path / name, Options(name))
+        files += [f"-I{made.folder}", *map(str, made.sources)]
+        calls.append(f"static {name}_state {name}; static {name}_arena {name}_room;")
+    main = tmp_path / "main.c"
+    main.write_text(
+        '#include "left.h"\n#include "right.h"\n' + "\n".join(calls) + "\nint main(void) {\n"
+        "    return left_self_test(&left, &left_room) <= LEFT_TOLERANCE\n"
+        "        && right_self_test(&right, &right_room) <= RIGHT_TOLERANCE ? 0 : 1;\n}\n"
+    )
+    program = tmp_path / "both"
+    subprocess.run(["cc", *STRICT, "-O1", *files, str(main), "-lm", "-o", str(program)], check=True)
+    assert subprocess.run([str(program)], check=False).returncode == 0
+
+
+def test_every_file_of_c_names_its_licence_and_limits_are_told_in_decimals(tmp_path: Path) -> None:
+    made = generate(Bundle.read("zoo:quadrotor-hover"), tmp_path)
+    for path in [*tmp_path.glob("*.c"), *tmp_path.glob("*.h")]:
+        assert path.read_text().startswith("/* SPDX-License-Identifier: Apache-2.0 */\n"), path.name
+    upper = made.contract.commands[0].upper[0]
+    text = made.sources[0].read_text()
+    assert f"/* {upper:.6g}, {upper:.6g}, {upper:.6g}, {upper:.6g} */" in text

@@ -1,6 +1,6 @@
 """Start the simulated robot, and a policy for it.
 
-ros2 launch robo_rl_bringup twin.launch.py policy:=policy.onnx [task:=quadrotor-hover] [use_sim_time:=true]
+ros2 launch robo_rl_bringup twin.launch.py policy:=policy.onnx [task:=TASK] [use_sim_time:=true]
 """
 
 from launch import LaunchDescription
@@ -13,7 +13,7 @@ from launch_ros.substitutions import FindPackageShare
 
 ARGUMENTS = {
     "policy": ("", "path of the bundle (*.onnx)"),
-    "task": ("quadrotor-hover", "task whose plant and signals are simulated"),
+    "task": ("", "task whose plant and signals are simulated; '': the policy's, else quadrotor-hover"),
     "robot": ("", "another robot card than the task's"),
     "activate": ("false", "arm as soon as the robot's signals are there"),
     "namespace": ("", "of topics and services"),
@@ -32,6 +32,7 @@ def generate_launch_description():
         parameters=[
             {
                 "task": LaunchConfiguration("task"),
+                "bundle": LaunchConfiguration("policy"),
                 "robot": LaunchConfiguration("robot"),
                 "lockstep": simulated,
             }

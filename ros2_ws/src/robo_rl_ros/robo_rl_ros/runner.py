@@ -150,7 +150,8 @@ class PolicyRunner:
         after = MODES[MODES.index(self.mode) + 1]
         after = "live" if after == "blend" and self.fallback is None else after
         if after in ("blend", "live") and self.gate.state != State.IDLE:
-            raise ValueError(f"the gate is {self.gate.state.name}; disarm before commands are sent")
+            how = "reset it first" if self.gate.state == State.FAULT else "disarm before commands are sent"
+            raise ValueError(f"the gate is {self.gate.state.name}; {how}")
         self.set_mode(after)
         return f"mode is now '{after}'"
 

@@ -76,7 +76,8 @@ class TwinNode(Node):
     def __init__(self) -> None:
         super().__init__("twin")
         for name, value, text in (
-            ("task", "quadrotor-hover", "the task whose plant, signals and commands are used"),
+            ("task", "", "the task whose plant, signals and commands are used; '': the bundle's, else quadrotor-hover"),
+            ("bundle", "", "a policy's file (*.onnx), whose task and robot are simulated"),
             ("robot", "", "another robot card, by name or path; '': the task's own"),
             ("seed", 0, "of noise and goal"),
             ("delay", 0.01, "latency of the sensors, s"),
@@ -97,7 +98,7 @@ class TwinNode(Node):
         def get(name: str) -> Any:
             return self.get_parameter(name).value
 
-        about = {name: get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired")}
+        about = {name: get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired", "bundle")}
         self.twin = make_twin(get("task"), get("robot") or None, **about)
         self.lockstep, self.duration = get("lockstep"), get("duration")
         if not self.lockstep:

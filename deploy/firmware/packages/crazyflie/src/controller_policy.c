@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ${title}, as an out-of-tree controller of the Crazyflie firmware: set-point and estimate in, motor forces out.
  *
  * The firmware calls the controller 1000 times a second; the policy runs ${rate} times a second and its command holds in

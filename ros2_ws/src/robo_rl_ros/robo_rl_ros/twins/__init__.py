@@ -6,9 +6,11 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from deploy.bundle import Bundle
 from robo_rl_ros.twins.twin import Twin
 from sim.tasks.loading import load_task
 
+USUAL = "quadrotor-hover"
 KINDS = ("legged", "multirotor")
 DEFAULTS = {"height": 1.0, "hung": False}
 """Of the settings that some kinds alone have."""
@@ -16,13 +18,19 @@ DEFAULTS = {"height": 1.0, "hung": False}
 
 def make_twin(
     task: str, robot: str | None = None, seed: int = 0, delay: float = 0.01, noise: float = 1.0,
-    miswired: Sequence[str] = (), **settings: Any,
+    miswired: Sequence[str] = (), bundle: str = "", **settings: Any,
 ) -> Twin:  # fmt: skip
-    """The simulated robot of a task, or another of its kind.
+    """The simulated robot of a task, or of that of the policy's file ``bundle``; or another of its kind.
 
+    ``task`` "" is quadrotor-hover, or the policy's own; "inside" runs the task's source that the file brings.
     ``settings`` are for some kinds alone (``Twin.settings``); one that is asked for where there is none is refused.
     """
-    loaded = load_task(task, robot)
+    if bundle:
+        from deploy.verify import named_task
+
+        loaded = named_task(Bundle.read(bundle), task or None, robot)
+    else:
+        loaded = load_task(task or USUAL, robot)
     kind = loaded.spec.robot.kind
     twin: type[Twin] = importlib.import_module(f"robo_rl_ros.twins.{kind}").TWIN if kind in KINDS else Twin
     for name, value in settings.items():

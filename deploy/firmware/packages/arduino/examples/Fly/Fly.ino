@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // The policy at its rate, after its self-test. Fill in read_signals and send_commands for your robot.
 #include <${name}.h>
 

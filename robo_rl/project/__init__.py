@@ -1,0 +1,53 @@
+"""A project of a user's own robot: its card, a task, a test and a page with the commands, for ``robo-rl new``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Template
+
+from robo_rl.escaping import shell_word
+from sim.robots import FOLDER, Card, load_robot, robot_names
+
+TEMPLATES = Path(__file__).parent / "files"
+BASES = {
+    "multirotor": ("sim.tasks.multirotor.quadrotor", "QuadrotorHover", "hover"),
+    "legged": ("sim.tasks.legged.walk", "FlatWalk", "walk"),
+}
+"""By kind: module and class of the task that is begun with, and what it is called."""
+NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+
+
+def write_project(folder: Path, like: str) -> list[Path]:
+    """Write the files of a robot that is called as ``folder``, with the figures of the robot ``like``; their paths.
+
+    ValueError for names that are no identifiers, a folder that is there, or a robot that robo-rl does not include.
+    """
+    name = folder.name
+    if not NAME.fullmatch(name) or name in robot_names():
+        raise ValueError(f"the name is '{name}'; expected small letters, digits and _, and none of {robot_names()}")
+    if folder.exists():
+        raise ValueError(f"{folder} exists; expected the name of a new folder")
+    if like not in robot_names():
+        raise ValueError(f"--like is '{like}'; expected one of {robot_names()}")
+    card: Card = load_robot(like)
+    module, base, verb = BASES[card.kind]
+    texts = {
+        "name": name, "like": like, "title": name.replace("_", " "), "module": module, "base": base, "kind": card.kind,
+        "class_name": "".join(part.capitalize() for part in name.split("_")) + verb.capitalize(),
+        "task": f"{name.replace('_', '-')}-{verb}", "verb": verb, "card_module": f"sim.robots.{card.kind}",
+        "card_class": type(card).__name__, "folder": shell_word(folder),
+        "run": f"{name.replace('_', '-')}-{verb}{'' if card.kind == 'multirotor' else '-ppo'}-seed0-1",
+        "files": ", ".join(f'"{part}"' for part in (f"{name}.toml", *(path.name for path in card.files()))) + ",",
+    }  # fmt: skip
+    folder.mkdir(parents=True)
+    text = (FOLDER / like / "card.toml").read_text()
+    figures = re.sub(r"^title = .*$", f'title = "{texts["title"]}"', text, count=1, flags=re.M)
+    head = f"# {name}: these are the figures of {like}. Replace each, with its source (docs/own-robot.md).\n"
+    (folder / f"{name}.toml").write_text(head + figures)
+    for path in card.files():
+        (folder / path.name).write_bytes(path.read_bytes())
+    for template in sorted(TEMPLATES.iterdir()):
+        made = folder / template.name.removesuffix(".txt").replace("NAME", name)
+        made.write_text(Template(template.read_text()).substitute(texts))
+    return sorted(folder.iterdir())

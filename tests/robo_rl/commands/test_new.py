@@ -1,0 +1,56 @@
+"""``robo-rl new``: a project that works from the start, for every robot that it can begin with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robo_rl.commands.new import main
+from sim.robots import robot_names
+from sim.tasks.checking import check
+from sim.tasks.loading import load_task
+
+BASES = {"multirotor": "quadrotor-hover", "legged": "go2-flat"}
+
+
+@pytest.mark.parametrize("like", robot_names())
+def test_card_and_task_of_the_project_fit_together(
+    like: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(tmp_path / "my_robot", like, json=True) == 0
+    made = json.loads(capsys.readouterr().out)
+    task = load_task(made["task"])
+    check(task)
+    assert task.spec.robot.name == "my_robot"
+    theirs = load_task(BASES[task.spec.robot.kind], like)
+    assert task.spec.robot.facts().actuators == theirs.spec.robot.facts().actuators
+    assert {Path(file).name for file in made["files"]} >= {"my_robot.toml", "my_robot_task.py", "README.md"}
+
+
+@pytest.mark.slow
+def test_the_project_s_own_tests_pass(tmp_path: Path) -> None:
+    main(tmp_path / "my_robot")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "my_robot")]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "sentence"),
+    [
+        ("My-Robot", "crazyflie", "the name is 'My-Robot'; expected small letters, digits and _"),
+        ("go2", "go2", "the name is 'go2'; expected small letters, digits and _, and none of"),
+        ("here", "crazyflie", "here exists; expected the name of a new folder"),
+        ("mine", "nosuch", "--like is 'nosuch'; expected one of"),
+    ],
+)
+def test_what_can_not_be_made_is_refused(name: str, like: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with pytest.raises(ValueError, match=sentence):
+        main(tmp_path / name, like)
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]

@@ -1,0 +1,29 @@
+"""The scripts of benchmarks/ tell what they measure when they are asked for help, and don't measure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if "__main__" in path.read_text()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_help_measures_nothing(script: Path, tmp_path: Path) -> None:
+    needed = {"ros_latency": "rclpy", "ros_loop": "rclpy", "walking_sb3": "stable_baselines3"}
+    if script.stem in needed:
+        pytest.importorskip(needed[script.stem])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "ros2_ws/src/robo_rl_ros"), os.environ.get("PYTHONPATH", "")])
+    found = subprocess.run(
+        [sys.executable, str(script), "--help"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout) > 100
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,102 @@
+"""The wheel, in a fresh environment without torch: what a robot's computer and a first look need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("torch", "mujoco", "scipy", "matplotlib", "onnx", "gymnasium", "viser")
+RUN = f"""
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {HEAVY!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from robo_rl.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of what git has, by the setuptools that are here."""
+    pytest.importorskip("setuptools", minversion="77")
+    folder = tmp_path_factory.mktemp("wheel")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("needs a clone")
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file() and name.split("/")[0] not in ("tests", "docs", "benchmarks"):
+            copy = folder / "source" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes((ROOT / name).read_bytes())
+    words = ["pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder)]
+    made = subprocess.run(
+        [sys.executable, "-m", *words, str(folder / "source")], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheel is installed, alone."""
+    folder = tmp_path_factory.mktemp("site")
+    words = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder), str(wheel)]
+    subprocess.run([sys.executable, "-m", *words], check=True)
+    return folder
+
+
+def run(place: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command of the installed package, where nothing heavy is installed."""
+    environment = {**os.environ, "PYTHONPATH": str(place)}
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_the_wheel_has_what_is_needed_and_no_pages(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
+    assert not [name for name in names if name.startswith("robo_rl/zoo/") and name.endswith(".html")]
+    for needed in (
+        "robo_rl/zoo/go2-flat.onnx",
+        "sim/robots/go2/card.toml",
+        "deploy/c/gate.c",
+        "deploy/c/templates/policy.c",
+    ):
+        assert needed in names
+    assert wheel.stat().st_size < 20 << 20
+
+
+@pytest.mark.slow
+def test_zoo_and_inspect_need_nothing_heavy(place: Path, tmp_path: Path) -> None:
+    listed = run(place, tmp_path, "zoo", "--json")
+    assert listed.returncode == 0, listed.stderr
+    policies = json.loads(listed.stdout)["policies"]
+    assert {policy["report"] for policy in policies} == {None}
+    assert "position error" in listed.stderr
+    shown = run(place, tmp_path, "inspect", "zoo:quadrotor-hover")
+    assert shown.returncode == 0, shown.stderr
+    assert "rotor_speed" in shown.stdout
+
+
+@pytest.mark.slow
+def test_what_needs_more_says_how_to_get_it(place: Path, tmp_path: Path) -> None:
+    refused = run(place, tmp_path, "train", "quadrotor-hover")
+    assert refused.returncode == 1
+    (sentence,) = refused.stderr.splitlines()
+    assert sentence.startswith("robo-rl train needs the package '")
+    assert sentence.endswith("pip install 'robo-rl[train]'")
