@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -25,8 +23,8 @@ class Camera:
 
     def __init__(self, env: VecEnv) -> None:
         require_drawing(env.plant)
-        self.env, self._stage = env, None
-        self._model = env.plant.drawing()
+        self.env, self._model = env, env.plant.drawing()
+        self._stage: Stage | None = None
 
     def picture(self, robot: int) -> NDArray[np.uint8]:
         """(height, width, 3): the robot now, with what its task shows of set-points and goals."""
@@ -34,11 +32,12 @@ class Camera:
         truth = {name: value.numpy()[None] for name, value in self.env.truth(ids).items()}
         motion: Motion = record(self.env.task, self._model, np.asarray(self.env.plant.poses(ids))[None], truth)
         scene, distance = arrange(motion), ROOM * distance_of(motion, SIZE)
-        if self._stage is None:
-            self._stage: Any = Stage(motion.model, 1, SIZE, distance / 3, floor=scene.floor)
-            self._stage.__enter__()
-        self._stage.look(middles_of(motion)[0, 0], distance, scene.heading[0] + BESIDE, ELEVATION)
-        return picture(self._stage, motion, 0, scene.size)
+        stage = self._stage
+        if stage is None:
+            stage = self._stage = Stage(motion.model, 1, SIZE, distance / 3, floor=scene.floor)
+            stage.__enter__()
+        stage.look(middles_of(motion)[0, 0], distance, scene.heading[0] + BESIDE, ELEVATION)
+        return picture(stage, motion, 0, scene.size)
 
     def close(self) -> None:
         """Let go of the renderer."""
