@@ -158,7 +158,7 @@ def test_packages_read_back_as_meant_even_of_a_contract_that_nobody_checked(text
     keys = [line.split("=")[0] for line in properties]
     assert len(keys) == len(set(keys)) == 9
     package(changed, tmp_path / "zephyr", "zephyr")
-    first, prompt, *_ = (tmp_path / "zephyr/Kconfig").read_text().splitlines()
+    _, first, prompt, *_ = (tmp_path / "zephyr/Kconfig").read_text().splitlines()
     assert first == "config POLICY"
     assert re.fullmatch(r'\tbool "(?:[^"\\$]|\\.)*"', prompt)
 
