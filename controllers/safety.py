@@ -53,7 +53,7 @@ def step(config: GateConfig, before: Gate, given: Inputs) -> tuple[Gate, Output]
     with np.errstate(over="ignore"):
         if gate.state == State.FAULT:
             return _fault_step(config, gate, given, request)
-        if request in STOPPED:
+        if request is not Request.NONE and request in STOPPED:
             return _latch(config, gate, given, Problem(STOPPED[request]))
         if gate.state == State.IDLE and request != Request.ARM:
             return _idle_step(config, gate, request)

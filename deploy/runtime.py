@@ -198,9 +198,8 @@ class Policy:
 
     def check(self, signals: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """The signals as float32 arrays, if a policy may act on them; else SignalError."""
-        unknown = signals.keys() - self._bounds.keys()
-        if unknown:
-            self._refuse_unknown(unknown)
+        if not signals.keys() <= self._bounds.keys():
+            self._refuse_unknown(signals.keys() - self._bounds.keys())
         waits = self._waits
         given = [s for s in self._given if s.name in signals or s.name not in waits] if waits else self._given
         arrays = {signal.name: self._array(signal, signals) for signal in given}
