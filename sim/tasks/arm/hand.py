@@ -47,7 +47,7 @@ class ToolHand:
             ),
             _gripper_command(card),
         )  # fmt: skip
-        self.memory = (StateBlock("tool", (3,), at_home),)
+        self.memory: tuple[StateBlock, ...] = (StateBlock("tool", (3,), at_home),)
         self.motion_size = 3
 
     def tool(self, signals: Mapping[str, Any]) -> Any:
@@ -101,7 +101,7 @@ class JointHand:
             ),
             _gripper_command(card),
         )  # fmt: skip
-        self.memory = (StateBlock("joints", (count,), card.home),)
+        self.memory: tuple[StateBlock, ...] = (StateBlock("joints", (count,), card.home),)
         self.motion_size = count
 
     def tool(self, signals: Mapping[str, Any]) -> Any:
