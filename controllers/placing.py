@@ -59,7 +59,7 @@ def place(
     idle = 1.0 - there * near
     target = tuple(GAIN * (held * c + (1.0 - held) * idle * f) for c, f in zip(carry, fetch, strict=True))
     to_close = (1.0 - there) * _greater(between, near * held)
-    return target, 1.0 - to_close, grip  # type: ignore[return-value]
+    return target, 1.0 - to_close, grip
 
 
 def _size(x: Any, y: Any) -> Any:
