@@ -63,6 +63,7 @@ def test_the_script_alone_places_the_cube_in_most_held_out_episodes(robo: Robo) 
     assert found["cube_position_error_mean_m"] < 0.01
 
 
+@pytest.mark.slow
 def test_its_bundle_tells_the_chain_and_is_proved(bundle_file: Path, robo: Robo) -> None:
     contract = Bundle.read(bundle_file).contract
     assert contract.robot.kind == "arm"
@@ -71,12 +72,14 @@ def test_its_bundle_tells_the_chain_and_is_proved(bundle_file: Path, robo: Robo)
     assert robo("verify", bundle_file, "--episodes", 20)["passed"]
 
 
+@pytest.mark.slow
 def test_its_firmware_places_a_cube(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     made = robo("firmware", bundle_file, "--target", "host", "--fly", 1, "--task", "arm-place", "--out", tmp_path / "c")
     assert made["passed"]
     assert made["loop"]["different"] == 0
 
 
+@pytest.mark.slow
 def test_it_is_drawn_and_recorded(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     picture = tmp_path / "arm.png"
     robo("play", bundle_file, "--picture", picture)
