@@ -1,0 +1,81 @@
+"""A script that lifts an object and places it with a gripper that points down: rules on where tool and object are.
+
+It has hardly any state, so that an object that slips or is moved away is simply grasped again. Pure functions in
+components, of one robot (numbers) or a batch (arrays of numpy or torch, symbols of ``sim.fuse``): a policy holds it as
+the movement that its network corrects, and an evaluation runs it alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from controllers.rotation import Vector
+
+GAIN = 0.6
+"""Of the way that is left, how much a target is ahead of the tool."""
+RATE = 0.2
+"""Of the estimate whether something is held, per step."""
+SURE = 0.8
+"""Above which that counts."""
+
+
+class Sizes(NamedTuple):
+    """m, but for the gripper's positions."""
+
+    half: float
+    """Half edge of the object."""
+    hop: float
+    """How high the object is carried above its place, and the tool above the object before it goes down to it."""
+    gripped: float
+    """The gripper's position below which it is closed on the object."""
+
+
+def place(
+    tool: Vector, object_at: Vector, goal: Vector, gripper: Any, grip: Any, sizes: Sizes
+) -> tuple[tuple[Any, Any, Any], Any, Any]:
+    """How far ahead of the tool its target is to be (m); 1 where the gripper is to open, 0 where to close; and the
+    new estimate, 0 to 1, whether the object is held.
+
+    ``tool``, ``object_at`` and ``goal`` are places (m) in one frame with z up, ``gripper`` is its position and ``grip``
+    the last estimate.
+    """
+    away = tuple(there - here for there, here in zip(object_at, tool, strict=True))
+    way = tuple(there - here for there, here in zip(goal, object_at, strict=True))
+    aside, left = _size(away[0], away[1]), _size(way[0], way[1])
+    between = _below(aside, 0.5 * sizes.half) * _below(abs(away[2]), 0.5 * sizes.half)
+    near = _below(aside, 1.6 * sizes.half) * _below(abs(away[2]), 1.2 * sizes.half)
+    there = _below(left, 0.6 * sizes.half) * _below(-way[2], 0.2 * sizes.half)
+    closed = _below(gripper, sizes.gripped)
+    grip = grip + RATE * (closed * near * (1.0 - there) - grip)
+    held = _below(SURE, grip)
+    # with the object: up, across, and down as its place comes near
+    high = sizes.hop * _limited((left - 0.5 * sizes.half) / sizes.hop, 0.0, 1.0)
+    up = way[2] + high
+    across = _limited(1.0 - up / (0.5 * sizes.hop), 0.0, 1.0)
+    carry = (across * way[0], across * way[1], up)
+    # without it: above it, and down as the tool comes over it
+    above = sizes.hop * _limited((aside - 0.3 * sizes.half) / sizes.half, 0.0, 1.0)
+    fetch = (away[0], away[1], away[2] + above)
+    idle = 1.0 - there * near
+    target = tuple(GAIN * (held * c + (1.0 - held) * idle * f) for c, f in zip(carry, fetch, strict=True))
+    to_close = (1.0 - there) * _greater(between, near * held)
+    return target, 1.0 - to_close, grip
+
+
+def _size(x: Any, y: Any) -> Any:
+    return (x * x + y * y + 1e-12) ** 0.5
+
+
+def _below(x: Any, limit: Any) -> Any:
+    """1 where x is below, else 0, by arithmetic that every kind of number has."""
+    return _limited(1e6 * (limit - x), 0.0, 1.0)
+
+
+def _greater(a: Any, b: Any) -> Any:
+    return 0.5 * (a + b + abs(a - b))
+
+
+def _limited(x: Any, low: float, high: float) -> Any:
+    """Between two numbers."""
+    x = 0.5 * (x + low + abs(x - low))
+    return 0.5 * (x + high - abs(x - high))

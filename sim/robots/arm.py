@@ -1,0 +1,412 @@
+"""Cards of arms: a model file for bodies and shapes, the motors in every joint, and a gripper with pads that hold.
+
+Motors that are alike are one table ``[[motors]]`` with the joints they drive; ``joints`` is the order of the robot's
+computer, from the base to the tool, and of signals and commands. An arm that takes poses of its tool has an
+``[impedance]``; one without takes positions of its joints. The base is at the world's origin, z up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from controllers.chain import Chain, Link
+from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
+from sim.robots.figures import CardError, figure, require
+from sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
+
+KIND = "arm"
+
+HINGE = {
+    "range": "rad",
+    "effort": "N*m",
+    "velocity": "rad/s",
+    "stiffness": "N*m/rad",
+    "damping": "N*m*s/rad",
+    "armature": "kg*m^2",
+    "friction": "N*m",
+}
+"""The figures of a motor and the one unit that each may have."""
+SLIDE = {
+    "range": "m",
+    "effort": "N",
+    "velocity": "m/s",
+    "stiffness": "N/m",
+    "damping": "N*s/m",
+    "armature": "kg",
+    "friction": "N",
+}
+"""The same of a gripper whose fingers slide."""
+IMPEDANCE = {
+    "stiffness": "N/m",
+    "damping": "N*s/m",
+    "clip": "m",
+    "turn_stiffness": "N*m/rad",
+    "turn_damping": "N*m*s/rad",
+    "turn_clip": "rad",
+}
+GRASP = {"size": "m", "mass": "kg", "creep": "m/s", "twist": "rad/s", "swing": "m"}
+FIELDS = {
+    "kind",
+    "title",
+    "model",
+    "base",
+    "tool",
+    "weightless",
+    "joints",
+    "home",
+    "motors",
+    "gripper",
+    "workspace",
+    "grasp",
+}
+NAMES = ("joint", "followers", "pads", "slides")
+"""Fields of a gripper that are no figures."""
+
+
+@dataclass(frozen=True)
+class Gripper:
+    """Fingers that one drive moves; its least position is closed, its greatest is open."""
+
+    joint: DrivenJoint
+    followers: tuple[str, ...]
+    """Joints that move as the driven one does."""
+    pads: tuple[str, ...]
+    """Shapes that touch what is held, two."""
+    slides: bool
+
+    @property
+    def unit(self) -> str:
+        return "m" if self.slides else "rad"
+
+
+@dataclass(frozen=True)
+class GraspCheck:
+    """What a cube that is held may do at most."""
+
+    size: float
+    """m, of the cube's edge."""
+    mass: float
+    """kg."""
+    creep: float
+    """m/s, sliding out of a hand at rest."""
+    twist: float
+    """rad/s, turning in a hand at rest."""
+    swing: float
+    """m, over 4 s of swinging."""
+
+
+@dataclass(frozen=True)
+class ArmCard:
+    """Figures of an arm in SI units."""
+
+    kind: ClassVar[str] = KIND
+    name: str
+    title: str
+    model: Path
+    """MJCF or URDF with bodies, inertias, joint axes and collision shapes."""
+    base: str
+    """The body that stands on the ground."""
+    tool: str
+    """Site between the pads: its z axis points where the gripper does, its y axis from pad to pad."""
+    joints: tuple[DrivenJoint, ...]
+    """From base to tool."""
+    gripper: Gripper
+    impedance: Impedance | None
+    """How it holds its tool, if it takes poses."""
+    weightless: bool
+    """Whether its own controller carries the weight of its links."""
+    workspace: tuple[tuple[float, float, float], tuple[float, float, float]]
+    """m, lower and upper corners of the box in which its tasks are, in the base frame."""
+    grasp: GraspCheck
+    sources: dict[str, str]
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @property
+    def home(self) -> tuple[float, ...]:
+        """rad."""
+        return tuple(joint.home for joint in self.joints)
+
+    @property
+    def law(self) -> PositionLaw | ImpedanceLaw:
+        """What its low level does with the commands that move the tool."""
+        if self.impedance is None:
+            return PositionLaw(tuple(j.stiffness for j in self.joints), tuple(j.damping for j in self.joints))
+        (k, turn_k), (d, turn_d), (clip, turn_clip) = (
+            getattr(self.impedance, name) for name in ("stiffness", "damping", "clip")
+        )
+        return ImpedanceLaw(
+            (k,) * 3 + (turn_k,) * 3, (d,) * 3 + (turn_d,) * 3, (clip,) * 3 + (turn_clip,) * 3, self.tool
+        )
+
+    @property
+    def gripper_law(self) -> PositionLaw:
+        """Of the gripper."""
+        return PositionLaw((self.gripper.joint.stiffness,), (self.gripper.joint.damping,))
+
+    def facts(self) -> Robot:
+        """What a contract tells about this robot: its actuators, and the chain of its joints."""
+        arm = [
+            Actuator(j.name, "position", "rad", j.lower, j.upper, "hold", effort=j.effort, speed=j.velocity)
+            for j in self.joints
+        ]
+        jaw = self.gripper.joint
+        hand = Actuator(
+            jaw.name, "position", self.gripper.unit, jaw.lower, jaw.upper, "hold", effort=jaw.effort, speed=jaw.velocity
+        )
+        return Robot(self.name, KIND, (*arm, hand), {"home": list(self.home), **self.chain.to_facts()})
+
+    def figures(self) -> dict[str, Any]:
+        """What is worth knowing at a glance."""
+        import mujoco
+
+        from sim.plants.assembly import assemble
+        from sim.plants.physics import Physics
+
+        pose = self.chain.pose([float(angle) for angle in self.home])
+        jaw = self.gripper.joint
+        return {
+            "mass_kg": float(mujoco.mj_getTotalmass(assemble(self.mechanism, Physics()))),
+            "joints": len(self.joints),
+            "tool_at_home_m": [round(float(x), 4) for x in pose.position],
+            f"gripper_{self.gripper.unit}": jaw.upper - jaw.lower,
+            "grip_n" if self.gripper.slides else "grip_n_m": jaw.effort,
+        }
+
+    def files(self) -> tuple[Path, ...]:
+        """Files beside the card that belong to it."""
+        return (self.model,)
+
+    @classmethod
+    def read(cls, card: dict[str, Any], name: str, path: Path) -> ArmCard:
+        """The card in the parsed TOML ``card`` of the file ``path``."""
+        return _read(card, name, path)
+
+    def drawing(self) -> tuple[Any, Any]:
+        """How it looks at home: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
+        from sim.plants.drawing import at_rest
+
+        return at_rest(self.mechanism)
+
+    def urdf(self) -> str:
+        """One link per body of the model file, and one more for the tool and each pad."""
+        from sim.plants.urdf import ros_urdf
+
+        return ros_urdf(self.mechanism)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """Bodies and joints for the plants: a fixed base, a tool, a gripper whose pads feel what they touch."""
+        moved_by_tool = self.impedance is not None
+        hand = self.gripper
+        coupling = Coupling(hand.joint.name, tuple((name, 1.0) for name in hand.followers))
+        return Mechanism(
+            name=self.name,
+            model=self.model,
+            base=self.base,
+            fixed=True,
+            groups=(
+                JointGroup("joint", self.joints, law="none" if moved_by_tool else "position"),
+                JointGroup("gripper", (hand.joint,), slides=hand.slides),
+            ),
+            couplings=(coupling,) if hand.followers else (),
+            impedances=(self.impedance,) if self.impedance else (),
+            contacts=(ContactPoints("pad", hand.pads),),
+            frames=() if moved_by_tool else (Frame("tool", self.tool, self.base),),
+            weightless=self.weightless,
+        )
+
+    @cached_property
+    def chain(self) -> Chain:
+        """From base to tool; CardError if the joints are not that chain."""
+        return _chain(self)
+
+
+CARD = ArmCard
+
+
+def load_arm(name: str) -> ArmCard:
+    """As ``sim.robots.load_robot``, for an arm."""
+    from sim.robots import load_robot
+
+    return load_robot(name, CARD)
+
+
+def _chain(card: ArmCard) -> Chain:
+    """Read off the model at joint angles of zero: each link's frame is turned so that its joint's axis is z."""
+    import mujoco
+    import numpy as np
+    from scipy.spatial.transform import Rotation
+
+    from sim.plants.assembly import assemble
+    from sim.plants.physics import Physics
+
+    model = assemble(card.mechanism, Physics())
+    sites = [model.site(i).name for i in range(model.nsite)]
+    require(card.tool in sites, str(card.model), "tool", card.tool, "a site of the model")
+    base, site = model.body(card.base).id, model.site(card.tool).id
+    above: list[int] = []
+    body = int(model.site_bodyid[site])
+    while body != base:
+        require(body > 0, str(card.model), "tool", card.tool, f"a site of a body that hangs on the base '{card.base}'")
+        joints = range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
+        above = [int(joint) for joint in joints] + above
+        body = int(model.body_parentid[body])
+    names = tuple(model.joint(joint).name for joint in above)
+    require(names == card.joint_names, str(card.model), "joints", card.joint_names, f"those from base to tool, {names}")
+    data = mujoco.MjData(model)
+    data.qpos[:] = model.qpos0
+    data.qpos[model.jnt_qposadr[above]] = 0.0
+    mujoco.mj_kinematics(model, data)
+    at_origin = np.allclose(data.xpos[base], 0.0, atol=1e-9) and np.allclose(data.xquat[base], [1, 0, 0, 0], atol=1e-9)
+    require(at_origin, str(card.model), "base", card.base, "a body at the world's origin, not turned")
+    frames = [(data.xanchor[joint], _facing(data.xaxis[joint])) for joint in above]
+    frames.append((data.site_xpos[site], Rotation.from_matrix(data.site_xmat[site].reshape(3, 3))))
+    links, place, turn = [], np.zeros(3), Rotation.identity()
+    for point, facing in frames:
+        offset, relative = turn.inv().apply(point - place), (turn.inv() * facing).as_quat()
+        links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12)))))  # type: ignore[arg-type]
+        place, turn = point, facing
+    return Chain(tuple(links[:-1]), links[-1])
+
+
+def _facing(axis: Any) -> Any:
+    """The rotation that turns z by the smallest angle to ``axis`` (3,)."""
+    import numpy as np
+    from scipy.spatial.transform import Rotation
+
+    about = np.cross([0.0, 0.0, 1.0], axis)
+    sine, cosine = float(np.linalg.norm(about)), float(axis[2])
+    if sine < 1e-12:
+        return Rotation.identity() if cosine > 0 else Rotation.from_rotvec([math.pi, 0.0, 0.0])
+    return Rotation.from_rotvec(about / sine * math.atan2(sine, cosine))
+
+
+def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
+    """The card in the parsed TOML ``card`` of the file ``path``."""
+    where = str(path)
+    for key in card:
+        require(key in FIELDS | {"impedance"}, where, key, "an unknown field", f"one of {sorted(FIELDS)} or impedance")
+    for key in ("title", "model", "base", "tool"):
+        require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
+    require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")
+    names = _names(card.get("joints"), "joints", where)
+    model = path.parent / card["model"]
+    beside = model.name == card["model"] and model.is_file()
+    require(beside, where, "model", card["model"], f"the name of a file beside the card; there is no {model}")
+    home = figure(card.get("home"), "home", "rad", len(names), where)
+    driven = _motors(card.get("motors"), where)
+    require(set(driven) == set(names), where, "joints", list(names), f"the motors' joints, {sorted(driven)}")
+    joints = tuple(_joint(joint, driven[joint], angle, where) for joint, angle in zip(names, home, strict=True))
+    try:
+        result = ArmCard(
+            name=name,
+            title=card["title"],
+            model=model,
+            base=card["base"],
+            tool=card["tool"],
+            joints=joints,
+            gripper=_gripper(card.get("gripper"), where),
+            impedance=_impedance(card["impedance"], card["tool"], where) if "impedance" in card else None,
+            weightless=card["weightless"],
+            workspace=_workspace(card.get("workspace"), where),
+            grasp=GraspCheck(**_figures(card.get("grasp"), "grasp", GRASP, where)),
+            sources=_sources(card),
+        )
+        require(result.impedance is None or result.weightless, where, "weightless", False, "true with an impedance")
+        result.facts()
+    except ContractError as error:
+        raise CardError(f"{where}: {error}") from None
+    return result
+
+
+def _names(value: Any, field: str, where: str) -> tuple[str, ...]:
+    good = isinstance(value, list) and len(value) > 0 and all(isinstance(x, str) for x in value)
+    require(good and len(set(value)) == len(value), where, field, value, "a list of different names")
+    return tuple(value)
+
+
+def _figures(table: Any, label: str, units: dict[str, str], where: str) -> dict[str, float]:
+    """Positive figures of a table, one number each."""
+    require(isinstance(table, dict) and set(table) == set(units), where, label, table, f"the fields {sorted(units)}")
+    values = {key: figure(table[key], f"{label}.{key}", unit, 1, where)[0] for key, unit in units.items()}
+    for key, value in values.items():
+        require(value > 0, where, f"{label}.{key}.value", value, "a positive number")
+    return values
+
+
+def _drive(
+    table: Any, label: str, units: dict[str, str], others: tuple[str, ...], where: str
+) -> dict[str, list[float]]:
+    """The figures of a motor."""
+    keys = {*others, *units}
+    require(isinstance(table, dict) and set(table) == keys, where, label, table, f"the fields {sorted(keys)}")
+    values = {k: figure(table[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in units.items()}
+    for key in ("effort", "velocity", "stiffness"):
+        require(values[key][0] > 0, where, f"{label}.{key}.value", values[key][0], "a positive number")
+    for key in ("damping", "armature", "friction"):
+        require(values[key][0] >= 0, where, f"{label}.{key}.value", values[key][0], "a number of 0 or more")
+    low, high = values["range"]
+    require(low < high, where, f"{label}.range.value", values["range"], "two numbers, the lower one first")
+    return values
+
+
+def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
+    """The figures of the motor in each joint."""
+    require(isinstance(motors, list) and len(motors) > 0, where, "motors", motors, "at least one [[motors]]")
+    driven: dict[str, dict[str, list[float]]] = {}
+    for i, motor in enumerate(motors):
+        values = _drive(motor, f"motors[{i}]", HINGE, ("name", "joints"), where)
+        for joint in _names(motor["joints"], f"motors[{i}].joints", where):
+            require(joint not in driven, where, f"motors[{i}].joints", joint, "a joint that no other motor drives")
+            driven[joint] = values
+    return driven
+
+
+def _joint(name: str, values: dict[str, list[float]], home: float, where: str) -> DrivenJoint:
+    lower, upper = values["range"]
+    require(lower <= home <= upper, where, f"home of '{name}'", home, f"a number from {lower} to {upper}")
+    single = {key: values[key][0] for key in HINGE if key != "range"}
+    return DrivenJoint(name, home=home, lower=lower, upper=upper, **single)
+
+
+def _gripper(table: Any, where: str) -> Gripper:
+    slides = isinstance(table, dict) and table.get("slides")
+    require(isinstance(slides, bool), where, "gripper.slides", slides, "true or false")
+    values = _drive(table, "gripper", SLIDE if slides else HINGE, NAMES, where)
+    require(isinstance(table["joint"], str), where, "gripper.joint", table["joint"], "a name")
+    pads = _names(table["pads"], "gripper.pads", where)
+    require(len(pads) == 2, where, "gripper.pads", table["pads"], "two names")
+    followers = _names(table["followers"], "gripper.followers", where) if table["followers"] else ()
+    joint = _joint(table["joint"], values, values["range"][1], where)  # at home it is open
+    return Gripper(joint, followers, pads, bool(slides))
+
+
+def _impedance(table: Any, tool: str, where: str) -> Impedance:
+    k = _figures(table, "impedance", IMPEDANCE, where)
+    stiffness, damping, clip = ((k[name], k[f"turn_{name}"]) for name in ("stiffness", "damping", "clip"))
+    return Impedance("tool", tool, stiffness, damping, clip)
+
+
+def _workspace(table: Any, where: str) -> Any:
+    require(isinstance(table, dict) and set(table) == {"lower", "upper"}, where, "workspace", table, "lower and upper")
+    corners = tuple(tuple(figure(table[k], f"workspace.{k}", "m", 3, where)) for k in ("lower", "upper"))
+    good = all(a < b for a, b in zip(*corners, strict=True))
+    require(good, where, "workspace", corners, "numbers of lower that are less than those of upper")
+    return corners
+
+
+def _sources(card: dict[str, Any]) -> dict[str, str]:
+    tables = {motor["name"]: (motor, HINGE) for motor in card["motors"]}
+    tables |= {"gripper": (card["gripper"], HINGE), "grasp": (card["grasp"], GRASP)}
+    tables["workspace"] = (card["workspace"], {"lower": "m", "upper": "m"})
+    if "impedance" in card:
+        tables["impedance"] = (card["impedance"], IMPEDANCE)
+    found = {f"{name}.{key}": str(table[key]["source"]) for name, (table, keys) in tables.items() for key in keys}
+    return {"home": str(card["home"]["source"]), **found}

@@ -1,0 +1,16 @@
+"""Tasks of arms: to bring the tool to a place, and to lift a cube and place it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.tasks import Task
+
+
+def tasks() -> tuple[type[Task], ...]:
+    """All of them."""
+    from sim.tasks.arm.place import Place
+    from sim.tasks.arm.reach import Reach
+
+    return Reach, Place

@@ -1,0 +1,173 @@
+"""How actions move a hand, by the arm's own law: as an impedance that takes poses, or by positions of the joints.
+
+An action is a displacement of the tool (m) from where it was measured, and how far the gripper is to open. So the
+reference never runs away from the arm: a tool that meets something presses on it with a bounded force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from controllers.arm import pointing_step
+from robo_rl.contract import Command, Signal, StateBlock
+from sim.robots.arm import ArmCard
+
+XYZ = ("x", "y", "z")
+STEP = 0.1  # of the width of the workspace, from the measured tool to its target, at an action of 1 along an axis
+TURN = 0.2  # rad, of a joint from where it was measured, at most
+DELAY = (0.0, 0.01)  # s, of an arm's own sensors
+RATE = 20.0  # rad/s, far beyond what joints of such arms reach
+SPEED = 5.0  # m/s, likewise of tools
+
+
+class ToolHand:
+    """An arm that takes poses of its tool; the turn of the tool stays what it was."""
+
+    def __init__(self, card: ArmCard, lower: tuple[float, ...], upper: tuple[float, ...]) -> None:
+        """``lower`` and ``upper`` (3,) m, of the box that targets are in."""
+        self.card, self.jaw = card, card.gripper.joint
+        self.step = STEP * (upper[1] - lower[1])
+        self.lower, self.upper = torch.tensor([lower]), torch.tensor([upper])
+        at_home = tuple(float(x) for x in card.chain.pose([float(angle) for angle in card.home]).position)
+        self.signals = (
+            Signal("tool_position", XYZ, "m", "base", (-2.0,) * 3, (2.0,) * 3, noise=(2e-4,) * 3, delay=DELAY),
+            Signal(
+                "tool_linear_velocity", XYZ, "m/s", "base", (-SPEED,) * 3, (SPEED,) * 3, noise=(0.005,) * 3, delay=DELAY
+            ),
+            _gripper_signal(card),
+        )
+        self.commands = (
+            Command(
+                "tool_position_target", XYZ, "m", "base", lower, upper, safe="hold", stop="hold", law=card.law,
+                feedback="tool_position",
+            ),
+            _gripper_command(card),
+        )  # fmt: skip
+        self.memory: tuple[StateBlock, ...] = (StateBlock("tool", (3,), at_home),)
+        self.motion_size = 3
+
+    def tool(self, signals: Mapping[str, Any]) -> Any:
+        """(n, 3) m, where it is in the base frame."""
+        return signals["tool_position"]
+
+    def motion(self, signals: Mapping[str, Any]) -> Any:
+        """(n, motion_size) how it moves, for observations."""
+        return 2.0 * signals["tool_linear_velocity"]
+
+    def command(self, action: Any, memory: Mapping[str, Any]) -> dict[str, Any]:
+        """Commands for an action (n, 4) and the memory of the last signals."""
+        target = memory["tool"] + self.step * torch.clamp(action[:, :3], -1.0, 1.0)
+        target = torch.minimum(torch.maximum(target, self.lower), self.upper)
+        return {"tool_position_target": target, "gripper_position_target": opened(self.jaw, action[:, 3:])}
+
+    def remember(self, signals: Mapping[str, Any]) -> dict[str, Any]:
+        """The memory for the next step."""
+        return {"tool": signals["tool_position"]}
+
+    def change(self, commands: Mapping[str, Any], previous: Mapping[str, Any]) -> Any:
+        """(n,) squared change of the tool's target, in steps."""
+        change = (commands["tool_position_target"] - previous["tool_position_target"]) / self.step
+        return change.square().sum(-1)
+
+
+class JointHand:
+    """An arm that takes positions of its joints: targets come from damped least squares, the tool pointing down."""
+
+    def __init__(self, card: ArmCard, lower: tuple[float, ...], upper: tuple[float, ...]) -> None:
+        """``lower`` and ``upper`` (3,) m, of the box that the tool's targets are in."""
+        self.card, self.jaw, self.chain = card, card.gripper.joint, card.chain
+        self.step = STEP * (upper[1] - lower[1])
+        names, count = card.joint_names, len(card.joints)
+        limits = tuple(j.lower for j in card.joints), tuple(j.upper for j in card.joints)
+        self.stops = torch.tensor([limits[0]]), torch.tensor([limits[1]])
+        self.box = torch.tensor([lower]), torch.tensor([upper])
+        beyond = tuple(x - 0.1 for x in limits[0]), tuple(x + 0.1 for x in limits[1])
+        self.signals = (
+            Signal("joint_position", names, "rad", "joint", *beyond, noise=(0.002,) * count, delay=DELAY),
+            Signal(
+                "joint_velocity", names, "rad/s", "joint", (-RATE,) * count, (RATE,) * count, noise=(0.05,) * count,
+                delay=DELAY,
+            ),
+            _gripper_signal(card),
+        )  # fmt: skip
+        self.commands = (
+            Command(
+                "joint_position_target", names, "rad", "joint", *limits, safe="hold", stop="hold", law=card.law,
+                feedback="joint_position",
+            ),
+            _gripper_command(card),
+        )  # fmt: skip
+        self.memory: tuple[StateBlock, ...] = (StateBlock("joints", (count,), card.home),)
+        self.motion_size = count
+
+    def tool(self, signals: Mapping[str, Any]) -> Any:
+        """(n, 3) m, where it is in the base frame."""
+        return torch.stack(self.chain.pose(signals["joint_position"].unbind(-1)).position, -1)
+
+    def motion(self, signals: Mapping[str, Any]) -> Any:
+        """(n, motion_size) how it moves, for observations."""
+        return 0.3 * signals["joint_velocity"]
+
+    def command(self, action: Any, memory: Mapping[str, Any]) -> dict[str, Any]:
+        """Commands for an action (n, 4) and the memory of the last signals."""
+        joints = memory["joints"]
+        angles = joints.unbind(-1)
+        tool = torch.stack(self.chain.pose(angles).position, -1)
+        target = tool + self.step * torch.clamp(action[:, :3], -1.0, 1.0)
+        target = torch.minimum(torch.maximum(target, self.box[0]), self.box[1])
+        turn = torch.stack(pointing_step(self.chain, angles, (target - tool).unbind(-1)), -1)
+        target = joints + torch.clamp(turn, -TURN, TURN)
+        target = torch.minimum(torch.maximum(target, self.stops[0]), self.stops[1])
+        return {"joint_position_target": target, "gripper_position_target": opened(self.jaw, action[:, 3:])}
+
+    def remember(self, signals: Mapping[str, Any]) -> dict[str, Any]:
+        """The memory for the next step."""
+        return {"joints": signals["joint_position"]}
+
+    def change(self, commands: Mapping[str, Any], previous: Mapping[str, Any]) -> Any:
+        """(n,) squared change of the joints' targets, in 0.1 rad."""
+        change = 10.0 * (commands["joint_position_target"] - previous["joint_position_target"])
+        return change.square().sum(-1)
+
+
+Hand = ToolHand | JointHand
+
+
+def hand(card: ArmCard, lower: tuple[float, ...], upper: tuple[float, ...]) -> Hand:
+    """That which suits an arm."""
+    return ToolHand(card, lower, upper) if card.impedance else JointHand(card, lower, upper)
+
+
+def opened(jaw: Any, action: Any) -> Any:
+    """(n, 1) where the gripper is to go: closed at an action of 0 and below, open at 0.5 and above.
+
+    So hands that act at random hold what they have more often than not.
+    """
+    part = torch.clamp(2.0 * action, 0.0, 1.0)
+    return jaw.lower + (jaw.upper - jaw.lower) * part
+
+
+def _gripper_signal(card: ArmCard) -> Signal:
+    jaw, unit = card.gripper.joint, card.gripper.unit
+    width = jaw.upper - jaw.lower
+    limits = (jaw.lower - 0.2 * width,), (jaw.upper + 0.2 * width,)
+    return Signal("gripper_position", (jaw.name,), unit, "gripper", *limits, noise=(0.005 * width,), delay=DELAY)
+
+
+def _gripper_command(card: ArmCard) -> Command:
+    """In a stop it closes slowly, and keeps what it holds."""
+    jaw, unit = card.gripper.joint, card.gripper.unit
+    return Command(
+        "gripper_position_target", (jaw.name,), unit, "gripper", (jaw.lower,), (jaw.upper,), safe=(jaw.lower,),
+        stop="ramp", law=card.gripper_law, feedback="gripper_position",
+    )  # fmt: skip
+
+
+def grip(card: ArmCard, part: Tensor) -> Tensor:
+    """(n, 1) position of a gripper that is open to ``part`` (n,), 0 to 1."""
+    jaw = card.gripper.joint
+    return (jaw.lower + (jaw.upper - jaw.lower) * part)[:, None]

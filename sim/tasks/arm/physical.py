@@ -1,0 +1,55 @@
+"""What differs between arms of one type, and where their tools may be: alike for all tasks of arms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from robo_rl.contract import Envelope
+from sim.ranges import Range
+from sim.robots.arm import ArmCard
+from sim.tasks.arm.workspace import Workspace
+
+LATENESS = 0.005  # s, of targets: whole steps of the usual physics
+AROUND = 0.1  # m around the workspace, beyond which a tool is at fault
+
+
+def arm_ranges() -> dict[str, Range]:
+    """Factors on gains and on the strength of motors, and latencies."""
+    return {
+        "stiffness": Range.fixed(0.8, 1.2, unit="×"),
+        "damping": Range.fixed(0.8, 1.25, unit="×"),
+        "strength": Range.fixed(0.7, 1.1, unit="×"),
+        "armature": Range.fixed(0.8, 1.25, unit="×"),
+        "command_delay": Range.fixed(0.0, 0.015, unit="s"),
+        "noise": Range.fixed(0.5, 1.5, unit="×"),
+    }
+
+
+def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    """Write what was drawn from ``arm_ranges`` (m,) into the robots ``ids`` (m,) of a plant."""
+    nominal = plant.nominal
+    names = ("stiffness", "damping", "strength", "armature")
+    factors = {name: drawn[name].to(nominal.armature)[:, None] for name in names}
+    late = (LATENESS * (drawn["command_delay"] / LATENESS).round()).to(nominal.armature)[:, None]
+    if card.impedance:
+        for name in ("stiffness", "damping"):
+            value = getattr(nominal, f"impedance_{name}") * factors[name][:, :, None]
+            plant.param(f"impedance_{name}")[ids] = value
+        plant.param("impedance_delay")[ids] = late
+    else:
+        for name in ("stiffness", "damping"):
+            plant.param(name)[ids] = getattr(nominal, name) * factors[name]
+    plant.param("armature")[ids] = nominal.armature * factors["armature"]
+    plant.param("resistance")[ids] = nominal.resistance / factors["strength"]
+    plant.param("command_delay")[ids] = late
+
+
+def arm_envelope(card: ArmCard, space: Workspace) -> tuple[Envelope, ...]:
+    """A box around the workspace, where the robot itself tells where its tool is."""
+    if card.impedance is None:
+        return ()
+    low, high = tuple(x - AROUND for x in space.lower), tuple(x + AROUND for x in space.upper)
+    return (Envelope("tool_position", low, high),)

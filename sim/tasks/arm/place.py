@@ -1,0 +1,334 @@
+"""Placing: an arm lifts a cube off the ground, carries it to a place at least 10 cm away, sets it down and lets go.
+
+A script (``controllers.placing``) makes a rough movement, which is in the policy's memory; the network adds what is to
+be quicker, gentler or more exact (residual learning: Silver et al. 2018, Johannink et al. 2019), so that a network that
+gives nothing is the script. Rewarded is progress: the potential below rises from the hand's approach over grasp, lift
+and transport to the cube at rest at its place, and only what exceeds the episode's best so far counts (as in MuJoCo
+Playground's PandaPickCube, Zakka et al. 2025); so nothing is to be gained by waiting or by doing something twice. Some
+episodes begin on the way at first (``starts``), fewer as more succeed, and none in an evaluation. An episode succeeds
+once the cube was lifted by 4 cm, and lies within 2 cm of its place, at rest and free, for a fifth of a second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from controllers.placing import Sizes, place
+from robo_rl.contract import Safety, Signal, StateBlock
+from sim.drawing import Marker, Sphere
+from sim.engines import Engine
+from sim.ranges import Range, Rule
+from sim.robots.arm import ArmCard, load_arm
+from sim.robots.mechanism import FreeObject
+from sim.tasks import Measure, Spec, Task, Tensors
+from sim.tasks.arm.hand import XYZ, hand
+from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm
+from sim.tasks.arm.starts import Start, ranges, start
+from sim.tasks.arm.workspace import workspace
+
+PERIOD = 0.02  # s
+LIFTED = 0.04  # m
+NEAR = 0.02  # m, from the cube's place, level
+LOW = 0.008  # m, of the cube above where it would lie
+SLOW = 0.05  # m/s, of the cube
+LOADED = 0.3  # N, on a pad that touches
+HELD = 10  # control steps for which the cube has to lie
+FIRM = 1.15  # half edges of the nominal cube: a gripper that is closed further than that holds one
+HOP = 2.5  # half edges, how high the script carries a cube
+ADDED = 0.5  # of an action of the script, that an output of 1 of the network adds
+POSE_DELAY = (0.02, 0.06)  # s, of a camera's pose of the cube
+OLDEST = 0.5  # s, of a pose that still tells something
+
+
+class Place(Task):
+    """Lift a cube and place it, with an arm whose gripper points down."""
+
+    name = "arm-place"
+    summary = "lift a cube and place it"
+    card_type = ArmCard
+    plants = ("mujoco", "warp")
+    measures = (Measure("cube_position_error", "m", "end", 0.1),)
+    perturbed = ("cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "noise")
+    action_size = 4
+    goal_size = 6
+    settings = MappingProxyType(
+        {
+            "ppo": {
+                "updates": 50,
+                "gamma": 0.98,
+                "environments": 256,
+                "horizon": 32,
+                "hidden": (128, 128),
+                "critic_hidden": (128, 128),
+                "activation": "elu",
+                "initial_deviation": 0.3,
+                "entropy": 0.0,
+                "desired_kl": 0.015,
+                "anneal": 0.3,
+            }
+        }
+    )
+
+    weights = {"progress": 1.0, "success": 3.0, "change": -0.001, "time": -0.01}
+
+    def __init__(self, card: ArmCard | None = None) -> None:
+        card = card or load_arm("panda")
+        self.card, self.space = card, workspace(card)
+        self.half = 0.5 * card.grasp.size
+        self.hand = hand(card, self.space.lower, self.space.upper)
+        self.observation_size = 17 + self.hand.motion_size
+        gripped = self.space.closed_on(torch.tensor([FIRM * self.half]))
+        self.sizes = Sizes(self.half, HOP * self.half, float(gripped))
+        far = (2.0,) * 3
+        self.spec = Spec(
+            name=self.name,
+            summary=self.summary,
+            robot=card,
+            control_period=PERIOD,
+            episode_length=6.0,
+            signals=(
+                *self.hand.signals,
+                Signal("cube_position", XYZ, "m", "base", (-2.0,) * 3, far, noise=(0.001,) * 3, delay=POSE_DELAY),
+                Signal("cube_age", ("age",), "s", "cube", (0.0,), (OLDEST,), source="runtime", age_of="cube_position"),
+                Signal("cube_position_setpoint", XYZ, "m", "base", (-2.0,) * 3, far, source="operator"),
+            ),
+            commands=self.hand.commands,
+            memory=(*self.hand.memory, StateBlock("script", (5,), (0.0, 0.0, 0.0, 0.25, 0.0))),
+            safety=Safety(signal_timeout=0.06, envelope=arm_envelope(card, self.space)),
+            reward=dict(self.weights),
+            ranges=self.physical_ranges(),
+            rules=(Rule("initial/family", "success", up=0.5, down=0.5, step=0.03),),
+        )
+
+    def physical_ranges(self) -> dict[str, Range]:
+        """All that differs between episodes."""
+        return {
+            **ranges(),
+            "cube_mass": Range.fixed(0.5, 2.0, unit="×"),
+            "cube_size": Range.fixed(0.85, 1.1, unit="×"),
+            "cube_friction": Range.fixed(0.5, 1.5),
+            "delay/cube_position": Range.fixed(*POSE_DELAY, unit="s"),
+            "dropout/cube_position": Range.fixed(0.0, 0.1),
+            **arm_ranges(),
+        }
+
+    # --- simulation ----------------------------------------------------------------------------------------------
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+        from sim.plants.physics import GRASP
+
+        physics = dataclasses.replace(GRASP, contacts="model", impratio=10.0, tolerance=1e-6)
+        if self.plant == "warp" or torch.device(device).type != "cpu":
+            from sim.plants.mujoco_gpu import WarpPlant
+
+            return self.simulate(WarpPlant, n, device=device, physics=physics)
+        from sim.plants.mujoco_cpu import MujocoPlant
+
+        return self.simulate(MujocoPlant, n, physics=physics)
+
+    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+        """n arms with a cube in an engine, a class of ``sim.plants``."""
+        x, y = self.space.origin[0, :2].tolist()
+        cube = FreeObject("cube", "box", (self.half,) * 3, self.card.grasp.mass, position=(x, y, self.half))
+        return engine(dataclasses.replace(self.card.mechanism, objects=(cube,)), n, PERIOD, **settings)
+
+    def engines(self) -> list[Engine]:
+        from sim.tasks.arm import engines
+
+        return engines.engines(self)
+
+    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+        nominal = plant.nominal
+        plant.param("object_mass")[ids] = nominal.object_mass * drawn["cube_mass"].to(nominal.object_mass)[:, None]
+        size = nominal.object_size * drawn["cube_size"].to(nominal.object_size)[:, None, None]
+        plant.param("object_size")[ids] = size
+        friction = drawn["cube_friction"].to(nominal.object_friction)[:, None]
+        plant.param("object_friction")[ids] = friction
+        randomize_arm(self.card, plant, ids, drawn)
+
+    # --- episodes ------------------------------------------------------------------------------------------------
+
+    def _start(self, drawn: Mapping[str, Tensor]) -> Start:
+        return start(self.card, self.space, self.half * drawn["cube_size"], drawn)
+
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 6): the cube's place (m), whether it was lifted, steps for which it lies there, the best potential."""
+        begun = self._start(drawn)
+        zero = torch.zeros(len(begun.place), 1)
+        return torch.cat([begun.place, begun.lifted[:, None], zero, zero - 1.0], -1)
+
+    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        begun = self._start(drawn)
+        half_yaw, zero = 0.5 * begun.yaw, torch.zeros_like(begun.yaw)
+        plant.place(
+            ids,
+            joint_position=self.space.angles[begun.pose],
+            gripper_position=begun.gripper[:, None],
+            cube_position=begun.cube + torch.tensor([0.0, 0.0, 1e-4]),
+            cube_orientation=torch.stack([zero, zero, torch.sin(half_yaw), torch.cos(half_yaw)], -1),
+        )
+
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {
+            "cube_position_setpoint": goal[:, :3],
+            "lifted": goal[:, 3:4],
+            "lain": goal[:, 4:5],
+            "best": goal[:, 5:6],
+        }
+
+    def advance(self, truth: Tensors, goal: Any) -> Any:
+        lifted = torch.maximum(truth["lifted"], self._raised(truth)[:, None])
+        lain = torch.where(self._placed(truth)[:, None], truth["lain"] + 1.0, 0.0)
+        best = torch.maximum(truth["best"], self.potential(truth)[:, None])
+        return torch.cat([goal[:, :3], lifted, lain, best], -1)
+
+    # --- what runs on the robot ----------------------------------------------------------------------------------
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        tool, jaw = self.hand.tool(signals), self.card.gripper.joint
+        cube = signals["cube_position"]
+        way = signals["cube_position_setpoint"] - cube
+        return torch.cat(
+            [
+                8.0 * (tool - self.space.origin),
+                torch.clamp(10.0 * (cube - tool), -4.0, 4.0),
+                torch.clamp(8.0 * way, -4.0, 4.0),
+                20.0 * (cube[:, 2:] - signals["cube_position_setpoint"][:, 2:]),
+                self.hand.motion(signals),
+                2.0 * (signals["gripper_position"] - jaw.lower) / (jaw.upper - jaw.lower) - 1.0,
+                5.0 * signals["cube_age"],
+                memory["script"],
+            ],
+            -1,
+        )
+
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        return self.hand.command(memory["script"][:, :4] + ADDED * action, memory)
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        return {**self.hand.remember(signals), "script": self._script(memory, signals)}
+
+    def _script(self, memory: Tensors, signals: Tensors) -> Any:
+        """(n, 5): the action that the script takes next, and its estimate whether the cube is held."""
+        ahead, opened, grip = place(
+            self.hand.tool(signals).unbind(-1), signals["cube_position"].unbind(-1),
+            signals["cube_position_setpoint"].unbind(-1), signals["gripper_position"][:, 0], memory["script"][:, 4],
+            self.sizes,
+        )  # fmt: skip
+        moved = [torch.clamp(x / self.hand.step, -1.0, 1.0) for x in ahead]
+        return torch.stack([*moved, 2.0 * opened - 1.0, grip], -1)
+
+    def controller(self) -> Any:
+        """The script alone, as part of the policy's own graph."""
+        return Script(self)
+
+    # --- reward and end ------------------------------------------------------------------------------------------
+
+    def _raised(self, truth: Tensors) -> Any:
+        """(n,) 1 where the cube is as high as counts for lifted."""
+        return torch.where(truth["cube_position"][:, 2] - truth["cube_position_setpoint"][:, 2] > LIFTED, 1.0, 0.0)
+
+    def _grasped(self, truth: Tensors) -> Any:
+        """(n,) whether both pads press on something, the cube between them."""
+        near = (truth["tool_position"] - truth["cube_position"]).square().sum(-1) < (1.5 * self.half) ** 2
+        return near & (truth["pad_force"][:, 0] > LOADED) & (truth["pad_force"][:, 1] > LOADED)
+
+    def _placed(self, truth: Tensors) -> Any:
+        """(n,) whether the cube, once lifted, lies at its place at rest and free."""
+        away = truth["cube_position"] - truth["cube_position_setpoint"]
+        near = away[:, :2].square().sum(-1) < NEAR**2
+        slow = truth["cube_linear_velocity"].square().sum(-1) < SLOW**2
+        free = (truth["pad_force"][:, 0] < LOADED) & (truth["pad_force"][:, 1] < LOADED)
+        return near & (away[:, 2].abs() < LOW) & slow & free & (truth["lifted"][:, 0] > 0.5)
+
+    def potential(self, truth: Tensors) -> Any:
+        """(n,) 0 to 9: how far the episode has come."""
+        tool, cube = truth["tool_position"], truth["cube_position"]
+        away, way = (cube - tool).square().sum(-1), (cube - truth["cube_position_setpoint"]).square().sum(-1)
+        reached = 1.0 - torch.tanh(8.0 * torch.sqrt(away + 1e-8))
+        grasped = torch.where(self._grasped(truth), 1.0, 0.0)
+        height = torch.clamp((cube[:, 2] - truth["cube_position_setpoint"][:, 2]) / LIFTED, 0.0, 1.0)
+        lifted = torch.maximum(truth["lifted"][:, 0], grasped * height)
+        carried = 1.0 - torch.tanh(5.0 * torch.sqrt(way + 1e-8))
+        placed = torch.where(self._placed(truth), 1.0, 0.0)
+        there = torch.maximum(grasped, placed)
+        return torch.maximum(
+            reached + grasped + 2.0 * lifted * grasped + 3.0 * truth["lifted"][:, 0] * there * carried, 9.0 * placed
+        )
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        best = truth["best"][:, 0]
+        gained = torch.clamp(self.potential(truth) - best, min=0.0)
+        return {
+            "progress": torch.where(best < 0.0, 0.0, gained),
+            "success": torch.where(self.succeeded(truth), 1.0, 0.0),
+            "change": self.hand.change(commands, previous),
+            "time": torch.ones_like(best),
+        }
+
+    def errors(self, truth: Tensors) -> dict[str, Any]:
+        """How far the cube is from its place, (n,) m."""
+        away = truth["cube_position"] - truth["cube_position_setpoint"]
+        return {"cube_position_error": torch.sqrt(away.square().sum(-1))}
+
+    def failed(self, truth: Tensors) -> Any:
+        """Whether the cube has left the workspace."""
+        return self.space.outside(truth["cube_position"])
+
+    def succeeded(self, truth: Tensors) -> Any:
+        return self._placed(truth) & (truth["lain"][:, 0] > HELD - 1.5)
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        tool, cube, place = truth["tool_position"], truth["cube_position"], truth["cube_position_setpoint"]
+        x, y, z, w = truth["cube_orientation"].unbind(-1)
+        return torch.cat(
+            [
+                8.0 * (tool - self.space.origin),
+                10.0 * (cube - tool),
+                8.0 * (place - cube),
+                20.0 * (cube[:, 2:] - place[:, 2:]),
+                2.0 * truth["tool_linear_velocity"],
+                2.0 * truth["cube_linear_velocity"],
+                torch.stack([z * w, x * w, y * w], -1),
+                truth["gripper_position"] / self.card.gripper.joint.upper,
+                torch.clamp(0.1 * truth["pad_force"], 0.0, 4.0),
+                truth["lifted"],
+                0.1 * truth["lain"],
+                truth["best"],
+                torch.where(self._grasped(truth), 1.0, 0.0)[:, None],
+                parameters.object_friction,
+                10.0 * parameters.object_mass,
+                50.0 * parameters.object_size[:, 0, :1],
+                50.0 * parameters.command_delay[:, :1],
+            ],
+            -1,
+        )
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        return [Sphere("place", truth["cube_position_setpoint"], radius=0.008)]
+
+
+class Script:
+    """The script without a network: ``(signals, state) -> (commands, state)``, on tensors."""
+
+    def __init__(self, task: Place) -> None:
+        self.task, self.blocks = task, task.spec.memory
+        self.sizes = [block.size for block in self.blocks]
+
+    def first_state(self, n: int) -> Any:
+        """(n, k), the task's memory."""
+        return torch.cat([torch.tensor([block.initial]) for block in self.blocks], 1).repeat(n, 1).numpy()
+
+    def __call__(self, signals: Tensors, state: Any) -> tuple[dict[str, Any], Any]:
+        """What the policy commands with a network that gives zeros."""
+        parts = zip(self.blocks, torch.split(state, self.sizes, 1), strict=True)
+        memory = {block.name: part for block, part in parts}
+        commands = self.task.command(torch.zeros(len(state), self.task.action_size), memory)
+        memory = self.task.remember(memory, signals, commands)
+        return commands, torch.cat([memory[block.name] for block in self.blocks], 1)

@@ -1,0 +1,140 @@
+"""Where an arm works: a box in front of it, poses of the arm in it, and how far its gripper closes on a cube."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import torch
+from scipy.optimize import brentq
+from scipy.spatial.transform import Rotation
+from torch import Tensor
+
+from controllers.arm import inverse
+from sim.plants.assembly import assemble
+from sim.plants.physics import Physics
+from sim.robots.arm import ArmCard
+from sim.robots.figures import CardError
+
+POSES = 512
+LOW = 128
+"""Of the poses that are as low as where a cube on the ground is grasped."""
+GRASPING = 0.02
+"""m above the lower face of the box, up to which that is."""
+HIGH = 0.4
+"""Part of the box's height above which an arm that has nothing in its hand begins."""
+MISSED = 1e-3
+"""m, by which inverse kinematics may miss a place in the box."""
+BEYOND = 0.08
+"""m around the box that an object may be in."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A box in the base frame, its lower face on the ground, and the poses in which an arm's tool is in it."""
+
+    lower: tuple[float, float, float]
+    """m."""
+    upper: tuple[float, float, float]
+    angles: Tensor
+    """(p, J) rad: joint angles with the tool pointing down, lowest first."""
+    places: Tensor
+    """(p, 3) m, where the tool is then."""
+    first_high: int
+    """The first of the poses that is so high that a hand with nothing in it may begin there."""
+    first_middle: int
+    """The first of the poses that is higher than where a cube on the ground is grasped."""
+    shoulder: tuple[float, float] | None
+    """m, the axis about which the tool's yaw follows the arm; None where it stays the same everywhere."""
+    closed: tuple[float, float]
+    """The gripper's position on a cube of half edge h (m): the first number and h times the second."""
+
+    @property
+    def origin(self) -> Tensor:
+        """(1, 3) m, its centre."""
+        return 0.5 * (torch.tensor([self.lower]) + torch.tensor([self.upper]))
+
+    def on_ground(self, part: Tensor) -> Tensor:
+        """(…, 2) m, a place for numbers (…, 2) from 0 to 1."""
+        low, high = torch.tensor(self.lower[:2]), torch.tensor(self.upper[:2])
+        return low + (high - low) * part
+
+    def opposite(self, place: Tensor) -> Tensor:
+        """(m, 2) m, the corner of the ground that is farthest from ``place`` (m, 2)."""
+        low, high = torch.tensor(self.lower[:2]), torch.tensor(self.upper[:2])
+        return torch.where(place < 0.5 * (low + high), high, low)
+
+    def yaw(self, place: Tensor) -> Tensor:
+        """(m,) rad, how a gripper is turned about the vertical when it is at ``place`` (m, 3)."""
+        if self.shoulder is None:
+            return torch.zeros(len(place))
+        return torch.atan2(place[:, 1] - self.shoulder[1], place[:, 0] - self.shoulder[0])
+
+    def outside(self, place: Tensor) -> Tensor:
+        """(m,) whether places (m, 3) m are beyond the box, on its sides or below."""
+        out = place[:, 2] < -0.01
+        for k in range(2):
+            out = out | (place[:, k] < self.lower[k] - BEYOND) | (place[:, k] > self.upper[k] + BEYOND)
+        return out
+
+    def closed_on(self, half: Tensor) -> Tensor:
+        """(m,) the gripper's position when its pads touch a cube of half edge ``half`` (m,) m."""
+        return self.closed[0] + self.closed[1] * half
+
+
+def workspace(card: ArmCard) -> Workspace:
+    """An arm's. CardError where it can't reach all of its box with its tool pointing down."""
+    lower, upper = card.workspace
+    random = np.random.default_rng(0)
+    count, box = len(card.joints), np.array([lower, upper])
+    wanted = box[0] + random.uniform(size=(POSES, 3)) * (box[1] - box[0])
+    wanted[:LOW, 2] = box[0, 2] + random.uniform(size=LOW) * GRASPING
+    corners = np.array(np.meshgrid(*zip(lower, upper, strict=True))).reshape(3, -1).T
+    wanted = np.concatenate([corners, wanted[np.argsort(wanted[:, 2])]])
+    turned = None
+    if count > 5:
+        pose = card.chain.pose([float(angle) for angle in card.home])
+        turned = tuple(Rotation.from_matrix(np.array([pose.x, pose.y, pose.z]).T).as_quat())
+    stops = [j.lower for j in card.joints], [j.upper for j in card.joints]
+    angles, missed = inverse(card.chain, wanted, np.array(card.home), turned, *stops)
+    if missed.max() > MISSED:
+        where = wanted[missed.argmax()].round(3)
+        raise CardError(
+            f"robot '{card.name}': its tool comes within {1000 * missed.max():.0f} mm of {where} m with its gripper "
+            "pointing down; expected a workspace whose corners are all in its reach"
+        )
+    angles, wanted = angles[len(corners) :], wanted[len(corners) :]
+    shoulder = None if turned else card.chain.links[0].position[:2]
+    high = lower[2] + HIGH * (upper[2] - lower[2])
+    return Workspace(
+        lower, upper, torch.from_numpy(angles).float(), torch.from_numpy(wanted).float(),
+        int((wanted[:, 2] < high).sum()), int((wanted[:, 2] < lower[2] + GRASPING).sum()), shoulder, _closed(card),
+    )  # fmt: skip
+
+
+def _closed(card: ArmCard) -> tuple[float, float]:
+    """The straight line through the gripper's positions on cubes around the card's, found by the pads' distance."""
+    model = assemble(card.mechanism, Physics())
+    data, gripper = mujoco.MjData(model), card.gripper
+    pads = [model.geom(name).id for name in gripper.pads]
+    at = model.joint(gripper.joint.name).qposadr[0]
+    followers = [model.joint(name).qposadr[0] for name in gripper.followers]
+
+    def gap(position: float) -> float:
+        data.qpos[at] = position
+        data.qpos[followers] = position
+        mujoco.mj_kinematics(model, data)
+        return mujoco.mj_geomDistance(model, data, *pads, 1.0, None)
+
+    edges = (0.85 * card.grasp.size, 1.1 * card.grasp.size)
+    limits = gripper.joint.lower, gripper.joint.upper
+    for edge in edges:
+        if not gap(limits[0]) < edge < gap(limits[1]):
+            raise CardError(
+                f"robot '{card.name}': its pads are {gap(limits[0]):.4f} m apart when closed, {gap(limits[1]):.4f} m "
+                f"when open; expected room for a cube of {edge:.4f} m"
+            )
+    first, second = (brentq(lambda position, edge=edge: gap(position) - edge, *limits) for edge in edges)
+    slope = 2.0 * (second - first) / (edges[1] - edges[0])
+    return float(first - slope * 0.5 * edges[0]), float(slope)

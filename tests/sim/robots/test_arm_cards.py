@@ -1,0 +1,115 @@
+"""Cards of arms: their chains are those of published figures and of MuJoCo, and wrong cards are refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from sim.plants.assembly import assemble
+from sim.plants.physics import Physics
+from sim.robots import FOLDER, load_robot
+from sim.robots.arm import ArmCard, load_arm
+from sim.robots.figures import CardError
+from sim.tasks.arm.workspace import workspace
+
+ARMS = ("panda", "so101")
+
+PANDA = [  # a, d (m), alpha (rad) of Craig's convention; Franka's documentation, Denavit-Hartenberg parameters
+    (0.0, 0.333, 0.0),
+    (0.0, 0.0, -math.pi / 2),
+    (0.0, 0.316, math.pi / 2),
+    (0.0825, 0.0, math.pi / 2),
+    (-0.0825, 0.384, -math.pi / 2),
+    (0.0, 0.0, math.pi / 2),
+    (0.088, 0.0, math.pi / 2),
+]
+FLANGE, HAND, HAND_TURN = 0.107, 0.1034, -math.pi / 4  # m, m, rad; the same, and the Franka Hand's tool
+
+
+def craig(a: float, d: float, alpha: float, theta: float) -> np.ndarray:
+    """(4, 4) from one link to the next: modified Denavit-Hartenberg parameters."""
+    ca, sa, ct, st = math.cos(alpha), math.sin(alpha), math.cos(theta), math.sin(theta)
+    return np.array([[ct, -st, 0, a], [st * ca, ct * ca, -sa, -d * sa], [st * sa, ct * sa, ca, d * ca], [0, 0, 0, 1.0]])
+
+
+@pytest.fixture(params=ARMS)
+def card(request: pytest.FixtureRequest) -> ArmCard:
+    return load_arm(request.param)
+
+
+def angles(card: ArmCard, count: int) -> np.ndarray:
+    """(count, J) rad, anywhere within the stops."""
+    lower, upper = np.array([(joint.lower, joint.upper) for joint in card.joints]).T
+    return np.random.default_rng(1).uniform(lower, upper, size=(count, len(card.joints)))
+
+
+def test_the_pandas_tool_is_where_its_published_parameters_have_it() -> None:
+    card = load_arm("panda")
+    for joints in angles(card, 20):
+        frame = np.eye(4)
+        for (a, d, alpha), theta in zip(PANDA, joints, strict=True):
+            frame = frame @ craig(a, d, alpha, theta)
+        frame = frame @ craig(0.0, FLANGE, 0.0, HAND_TURN) @ craig(0.0, HAND, 0.0, 0.0)
+        pose = card.chain.pose([float(x) for x in joints])
+        np.testing.assert_allclose(pose.position, frame[:3, 3], atol=1e-9)
+        np.testing.assert_allclose(np.array([pose.x, pose.y, pose.z]).T, frame[:3, :3], atol=1e-9)
+
+
+def test_the_pose_and_the_jacobian_of_a_chain_are_those_of_mujoco(card: ArmCard) -> None:
+    model = assemble(card.mechanism, Physics())
+    data, site = mujoco.MjData(model), model.site(card.tool).id
+    at = [model.joint(name).qposadr[0] for name in card.joint_names]
+    columns = [model.joint(name).dofadr[0] for name in card.joint_names]
+    linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+    for joints in angles(card, 10):
+        data.qpos[at] = joints
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_jacSite(model, data, linear, angular, site)
+        pose = card.chain.pose([float(x) for x in joints])
+        np.testing.assert_allclose(pose.position, data.site_xpos[site], atol=1e-9)
+        found = pose.jacobian()
+        np.testing.assert_allclose(np.array(found[0]).T, linear[:, columns], atol=1e-9)
+        np.testing.assert_allclose(np.array(found[1]).T, angular[:, columns], atol=1e-9)
+
+
+def test_all_of_the_workspace_is_in_reach_with_the_tool_pointing_down(card: ArmCard) -> None:
+    space = workspace(card)
+    pose = card.chain.pose(list(space.angles.double().numpy().T))
+    np.testing.assert_allclose(np.stack(pose.position, 1), space.places.numpy(), atol=1e-3)
+    assert np.max(pose.z[2]) < -0.999
+
+
+def test_a_contract_tells_the_chain_and_every_actuator(card: ArmCard) -> None:
+    from controllers.chain import Chain
+
+    robot = card.facts()
+    assert Chain.from_facts(robot.facts) == card.chain
+    assert robot.actuator_names == (*card.joint_names, card.gripper.joint.name)
+
+
+CHANGES = [
+    ('tool = "grip"', 'tool = "palm"', "tool"),
+    ('joints = ["shoulder_pan", "shoulder_lift"', 'joints = ["shoulder_lift", "shoulder_pan"', "base to tool"),
+    ("0.26, 0.1, 0.065", "0.5, 0.1, 0.065", "reach"),
+    ('pads = ["fixed pad", "moving pad"]', 'pads = ["fixed pad"]', "two names"),
+    ("size = { value = 0.025", "size = { value = 0.25", "room for a cube"),
+    ("slides = false", "slides = true", "gripper.range.unit"),
+    ("creep = { value = 1e-4", "creep = { value = -1e-4", "grasp.creep.value"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), CHANGES, ids=[told for _, _, told in CHANGES])
+def test_a_card_that_does_not_fit_its_model_is_refused_with_what_was_expected(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    text = (FOLDER / "so101" / "card.toml").read_text()
+    assert old in text
+    (tmp_path / "card.toml").write_text(text.replace(old, new))
+    (tmp_path / "so101.xml").write_text((FOLDER / "so101" / "so101.xml").read_text())
+    with pytest.raises(CardError, match=told):
+        workspace(load_robot(str(tmp_path / "card.toml"), ArmCard))
