@@ -274,6 +274,11 @@ class CarPlant:
         _, self._commands = empty_block(n, [(1,), (1,)], device)
         self._run: Any = None
 
+    @property
+    def pose(self) -> Tensor:
+        """(3, n): x, y (m) and heading (rad), live."""
+        return self._block[:3]
+
     def dynamics(self, state: CarState, commands: Mapping[str, Any], parameters: CarParameters) -> CarState:
         """The state one control period later, as a pure, differentiable function."""
         return advance(state, commands["steering_angle"], commands["speed"], parameters, self.period)
