@@ -58,7 +58,8 @@ def test_tasks_lists_tasks_and_robots_with_their_sources(robo: Robo) -> None:
     assert robots["crazyflie"]["actuators"] == ["m1", "m2", "m3", "m4"]
     assert robots["go2"]["actuators"] == list(load_legged("go2").joint_names)
     kinds = {name: robot["kind"] for name, robot in robots.items()}
-    assert kinds == {"a1": "legged", "go2": "legged", "crazyflie": "multirotor", "hummingbird": "multirotor"}
+    flying, walking = dict.fromkeys(("crazyflie", "hummingbird"), "multirotor"), dict.fromkeys(("a1", "go2"), "legged")
+    assert kinds == {**flying, **walking, "f1tenth": "car"}
     assert all(robot["title"] and robot["sources"] for robot in robots.values())
     robo("tasks")
     assert "crazyflie" in robo.out

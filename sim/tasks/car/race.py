@@ -43,9 +43,10 @@ class CarRace(Task):
     observation_size = BEAMS + 4
     action_size = 2
     goal_size = 1
-    weights = {"progress": 1.0, "lap": LAP, "contact": -10.0, "steering_change": -0.05, "speed_change": -0.01}
+    expected = 0.9
+    weights = {"progress": 1.0, "lap": LAP, "contact": -30.0, "steering_change": -0.05, "speed_change": -0.01}
     settings = {
-        "ppo": {"updates": 300, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.3, "entropy": 0.001}
+        "ppo": {"updates": 400, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.5, "entropy": 0.0}
     }
 
     def __init__(self, card: CarCard | None = None) -> None:
