@@ -32,6 +32,7 @@ CARS = 4096
 WIDTHS = (2.4, 2.0, 1.6)  # m
 GRIPS = (0.15, 0.2, 0.25, 0.3)
 HELD_OUT = 1 << 20
+Side = tuple[int, Callable[[], None]]
 
 
 def main() -> None:
@@ -42,7 +43,7 @@ def main() -> None:
     task = load_task("car-race")
     assert isinstance(task, CarRace)
     sides = {"plant": plant_stepper(task), "64 beams": scan_stepper(task, 64), "1080 beams": scan_stepper(task, 1080)}
-    found: dict[str, Any] = {"rates": rates({**sides, "environment": environment_stepper(task)})}
+    found: dict[str, Any] = {"rates": rates({**sides, "environment": environment_stepper(task)}, rounds=4)}
     for name, rate in found["rates"].items():
         print(f"{name:<14} {rate:12,.0f} steps/s")
     found["laps"] = [row for width in WIDTHS for row in laps(task, width, given.episodes, given.policy)]
@@ -54,45 +55,33 @@ def commands(n: int, top: float) -> dict[str, Tensor]:
     return {"steering_angle": torch.empty(n, 1).uniform_(-0.4, 0.4), "speed": torch.empty(n, 1).uniform_(0.5, top)}
 
 
-def plant_stepper(task: CarRace) -> Callable[[], int]:
+def plant_stepper(task: CarRace) -> Side:
     """The plant, without a track."""
     plant, given = CarPlant(task.card, CARS, PERIOD), commands(CARS, 8.0)
     plant.param("friction").uniform_(0.6, 1.1)
     plant.param("mass").uniform_(3.0, 4.5)
 
-    def step() -> int:
-        for _ in range(20):
-            plant.step(given)
-        return 20 * CARS
-
-    return step
+    return CARS, lambda: plant.step(given)
 
 
-def scan_stepper(task: CarRace, beams: int) -> Callable[[], int]:
+def scan_stepper(task: CarRace, beams: int) -> Side:
     """The plant on tracks with a lidar; cars creep in circles, so that they stay near their tracks."""
     env = VecEnv(task, 512, seed=1)
     plant = CarOnTrack(task.card, 512, PERIOD, task.scan, beams, AHEAD)
     task.place(plant, torch.arange(512), env.drawn, torch.zeros(512, 1))
     given = {"steering_angle": torch.full((512, 1), 0.4), "speed": torch.full((512, 1), 0.2)}
 
-    def step() -> int:
-        for _ in range(5):
-            plant.step(given)
-        return 5 * 512
-
-    return step
+    return 512, lambda: plant.step(given)
 
 
-def environment_stepper(task: CarRace) -> Callable[[], int]:
+def environment_stepper(task: CarRace) -> Side:
     """All that training has, under commands at random."""
     env, given = VecEnv(task, CARS, seed=1), commands(CARS, 2.0)
 
-    def step() -> int:
-        for _ in range(5):
-            env.step(given)
-        return 5 * CARS
+    def step() -> None:
+        env.step(given)
 
-    return step
+    return CARS, step
 
 
 def laps(task: CarRace, width: float, episodes: int, policy: str | None) -> list[dict[str, Any]]:
