@@ -19,13 +19,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from results import write
+from results import words, write
 
 SEEDS, AGAIN, DRIVER_KILLS = 24, (0, 11, 23), 5
 SWEEP = f'task = "quadrotor-hover"\nseeds = {SEEDS}\n[options]\nepisodes = 100\ncheckpoint-seconds = 0.5\n'
 
 
 def main() -> None:
+    words(__doc__)
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = os.urandom(32).hex()
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -53,12 +54,12 @@ def main() -> None:
 
 def sweep(folder: Path, cluster: Any, nodes: list[Any]) -> tuple[int, float]:
     """Start the sweep again and again until it is done; (kills of the driver, s)."""
-    words = ["sweep", str(folder / "hover.toml"), "--out", str(folder / "out"), "--engine", "ray"]
-    words += ["--address", cluster.address, "--slots", "2"]
+    command = ["sweep", str(folder / "hover.toml"), "--out", str(folder / "out"), "--engine", "ray"]
+    command += ["--address", cluster.address, "--slots", "2"]
     at = random.Random(0)
     begun, kills = time.monotonic(), 0
     while True:
-        driver = subprocess.Popen([sys.executable, "-m", "robo_rl", *words], stderr=subprocess.DEVNULL)
+        driver = subprocess.Popen([sys.executable, "-m", "robo_rl", *command], stderr=subprocess.DEVNULL)
         count = len(done(folder))
         enough = count + at.randint(1, 4)
         while driver.poll() is None and (kills == DRIVER_KILLS or len(done(folder)) < enough):
@@ -82,8 +83,8 @@ def done(folder: Path) -> list[Path]:
 def by_hand(folder: Path, seed: int) -> str:
     """The digest of the policy that the command line trains."""
     runs = folder / "by-hand"
-    words = ["train", "quadrotor-hover", "--seed", str(seed), "--episodes", "0", "--runs", str(runs)]
-    subprocess.run([sys.executable, "-m", "robo_rl", *words], check=True, stdout=subprocess.DEVNULL)
+    command = ["train", "quadrotor-hover", "--seed", str(seed), "--episodes", "0", "--runs", str(runs)]
+    subprocess.run([sys.executable, "-m", "robo_rl", *command], check=True, stdout=subprocess.DEVNULL)
     return json.loads(next(runs.glob(f"*-seed{seed}-*/done.json")).read_text())["policy_digest"]
 
 
@@ -92,10 +93,10 @@ def workers(folder: Path) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes()
+            said = (process / "cmdline").read_bytes()
         except OSError:
             continue
-        if str(folder).encode() in words and b"work" in words.split(b"\0"):
+        if str(folder).encode() in said and b"work" in said.split(b"\0"):
             found.append(int(process.name))
     return found
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from robo_rl.contract import Contract
 
-KINDS = ("multirotor",)
+KINDS = ("car", "multirotor")
 
 
 class Fallback(Protocol):

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
 from robo_rl.text_files import read_toml
-from sim.robots import arm, legged, multirotor
+from sim.robots import arm, car, legged, multirotor
 from sim.robots.figures import CardError, require
 
 FOLDER = Path(__file__).parent
@@ -60,7 +60,12 @@ class Card(Protocol):
 
 C = TypeVar("C", bound=Card)
 
-KINDS: Mapping[str, type[Card]] = {"arm": arm.CARD, "legged": legged.CARD, "multirotor": multirotor.CARD}
+KINDS: Mapping[str, type[Card]] = {
+    "arm": arm.CARD,
+    "car": car.CARD,
+    "legged": legged.CARD,
+    "multirotor": multirotor.CARD,
+}
 
 
 def card_types() -> dict[str, type[Card]]:

@@ -89,9 +89,9 @@ def task_class(name: str) -> type[Task]:
 
 
 def _shipped() -> dict[str, type[Task]]:
-    from sim.tasks import arm, legged, multirotor
+    from sim.tasks import arm, car, legged, multirotor
 
-    return {task.name: task for task in (*arm.tasks(), *legged.tasks(), *multirotor.tasks())}
+    return {task.name: task for task in (*arm.tasks(), *car.tasks(), *legged.tasks(), *multirotor.tasks())}
 
 
 def _offered() -> dict[str, EntryPoint]:

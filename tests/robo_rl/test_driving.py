@@ -1,0 +1,115 @@
+"""A car goes the way of every other robot: training, export, checks, firmware, pictures, the simulated robot in ROS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deploy.bundle import Bundle
+from deploy.runtime import Policy
+from robo_rl.cli import main
+from robo_rl.contract import Scan
+from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.report.car import lines
+from sim.tasks.car.race import CarRace
+
+Robo = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two updates: it drives slowly into a wall."""
+    runs = tmp_path_factory.mktemp("runs")
+    few = ["--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8"]
+    with pytest.raises(SystemExit) as done:
+        main(["train", "car-race", "--runs", str(runs), "--episodes", "0", *few])
+    assert done.value.code == 0
+    (folder,) = runs.iterdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bundle_file(run_folder: Path) -> Path:
+    out = run_folder / "policy.onnx"
+    with pytest.raises(SystemExit) as done:
+        main(["export", str(run_folder), "--out", str(out)])
+    assert done.value.code == 0
+    return out
+
+
+@pytest.fixture
+def robo(capsys: pytest.CaptureFixture[str]) -> Robo:
+    """Runs ``robo-rl`` with ``--json``: its object."""
+
+    def run(*words: object) -> dict[str, Any]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as done:
+            main([*map(str, words), "--json"])
+        out, err = capsys.readouterr()
+        assert done.value.code == 0, err
+        return json.loads(out.splitlines()[-1])
+
+    return run
+
+
+def test_its_contract_tells_the_scan_and_the_actuators(bundle_file: Path) -> None:
+    contract = Bundle.read(bundle_file).contract
+    scan = contract.signals[0]
+    assert isinstance(scan.layout, Scan)
+    assert (scan.shape, scan.layout.range_max) == ((64,), 10.0)
+    assert scan.layout.angle_min + 63 * scan.layout.angle_increment == pytest.approx(-scan.layout.angle_min)
+    assert [(a.name, a.unit) for a in contract.robot.actuators] == [("steering", "rad"), ("drive", "m/s")]
+    policy = Policy.load(bundle_file, rate_hz=40)
+    signals = {"scan": np.full(64, 2.0), "wheel_speed": np.zeros(1), "yaw_rate": np.zeros(1)}
+    commands = policy.step({name: value.astype(np.float32) for name, value in signals.items()})
+    assert set(commands) == {"steering_angle", "speed"}
+
+
+def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
+    assert robo("verify", bundle_file, "--episodes", 20, "--min-success", 0)["passed"]
+
+
+def test_firmware_drives_bit_for_bit_as_on_the_computer(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
+    made = robo("firmware", bundle_file, "--target", "host", "--out", tmp_path / "c", "--run")
+    assert made["passed"]
+
+
+def test_it_is_drawn_with_its_track(run_folder: Path, tmp_path: Path, robo: Robo) -> None:
+    picture = tmp_path / "car.png"
+    robo("play", run_folder, "--picture", picture, "--seconds", 2)
+    assert picture.stat().st_size > 5_000
+
+
+def test_a_report_has_a_map_of_each_track_with_the_line_that_was_driven() -> None:
+    task = CarRace()
+    episodes = rollout(task, ControllerPolicy(task), Conditions(8, 0, 1.5, recorded=6))
+    figure = lines(episodes, task.spec.control_period)
+    *maps, bar = figure.axes
+    assert len(maps) == 6
+    assert bar.get_ylabel() == "speed, m/s"
+    for i, axes in enumerate(maps):
+        left, right = (line.get_xydata() for line in axes.lines[:2])
+        np.testing.assert_array_equal(left[0], left[-1])
+        (way,) = axes.collections
+        driven = np.array([segment[0] for segment in way.get_segments()])
+        width = float(episodes.drawn["track/width"][i])
+        nearest = np.linalg.norm(driven[:, None] - np.concatenate([left, right]), axis=-1).min(1)
+        assert float(nearest.max()) < 0.5 * width + 0.2
+
+
+def test_the_simulated_robot_stands_until_it_is_commanded() -> None:
+    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twin = twins.make_twin("car-race")
+    begun = twin.truth()["position"].copy()
+    for _ in range(20):
+        twin.step(None)
+        assert twin.measure()["scan"].shape == (64,)
+    np.testing.assert_array_equal(twin.truth()["position"], begun)
+    for _ in range(20):
+        twin.step({"steering_angle": np.array([0.0], np.float32), "speed": np.array([2.0], np.float32)})
+    assert np.linalg.norm(twin.truth()["position"] - begun) > 0.3
