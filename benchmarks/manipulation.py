@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
-from results import write
+from results import words, write
 
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.ppo import Learner
@@ -66,4 +66,5 @@ def training_stepper(task: Place) -> tuple[int, Callable[[], None]]:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

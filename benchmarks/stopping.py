@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from results import write
+from results import words, write
 
 from controllers.gate_codes import Request, State
 from controllers.gate_config import GateConfig
@@ -150,4 +150,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    words(__doc__)
     main()

@@ -16,6 +16,9 @@ SCRIPTS = [path for path in sorted((ROOT / "benchmarks").glob("*.py")) if "__mai
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_help_measures_nothing(script: Path, tmp_path: Path) -> None:
+    text = script.read_text()
+    reads = any(reader in text for reader in ("words(__doc__", "ArgumentParser(", "tyro.cli("))
+    assert reads, "it measures whatever it is told: call results.words(__doc__) first"
     needed = {"ros_latency": "rclpy", "ros_loop": "rclpy", "walking_sb3": "stable_baselines3"}
     if script.stem in needed:
         pytest.importorskip(needed[script.stem])
