@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from string import Template
 
 from robo_rl.escaping import shell_word
-from sim.robots import FOLDER, Card, load_robot, robot_names
+from sim.robots import FOLDER, Card, load_robot, place_of, robot_names
+from sim.tasks import Task
 
 TEMPLATES = Path(__file__).parent / "files"
 BASES = {
     "multirotor": ("sim.tasks.multirotor.quadrotor", "QuadrotorHover", "hover"),
+    "arm": ("sim.tasks.arm.reach", "Reach", "reach"),
+    "car": ("sim.tasks.car.race", "CarRace", "race"),
     "legged": ("sim.tasks.legged.walk", "FlatWalk", "walk"),
 }
 """By kind: module and class of the task that is begun with, and what it is called."""
@@ -31,22 +35,31 @@ def write_project(folder: Path, like: str) -> list[Path]:
     if like not in robot_names():
         raise ValueError(f"--like is '{like}'; expected one of {robot_names()}")
     card: Card = load_robot(like)
+    source = FOLDER / like / "card.toml"
+    if card.kind not in BASES:
+        raise ValueError(f"--like is '{like}', of the kind '{card.kind}'; expected one of {sorted(BASES)}")
     module, base, verb = BASES[card.kind]
+    parts = [f"{name}.toml", *(place_of(path, source).as_posix() for path in card.files())]
+    task: type[Task] = getattr(importlib.import_module(module), base)
+    ending = "" if task.algorithms[0] == "apg" else f"-{task.algorithms[0]}"
     texts = {
         "name": name, "like": like, "title": name.replace("_", " "), "module": module, "base": base, "kind": card.kind,
         "class_name": "".join(part.capitalize() for part in name.split("_")) + verb.capitalize(),
         "task": f"{name.replace('_', '-')}-{verb}", "verb": verb, "card_module": f"sim.robots.{card.kind}",
         "card_class": type(card).__name__, "folder": shell_word(folder),
-        "run": f"{name.replace('_', '-')}-{verb}{'' if card.kind == 'multirotor' else '-ppo'}-seed0-1",
-        "files": ", ".join(f'"{part}"' for part in (f"{name}.toml", *(path.name for path in card.files()))) + ",",
+        "fixed": ", fixed={\"initial/tilt\": 0.3}" if card.kind == "multirotor" else "",
+        "run": f"{name.replace('_', '-')}-{verb}{ending}-seed0-1",
+        "files": "".join(f'"{part}", ' for part in parts).strip(),
     }  # fmt: skip
     folder.mkdir(parents=True)
-    text = (FOLDER / like / "card.toml").read_text()
+    text = source.read_text()
     figures = re.sub(r"^title = .*$", f'title = "{texts["title"]}"', text, count=1, flags=re.M)
     head = f"# {name}: these are the figures of {like}. Replace each, with its source (docs/own-robot.md).\n"
     (folder / f"{name}.toml").write_text(head + figures)
     for path in card.files():
-        (folder / path.name).write_bytes(path.read_bytes())
+        copy = folder / place_of(path, source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
     for template in sorted(TEMPLATES.iterdir()):
         made = folder / template.name.removesuffix(".txt").replace("NAME", name)
         made.write_text(Template(template.read_text()).substitute(texts))
