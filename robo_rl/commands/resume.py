@@ -39,7 +39,7 @@ def main(
     require_times(episodes, checkpoint_seconds)
     opened = Run.open(run)
     if (done := opened.done()) is not None:
-        load(opened.checkpoint_file)  # one that is damaged is refused
+        opened.policy()  # what is damaged, or was changed, is refused
         word = shell_word(run)
         say(f"{run} is finished; there is nothing to resume", json)
         say(f"Next:  robo-rl evaluate {word}      robo-rl export {word} --out policy.onnx", json)
