@@ -11,6 +11,7 @@ from sim.robots import FOLDER, Card, load_robot, robot_names
 
 TEMPLATES = Path(__file__).parent / "files"
 BASES = {
+    "car": ("sim.tasks.car.race", "CarRace", "race"),
     "multirotor": ("sim.tasks.multirotor.quadrotor", "QuadrotorHover", "hover"),
     "legged": ("sim.tasks.legged.walk", "FlatWalk", "walk"),
 }

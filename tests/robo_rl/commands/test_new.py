@@ -14,7 +14,7 @@ from sim.robots import robot_names
 from sim.tasks.checking import check
 from sim.tasks.loading import load_task
 
-BASES = {"multirotor": "quadrotor-hover", "legged": "go2-flat"}
+BASES = {"multirotor": "quadrotor-hover", "legged": "go2-flat", "car": "car-race"}
 
 
 @pytest.mark.parametrize("like", robot_names())
