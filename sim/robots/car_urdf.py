@@ -15,8 +15,9 @@ def car_urdf(card: CarCard) -> str:
     inertial = ET.SubElement(base, "inertial")
     ET.SubElement(inertial, "origin", xyz=f"{card.rear_axle} 0 {card.height}", rpy="0 0 0")
     ET.SubElement(inertial, "mass", value=repr(card.mass))
-    flat = card.mass * (width**2 + height**2) / 12, card.mass * (length**2 + height**2) / 12  # of a box
-    ixx, iyy = (repr(value) for value in flat)
+    # the card has the moment about z alone: a flat box of the same one, with the height's part added
+    low, flat = card.mass * height**2 / 12, card.inertia / (length**2 + width**2)
+    ixx, iyy = (repr(low + flat * side**2) for side in (width, length))
     ET.SubElement(inertial, "inertia", ixx=ixx, iyy=iyy, izz=repr(card.inertia), ixy="0", ixz="0", iyz="0")
     for part in ("visual", "collision"):
         shape = ET.SubElement(base, part)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sim.robots import load_robot, robot_names
+from sim.robots.car import CarCard
 from sim.robots.legged import LeggedCard
 from sim.robots.multirotor import MultirotorCard
 
@@ -36,6 +37,22 @@ def test_mujoco_finds_mass_inertia_and_rotors_of_the_card_in_the_urdf(name: str)
     assert names == list(card.rotor_names)
     for rotor in card.rotors:
         np.testing.assert_allclose(spec.body(f"{rotor.name}_link").pos, rotor.position)
+
+
+def test_mujoco_finds_wheels_and_lidar_of_a_car_where_its_card_has_them():
+    card = load_robot("f1tenth")
+    assert isinstance(card, CarCard)
+    spec = mujoco.MjSpec.from_string((PACKAGE / "urdf/f1tenth.urdf").read_text())
+    spec.compiler.fusestatic = False
+    assert spec.body("base_link").mass == card.mass
+    np.testing.assert_allclose(spec.body("base_link").ipos, [card.rear_axle, 0.0, card.height])
+    for side in ("left", "right"):
+        assert spec.body(f"{side}_front_wheel").pos[0] == pytest.approx(card.wheelbase)
+    np.testing.assert_allclose(spec.body("laser").pos[0], card.rear_axle + card.lidar_position[0])
+    low, middle, high = np.sort(spec.body("base_link").fullinertia[:3])
+    assert low + middle >= high  # as of every body
+    assert card.inertia in (low, middle, high)
+    assert [joint.range[1] for joint in spec.joints] == [card.steering_limit] * 2
 
 
 @pytest.mark.parametrize("name", LEGGED)
