@@ -180,8 +180,10 @@ class ArmCard:
         }
 
     def files(self) -> tuple[Path, ...]:
-        """Files beside the card that belong to it."""
-        return (self.model,)
+        """Files beside the card that belong to it: the model, and what it names."""
+        from sim.models import named_files
+
+        return (self.model, *named_files(self.model))
 
     @classmethod
     def read(cls, card: dict[str, Any], name: str, path: Path) -> ArmCard:
