@@ -13,7 +13,6 @@ from sim.tasks import Task
 
 TEMPLATES = Path(__file__).parent / "files"
 BASES = {
-    "car": ("sim.tasks.car.race", "CarRace", "race"),
     "multirotor": ("sim.tasks.multirotor.quadrotor", "QuadrotorHover", "hover"),
     "arm": ("sim.tasks.arm.reach", "Reach", "reach"),
     "car": ("sim.tasks.car.race", "CarRace", "race"),
