@@ -25,6 +25,9 @@ STILL = 0.03
 """A unit rests whose deviation in flights is less than this part of that of its layer's median unit."""
 STEEP = 8.0
 """Times the median norm of a layer's weights."""
+AT_WORK = 0.3
+"""A unit is at work whose deviation in flights is more than this part of that of its layer's median unit: what comes
+out of it is seen in every flight, however much it weighs. Few units of an output layer may have grown in training."""
 FEWEST = 8
 """Units that a layer must have for its median to tell something."""
 ROWS = 4096
@@ -115,9 +118,13 @@ def resting(contract: Contract, model: ModelProto, seen: Rows, spread: Rows, dec
     return told
 
 
-def steep(model: ModelProto) -> list[str]:
-    """Phrases on hidden units whose weights are many times those of their layer's median unit."""
+def steep(contract: Contract, model: ModelProto, seen: Rows) -> list[str]:
+    """Phrases on hidden units whose weights are many times those of their layer's median unit.
+
+    What comes out of a unit may weigh as much as it likes if the unit is at work in what flights have ``seen``.
+    """
     weights = {t.name: t for t in model.graph.initializer}
+    _, flown = Opened.of(model).run(contract, seen.take(np.arange(len(seen))[:: max(1, len(seen) // ROWS)]))
     made = {name: node for node in model.graph.node for name in node.output}
     told = []
     for node in model.graph.node:
@@ -135,6 +142,9 @@ def steep(model: ModelProto) -> list[str]:
         for what, axis, count in sides:
             norms = np.linalg.norm(weight, axis=axis)
             middle = float(np.median(norms))
+            if axis == 0:
+                deviation = flown[node.input[0]].std(0)
+                norms = np.where(deviation > AT_WORK * np.median(deviation), np.minimum(norms, middle), norms)
             if count >= FEWEST and not norms.max() <= STEEP * middle:
                 k = int(np.argmax(norms))
                 ratio = norms[k] / middle if middle else float("inf")

@@ -142,7 +142,7 @@ def search(bundle: Bundle, policy: PolicyGraph | None, seen: Seen, same: bool, s
             failures.append(
                 f"search: memory grows, and commands jump by {late.size:.2g} of their range at {late.where}"
             )
-    asleep = [*resting(contract, _model(bundle), rows, spread, not same), *steep(_model(bundle))]
+    asleep = [*resting(contract, _model(bundle), rows, spread, not same), *steep(contract, _model(bundle), rows)]
     if asleep:
         more = f"; and {len(asleep) - SHOWN} more" if len(asleep) > SHOWN else ""
         failures.append(f"search: {'; '.join(asleep[:SHOWN])}{more}")
