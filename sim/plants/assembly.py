@@ -24,6 +24,9 @@ from sim.terrain import Ground, add_ground
 GROUND = "ground"
 """Names of the ground's shapes begin so; the first has the friction of all."""
 
+ORANGE = (0.90, 0.62, 0.0, 1.0)
+"""Colour of objects in pictures, of Okabe and Ito 2008."""
+
 
 def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = None) -> mujoco.MjModel:
     """The robot on a ground, or on a plane. Raises CardError where model file and mechanism don't fit."""
@@ -167,7 +170,7 @@ def add_object(spec: mujoco.MjSpec, thing: FreeObject) -> mujoco.MjsBody:
         size = np.zeros(3)
         size[: len(thing.size)] = thing.size
         kind = getattr(mujoco.mjtGeom, f"mjGEOM_{thing.shape.upper()}")
-        body.add_geom(name=thing.name, type=kind, size=size, friction=thing.friction, condim=3)
+        body.add_geom(name=thing.name, type=kind, size=size, friction=thing.friction, condim=3, rgba=ORANGE)
         body.mass, body.inertia = thing.mass, thing.mass * inertia_per_mass(thing.shape, size[None])[0]
         body.ipos, body.iquat, body.explicitinertial = np.zeros(3), [1, 0, 0, 0], True
     body.add_freejoint()
