@@ -17,8 +17,6 @@ RATE = 0.2
 """Of the estimate whether something is held, per step."""
 SURE = 0.8
 """Above which that counts."""
-TINY = 1e-9
-"""How near two numbers must be not to be told apart."""
 
 
 class Sizes(NamedTuple):
@@ -69,9 +67,8 @@ def _size(x: Any, y: Any) -> Any:
 
 
 def _below(x: Any, limit: Any) -> Any:
-    """1 where x is below, else 0, by arithmetic that every kind of number has, and all round alike."""
-    room = limit - x
-    return 0.5 + 0.5 * room / (abs(room) + TINY)
+    """1 where x is below, else 0, by arithmetic that every kind of number has."""
+    return _limited(1e6 * (limit - x), 0.0, 1.0)
 
 
 def _greater(a: Any, b: Any) -> Any:
