@@ -205,18 +205,20 @@ class Run:
         return self.folder / "done.json"
 
     def done(self) -> dict[str, Any] | None:
-        """What done.json holds; None while there is none. RunError if it is damaged."""
+        """What done.json holds; None while there is none, or if run.json was changed since. RunError if damaged."""
         if not self.done_file.is_file():
             return None
         try:
-            return read_json(self.done_file)
+            found = read_json(self.done_file)
         except ValueError as error:
             raise RunError(f"{error}; expected a file written by 'robo-rl train'") from None
+        return found if found.get("configuration_digest") == self.configuration_digest else None
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write done.json: the training has ended, and its ``result`` is this."""
         tensors, _ = checkpoint.load(self.checkpoint_file)
-        content = finite({**result, "policy_digest": policy_digest(tensors), "versions": versions()})
+        digests = {"policy_digest": policy_digest(tensors), "configuration_digest": self.configuration_digest}
+        content = finite({**result, **digests, "versions": versions()})
         write(self.done_file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
     def metrics(self) -> list[dict[str, float]]:
@@ -256,15 +258,19 @@ class Run:
         policy.requires_grad_(False)
         return policy.eval(), self.provenance(environment_steps)
 
+    @property
+    def configuration_digest(self) -> str:
+        """SHA-256 of what the run is told."""
+        described = {k: v for k, v in self.description().items() if k != "versions"}
+        return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
     def provenance(self, environment_steps: int) -> Provenance:
         """Where a policy of this run comes from."""
-        described = {k: v for k, v in self.description().items() if k != "versions"}
-        text = json.dumps(described, sort_keys=True)
         return Provenance(
             algorithm=self.algorithm,
             seed=self.seed,
             environment_steps=environment_steps,
-            configuration_digest=hashlib.sha256(text.encode()).hexdigest(),
+            configuration_digest=self.configuration_digest,
             source=Path(self.task_name).name if self.source_digest else "",
             source_digest=self.source_digest,
             versions=versions(),

@@ -72,7 +72,8 @@ def file(name: str) -> Path:
 
 
 def test_the_zoo_as_it_was_is_all_there() -> None:
-    assert sorted(path.stem for path in FOLDER.glob("*.onnx")) == NAMES == zoo.names()
+    assert sorted(path.stem for path in FOLDER.glob("*.onnx")) == NAMES
+    assert set(NAMES) < set(zoo.names())  # later ones have no version 1
     assert {told(name)["version"] for name in NAMES} == {1}
 
 

@@ -20,6 +20,7 @@ def runs(folder: Path, rate: float, success: list[float], versions: dict[str, st
     for seed, value in enumerate(success):
         run = Run.create(folder, "quadrotor-hover", None, "apg", seed, hyperparameters)
         done: dict[str, Any] = {"success": value, "error": 1 - value, "versions": versions or {"torch": "1"}}
+        done["configuration_digest"] = run.configuration_digest
         run.done_file.write_text(json.dumps(done))
 
 

@@ -70,7 +70,9 @@ def test_a_namespace_is_before_all_names_but_the_global_ones() -> None:
         ("panel", "nonsense"),
     ],
 )
-def test_nothing_starts_without_the_security_that_was_asked_for(flight, what: str, keystore: str) -> None:
+def test_nothing_starts_without_the_security_that_was_asked_for(
+    flight, bundle_file: Path, what: str, keystore: str
+) -> None:
     """No wheel of Fast DDS has it; where a distribution's has, a keystore of nonsense is refused in its place."""
     enclave = flight.folder / "keystore/enclaves" / ("other" if keystore == "another enclave" else "robot")
     enclave.mkdir(parents=True)
@@ -80,7 +82,7 @@ def test_nothing_starts_without_the_security_that_was_asked_for(flight, what: st
     env = {"ROS_SECURITY_ENABLE": "true", "ROS_SECURITY_STRATEGY": "Enforce", "ROS_SECURITY_ENCLAVE_OVERRIDE": "/robot"}
     if keystore != "none":
         env["ROS_SECURITY_KEYSTORE"] = str(flight.folder / "keystore")
-    flight.start(what, env=env)
+    flight.start(what, *([str(bundle_file)] if what == "policy" else []), env=env)
     assert flight.processes[what].wait(timeout=180) == 1
     said = flight.log(what)
     assert "robo-rl ros: ROS 2 does not start" in said
