@@ -107,6 +107,7 @@ def test_what_running_nodes_offer_and_use_is_what_they_are_allowed(flight, bundl
             ("services", "request"): {service for service, _ in node.get_client_names_and_types_by_node(*of)},
         }
 
+    flight.until(lambda: {"policy", "panel", "twin"} <= set(node.get_node_names()), "the nodes")
     flight.until(lambda: "/policy/heartbeat" in used("panel")["topics", "publish"], "the panel")
     flight.until(lambda: "/odom" in used("panel")["topics", "subscribe"], "the panel's signals")
     for name, enclave in (("policy", "policy"), ("panel", "operator"), ("operator", "operator")):
@@ -114,6 +115,8 @@ def test_what_running_nodes_offer_and_use_is_what_they_are_allowed(flight, bundl
             foreign = ("/twin/",) if name == "policy" else ("/twin/", f"/{name}/")
             others = {one for one in names if one.startswith(foreign)}
             assert names - others <= rules[enclave][what], (name, what)  # a simulated robot's own are for tests
+    for what in (("topics", "publish"), ("services", "reply")):  # discovery takes its time on a busy machine
+        flight.until(lambda what=what: used("policy")[what] >= rules["policy"][what], "all that the policy offers")
     sent = used("policy")
     assert sent["topics", "publish"] == rules["policy"]["topics", "publish"]
     assert sent["services", "reply"] == rules["policy"]["services", "reply"]
