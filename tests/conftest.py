@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -18,8 +20,9 @@ import torch
 from browser import WITHOUT_GPU, Browser, find_browser
 
 torch.set_num_threads(1)
-hypothesis.settings.register_profile("patient", deadline=None)  # a busy computer is not a failure
-hypothesis.settings.load_profile("patient")
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True)  # as on every computer, busy or not
+hypothesis.settings.register_profile("explore", deadline=None)  # pytest --hypothesis-profile explore: others each time
+hypothesis.settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 
 
@@ -42,6 +45,56 @@ def bundle_file(trained_run: Path) -> Path:
     out = trained_run / "policy.onnx"
     assert main(trained_run, out) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``trained(task, *options)``: the folder of the run that ``robo-rl train`` makes, without an evaluation."""
+
+    def train(*words: str) -> Path:
+        runs = tmp_path_factory.mktemp("runs")
+        _succeed(["train", *words, "--runs", str(runs), "--episodes", "0"])
+        (folder,) = runs.iterdir()
+        return folder
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def exported() -> Callable[[Path], Path]:
+    """``exported(run)``: the bundle that ``robo-rl export`` writes into the run's folder."""
+
+    def export(folder: Path) -> Path:
+        out = folder / "policy.onnx"
+        _succeed(["export", str(folder), "--out", str(out)])
+        return out
+
+    return export
+
+
+def _succeed(words: list[str]) -> None:
+    from robo_rl.cli import main
+
+    with pytest.raises(SystemExit) as done:
+        main(words)
+    assert done.value.code == 0
+
+
+@pytest.fixture
+def robo(capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """``robo(*words)``: the object that ``robo-rl`` prints with ``--json``, of a command that succeeds."""
+
+    def run(*words: object) -> dict[str, Any]:
+        from robo_rl.cli import main
+
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as done:
+            main([*map(str, words), "--json"])
+        out, err = capsys.readouterr()
+        assert done.value.code == 0, err
+        return json.loads(out.splitlines()[-1])
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,14 @@ computer, from the base to the tool, and of signals and commands. An arm that ta
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from controllers.chain import Chain, Link
+from controllers.chain import Chain
 from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
-from sim.robots.figures import CardError, figure, require
+from sim.robots.figures import CardError, figure, model_beside, names, require
 from sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
 
 KIND = "arm"
@@ -227,7 +226,9 @@ class ArmCard:
     @cached_property
     def chain(self) -> Chain:
         """From base to tool; CardError if the joints are not that chain."""
-        return _chain(self)
+        from sim.robots.arm_chain import read_chain
+
+        return read_chain(self)
 
 
 CARD = ArmCard
@@ -240,56 +241,6 @@ def load_arm(name: str) -> ArmCard:
     return load_robot(name, CARD)
 
 
-def _chain(card: ArmCard) -> Chain:
-    """Read off the model at joint angles of zero: each link's frame is turned so that its joint's axis is z."""
-    import mujoco
-    import numpy as np
-    from scipy.spatial.transform import Rotation
-
-    from sim.plants.assembly import assemble
-    from sim.plants.physics import Physics
-
-    model = assemble(card.mechanism, Physics())
-    sites = [model.site(i).name for i in range(model.nsite)]
-    require(card.tool in sites, str(card.model), "tool", card.tool, "a site of the model")
-    base, site = model.body(card.base).id, model.site(card.tool).id
-    above: list[int] = []
-    body = int(model.site_bodyid[site])
-    while body != base:
-        require(body > 0, str(card.model), "tool", card.tool, f"a site of a body that hangs on the base '{card.base}'")
-        joints = range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
-        above = [int(joint) for joint in joints] + above
-        body = int(model.body_parentid[body])
-    names = tuple(model.joint(joint).name for joint in above)
-    require(names == card.joint_names, str(card.model), "joints", card.joint_names, f"those from base to tool, {names}")
-    data = mujoco.MjData(model)
-    data.qpos[:] = model.qpos0
-    data.qpos[model.jnt_qposadr[above]] = 0.0
-    mujoco.mj_kinematics(model, data)
-    at_origin = np.allclose(data.xpos[base], 0.0, atol=1e-9) and np.allclose(data.xquat[base], [1, 0, 0, 0], atol=1e-9)
-    require(at_origin, str(card.model), "base", card.base, "a body at the world's origin, not turned")
-    frames = [(data.xanchor[joint], _facing(data.xaxis[joint])) for joint in above]
-    frames.append((data.site_xpos[site], Rotation.from_matrix(data.site_xmat[site].reshape(3, 3))))
-    links, place, turn = [], np.zeros(3), Rotation.identity()
-    for point, facing in frames:
-        offset, relative = turn.inv().apply(point - place), (turn.inv() * facing).as_quat()
-        links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12)))))  # type: ignore[arg-type]
-        place, turn = point, facing
-    return Chain(tuple(links[:-1]), links[-1])
-
-
-def _facing(axis: Any) -> Any:
-    """The rotation that turns z by the smallest angle to ``axis`` (3,)."""
-    import numpy as np
-    from scipy.spatial.transform import Rotation
-
-    about = np.cross([0.0, 0.0, 1.0], axis)
-    sine, cosine = float(np.linalg.norm(about)), float(axis[2])
-    if sine < 1e-12:
-        return Rotation.identity() if cosine > 0 else Rotation.from_rotvec([math.pi, 0.0, 0.0])
-    return Rotation.from_rotvec(about / sine * math.atan2(sine, cosine))
-
-
 def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     """The card in the parsed TOML ``card`` of the file ``path``."""
     where = str(path)
@@ -298,14 +249,12 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     for key in ("title", "model", "base", "tool"):
         require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
     require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")
-    names = _names(card.get("joints"), "joints", where)
-    model = path.parent / card["model"]
-    beside = model.name == card["model"] and model.is_file()
-    require(beside, where, "model", card["model"], f"the name of a file beside the card; there is no {model}")
-    home = figure(card.get("home"), "home", "rad", len(names), where)
+    moved = names(card.get("joints"), "joints", where)
+    model = model_beside(card, path)
+    home = figure(card.get("home"), "home", "rad", len(moved), where)
     driven = _motors(card.get("motors"), where)
-    require(set(driven) == set(names), where, "joints", list(names), f"the motors' joints, {sorted(driven)}")
-    joints = tuple(_joint(joint, driven[joint], angle, where) for joint, angle in zip(names, home, strict=True))
+    require(set(driven) == set(moved), where, "joints", list(moved), f"the motors' joints, {sorted(driven)}")
+    joints = tuple(_joint(joint, driven[joint], angle, where) for joint, angle in zip(moved, home, strict=True))
     try:
         result = ArmCard(
             name=name,
@@ -326,12 +275,6 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     except ContractError as error:
         raise CardError(f"{where}: {error}") from None
     return result
-
-
-def _names(value: Any, field: str, where: str) -> tuple[str, ...]:
-    good = isinstance(value, list) and len(value) > 0 and all(isinstance(x, str) for x in value)
-    require(good and len(set(value)) == len(value), where, field, value, "a list of different names")
-    return tuple(value)
 
 
 def _figures(table: Any, label: str, units: dict[str, str], where: str) -> dict[str, float]:
@@ -365,7 +308,10 @@ def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
     driven: dict[str, dict[str, list[float]]] = {}
     for i, motor in enumerate(motors):
         values = _drive(motor, f"motors[{i}]", HINGE, ("name", "joints"), where)
-        for joint in _names(motor["joints"], f"motors[{i}].joints", where):
+        require(isinstance(motor["name"], str), where, f"motors[{i}].name", motor["name"], "a text")
+        unlike = all(motor["name"] != other["name"] for other in motors[:i])
+        require(unlike, where, f"motors[{i}].name", motor["name"], "a name that no other motor has")
+        for joint in names(motor["joints"], f"motors[{i}].joints", where):
             require(joint not in driven, where, f"motors[{i}].joints", joint, "a joint that no other motor drives")
             driven[joint] = values
     return driven
@@ -383,9 +329,9 @@ def _gripper(table: Any, where: str) -> Gripper:
     require(isinstance(slides, bool), where, "gripper.slides", slides, "true or false")
     values = _drive(table, "gripper", SLIDE if slides else HINGE, NAMES, where)
     require(isinstance(table["joint"], str), where, "gripper.joint", table["joint"], "a name")
-    pads = _names(table["pads"], "gripper.pads", where)
+    pads = names(table["pads"], "gripper.pads", where)
     require(len(pads) == 2, where, "gripper.pads", table["pads"], "two names")
-    followers = _names(table["followers"], "gripper.followers", where) if table["followers"] else ()
+    followers = names(table["followers"], "gripper.followers", where) if table["followers"] else ()
     joint = _joint(table["joint"], values, values["range"][1], where)  # at home it is open
     return Gripper(joint, followers, pads, bool(slides))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 LEAST, MOST = 1e-18, 1e12
@@ -26,6 +28,21 @@ def require(condition: bool, where: str, field: str, value: object, expected: st
 def is_number(value: Any) -> bool:
     """Whether ``value``, from TOML or JSON, is a finite number; an integer, one that a float can be."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def names(value: Any, field: str, where: str) -> tuple[str, ...]:
+    """The texts of a list, which all differ from each other."""
+    good = isinstance(value, list) and len(value) > 0 and all(isinstance(x, str) for x in value)
+    require(good and len(set(value)) == len(value), where, field, value, "a list of different names")
+    return tuple(value)
+
+
+def model_beside(card: dict[str, Any], path: Path) -> Path:
+    """The file that the card's field ``model`` names, in the folder of the card's own file ``path``."""
+    model = path.parent / card["model"]
+    beside = model.name == card["model"] and os.path.isfile(model)  # a Path of 300 letters raises an error
+    require(beside, str(path), "model", card["model"], f"the name of a file beside the card; there is no {model}")
+    return model
 
 
 def figure(entry: Any, field: str, unit: str, count: int, where: str) -> list[float]:

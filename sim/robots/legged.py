@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 from robo_rl.contract import Actuator, ContractError, PositionLaw, Robot
 from robo_rl.contract.checks import require as require_fact
-from robo_rl.contract.checks import require_label, require_unique, set_numbers
-from sim.robots.figures import CardError, figure, require
+from robo_rl.contract.checks import require_label, set_numbers
+from sim.robots.figures import CardError, figure, model_beside, names, require
 from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
 
 KIND = "legged"
@@ -179,32 +179,23 @@ def _read(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
         require(key in FIELDS, where, key, "an unknown field", f"one of {sorted(FIELDS)}")
     for key in ("title", "model", "base"):
         require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
-    for key in ("feet", "joints"):
-        value = card.get(key)
-        good = isinstance(value, list) and len(value) > 0 and all(isinstance(x, str) for x in value)
-        require(good, where, key, value, "a list of names")
-    model = path.parent / card["model"]
-    beside = model.name == card["model"] and model.is_file()
-    require(beside, where, "model", card["model"], f"the name of a file beside the card; there is no {model}")
+    feet, moved = (names(card.get(key), key, where) for key in ("feet", "joints"))
+    model = model_beside(card, path)
     driven = _motors(card.get("motors"), where)
-    require(
-        set(driven) == set(card["joints"]), where, "joints", card["joints"], f"the motors' joints, {sorted(driven)}"
-    )
-    figures = [driven[joint] for joint in card["joints"]]
+    require(set(driven) == set(moved), where, "joints", list(moved), f"the motors' joints, {sorted(driven)}")
+    figures = [driven[joint] for joint in moved]
     try:
-        joints = tuple(_joint(joint, values) for joint, values in zip(card["joints"], figures, strict=True))
+        joints = tuple(_joint(joint, values) for joint, values in zip(moved, figures, strict=True))
         result = LeggedCard(
             name=name,
             title=card["title"],
             model=model,
             base=card["base"],
-            feet=tuple(card["feet"]),
+            feet=feet,
             joints=joints,
             motors=tuple(Motor(values["armature"][0], values["friction"][0]) for values in figures),
             sources={f"{m['name']}.{key}": str(m[key]["source"]) for m in card["motors"] for key in UNITS},
         )
-        require_unique(result.joint_names, "joints")
-        require_unique(result.feet, "feet")
         result.facts()
     except ContractError as error:
         raise CardError(f"{where}: {error}") from None
@@ -222,9 +213,7 @@ def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
         values = {k: figure(motor[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in UNITS.items()}
         for key in ("armature", "friction"):
             require(values[key][0] >= 0, where, f"{label}.{key}.value", values[key][0], "a number of 0 or more")
-        named = isinstance(motor["joints"], list) and all(isinstance(joint, str) for joint in motor["joints"])
-        require(named, where, f"{label}.joints", motor["joints"], "a list of names")
-        for joint in motor["joints"]:
+        for joint in names(motor["joints"], f"{label}.joints", where):
             require(joint not in driven, where, f"{label}.joints", joint, "a joint that no other motor drives")
             driven[joint] = values
     return driven

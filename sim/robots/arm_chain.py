@@ -1,0 +1,61 @@
+"""The chain of joints from an arm's base to its tool, read off the arm's model."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from controllers.chain import Chain, Link
+from sim.plants.assembly import assemble
+from sim.plants.physics import Physics
+from sim.robots.figures import require
+
+if TYPE_CHECKING:
+    from sim.robots.arm import ArmCard
+
+
+def read_chain(card: ArmCard) -> Chain:
+    """At joint angles of zero: each link's frame is turned so that its joint's axis is z. Lengths in m, x, y, z, w.
+
+    CardError if the card's joints are not those from base to tool, in order, or the base is not at the world's origin.
+    """
+    model = assemble(card.mechanism, Physics())
+    sites = [model.site(i).name for i in range(model.nsite)]
+    require(card.tool in sites, str(card.model), "tool", card.tool, "a site of the model")
+    base, site = model.body(card.base).id, model.site(card.tool).id
+    above: list[int] = []
+    body = int(model.site_bodyid[site])
+    while body != base:
+        require(body > 0, str(card.model), "tool", card.tool, f"a site of a body that hangs on the base '{card.base}'")
+        joints = range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
+        above = [int(joint) for joint in joints] + above
+        body = int(model.body_parentid[body])
+    names = tuple(model.joint(joint).name for joint in above)
+    require(names == card.joint_names, str(card.model), "joints", card.joint_names, f"those from base to tool, {names}")
+    data = mujoco.MjData(model)
+    data.qpos[:] = model.qpos0
+    data.qpos[model.jnt_qposadr[above]] = 0.0
+    mujoco.mj_kinematics(model, data)
+    at_origin = np.allclose(data.xpos[base], 0.0, atol=1e-9) and np.allclose(data.xquat[base], [1, 0, 0, 0], atol=1e-9)
+    require(at_origin, str(card.model), "base", card.base, "a body at the world's origin, not turned")
+    frames = [(data.xanchor[joint], _facing(data.xaxis[joint])) for joint in above]
+    frames.append((data.site_xpos[site], Rotation.from_matrix(data.site_xmat[site].reshape(3, 3))))
+    links, place, turn = [], np.zeros(3), Rotation.identity()
+    for point, facing in frames:
+        offset, relative = turn.inv().apply(point - place), (turn.inv() * facing).as_quat()
+        links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12)))))  # type: ignore[arg-type]
+        place, turn = point, facing
+    return Chain(tuple(links[:-1]), links[-1])
+
+
+def _facing(axis: Any) -> Any:
+    """The rotation that turns z by the smallest angle to ``axis`` (3,)."""
+    about = np.cross([0.0, 0.0, 1.0], axis)
+    sine, cosine = float(np.linalg.norm(about)), float(axis[2])
+    if sine < 1e-12:
+        return Rotation.identity() if cosine > 0 else Rotation.from_rotvec([math.pi, 0.0, 0.0])
+    return Rotation.from_rotvec(about / sine * math.atan2(sine, cosine))
