@@ -9,7 +9,6 @@ of the C. A reader may refuse an input with its own error; what it accepts must 
 
 from __future__ import annotations
 
-import contextlib
 import struct
 import sys
 import tempfile
@@ -28,31 +27,36 @@ INSTRUMENTED = ("robo_rl.contract", "deploy.onnx_file", "deploy.log", "deploy.bu
 OPTIONS = ("-rss_limit_mb=2048", "-timeout=60", "-len_control=0")
 
 
-def check_contract(data: bytes) -> None:
-    """A contract is refused, or written again it reads the same."""
-    with contextlib.suppress(ContractError):
+def check_contract(data: bytes) -> bool:
+    """A contract is refused (False), or written again it reads the same."""
+    try:
         contract = Contract.from_json(data)
-        again = Contract.from_json(contract.to_json())
-        assert again == contract
-        assert again.digest == contract.digest
+    except ContractError:
+        return False
+    again = Contract.from_json(contract.to_json())
+    assert again == contract
+    assert again.digest == contract.digest
+    return True
 
 
-def check_graph(data: bytes) -> None:
-    """A graph is refused, or onnx reads the same metadata of the same bytes."""
+def check_graph(data: bytes) -> bool:
+    """A graph is refused (False), or onnx reads the same metadata of the same bytes."""
     import onnx
 
     try:
         found = metadata(data)
     except GraphError:
-        return
+        return False
     model = onnx.load_model_from_string(data)
     assert found == {entry.key: entry.value for entry in model.metadata_props}
+    return True
 
 
-def check_log(data: bytes) -> None:
-    """What is whole in a log is read. The first byte tells whether the rest is a file, or records to be put into one.
+def check_log(data: bytes) -> bool:
+    """What is whole in a log is read; False if there is nothing.
 
-    Checksums that are right get an input further than chance does.
+    The first byte tells whether the rest is a file, or records to be put into one. Checksums that are right get an
+    input further than chance does.
     """
     from deploy.log_reader import read_log
     from deploy.logfile import LogError
@@ -60,11 +64,14 @@ def check_log(data: bytes) -> None:
     with tempfile.NamedTemporaryFile(suffix=".mcap") as file:
         file.write(data[1:] if data[:1] == b"\0" else packed(data[1:]))
         file.flush()
-        with contextlib.suppress(LogError):
+        try:
             log = read_log(file.name)
-            assert all(step.number >= 0 for step in log.steps)
-            assert log.missing >= 0
-            assert all(0 <= damage.begin <= damage.end for damage in log.damage)
+        except LogError:
+            return False
+        assert all(step.number >= 0 for step in log.steps)
+        assert log.missing >= 0
+        assert all(0 <= damage.begin <= damage.end for damage in log.damage)
+        return True
 
 
 def packed(records: bytes) -> bytes:
@@ -134,7 +141,7 @@ def log_seeds() -> list[bytes]:
     return made
 
 
-TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
+TARGETS: dict[str, tuple[Callable[[bytes], bool], Callable[[], list[bytes]]]] = {
     "contract": (check_contract, contract_seeds),
     "graph": (check_graph, graph_seeds),
     "log": (check_log, log_seeds),
