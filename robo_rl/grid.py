@@ -11,7 +11,8 @@ import math
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,7 @@ def evaluate(target: Target, axes: Mapping[str, list[float]], episodes: int, wor
             with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
                 running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
                 for future in as_completed(running):
-                    results[running[future]] = future.result()
+                    results[running[future]] = _result(future)
                     progress.update(sum(cell.episodes for cell in results.values()))
     found: list[Cell | None] = [None] * cells
     for number, (k, _, _) in enumerate(parts):
@@ -136,6 +137,15 @@ def _mean(measure: Measure, cell: Cell) -> float:
         return math.nan
     mean = cell.errors[measure.error] / cell.survived
     return math.sqrt(mean) if measure.over == "rms" else mean
+
+
+def _result(future: Future[Cell]) -> Cell:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise ValueError(
+            "a process that evaluated was killed, perhaps for want of memory; expected fewer --workers"
+        ) from None
 
 
 _loaded: dict[tuple[str, str | None, str | None], Loaded] = {}

@@ -20,8 +20,10 @@ RETRIES = 3
 
 def run(folder: Path, indices: Sequence[int], slots: int, address: str = "local") -> Iterator[tuple[int, int]]:
     """(number, exit code) of each job as it ends; each takes one of the cluster's CPUs."""
-    import ray
-
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise ValueError("the engine ray needs the package 'ray': pip install 'robo-rl[scale]'") from None
     _connect(slots, address)
     job = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
     waiting, running = deque(indices), dict[Any, int]()

@@ -66,6 +66,17 @@ def test_a_script_for_slurm_names_the_jobs_and_says_goodbye_in_time(planned: Pat
     assert '--index "$SLURM_ARRAY_TASK_ID"' in text
 
 
+def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from robo_rl.engines import ray
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ValueError, match=r"pip install 'robo-rl\[scale\]'"):
+        next(ray.run(tmp_path, [0], 1))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="sbatch is not installed"):
+        next(slurm.run(tmp_path, [0], 1))
+
+
 def test_a_cluster_without_tokens_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="ray is missing: pip install 'robo-rl[scale]'")
     from robo_rl.engines import ray

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +46,27 @@ def test_totals_are_the_same_for_any_number_of_processes(monkeypatch: pytest.Mon
     alone = evaluate(HOVER, AXES, 6 * 2500, 1)
     assert alone == evaluate(HOVER, AXES, 6 * 2500, 2)
     assert [cell.episodes for cell in alone] == [2500] * 6
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_ends_the_evaluation_in_a_sentence() -> None:
+    """As the kernel does when memory runs out."""
+    words = ["evaluate", HOVER.target, "--grid", "mass", "0.8:1.2:4", "--episodes", "4000000", "--workers", "2"]
+    running = subprocess.Popen([sys.executable, "-m", "robo_rl", *words], stderr=subprocess.PIPE, text=True)
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    end = time.monotonic() + 120
+    while not (workers := [int(pid) for pid in children.read_text().split() if _evaluates(pid)]):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    os.kill(workers[0], signal.SIGKILL)
+    assert running.wait(timeout=120) == 1
+    assert running.stderr is not None
+    last = running.stderr.read().splitlines()[-1]
+    assert "a process that evaluated was killed" in last
+
+
+def _evaluates(pid: str) -> bool:
+    return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_cells_do_not_draw_the_same_episodes() -> None:

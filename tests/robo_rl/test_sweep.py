@@ -82,6 +82,31 @@ def test_a_folder_is_of_one_sweep(tmp_path: Path) -> None:
         sweep.create(tmp_path / "out", sweep.plan(file(tmp_path, seeds=3)))
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"jobs": 3}', '{"jobs": [{}]}', '{"jobs": [{"name": "../x"}]}', '{"jobs": [null]}']
+)
+def test_a_damaged_sweep_is_refused_by_its_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / sweep.FILE).write_text(text)
+    with pytest.raises(ValueError, match=r"sweep\.json.*expected a file written by"):
+        sweep.work(tmp_path, 0)
+    assert [path.name for path in tmp_path.iterdir()] == [sweep.FILE]
+
+
+def test_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    sweep.create(tmp_path, sweep.plan(file(tmp_path)))
+    with pytest.raises(ValueError, match="index is 2; expected 0 to 1"):
+        sweep.work(tmp_path, 2)
+
+
+def test_a_truncated_done_file_is_refused_by_name(tmp_path: Path) -> None:
+    from robo_rl.runs import Run, RunError
+
+    run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"hidden": [8]})
+    run.done_file.write_text('{"success": 0.9')
+    with pytest.raises(RunError, match=r"done\.json.*expected a file written by"):
+        run.done()
+
+
 def test_a_job_whose_run_another_process_has_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from robo_rl.files import held
 
