@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,7 @@ AWAY = np.array([[0.0, 0.0, -1e4], [0.0, 0.0, -1e4 - 1.0]])
 """m, where arrows are put that are not shown: their heads have a size of their own."""
 
 
-class Shown:
+class Shown(ABC):
     """Markers of one name, as one thing of viser's."""
 
     def __init__(self, server: viser.ViserServer, path: str) -> None:
@@ -33,8 +34,9 @@ class Shown:
         if visible or self.handle is None:
             self.draw(markers, offsets, begun)
 
+    @abstractmethod
     def draw(self, markers: Sequence[Any], offsets: np.ndarray, begun: np.ndarray) -> None:
-        raise NotImplementedError
+        """Make the handle, or move what it shows."""
 
 
 class Spheres(Shown):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 import torch
 
 from deploy.bundle import Bundle
-from robo_rl.cli import main
 from sim.env import VecEnv
 from sim.tasks.loading import load_task
 
@@ -30,38 +28,14 @@ def task() -> Any:
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(trained: Callable[..., Path]) -> Path:
     """A run with the settings that the task has: some seconds."""
-    runs = tmp_path_factory.mktemp("runs")
-    with pytest.raises(SystemExit) as done:
-        main(["train", TASK, "--runs", str(runs), "--episodes", "0"])
-    assert done.value.code == 0
-    (folder,) = runs.iterdir()
-    return folder
+    return trained(TASK)
 
 
 @pytest.fixture(scope="module")
-def bundle_file(run_folder: Path) -> Path:
-    out = run_folder / "policy.onnx"
-    with pytest.raises(SystemExit) as done:
-        main(["export", str(run_folder), "--out", str(out)])
-    assert done.value.code == 0
-    return out
-
-
-@pytest.fixture
-def robo(capsys: pytest.CaptureFixture[str]) -> Robo:
-    """Runs ``robo-rl`` with ``--json``: its object."""
-
-    def run(*words: object) -> dict[str, Any]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main([*map(str, words), "--json"])
-        out, err = capsys.readouterr()
-        assert done.value.code == 0, err
-        return json.loads(out.splitlines()[-1])
-
-    return run
+def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
+    return exported(run_folder)
 
 
 def test_the_package_does_not_know_the_kind(task: Any) -> None:

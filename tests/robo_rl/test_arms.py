@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 import torch
 
 from deploy.bundle import Bundle
-from robo_rl.cli import main
 from sim.env import VecEnv
 from sim.tasks.arm.place import Place
 
@@ -20,41 +18,14 @@ Robo = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(trained: Callable[..., Path]) -> Path:
     """A run of one update."""
-    runs = tmp_path_factory.mktemp("runs")
-    with pytest.raises(SystemExit) as done:
-        main(["train", "arm-place", "--runs", str(runs), "--episodes", "0", *FEW])
-    assert done.value.code == 0
-    (folder,) = runs.iterdir()
-    return folder
-
-
-FEW = ("--ppo.updates", "1", "--ppo.environments", "32", "--ppo.horizon", "8")
+    return trained("arm-place", "--ppo.updates", "1", "--ppo.environments", "32", "--ppo.horizon", "8")
 
 
 @pytest.fixture(scope="module")
-def bundle_file(run_folder: Path) -> Path:
-    out = run_folder / "policy.onnx"
-    with pytest.raises(SystemExit) as done:
-        main(["export", str(run_folder), "--out", str(out)])
-    assert done.value.code == 0
-    return out
-
-
-@pytest.fixture
-def robo(capsys: pytest.CaptureFixture[str]) -> Robo:
-    """Runs ``robo-rl`` with ``--json``: its object."""
-
-    def run(*words: object) -> dict[str, Any]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main([*map(str, words), "--json"])
-        out, err = capsys.readouterr()
-        assert done.value.code == 0, err
-        return json.loads(out.splitlines()[-1])
-
-    return run
+def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
+    return exported(run_folder)
 
 
 def test_the_script_alone_places_the_cube_in_most_held_out_episodes(robo: Robo) -> None:

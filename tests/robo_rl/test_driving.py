@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from deploy.bundle import Bundle
 from deploy.runtime import Policy
-from robo_rl.cli import main
 from robo_rl.contract import Scan
 from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.report.car import lines
@@ -22,39 +20,14 @@ Robo = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(trained: Callable[..., Path]) -> Path:
     """A run of two updates: it drives slowly into a wall."""
-    runs = tmp_path_factory.mktemp("runs")
-    few = ["--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8"]
-    with pytest.raises(SystemExit) as done:
-        main(["train", "car-race", "--runs", str(runs), "--episodes", "0", *few])
-    assert done.value.code == 0
-    (folder,) = runs.iterdir()
-    return folder
+    return trained("car-race", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
 
 
 @pytest.fixture(scope="module")
-def bundle_file(run_folder: Path) -> Path:
-    out = run_folder / "policy.onnx"
-    with pytest.raises(SystemExit) as done:
-        main(["export", str(run_folder), "--out", str(out)])
-    assert done.value.code == 0
-    return out
-
-
-@pytest.fixture
-def robo(capsys: pytest.CaptureFixture[str]) -> Robo:
-    """Runs ``robo-rl`` with ``--json``: its object."""
-
-    def run(*words: object) -> dict[str, Any]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main([*map(str, words), "--json"])
-        out, err = capsys.readouterr()
-        assert done.value.code == 0, err
-        return json.loads(out.splitlines()[-1])
-
-    return run
+def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
+    return exported(run_folder)
 
 
 def test_its_contract_tells_the_scan_and_the_actuators(bundle_file: Path) -> None:
