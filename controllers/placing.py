@@ -15,8 +15,11 @@ GAIN = 0.6
 """Of the way that is left, how much a target is ahead of the tool."""
 RATE = 0.2
 """Of the estimate whether something is held, per step."""
-SURE = 0.8
-"""Above which that counts."""
+SURE, UNSURE = 0.8, 0.1
+"""Above which that counts, and over which part of the estimate it comes to count."""
+SOFT = 0.2
+"""Half edges over which a decision by a distance goes from one to the other. A decision within less would be one by
+the last bits of a sum, which no two computers add alike."""
 
 
 class Sizes(NamedTuple):
@@ -28,6 +31,8 @@ class Sizes(NamedTuple):
     """How high the object is carried above its place, and the tool above the object before it goes down to it."""
     gripped: float
     """The gripper's position below which it is closed on the object."""
+    slack: float
+    """Over which of the gripper's positions that comes to be so."""
 
 
 def place(
@@ -42,12 +47,13 @@ def place(
     away = tuple(there - here for there, here in zip(object_at, tool, strict=True))
     way = tuple(there - here for there, here in zip(goal, object_at, strict=True))
     aside, left = _size(away[0], away[1]), _size(way[0], way[1])
-    between = _below(aside, 0.5 * sizes.half) * _below(abs(away[2]), 0.5 * sizes.half)
-    near = _below(aside, 1.6 * sizes.half) * _below(abs(away[2]), 1.2 * sizes.half)
-    there = _below(left, 0.6 * sizes.half) * _below(-way[2], 0.2 * sizes.half)
-    closed = _below(gripper, sizes.gripped)
+    half, soft = sizes.half, SOFT * sizes.half
+    between = _below(aside, 0.5 * half, soft) * _below(abs(away[2]), 0.5 * half, soft)
+    near = _below(aside, 1.6 * half, soft) * _below(abs(away[2]), 1.2 * half, soft)
+    there = _below(left, 0.6 * half, soft) * _below(-way[2], 0.2 * half, soft)
+    closed = _below(gripper, sizes.gripped, sizes.slack)
     grip = grip + RATE * (closed * near * (1.0 - there) - grip)
-    held = _below(SURE, grip)
+    held = _below(SURE, grip, UNSURE)
     # with the object: up, across, and down as its place comes near
     high = sizes.hop * _limited((left - 0.5 * sizes.half) / sizes.hop, 0.0, 1.0)
     up = way[2] + high
@@ -66,9 +72,9 @@ def _size(x: Any, y: Any) -> Any:
     return (x * x + y * y + 1e-12) ** 0.5
 
 
-def _below(x: Any, limit: Any) -> Any:
-    """1 where x is below, else 0, by arithmetic that every kind of number has."""
-    return _limited(1e6 * (limit - x), 0.0, 1.0)
+def _below(x: Any, limit: Any, soft: float) -> Any:
+    """1 where x is below, else 0, and in between over a width ``soft``, by arithmetic that every kind of number has."""
+    return _limited(0.5 + (limit - x) / soft, 0.0, 1.0)
 
 
 def _greater(a: Any, b: Any) -> Any:
