@@ -32,11 +32,8 @@ def compare(
     ``interims`` times. (Mathieu et al. 2023, AdaStop.) Equal scores are told apart in ``level`` of all comparisons:
     in 5.9 % of 1,000 at a level of 5 %; a difference of 1.5 standard deviations takes 11.6 of 30 seeds on average.
     """
-    from adastop import MultipleAgentsComparator
-
     (first, score_first), (second, score_second) = scores.items()
-    one_sided = level / 2  # adastop 0.1.3 holds |T| against thresholds of T: at ``level``, 10.9 % of false alarms
-    test = MultipleAgentsComparator(n=blocks, K=interims, B=10_000, alpha=one_sided, seed=0)
+    test = sequential_test(blocks, interims, level)
     values: dict[str, list[float]] = {first: [], second: []}
     for interim in range(interims):
         for seed in range(interim * blocks, (interim + 1) * blocks):
@@ -48,3 +45,14 @@ def compare(
     means = {name: float(np.mean(kept)) for name, kept in values.items()}
     decision = str(next(iter(test.decisions.values())))
     return {"decision": decision, "means": means, "samples": len(values[first]), "values": values}
+
+
+def sequential_test(block: int, looks: int, level: float) -> Any:
+    """AdaStop's test of two or more groups, after every ``block`` samples of each, at most ``looks`` times.
+
+    Two-sided, with a probability of at most ``level`` that any pair of equals is told apart.
+    """
+    from adastop import MultipleAgentsComparator
+
+    one_sided = level / 2  # adastop 0.1.3 holds |T| against thresholds of T: at ``level``, 10.9 % of false alarms
+    return MultipleAgentsComparator(n=block, K=looks, B=10_000, alpha=one_sided, seed=0)

@@ -71,12 +71,14 @@ class Run:
     """Engine of the training, where the task's robots can be simulated by several."""
     source_digest: str = ""
     """Of a task from a user's own file, whose copy is in the folder ``source``."""
+    stop_below: dict[str, float] = field(default_factory=dict)
+    """By update, in digits, the reward below which the training ends there."""
 
     @classmethod
     def create(
         cls, root: Path, task_name: str, robot: str | None, algorithm: str, seed: int,
         hyperparameters: dict[str, Any], ranges: Mapping[str, Sequence[float]] | None = None, origin: Run | None = None,
-        plant: str | None = None, name: str | None = None,
+        plant: str | None = None, name: str | None = None, stop_below: Mapping[str, float] | None = None,
     ) -> Run:  # fmt: skip
         """A new folder under ``root``, called ``name``, or after the task and the seed with the next free number.
 
@@ -106,7 +108,8 @@ class Run:
                 copy = folder / SOURCE / path.relative_to(task.source.file.parent)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, copy)
-        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from, plant, digest)
+        floors = dict(stop_below or {})
+        run = cls(folder, task_name, robot, algorithm, seed, hyperparameters, moved, begun_from, plant, digest, floors)
         if task.source is not None:
             try:
                 run._check_copy(task)
@@ -163,6 +166,9 @@ class Run:
         for name, bounds in self.ranges.items():
             good = isinstance(bounds, list) and len(bounds) == 2 and all(is_number(x) for x in bounds)
             require(good and bounds[0] <= bounds[1], f"ranges: {name}", bounds, "two numbers, the lower one first")
+        require(isinstance(self.stop_below, dict), "stop_below", self.stop_below, "an object")
+        for update, floor in self.stop_below.items():
+            require(update.isdecimal() and is_number(floor), f"stop_below: {update}", floor, "an update and a number")
         within = Path(self.task_name).parts[:1] == (SOURCE,) and ".." not in self.task_name
         require(within or not self.source_digest, "task_name", self.task_name, f"a file in the folder {SOURCE}")
         known = FILE.fullmatch(self.task_name) is None or bool(self.source_digest)
@@ -173,6 +179,8 @@ class Run:
     def description(self) -> dict[str, Any]:
         """What run.json holds."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "folder"}
+        if not self.stop_below:  # as in earlier releases, whose digests stay
+            del data["stop_below"]
         return {**data, "versions": versions()}
 
     def task(self) -> Task:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import signal
 import threading
@@ -54,6 +55,8 @@ class Trained:
 
     interrupted: bool
     seconds: float
+    stopped: bool
+    """Before its last update, as its reward was too low (``Run.stop_below``)."""
 
 
 def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Trained:
@@ -70,18 +73,26 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
         _Log(run, learner) as log,
     ):
         start = saved = time.perf_counter()
-        while learner.done < learner.total and not processes.any_of(interruption.asked):
+        stopped = any(too_low(run, int(line["update"]), line["reward"]) for line in run.metrics() if "reward" in line)
+        while learner.done < learner.total and not processes.any_of(interruption.asked or stopped):
             metrics = learner.update()
             name, value = next(iter(metrics.items()))
             progress.update(learner.done, f"{name} {value:.3f}")
-            if learner.done % every == 0 or learner.done == learner.total:
+            stopped = too_low(run, learner.done, metrics.get("reward", math.inf))
+            if learner.done % every == 0 or learner.done == learner.total or stopped:
                 log.write(learner.done, learner.environment_steps, metrics)
             if time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total:
                 save(run, learner)
                 saved = time.perf_counter()
         save(run, learner)
         seconds = time.perf_counter() - start
-    return Trained(interrupted=learner.done < learner.total, seconds=seconds)
+    return Trained(learner.done < learner.total and not stopped, seconds, stopped)
+
+
+def too_low(run: Run, update: int, reward: float) -> bool:
+    """Whether a training is to end after an update in which the mean reward was this; NaN is too low as well."""
+    floor = run.stop_below.get(str(update))
+    return floor is not None and not reward >= floor
 
 
 def assist(learner: Learner) -> None:

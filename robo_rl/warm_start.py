@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl import checkpoint
+from robo_rl.algorithms import apg
 from robo_rl.algorithms.ppo import Learner
 from robo_rl.runs import Run
 
@@ -20,22 +21,39 @@ from robo_rl.runs import Run
 def begin_from(learner: Any, run: Run) -> None:
     """Let a learner of PPO begin with the networks and normalisers of a run of PPO, or of a student distilled from one.
 
-    Where ranges and rules are the same, the robots begin at that run's levels too.
+    A learner of APG begins with the network of a run of APG. Where ranges and rules are the same, the robots begin at
+    that run's levels too.
     """
+    if run.algorithm == "apg" and isinstance(learner, apg.Learner):
+        tensors, _ = checkpoint.load(run.checkpoint_file)
+        widen(learner.policy, _part(tensors, "policy/"), f"{run.folder}: policy")
+        if _same_levels(learner, run):
+            learner.begin_at(tensors["env/levels"])
+        return
     if run.algorithm not in ("ppo", "distilled") or not isinstance(learner, Learner):
-        raise ValueError(f"{run.folder} was trained by {run.algorithm}; a training can begin from one by ppo alone")
+        raise ValueError(
+            f"{run.folder} was trained by {run.algorithm}; expected one by this training's algorithm, or for ppo "
+            "a distilled one"
+        )
     tensors, _ = checkpoint.load(run.checkpoint_file)
     if "deviation" not in tensors:
         raise ValueError(f"{run.checkpoint_file} is of an older version, without the tensors needed; train it again")
     for name, model in (("policy", learner.policy), ("critic", learner.critic), ("normalizer", learner.normalizer)):
-        prefix = f"{name}/"
-        known = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-        widen(model, known, f"{run.folder}: {name}")
+        widen(model, _part(tensors, f"{name}/"), f"{run.folder}: {name}")
     with torch.no_grad():
         learner.deviation.copy_(tensors["deviation"])
-    theirs, ours = run.task().spec, learner.policy.task.spec
-    if theirs.rules == ours.rules and list(theirs.ranges) == list(ours.ranges):
+    if _same_levels(learner, run):
         learner.env.begin_at(tensors["env/env/levels"])
+
+
+def _same_levels(learner: Any, run: Run) -> bool:
+    """Whether levels mean the same in a training and in the run that it begins from."""
+    theirs, ours = run.task().spec, learner.policy.task.spec
+    return theirs.rules == ours.rules and list(theirs.ranges) == list(ours.ranges)
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def widen(model: nn.Module, known: Mapping[str, Tensor], where: str) -> None:

@@ -44,6 +44,11 @@ class Learner:
         """Control steps simulated so far, over all environments."""
         return self.done * self.config.horizon * self.config.environments
 
+    def begin_at(self, levels: Tensor) -> None:
+        """Reset all environments, at the levels (m, ranges) of other environments, taken in turn."""
+        self.env.levels.level.copy_(levels[torch.arange(self.env.n) % len(levels)])
+        self.tape.start()
+
     @torch.no_grad()
     def update(self) -> dict[str, float]:
         """Roll out, go back, step; returns metrics."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from robo_rl.console import Progress, give, say
 from robo_rl.escaping import shell_word
 
+if TYPE_CHECKING:
+    from robo_rl.rounds import Outcome, Round
+
+Engine = Callable[[Path, Sequence[int], int], Iterator[tuple[int, int]]]
 ATTEMPTS = 4
 """Of a job whose process, or whose computer, was killed."""
 
@@ -27,7 +31,8 @@ def main(
     """Train many policies that one file describes: tasks, robots, seeds and settings.
 
     Every job is an ordinary run in the sweep's folder. Ctrl-C saves and stops; the same command goes on, also after a
-    crash. With --json: sweep, jobs, done, failed (names of runs).
+    crash. The file may also ask for a search of settings, population-based training, or a sequential test that ends
+    the sweep. With --json: sweep, jobs, done, failed (names of runs), and best, trials, generations or decisions.
 
     Args:
         file: What to train (*.toml), see docs/scale.md.
@@ -37,40 +42,56 @@ def main(
         address: Of an existing Ray cluster; local: one on this computer, for this sweep.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.sweep import create, done, plan
+    from robo_rl.rounds import rounds
+    from robo_rl.sweep_file import read_description
 
-    jobs = plan(file)
     folder = out or Path("runs") / file.stem
-    create(folder, jobs)
     slots = slots or (1000 if engine == "slurm" else len(os.sched_getaffinity(0)))
     if slots < 1:
         raise ValueError(f"--slots is {slots}; expected 1 or more")
-    refused: set[int] = set()
-
-    def left() -> list[int]:
-        return [i for i, job in enumerate(jobs) if i not in refused and not done(folder, job)]
-
-    say(f"{len(jobs)} jobs in {folder}, {len(jobs) - len(left())} of them done", json)
-    with Progress("sweep", len(jobs)) as progress:
-        for _ in range(ATTEMPTS):
-            if not left():
+    most, parts = rounds(read_description(file), folder)
+    done, failed = 0, list[str]()
+    with Progress("sweep", most) as progress:
+        while True:
+            try:
+                part = next(parts)
+            except StopIteration as end:
+                outcome: Outcome = end.value
                 break
-            for index, code in _engine(engine, address)(folder, left(), slots):
-                if code in (1, 2):  # it was refused, and would be again
-                    refused.add(index)
-                ready = len(jobs) - len(left()) - len(refused)
-                progress.update(ready, f"done, {len(refused)} failed")
-    failed = [jobs[index].name for index in sorted(refused | set(left()))]
-    for index in sorted(refused | set(left())):
-        say(f"{jobs[index].name} failed: see {folder / 'logs' / f'{index}.log'}", json)
+            refused = _train(part, _engine(engine, address), slots, progress, done, len(failed))
+            done += len(part.indices) - len(refused)
+            failed += [part.jobs[index].name for index in refused]
+            for index in refused:
+                say(f"{part.jobs[index].name} failed: see {part.folder / 'logs' / f'{index}.log'}", json)
+    for line in outcome.lines:
+        say(line, json)
     if not failed:
-        say(f"All {len(jobs)} are done. Next:  robo-rl compare {shell_word(folder)}", json)
-    result: dict[str, Any] = {"sweep": str(folder), "jobs": len(jobs), "done": len(jobs) - len(failed)}
-    give({**result, "failed": failed}, json)
+        say(f"All {done} are done. Next:  robo-rl compare {shell_word(folder)}", json)
+    give({"sweep": str(folder), "jobs": done + len(failed), "done": done, "failed": failed, **outcome.found}, json)
     return 1 if failed else 0
 
 
-def _engine(name: str, address: str) -> Any:
+def _train(part: Round, engine: Engine, slots: int, progress: Progress, before: int, failed: int) -> list[int]:
+    """Do the jobs of a round; returns those that failed."""
+    from robo_rl.sweep import done
+
+    refused: set[int] = set()
+
+    def left() -> list[int]:
+        return [i for i in part.indices if i not in refused and not done(part.folder, part.jobs[i])]
+
+    for _ in range(ATTEMPTS):
+        if not left():
+            break
+        for index, code in engine(part.folder, left(), slots):
+            if code in (1, 2):  # it was refused, and would be again
+                refused.add(index)
+            ready = before + len(part.indices) - len(left()) - len(refused)
+            progress.update(ready, f"done, {failed + len(refused)} failed")
+    return sorted(refused | set(left()))
+
+
+def _engine(name: str, address: str) -> Engine:
     from robo_rl.engines import local, slurm
 
     if name == "ray":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ def main(
     plant: Literal["mujoco", "warp"] | None = None,
     ranges: Path | None = None,
     begin_from: Path | None = None,
+    stop_below: tuple[str, ...] = (),
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
     json: bool = False,
@@ -56,7 +58,8 @@ def main(
         plant: Physics engine: mujoco (default on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
-            or of a task whose observation this task's observation extends (go2-flat for go2-rough). ppo only.
+            or of a task whose observation this task's observation extends (go2-flat for go2-rough).
+        stop_below: UPDATE:REWARD, one or several: a training whose reward is lower after this update ends there.
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
@@ -76,6 +79,7 @@ def main(
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
     if processes.count() > 1 and algorithm != "ppo":
         raise ValueError(f"algorithm is {algorithm}, in {processes.count()} processes; expected ppo")
+    floors = floors_of(stop_below)
     device = processes.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
@@ -84,7 +88,7 @@ def main(
         plant = "mujoco" if device == "cpu" else "warp"
     run = None
     if processes.rank() == 0:
-        run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant, name)
+        run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant, name, floors)
     folder = processes.from_first(run and run.folder)
     return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
 
@@ -122,6 +126,21 @@ def require_times(episodes: int, checkpoint_seconds: float) -> None:
         raise ValueError(f"--episodes is {episodes}; expected 0 or more")
     if not 0 < checkpoint_seconds < float("inf"):
         raise ValueError(f"--checkpoint-seconds is {checkpoint_seconds:g}; expected a positive number")
+
+
+def floors_of(stop_below: Sequence[str]) -> dict[str, float]:
+    """Reward by update of --stop-below."""
+    floors = {}
+    for text in stop_below:
+        update, _, reward = text.partition(":")
+        try:
+            floor = float(reward)
+        except ValueError:
+            floor = float("nan")
+        if not (update.isdecimal() and update.isascii() and len(update) < 10 and math.isfinite(floor)):
+            raise ValueError(f"--stop-below is {text!r}; expected UPDATE:REWARD, as in 100:0.4")
+        floors[update] = floor
+    return floors
 
 
 def require_plant(plant: str | None, task: str, device: str) -> None:
@@ -201,6 +220,9 @@ def _learn(
         f"after {compile_seconds:.1f} s of compilation",
         as_json,
     )
+    if trained.stopped:
+        result["stopped_at"] = learner.done
+        say(f"Ended at update {learner.done} of {learner.total}: its reward was below --stop-below", as_json)
     if trained.interrupted:
         say(f"Stopped at update {learner.done} of {learner.total}. To continue:  robo-rl resume {run.folder}", as_json)
     elif episodes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl import sweep
+from robo_rl import sweep, sweep_file
 from robo_rl.engines import slurm
 
 FEW = 'task = "quadrotor-hover"\nseeds = 2\n[options]\nepisodes = 20\n"apg.updates" = 3\n'
@@ -59,7 +59,7 @@ def test_slurm_runs_an_array_of_the_jobs(planned: Path, tmp_path: Path) -> None:
 
 
 def test_a_script_for_slurm_names_the_jobs_and_says_goodbye_in_time(planned: Path, tmp_path: Path) -> None:
-    sweep.create(tmp_path / "out", sweep.plan(planned))
+    sweep.create(tmp_path / "out", sweep_file.plan(planned))
     text = slurm.script(tmp_path / "out", [0, 4, 7], slots=3)
     assert "#SBATCH --array=0,4,7%3" in text
     assert "--signal=B:TERM@60" in text

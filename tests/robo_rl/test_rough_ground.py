@@ -68,7 +68,7 @@ def test_networks_of_other_layers_are_refused() -> None:
 
 def test_a_run_of_another_algorithm_is_no_beginning(tmp_path: Path) -> None:
     run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"hidden": [8], "activation": "tanh"})
-    with pytest.raises(ValueError, match="was trained by apg; a training can begin from one by ppo alone"):
+    with pytest.raises(ValueError, match="was trained by apg; expected one by this training's algorithm"):
         begin_from(SimpleNamespace(), run)
 
 

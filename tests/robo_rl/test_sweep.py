@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl import sweep
+from robo_rl import sweep, sweep_file
 from robo_rl.cli import main
 
 FEW = """
@@ -43,14 +43,14 @@ def robo_rl(*words: str) -> subprocess.Popen[bytes]:
 
 def test_a_file_is_all_combinations_of_its_lists_each_with_a_name_of_its_own(tmp_path: Path) -> None:
     more = '[vary]\n"apg.learning-rate" = [0.001, 0.003]\n"apg.hidden" = [[32, 32], [64, 64], [8]]\n'
-    jobs = sweep.plan(file(tmp_path, seeds="[3, 5]", more=more))
+    jobs = sweep_file.plan(file(tmp_path, seeds="[3, 5]", more=more))
     assert len(jobs) == len({job.name for job in jobs}) == 2 * 2 * 3
     words = jobs[-1].words(tmp_path)
     assert words[:2] == ["train", "quadrotor-hover"]
     assert words[words.index("--seed") + 1] == "5"
     assert words[words.index("--apg.hidden") + 1] == "8"
     assert words[words.index("--apg.learning-rate") + 1] == "0.003"
-    assert jobs == sweep.plan(tmp_path / "few.toml")
+    assert jobs == sweep_file.plan(tmp_path / "few.toml")
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_a_file_that_makes_no_sweep_is_refused_by_field(tmp_path: Path, text: st
     path = tmp_path / "few.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match="(?s)" + said):
-        sweep.plan(path)
+        sweep_file.plan(path)
 
 
 def test_a_folder_is_of_one_sweep(tmp_path: Path) -> None:
-    sweep.create(tmp_path / "out", sweep.plan(file(tmp_path)))
-    sweep.create(tmp_path / "out", sweep.plan(file(tmp_path)))
+    sweep.create(tmp_path / "out", sweep_file.plan(file(tmp_path)))
+    sweep.create(tmp_path / "out", sweep_file.plan(file(tmp_path)))
     with pytest.raises(ValueError, match="is of other jobs"):
-        sweep.create(tmp_path / "out", sweep.plan(file(tmp_path, seeds=3)))
+        sweep.create(tmp_path / "out", sweep_file.plan(file(tmp_path, seeds=3)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_damaged_sweep_is_refused_by_its_file(tmp_path: Path, text: str) -> No
 
 
 def test_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    sweep.create(tmp_path, sweep.plan(file(tmp_path)))
+    sweep.create(tmp_path, sweep_file.plan(file(tmp_path)))
     with pytest.raises(ValueError, match="index is 2; expected 0 to 1"):
         sweep.work(tmp_path, 2)
 
@@ -110,7 +110,7 @@ def test_a_truncated_done_file_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_job_whose_run_another_process_has_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from robo_rl.files import held
 
-    jobs = sweep.plan(file(tmp_path))
+    jobs = sweep_file.plan(file(tmp_path))
     sweep.create(tmp_path / "out", jobs)
     lease = tmp_path / "out" / "leases" / jobs[0].name
     lease.mkdir(parents=True)
