@@ -56,19 +56,19 @@ class Description:
             for task, robot, told, seed in itertools.product(self.tasks, self.robots, settings, chosen)
         ]
 
-    def number(self, table: str, name: str, default: float | None, low: float, high: float) -> float:
+    def number(self, table: str, name: str, default: float, low: float, high: float) -> float:
         """A number of a strategy's table."""
-        value = self.tables[table].get(name, default)
+        value: Any = self.tables[table].get(name, default)
         good = type(value) in (int, float) and low <= value <= high
         require(good, self.file, f"{table}.{name}", value, f"a number from {low:g} to {high:g}")
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
 
-    def count(self, table: str, name: str, default: int | None, low: int, high: int) -> int:
+    def count(self, table: str, name: str, default: int, low: int, high: int) -> int:
         """An integer of a strategy's table."""
-        value = self.tables[table].get(name, default)
+        value: Any = self.tables[table].get(name, default)
         good = type(value) is int and low <= value <= high
         require(good, self.file, f"{table}.{name}", value, f"an integer from {low} to {high}")
-        return int(value)  # type: ignore[arg-type]
+        return int(value)
 
     def measure(self, table: str) -> Measured:
         """What a strategy's table says is to be large, or small."""
