@@ -22,6 +22,7 @@ COMMANDS = {
     "resume": "continue a training that was interrupted",
     "sweep": "train many policies: seeds, settings, robots and tasks, on one computer or many",
     "work": "do one job of a sweep",
+    "plan": "predict how long a training takes on many processes, and what limits it",
     "runs": "list the runs in a folder",
     "compare": "compare runs of several settings over their seeds",
     "evaluate": "run a policy for many episodes and report success rate and error with confidence intervals",

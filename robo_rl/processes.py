@@ -1,20 +1,36 @@
 """Several processes that train one policy: each simulates its share of the robots, and gradients are averaged.
 
-    torchrun --nproc-per-node 2 -m robo_rl train go2-flat
+    robo-rl train go2-flat --processes 2
 
-``torchrun`` starts them and tells each its place in RANK, WORLD_SIZE and LOCAL_RANK. The first one writes the run's
-folder and talks; the others only compute. A process that was started by itself is the first of one.
+``robo_rl.launch``, or ``torchrun``, starts them and tells each its place in RANK, WORLD_SIZE and LOCAL_RANK. The first
+one writes the run's folder and talks; the others only compute. A process that was started by itself is the first of
+one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, distributed
+
+
+class LostError(ValueError):
+    """Another process of the training has ended."""
+
+
+@contextlib.contextmanager
+def _all_there() -> Iterator[None]:
+    """LostError where a message can't be sent, as another process is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise LostError(f"another process of this training has ended; 'robo-rl resume' goes on ({reason})") from None
 
 
 def rank() -> int:
@@ -69,7 +85,8 @@ def from_first(value: Any) -> Any:
     if count() == 1:
         return value
     values = [value]
-    distributed.broadcast_object_list(values)
+    with _all_there():
+        distributed.broadcast_object_list(values)
     return values[0]
 
 
@@ -78,15 +95,27 @@ def any_of(flag: bool) -> bool:
     if count() == 1:
         return flag
     flags = torch.tensor(int(flag), device="cuda" if distributed.get_backend() == "nccl" else "cpu")
-    distributed.all_reduce(flags)
+    with _all_there():
+        distributed.all_reduce(flags)
     return bool(flags)
 
 
 def total(x: Tensor) -> Tensor:
     """The sum of all processes' ``x``, in place."""
     if distributed.is_initialized():
-        distributed.all_reduce(x)
+        with _all_there():
+            distributed.all_reduce(x)
     return x
+
+
+def gathered(x: Tensor) -> Tensor:
+    """(processes, …) of all processes' ``x``."""
+    if not distributed.is_initialized():
+        return x[None]
+    found = [torch.empty_like(x) for _ in range(count())]
+    with _all_there():
+        distributed.all_gather(found, x)
+    return torch.stack(found)
 
 
 def average(x: Tensor) -> Tensor:
@@ -94,10 +123,12 @@ def average(x: Tensor) -> Tensor:
     return total(x).div_(count()) if distributed.is_initialized() else x
 
 
-def average_gradients(parameters: Sequence[Tensor]) -> None:
-    """Give all processes the mean of their gradients, sent as one vector."""
+def average_gradients(parameters: Sequence[Tensor], figure: Tensor) -> float:
+    """Give all processes the mean of their gradients; returns the mean of a ``figure`` (), sent in the same message."""
     if distributed.is_initialized():
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        mean = average(torch.cat([gradient.flatten() for gradient in gradients]))
-        for gradient, part in zip(gradients, mean.split([g.numel() for g in gradients]), strict=True):
+        mean = average(torch.cat([*(gradient.flatten() for gradient in gradients), figure[None]]))
+        *parts, (figure,) = mean.split([*(gradient.numel() for gradient in gradients), 1])
+        for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
+    return float(figure)

@@ -89,8 +89,7 @@ class Run:
             check_own(task)
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
-        label = f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
-        folder = _new_folder(root, label) if name is None else _named_folder(root, name)
+        folder = _new_folder(root, label_of(task, algorithm, seed)) if name is None else _named_folder(root, name)
         if robot is not None and robot.endswith(".toml"):
             card = load_robot(robot, task.card_type)
             for file in card.files():
@@ -293,6 +292,16 @@ def policy_digest(tensors: Mapping[str, torch.Tensor]) -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         digest.update(value.numpy().tobytes())
     return digest.hexdigest()
+
+
+def label_of(task: Task, algorithm: str, seed: int) -> str:
+    """What the folder of a run is called after, before its number."""
+    return f"{task.name}-seed{seed}" if algorithm == "apg" else f"{task.name}-{algorithm}-seed{seed}"
+
+
+def free_name(root: Path, label: str) -> str:
+    """The name that the next new folder of a run would get."""
+    return next(name for count in itertools.count(1) if not (root / (name := f"{label}-{count}")).exists())
 
 
 def _new_folder(root: Path, label: str) -> Path:

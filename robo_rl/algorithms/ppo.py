@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
+from robo_rl.algorithms.moments import Moments, RunningNormalizer, moments
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.elu import use_fast_elu
 from robo_rl.learning_env import LearningEnv, Transition, groups
@@ -112,11 +113,9 @@ def advantages(reward: Tensor, value: Tensor, last: Tensor, done: Tensor, gamma:
     return found
 
 
-def normalized(x: Tensor) -> Tensor:
-    """``x`` less its mean, over its deviation, both over the samples of all processes."""
-    count = processes.total(torch.tensor(float(x.numel()), device=x.device))
-    x = x - processes.total(x.sum()) / count
-    return x / ((processes.total(x.square().sum()) / (count - 1)).sqrt() + 1e-8)
+def normalized(x: Tensor, over: Moments) -> Tensor:
+    """``x`` less the mean, over the deviation."""
+    return (x - over.mean) / ((over.squares / (over.number - 1)).sqrt() + 1e-8)
 
 
 # --- policies, and how far they are apart --------------------------------------------------------------------------
@@ -174,39 +173,6 @@ def value_loss(value: Tensor, old: Tensor, returns: Tensor, clip: float) -> Tens
     """Mean square of the critic's error; beyond ``clip`` from what it said before, nothing more is to be gained."""
     near = old + (value - old).clamp(-clip, clip)
     return torch.max((value - returns).square(), (near - returns).square()).mean()
-
-
-class RunningNormalizer(nn.Module):
-    """(x − mean) / (deviation + 0.01), of all x so far."""
-
-    mean: Tensor
-    variance: Tensor
-    count: Tensor
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("variance", torch.ones(size))
-        self.register_buffer("count", torch.tensor(0))
-
-    @property
-    def deviation(self) -> Tensor:
-        """(size,) that x is divided by."""
-        return self.variance.sqrt() + 0.01
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) / self.deviation
-
-    def update(self, x: Tensor) -> None:
-        """Take x (…, size) into account, with those of all processes."""
-        x = x.flatten(0, -2)
-        count = processes.total(torch.tensor(float(len(x)), device=x.device))
-        mean = processes.total(x.mean(0) * (len(x) / count))
-        variance = processes.total((x - mean).square_().sum(0)) / count  # torch's own takes 3.7 times as long
-        self.count += count.long()
-        rate, change = count / self.count, mean - self.mean
-        self.mean += rate * change
-        self.variance += rate * (variance - self.variance + change * (mean - self.mean))
 
 
 class Critic(nn.Module):
@@ -310,25 +276,28 @@ class Learner:
 
     def learn(self) -> dict[str, float]:
         """Improve policy and critic by the samples, then the normalisers; returns the mean losses."""
-        old, batches = self.deviation.detach().clamp(*DEVIATIONS), self._mini_batches()
+        old, samples = self.deviation.detach().clamp(*DEVIATIONS), self.samples
+        seen = (samples.privileged, samples.observation[VECTOR]) if self.config.normalize else ()
+        advantage, *new = moments(samples.advantage.flatten(), *(x.flatten(0, -2) for x in seen))
+        batches = self._mini_batches(advantage)
         losses = torch.zeros(3, device=self.device)
         for _ in range(self.config.epochs):
             for batch in batches:
                 losses += self._step(batch, old)
         if isinstance(self.critic.normalizer, RunningNormalizer):
-            self.critic.normalizer.update(self.samples.privileged)
-            self.normalizer.update(self.samples.observation[VECTOR])
+            self.critic.normalizer.update(new[0])
+            self.normalizer.update(new[1])
             self.set_normalizer()
         value, surrogate, entropy = (losses / (self.config.epochs * len(batches))).tolist()
         return {"loss/value": value, "loss/surrogate": surrogate, "loss/entropy": entropy}
 
-    def _mini_batches(self) -> list[Samples]:
+    def _mini_batches(self, advantage: Moments) -> list[Samples]:
         """The samples, shuffled once for all epochs.
 
         A recurrent policy learns from whole horizons, of some of the robots at a time: its hidden state goes on from
         where it was when they were collected, and is reset with every episode. Others learn from single samples.
         """
-        samples = self.samples._replace(advantage=normalized(self.samples.advantage))
+        samples = self.samples._replace(advantage=normalized(self.samples.advantage, advantage))
         samples = samples if self.config.recurrent else samples.in_one_row()
         size = samples.done.shape[1] // self.config.mini_batches
         order = torch.randperm(size * self.config.mini_batches, device=self.device)
@@ -340,9 +309,7 @@ class Learner:
         mean, _ = mean_action(self.policy, batch.observation, batch.hidden, batch.done)
         deviation = self.deviation.clamp(*DEVIATIONS)
         with torch.no_grad():
-            kl = float(processes.average(divergence(batch.mean, old, mean, deviation)))
-        self.learning_rate = adapted(self.learning_rate, kl, self.desired_kl)
-
+            kl = divergence(batch.mean, old, mean, deviation)
         ratio = (log_probability(batch.action, mean, deviation) - batch.log_probability).exp()
         surrogate = surrogate_loss(ratio, batch.advantage, config.clip)
         value = value_loss(self.critic(batch.privileged), batch.value, batch.returns, config.clip)
@@ -350,7 +317,8 @@ class Learner:
 
         self.optimizer.zero_grad()
         (surrogate + value - config.entropy * entropy).backward()
-        processes.average_gradients(self.parameters)
+        mean_kl = processes.average_gradients(self.parameters, kl)
+        self.learning_rate = adapted(self.learning_rate, mean_kl, self.desired_kl)
         nn.utils.clip_grad_norm_(self.actor_parameters, config.gradient_norm)
         nn.utils.clip_grad_norm_(self.critic.parameters(), config.gradient_norm)
         for group in self.optimizer.param_groups:

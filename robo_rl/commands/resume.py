@@ -11,9 +11,16 @@ from robo_rl.console import give, say
 from robo_rl.escaping import shell_word
 
 
+def words_of(run: Path, device: str, episodes: int, checkpoint_seconds: float, json: bool) -> list[str]:
+    """This command's."""
+    kept = ["--device", device, "--episodes", str(episodes), "--checkpoint-seconds", str(checkpoint_seconds)]
+    return ["resume", str(run), *kept, *(["--json"] if json else [])]
+
+
 def main(
     run: Annotated[Path, tyro.conf.Positional],
     device: str = "cpu",
+    processes: int = 1,
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
     json: bool = False,
@@ -26,11 +33,13 @@ def main(
     Args:
         run: The run's folder.
         device: cpu or cuda.
+        processes: As many as before, of a training in several.
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl import processes
+    from robo_rl import launch
+    from robo_rl import processes as joined
     from robo_rl.checkpoint import CheckpointError, load
     from robo_rl.commands.train import learn, require_device, require_plant, require_times
     from robo_rl.runs import Run
@@ -54,4 +63,7 @@ def main(
         )
     if resumed and load(opened.checkpoint_file)[1].get("finished"):
         say(f"{run} is trained; what is left is its evaluation", json)
-    return learn(opened, processes.join(device), episodes, checkpoint_seconds, json, resumed)
+    if launch.checked(processes) > 1:
+        again = words_of(run, device, episodes, checkpoint_seconds, json)
+        return launch.train(again, again, run, processes, json)
+    return learn(opened, joined.join(device), episodes, checkpoint_seconds, json, resumed)

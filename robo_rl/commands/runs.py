@@ -14,6 +14,11 @@ def main(
     folder: Annotated[Path, tyro.conf.Positional] = Path("runs"),
     task: str | None = None,
     state: str | None = None,
+    page: Path | None = None,
+    measure: str = "success",
+    lower_is_better: bool = False,
+    wandb: str | None = None,
+    mlflow: str | None = None,
     json: bool = False,
 ) -> int:
     """List the runs in a folder, with the state and the success rate of each.
@@ -24,9 +29,17 @@ def main(
         folder: Where to look; also three folders deep.
         task: Only runs of this task.
         state: Only runs in this state: new, begun or done.
+        page: Write a page of the runs, with comparisons, learning curves and the state of each (*.html).
+        measure: What the page compares: a figure of 'evaluate --json', such as position_error_mean_m.
+        lower_is_better: Of errors: the smaller is the better one.
+        wandb: Publish the runs that are done in this project of Weights & Biases, as one group.
+        mlflow: Publish the runs that are done, and are not yet there, at this tracking URI of MLflow.
         json: Print one JSON object on the last line of stdout.
     """
+    from robo_rl.console import require_place
     from robo_rl.run_table import found
+
+    require_place(page, "--page", ".html")
 
     rows = [row for row in found([folder]) if task in (None, row.run.task_name) and state in (None, row.state)]
     listed = [
@@ -42,5 +55,22 @@ def main(
         success = one["success"]
         rate = f"{success:7.1%}" if isinstance(success, float) else ""
         say(f"{one['run']:<{wide}}  {one['algorithm']:<9}  seed {one['seed']:<4}  {one['state']:<5}  {rate}", json)
+    if page is not None:
+        from robo_rl.report.groups import write_page
+
+        if not rows:
+            raise ValueError(f"{folder}: no run of these; expected one or more for --page")
+        write_page(page, f"{folder.resolve().name}: {len(rows)} runs", rows, measure, lower_is_better)
+        say(f"Written: {page}", json)
+    done = [row for row in rows if row.result is not None]
+    group = folder.resolve().name
+    if wandb is not None:
+        from robo_rl.trackers import to_wandb
+
+        say(f"Published in {wandb}: {to_wandb(done, wandb, group)} runs", json)
+    if mlflow is not None:
+        from robo_rl.trackers import to_mlflow
+
+        say(f"Published at {mlflow}: {to_mlflow(done, mlflow, group)} runs", json)
     give({"runs": listed}, json)
     return 0

@@ -31,6 +31,7 @@ def main(
     runs: Path = Path("runs"),
     name: str | None = None,
     device: str = "cpu",
+    processes: int = 1,
     plant: Literal["mujoco", "warp"] | None = None,
     ranges: Path | None = None,
     begin_from: Path | None = None,
@@ -40,6 +41,7 @@ def main(
     json: bool = False,
     apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
     ppo: PpoConfig = PpoConfig(),  # noqa: B008
+    words: tyro.conf.Suppress[tuple[str, ...]] = (),
 ) -> int:
     """Train a policy on a task, then evaluate it.
 
@@ -55,6 +57,7 @@ def main(
         runs: Folder in which the run's folder is created.
         name: The run folder's name, in place of the task, the seed and a number. It must be free.
         device: cpu or cuda, for simulation and networks.
+        processes: Train one policy in so many processes of this computer; goes on where one is lost. ppo only.
         plant: Physics engine: mujoco (default on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
@@ -65,9 +68,12 @@ def main(
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
         ppo: Hyperparameters of ppo.
+        words: Of the command line, all.
     """
-    from robo_rl import processes
-    from robo_rl.runs import Run
+    from robo_rl import launch
+    from robo_rl import processes as joined
+    from robo_rl.commands import resume
+    from robo_rl.runs import Run, free_name, label_of
     from sim.ranges import read_ranges
     from sim.tasks.loading import load_task
 
@@ -77,19 +83,25 @@ def main(
     loaded = load_task(task, robot)
     if algorithm not in loaded.algorithms:
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
-    if processes.count() > 1 and algorithm != "ppo":
-        raise ValueError(f"algorithm is {algorithm}, in {processes.count()} processes; expected ppo")
+    count = joined.count() * launch.checked(processes)
+    if count > 1 and algorithm != "ppo":
+        raise ValueError(f"algorithm is {algorithm}, in {count} processes; expected ppo")
     floors = floors_of(stop_below)
-    device = processes.join(device)
+    if processes > 1:
+        name = name or free_name(runs, label_of(loaded, algorithm, seed))
+        first = ["train", *launch.without(words), "--name", name]
+        again = resume.words_of(runs / name, device, episodes, checkpoint_seconds, json)
+        return launch.train(first, again, runs / name, processes, json)
+    device = joined.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
     bounds = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else None
     if plant is None and loaded.plants:
         plant = "mujoco" if device == "cpu" else "warp"
     run = None
-    if processes.rank() == 0:
+    if joined.rank() == 0:
         run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant, name, floors)
-    folder = processes.from_first(run and run.folder)
+    folder = joined.from_first(run and run.folder)
     return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
 
 
@@ -107,7 +119,7 @@ def command(words: Sequence[str]) -> Callable[..., int]:
         return main
     task = load_task(named[0])
     apg, ppo = ApgConfig(**task.settings.get("apg", {})), PpoConfig(**task.settings.get("ppo", {}))
-    return functools.partial(main, algorithm=task.algorithms[0], apg=apg, ppo=ppo)
+    return functools.partial(main, algorithm=task.algorithms[0], apg=apg, ppo=ppo, words=tuple(words))
 
 
 def require_device(device: str) -> None:

@@ -67,6 +67,8 @@ def test_runs_of_other_versions_are_not_compared_unless_asked(
         main(["compare", str(tmp_path)])
     assert "numerics: None and AVX2" in capsys.readouterr().err
     assert len(told(capsys, "compare", str(tmp_path), "--mixed")["groups"]) == 2
+    told(capsys, "runs", str(tmp_path), "--page", str(tmp_path / "page.html"))
+    assert "Not to be compared:" in (tmp_path / "page.html").read_text()
 
 
 def test_what_can_not_be_compared_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,3 +94,46 @@ def test_runs_are_listed_with_their_state(tmp_path: Path, capsys: pytest.Capture
     assert [(one["seed"], one["state"], one["success"]) for one in listed] == [(0, "new", None), (1, "done", 0.7)]
     assert len(told(capsys, "runs", str(tmp_path), "--state", "done")["runs"]) == 1
     assert list(groups(found([tmp_path]))) == ["quadrotor-hover"]
+
+
+def test_a_page_shows_the_state_of_all_runs_and_compares_those_that_are_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs(tmp_path / "a", 0.001, [0.1, 0.2, 0.15])
+    runs(tmp_path / "b", 0.003, [0.3, 0.4])
+    begun = Run.create(tmp_path / "b", "quadrotor-hover", None, "apg", 9, {"hidden": [8], "learning_rate": 0.003})
+    begun.checkpoint_file.write_bytes(b"")
+    for run in (begun, *(row.run for row in found([tmp_path / "a"]))):
+        lines = [{"update": k, "environment_steps": 10 * k, "reward": k + run.seed} for k in range(1, 5)]
+        (run.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = tmp_path / "page.html"
+    told(capsys, "runs", str(tmp_path), "--page", str(page))
+    text = page.read_text()
+    assert '<b id="done">5</b>' in text
+    assert '<b id="begun">1</b>' in text
+    assert text.count("<svg") == 2
+    assert "control steps" in text
+    assert "https://" not in text
+    figures = json.loads(text.split('id="figures">')[1].split("</script>")[0])
+    expected = told(capsys, "compare", *(str(row.run.folder) for row in found([tmp_path]) if row.result))["groups"]
+    assert figures["groups"] == expected
+
+
+def test_a_page_of_runs_with_strange_names_has_no_elements_of_theirs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in (1, 2):
+        shape = {"hidden": [8], "activation": "tanh"}
+        run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, shape, {"<b>$x$</b>": [0, value]})
+        done = {"success": "<script>" if value == 1 else 0.5, "configuration_digest": run.configuration_digest}
+        run.done_file.write_text(json.dumps({**done, "policy_digest": "<script>"}))
+    words = ["runs", str(tmp_path), "--page", str(tmp_path / "page.html")]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 1
+    assert "success is '<script>'; expected a number" in capsys.readouterr().err
+    run.done_file.unlink()
+    for row in found([tmp_path]):
+        row.run.done_file.unlink(missing_ok=True)
+    told(capsys, *words)
+    assert "<b>$x$" not in (tmp_path / "page.html").read_text()

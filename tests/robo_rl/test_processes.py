@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from robo_rl import checkpoint, processes
+from robo_rl import checkpoint, launch, processes
 from robo_rl.algorithms.config import PpoConfig
+from robo_rl.algorithms.moments import moments
 from robo_rl.algorithms.ppo import Learner
 from robo_rl.policy import PolicyGraph
 from sim.tasks.loading import load_task
@@ -84,3 +87,70 @@ def test_every_process_draws_from_seeds_of_its_own(monkeypatch: pytest.MonkeyPat
             generator = torch.Generator().manual_seed(processes.own_seed(seed))
             drawn.add(float(torch.rand(1, generator=generator, dtype=torch.float64)))
     assert len(drawn) == 25
+
+
+def test_moments_of_parts_are_those_of_the_whole() -> None:
+    """As two processes would tell each other, without them: the parts' own moments, merged."""
+    x = 1000.0 + torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    (whole,) = moments(x)
+    assert whole.number == 64
+    torch.testing.assert_close(whole.mean, x.double().mean(0).float())
+    torch.testing.assert_close(whole.squares, (x.double().var(0) * 63).float(), rtol=1e-4, atol=0)
+
+
+def test_words_of_processes_do_not_start_processes_again() -> None:
+    words = ["go2-flat", "--processes", "4", "--name", "x", "--seed", "3", "--processes=2", "--ppo.hidden", "8", "8"]
+    assert launch.without(words) == ["go2-flat", "--seed", "3", "--ppo.hidden", "8", "8"]
+
+
+def test_processes_of_an_analytic_gradient_and_within_torchrun_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robo_rl.cli import main
+
+    with pytest.raises(SystemExit):
+        main(["train", "quadrotor-hover", "--processes", "2", "--runs", str(tmp_path)])
+    assert "algorithm is apg, in 2 processes; expected ppo" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(ValueError, match="torchrun has started this one"):
+        launch.checked(2)
+    with pytest.raises(ValueError, match="expected 1 to"):
+        launch.checked(0)
+
+
+@pytest.mark.slow
+def test_a_training_whose_process_is_lost_goes_on_by_itself(tmp_path: Path) -> None:
+    shape = ("--ppo.updates", "60", "--ppo.environments", "32", "--ppo.horizon", "16", "--ppo.mini-batches", "2")
+    words = ("train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path), "--processes", "2")
+    more = ("--episodes", "0", "--checkpoint-seconds", "0.1", "--json")
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "robo_rl", *words, *shape, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while driver.poll() is None and not list(tmp_path.glob("*/checkpoint.safetensors")):
+        time.sleep(0.02)
+    (second,) = [process for process in _children(driver.pid) if "RANK=1" in _environment(process)]
+    os.kill(second, signal.SIGKILL)
+    out, err = driver.communicate()
+    assert driver.returncode == 0, err[-3000:]
+    assert "goes on from its newest checkpoint" in err
+    (run,) = tmp_path.iterdir()
+    result = json.loads(out.splitlines()[-1])
+    assert (result["run"], result["interrupted"]) == (str(run), False)
+    assert json.loads((run / "done.json").read_text())["policy_digest"]
+    updates = [json.loads(line)["update"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert updates == list(range(1, 61))
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _environment(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_text().split("\0")
+    except OSError:
+        return []

@@ -12,7 +12,8 @@ from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 
 from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner, RunningNormalizer
+from robo_rl.algorithms.moments import RunningNormalizer, moments
+from robo_rl.algorithms.ppo import Learner
 from robo_rl.policy import PolicyGraph
 from sim.tasks.loading import load_task
 
@@ -132,7 +133,7 @@ def test_statistics_run_as_rsl_rl_s() -> None:
     for n in (40, 1, 7):
         seen = torch.randn(n, 3, generator=generator) * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, -2.0])
         torch.testing.assert_close(ours(seen), theirs(seen))
-        ours.update(seen)
+        ours.update(*moments(seen))
         theirs.update(seen)
         assert int(ours.count) == int(theirs.count)
         torch.testing.assert_close(ours.mean, theirs.mean)

@@ -1,0 +1,64 @@
+"""Runs that are done in trackers of experiments, which their own readers find again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from robo_rl.cli import main
+from robo_rl.run_table import found
+from robo_rl.runs import Run
+from robo_rl.trackers import to_mlflow, to_wandb
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two that are done and one that is not."""
+    folder = tmp_path / "rates"
+    for seed in range(3):
+        run = Run.create(folder, "quadrotor-hover", None, "apg", seed, {"hidden": [8], "activation": "tanh"})
+        lines = [{"update": k, "environment_steps": 10 * k, "reward": k + seed} for k in range(1, 4)]
+        (run.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        if seed < 2:
+            done = {"success": 0.5 + seed, "interrupted": False, "position_error_mean_m": None, "policy_digest": "abc"}
+            run.done_file.write_text(json.dumps({**done, "configuration_digest": run.configuration_digest}))
+    return folder
+
+
+@pytest.mark.parametrize("tracker", ["wandb", "mlflow"])
+def test_a_tracker_that_is_not_installed_is_named(
+    runs: Path, tracker: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, tracker, None)
+    with pytest.raises(SystemExit) as ended:
+        main(["runs", str(runs), f"--{tracker}", "x"])
+    assert ended.value.code == 1
+    assert "pip install 'robo-rl[track]'" in capsys.readouterr().err
+
+
+def test_mlflow_finds_settings_metrics_and_files_of_runs_once_each(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracking = pytest.importorskip("mlflow.tracking", reason="mlflow is missing: pip install 'robo-rl[track]'")
+    monkeypatch.chdir(runs.parent)
+    done = [row for row in found([runs]) if row.result]
+    uri = f"sqlite:///{runs.parent}/tracked.db"
+    assert [to_mlflow(done, uri, "rates") for _ in range(2)] == [2, 0]
+    client = tracking.MlflowClient(uri)
+    told = client.search_runs([client.get_experiment_by_name("rates").experiment_id])
+    assert {run.data.params["seed"]: run.data.metrics["result/success"] for run in told} == {"0": 0.5, "1": 1.5}
+    for run in told:
+        curve = [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, "reward")]
+        assert curve == [(k, k + int(run.data.params["seed"])) for k in (1, 2, 3)]
+        assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"run.json", "done.json"}
+
+
+@pytest.mark.slow
+def test_wandb_keeps_a_file_for_each_run(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="wandb is missing: pip install 'robo-rl[track]'")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    done = [row for row in found([runs]) if row.result]
+    assert to_wandb(done, "hover", "rates") == 2
+    kept = [path.name for path in runs.glob("wandb/offline-run-*/*.wandb")]
+    assert sorted(kept) == sorted(f"run-{row.run.configuration_digest[:32]}.wandb" for row in done)
