@@ -20,7 +20,9 @@ QUIET_SECONDS = 2.0  # a line of progress this often where there is no terminal
 
 
 class Progress:
-    """A progress bar on a terminal, otherwise a line every few seconds. Writes to standard error.
+    """A progress bar on a terminal, otherwise a line every few seconds, both with an estimate of the time that is left.
+
+    Writes to standard error.
 
     with Progress("training", total=150) as progress:
         progress.update(done, "reward 0.83")
@@ -30,7 +32,7 @@ class Progress:
         """Without a title nothing is shown."""
         self.quiet, self.title, self.total = title is None, terminal(title or ""), total
         self._bar: Any = None
-        self._last = time.monotonic()
+        self._start = self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
@@ -58,7 +60,9 @@ class Progress:
                 self._bar.update(self._task, completed=done, note=terminal(note), refresh=True)
                 self._last = now
         elif now - self._last > QUIET_SECONDS and not self.quiet:
-            print(terminal(f"{self.title}: {done}/{self.total} {note}"), file=sys.stderr, flush=True)
+            left = (now - self._start) * (self.total / max(done, 1) - 1)
+            text = f"{self.title}: {done}/{self.total} {note}".strip()
+            print(terminal(f"{text}, about {left:.0f} s left"), file=sys.stderr, flush=True)
             self._last = now
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:

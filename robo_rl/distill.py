@@ -94,12 +94,19 @@ class Distillation:
 
 
 def distill(teacher: PolicyGraph, student: PolicyGraph, config: DistillConfig, seed: int = 0) -> Distilled:
-    """Teach ``student``, which is trained in place, what ``teacher`` commands at its own task."""
-    lessons, losses = Distillation(teacher, student, config, seed), []
-    with Progress("distilling", config.updates) as progress:
-        for k in range(config.updates):
-            losses.append(lessons.update())
-            progress.update(k + 1, f"error {losses[-1] ** 0.5:.4f}")
+    """Teach ``student``, which is trained in place, what ``teacher`` commands at its own task.
+
+    On one thread: such small layers end before a second thread has begun, and are slower with it.
+    """
+    lessons, losses, threads = Distillation(teacher, student, config, seed), [], torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with Progress("distilling", config.updates) as progress:
+            for k in range(config.updates):
+                losses.append(lessons.update())
+                progress.update(k + 1, f"error {losses[-1] ** 0.5:.4f}")
+    finally:
+        torch.set_num_threads(threads)
     student.requires_grad_(False).eval()
     return Distilled(config.updates * config.environments, losses)
 

@@ -315,7 +315,7 @@ def _rollout_batch(
     under_way, failed, succeeded = torch.ones(n, dtype=torch.bool), *torch.zeros(2, n, dtype=torch.bool)
     duration = torch.full((n,), steps * period)
     figures = {measure.error: _Figure(measure, period, n) for measure in task.measures}
-    everyone, few = torch.arange(n), torch.arange(recorded * env.team)
+    few = torch.arange(recorded * env.team)
     drawn = {name: value.unflatten(0, (-1, env.team)).mean(1).numpy() for name, value in env.drawn.items()}
     tape: list[dict[str, np.ndarray]] = []
     model = env.plant.drawing() if recorded and can_draw(env.plant) else None
@@ -328,7 +328,7 @@ def _rollout_batch(
         commands, state = policy(signals, state)
         if recorded:
             tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
-        errors = task.errors(env.truth(everyone))
+        errors = task.errors(env.truth())
         for name, figure in figures.items():
             figure.add(k, errors[name], under_way)
         step = env.step(commands)

@@ -200,8 +200,10 @@ class VecEnv:
         """The newest signals, (n, …) by name. No later step writes into them."""
         return self.newest.named()
 
-    def truth(self, ids: Tensor) -> dict[str, Tensor]:
-        """Copies of every true quantity of the environments ``ids``, set-points included."""
+    def truth(self, ids: Tensor | None = None) -> dict[str, Tensor]:
+        """Every true quantity of the environments ``ids``, set-points included: copies, or of all, live."""
+        if ids is None:
+            return {**self.true(), **self.task.reference(self.time, self.draws.goal)}
         states = {name: value[ids] for name, value in self.true().items()}
         return {**states, **self.task.reference(self.time[ids], self.draws.goal[ids])}
 

@@ -21,6 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GATE_NEVER ((int64_t)-1)
 
 enum gate_state { GATE_IDLE = 0, GATE_READY = 1, GATE_ACTIVE = 2, GATE_FAULT = 3 };
@@ -195,5 +199,9 @@ void gate_start(const gate_config *config, gate_memory *memory, const gate_array
 
 /* One control period. */
 gate_output gate_step(const gate_config *config, gate_memory *memory, const gate_input *given);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -148,10 +148,12 @@ def _write(path: Path, template: str, texts: dict[str, str]) -> None:
 
 def _body(source: Source, contract: Contract, name: str, guard: str) -> list[str]:
     program = source.program
+    refuse = f"return {guard}_NOT_FINITE;"
+    for signal, member in zip(contract.signals, signal_names(contract), strict=True):
+        source.require(f"all_finite(signals->{member}, {signal.size}u)", refuse)
     for op in program.ops:
         source.add(op)
     commands = list(zip(contract.commands, _command_names(contract), strict=True))
-    refuse = f"return {guard}_NOT_FINITE;"
     for command, member in commands:
         source.copy(program.results[f"command:{command.name}"], f"proposed.{member}")
         source.require(f"all_finite(proposed.{member}, {command.size}u)", refuse)
@@ -170,7 +172,7 @@ def _body(source: Source, contract: Contract, name: str, guard: str) -> list[str
 
 def _safe(contract: Contract, name: str, guard: str) -> str:
     """The body of the function that gives the safe commands."""
-    signals = dict(zip((s.name for s in contract.signals), _signal_names(contract), strict=True))
+    signals = dict(zip((s.name for s in contract.signals), signal_names(contract), strict=True))
     commands = list(zip(contract.commands, _command_names(contract), strict=True))
     held = [(command, member) for command, member in commands if command.safe == "hold"]
     lines = [f"{name}_commands measured;"] if held else ["(void)signals;"]
@@ -206,7 +208,7 @@ def _interface(bundle: Bundle, name: str, steps: int, tolerance: float) -> dict[
         "bundle_digest": c_string(bundle.digest),
         "golden_steps": str(steps),
         "tolerance": literal(np.float32(tolerance)),
-        "signals": _members(_signal_names(contract), contract.signals),
+        "signals": _members(signal_names(contract), contract.signals),
         "commands": _members(_command_names(contract), contract.commands),
         "state": _state_members(contract),
         "elements": _elements(contract, guard),
@@ -214,7 +216,8 @@ def _interface(bundle: Bundle, name: str, steps: int, tolerance: float) -> dict[
     }
 
 
-def _signal_names(contract: Contract) -> list[str]:
+def signal_names(contract: Contract) -> list[str]:
+    """The members of the signals' structure in C."""
     return c_names([signal.name for signal in contract.signals], "signals")
 
 
@@ -260,7 +263,7 @@ def _state_values(contract: Contract) -> str:
 
 def _elements(contract: Contract, guard: str) -> str:
     channels: list[tuple[str, Signal | Command]] = [
-        *zip(_signal_names(contract), contract.signals, strict=True),
+        *zip(signal_names(contract), contract.signals, strict=True),
         *zip(_command_names(contract), contract.commands, strict=True),
     ]
     elements = [(name, element, i) for name, channel in channels for i, element in enumerate(channel.elements)]
@@ -290,7 +293,7 @@ def _values(names: Sequence[str], channels: Sequence[Signal | Command], of: Call
 
 
 def _limits(contract: Contract) -> dict[str, str]:
-    signals, commands = _signal_names(contract), _command_names(contract)
+    signals, commands = signal_names(contract), _command_names(contract)
     return {
         "lower": _values(commands, contract.commands, lambda c: c.lower),
         "upper": _values(commands, contract.commands, lambda c: c.upper),
@@ -301,7 +304,7 @@ def _limits(contract: Contract) -> dict[str, str]:
 
 def _golden(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
     contract, golden = bundle.contract, bundle.golden
-    signals, commands = _signal_names(contract), _command_names(contract)
+    signals, commands = signal_names(contract), _command_names(contract)
 
     def records(names: Sequence[str], of: Callable[[int], Iterable[np.ndarray]]) -> str:
         rows = [[_initializer(n, v) for n, v in zip(names, of(k), strict=True)] for k in range(steps)]

@@ -18,6 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HELD_NEVER ((int64_t)-1)
 
 typedef struct {
@@ -43,5 +47,9 @@ int16_t held_late(const held_config *config, const int64_t *stamps, int64_t now)
 
 /* Write the signals without a sensor: ages, as of now. */
 void held_complete(const held_config *config, float *values, int64_t *stamps, int64_t now);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define LINK_VERSION 1
 #define LINK_DIGEST_SIZE 32
 #define LINK_OVERHEAD 10 /* six bytes before the payload, four after it */
@@ -131,5 +135,9 @@ void link_clock_start(link_clock *clock);
 /* The moment of the sender's time in the receiver's clock: never later than received, and earlier by what the
  * frame took longer than the fastest before it. LINK_NEVER if sent is no time. */
 int64_t link_clock_update(link_clock *clock, int64_t sent, int64_t received);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 
 #include "link.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define LINK_AGE_NEVER 0xffffffffu
 
 enum link_role { LINK_HOST = 0, LINK_DEVICE = 1 };
@@ -89,5 +93,9 @@ uint8_t link_unpack_request(const link_frame *frame); /* bits of enum gate_reque
 
 /* The stamp of what was that old at that time; LINK_NEVER if it was missing or is from before time zero. */
 int64_t link_stamp(int64_t time, uint32_t age);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

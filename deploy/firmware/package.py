@@ -8,6 +8,7 @@ from typing import Literal
 
 from deploy.bundle import Bundle
 from deploy.c.generate import Generated, Options, generate, title
+from deploy.c.onboard import write_onboard
 from robo_rl.escaping import c_comment, cmake_string, json_string, kconfig_string, properties_value
 
 TITLES = {
@@ -32,17 +33,22 @@ class PackageError(ValueError):
 
 
 def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options | None = None) -> Generated:
-    """Write sources into ``folder / "src"`` and what the build system needs around them."""
+    """Write sources, gate and link included, into ``folder / "src"``; around them what a build system needs, and a main
+    that arms, steps and stops.
+    """
     folder, contract = Path(folder), bundle.contract
     rate = round(1 / contract.control_period)
     if kind == "crazyflie":
         _require_crazyflie(bundle, rate)
     made = generate(bundle, folder / "src", options)
+    sources = [*made.sources, *write_onboard(made)]
     texts = {
         "name": made.name,
         "guard": made.name.upper(),
         "contract_digest": contract.digest,
         "rate": str(rate),
+        "sources": " ".join(f"src/{source.name}" for source in sources),
+        "objects": "\n".join(f"obj-y += {source.stem}.o" for source in sources),
     }
     root = PACKAGES / kind
     for file in sorted(path for path in root.rglob("*") if path.is_file()):

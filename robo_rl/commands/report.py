@@ -42,8 +42,11 @@ def main(
     """
     if not targets:
         raise ValueError("report needs the folder of a run or an .onnx file")
+    import torch
+
     from robo_rl.report.general import figures_of, gather, sections_of, write
 
+    torch.set_num_threads(1)  # of a thousand robots' small operations; a second thread waits longer than it computes
     first = Path(targets[0])
     folder = first if first.is_dir() else Path() if targets[0].startswith(PREFIX) else first.parent
     out = out or folder / "report.html"

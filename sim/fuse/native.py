@@ -5,6 +5,9 @@ batch, where a padded copy is used. Which products and sums are rounded once, by
 decided here and not by the compiler. So every environment goes through the same arithmetic, whatever the
 batch size and the number of threads, and results never depend on them.
 
+Constants are a table that is given to the loop, not text in it: another robot's figures, or a card with one number
+changed, use the same code as long as the same operations remain.
+
 Arrays are structures of arrays: each scalar input and output is a contiguous row of n floats. Functions of vectors are
 in ``vector.h``.
 """
@@ -52,7 +55,8 @@ constexpr int TENSORS = {tensors}, INPUTS = {inputs}, RESULTS = {results}, OUTPU
 static const int size[] = {{{sizes}}}, count[] = {{{counts}}};
 static const bool shared[] = {{{shared}}}, truths[] = {{{truths}}};
 struct Row {{ char *at; char width; }};
-static __attribute__((noinline)) void compute(const float *const *in, const Row *out, int64_t begin, int64_t end) {{
+static __attribute__((noinline)) void compute(const float *table, const float *const *in, const Row *out, int64_t begin,
+                                              int64_t end) {{
 {constants}
   for (int64_t e = begin; e < end; e += LANES) {{
 {body}
@@ -82,13 +86,13 @@ struct Room {{
     for (int o = 0; o < OUTPUTS; o++) to[o] = Row{{(char *)out[o], rows.out[o].width}};
   }}
 }};
-extern "C" void run(const float *const *from, const int64_t *from_stride, char *const *to, const int64_t *to_stride,
-                    int64_t n, int threads) {{
+extern "C" void run(const float *table, const float *const *from, const int64_t *from_stride, char *const *to,
+                    const int64_t *to_stride, int64_t n, int threads) {{
   const int64_t blocks = n / LANES, full = blocks * LANES, left = n - full;
   const Rows rows(from, from_stride, to, to_stride);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
   for (int t = 0; t < threads; t++)
-    compute(rows.in, rows.out, blocks * t / threads * LANES, blocks * (t + 1) / threads * LANES);
+    compute(table, rows.in, rows.out, blocks * t / threads * LANES, blocks * (t + 1) / threads * LANES);
   if (full == n) return;
   Room room(rows);
   for (int i = 0; i < INPUTS; i++) {{
@@ -96,13 +100,13 @@ extern "C" void run(const float *const *from, const int64_t *from_stride, char *
     memset(room.in[i], 0, sizeof room.in[i]);
     memcpy(room.in[i], rows.in[i] + full, left * sizeof(float));
   }}
-  compute(room.from, room.to, 0, LANES);
+  compute(table, room.from, room.to, 0, LANES);
   for (int o = 0; o < OUTPUTS; o++) {{
     const int width = rows.out[o].width;
     memcpy(rows.out[o].at + full * width, room.to[o].at, left * width);
   }}
 }}
-extern "C" void run_rows(const float *const *from, const int64_t *from_stride, char *const *to,
+extern "C" void run_rows(const float *table, const float *const *from, const int64_t *from_stride, char *const *to,
                          const int64_t *to_stride, const int64_t *ids, int64_t m, int threads) {{
   const Rows rows(from, from_stride, to, to_stride);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
@@ -112,7 +116,7 @@ extern "C" void run_rows(const float *const *from, const int64_t *from_stride, c
     for (int i = 0; i < INPUTS; i++)
       for (int l = 0; room.from[i] == room.in[i] && l < LANES; l++)
         room.in[i][l] = rows.in[i][ids[b + (l < here ? l : 0)]];
-    compute(room.from, room.to, 0, LANES);
+    compute(table, room.from, room.to, 0, LANES);
     for (int o = 0; o < OUTPUTS; o++)
       for (int l = 0; l < here; l++)
         if (rows.out[o].width == 1) rows.out[o].at[ids[b + l]] = room.to[o].at[l];
@@ -133,7 +137,14 @@ class CompilerFailed(ValueError):
     """The compiler refused the code, or wrote no library. The message has its first lines."""
 
 
-def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int], shared: Sequence[bool]) -> str:
+class Code(NamedTuple):
+    """C++, and the constants that it is given."""
+
+    text: str
+    constants: tuple[float, ...] = ()
+
+
+def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int], shared: Sequence[bool]) -> Code:
     """C++ that computes ``outputs``, the numbers or truth values of some tensors in turn, for every environment.
 
     The graph's inputs are the numbers of some other tensors: ``sizes`` numbers each per environment, or per batch
@@ -142,9 +153,15 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
     alike = [flag for flag, size in zip(shared, sizes, strict=True) for _ in range(size)]
     every = [node for nodes in outputs for node in nodes]
     constants, body, drawn = [], [], set()
-    for index, name, operands in _plan(graph, every):
+    table: list[float] = []
+    place: dict[int, int] = {}
+    for node, name, operands in _plan(graph, every):
+        index = place[node] = len(place)  # of those that are needed: folded constants leave no gap
+        if name not in ("const", "input"):
+            operands = [place[operand] for operand in operands]
         if name == "const":
-            constants.append(f"  const Vector v{index} = all({_literal(operands[0])});")
+            constants.append(f"  const Vector v{index} = all(table[{len(table)}]);")
+            table.append(_finite(operands[0]))
         elif name == "input" and alike[operands[0]]:
             constants.append(f"  const Vector v{index} = all(in[{operands[0]}][0]);")
         elif name == "input":
@@ -162,8 +179,10 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
     truths = [nodes[0].is_mask for nodes in outputs for _ in nodes]
     kinds = ["uint8_t" if truth else "float" for truth in truths]
     stores = zip(every, kinds, strict=True)
-    body += [f"    store(({kind} *)out[{slot}].at + e, v{node.index});" for slot, (node, kind) in enumerate(stores)]
-    return PRELUDE + LOOP.format(
+    body += [
+        f"    store(({kind} *)out[{slot}].at + e, v{place[node.index]});" for slot, (node, kind) in enumerate(stores)
+    ]
+    text = PRELUDE + LOOP.format(
         tensors=len(sizes),
         inputs=len(alike),
         results=len(outputs),
@@ -175,6 +194,7 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
         constants="\n".join(constants),
         body="\n".join(body),
     )
+    return Code(text, tuple(table))
 
 
 def _list(values: Sequence[int | bool]) -> str:
@@ -212,10 +232,10 @@ def _fused_sum(graph: Graph, name: str, terms: list[int], whole: set[int]) -> tu
     return name, terms
 
 
-def _literal(number: float) -> str:
+def _finite(number: float) -> float:
     if number != number or number in (float("inf"), float("-inf")):
         raise ValueError(f"a fused function has the constant {number}; expected a finite number")
-    return f"{number!r}f"
+    return number
 
 
 class Loop(NamedTuple):
@@ -227,14 +247,15 @@ class Loop(NamedTuple):
     """(tensors, strides, results, strides, address of the environments' numbers, how many, threads)."""
 
 
-def load(code: str) -> Loop:
+def load(code: Code) -> Loop:
     """Compile ``code``, or find it in the cache."""
-    library = build(code)
-    tensors = [ctypes.c_void_p] * 4
+    library = build(code.text)
+    tensors = [ctypes.c_void_p] * 5
     library.run.argtypes = [*tensors, ctypes.c_int64, ctypes.c_int]
     library.run_rows.argtypes = [*tensors, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int]
     library.run.restype = library.run_rows.restype = None
-    return Loop(library.run, library.run_rows)
+    table = (ctypes.c_float * len(code.constants))(*code.constants)
+    return Loop(functools.partial(library.run, table), functools.partial(library.run_rows, table))
 
 
 def build(code: str, *options: str) -> ctypes.CDLL:

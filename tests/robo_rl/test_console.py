@@ -50,7 +50,7 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(
         progress.update(1, "half")
         progress.update(2)
     captured = capsys.readouterr()
-    assert captured.err.splitlines() == ["flying: 1/2 half", "flying: 2/2 "]
+    assert captured.err.splitlines() == ["flying: 1/2 half, about 0 s left", "flying: 2/2, about 0 s left"]
     assert captured.out == ""
 
 

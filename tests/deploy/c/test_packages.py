@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from controllers.gate_codes import State
 from deploy.bundle import Bundle
-from deploy.c.generate import Options, generate
-from deploy.c.host import STRICT
+from deploy.c.generate import Options, Precision, generate
+from deploy.c.host import STRICT, compile_host
 from deploy.firmware.package import PackageError, package
 
 CRAZYFLIE_STUBS = {
     "FreeRTOS.h": "#define portMAX_DELAY 0xffffffffUL\n",
     "task.h": "void vTaskDelay(unsigned long ticks);\n",
     "app.h": "void appMain(void);\n",
+    "usec_time.h": "#include <stdint.h>\nuint64_t usecTimestamp(void);\n",
     "math3d.h": "static inline float radians(float degrees) { return 0.0174532925f * degrees; }\n",
     "stabilizer_types.h": (
         "#include <stdint.h>\n"
@@ -38,6 +43,18 @@ CRAZYFLIE_STUBS = {
         " const stabilizerStep_t);\n"
     ),
 }  # fmt: skip
+
+ZEPHYR_KERNEL = (
+    "#include <stddef.h>\n#include <stdint.h>\n"
+    "typedef struct { int64_t ticks; } k_timeout_t;\n"
+    "struct k_timer { int started; };\n"
+    "#define K_TIMER_DEFINE(name, expiry, stop) struct k_timer name\n"
+    "#define K_USEC(t) ((k_timeout_t){(t)})\n"
+    "void k_timer_start(struct k_timer *, k_timeout_t, k_timeout_t);\n"
+    "uint32_t k_timer_status_sync(struct k_timer *);\n"
+    "int64_t k_uptime_ticks(void);\n"
+    "uint64_t k_ticks_to_us_floor64(uint64_t);\n"
+)
 
 
 def run(*command: str, cwd: Path) -> str:
@@ -68,6 +85,27 @@ def test_cmake_builds_a_program_that_passes_its_self_test(bundle_file: Path, tmp
     assert run(str(tmp_path / "build" / "user"), cwd=tmp_path) == ""
 
 
+@pytest.mark.parametrize("name", ["quadrotor-hover", "go2-flat", "arm-reach"])
+def test_the_example_of_the_cmake_package_arms_steps_and_stops(name: str, tmp_path: Path) -> None:
+    require("gcc")
+    package(Bundle.read(f"zoo:{name}"), tmp_path, "cmake")
+    flags = [*STRICT, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-Isrc"]
+    sources = [str(path.relative_to(tmp_path)) for path in (tmp_path / "src").glob("*.c")]
+    run("gcc", *flags, "examples/main.c", *sources, "-lm", "-o", "example", cwd=tmp_path)
+    states = [int(line.split()[0]) for line in run("./example", cwd=tmp_path).splitlines()]
+    assert [state for i, state in enumerate(states) if i == 0 or state != states[i - 1]] == [
+        State.READY, State.ACTIVE, State.FAULT,
+    ]  # fmt: skip
+
+
+def test_packages_compile_for_a_microcontroller(tmp_path: Path) -> None:
+    require("arm-none-eabi-gcc")
+    package(Bundle.read("zoo:quadrotor-hover"), tmp_path, "zephyr")
+    sources = [path.name for path in (tmp_path / "src").glob("*.c")]
+    processor = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-Wdouble-promotion"]
+    run("arm-none-eabi-gcc", *STRICT, *processor, "-c", *sources, cwd=tmp_path / "src")
+
+
 def test_arduino_example_compiles_as_cpp(bundle_file: Path, tmp_path: Path) -> None:
     require("g++")
     package(Bundle.read(bundle_file), tmp_path, "arduino")
@@ -75,30 +113,57 @@ def test_arduino_example_compiles_as_cpp(bundle_file: Path, tmp_path: Path) -> N
     (tmp_path / "fly.cpp").write_text("unsigned long micros();\n" + sketch)
     run("g++", "-Wall", "-Wextra", "-Werror", "-Isrc", "-fsyntax-only", "fly.cpp", cwd=tmp_path)
     described = json.loads((tmp_path / "library.json").read_text())
-    assert described["headers"] == "policy.h"
+    assert described["headers"] == "policy_onboard.h"
     assert "name=policy\n" in (tmp_path / "library.properties").read_text()
 
 
 def test_crazyflie_app_compiles_against_the_firmware_types(bundle_file: Path, tmp_path: Path) -> None:
     require("gcc")
-    package(Bundle.read(bundle_file), tmp_path, "crazyflie")
+    made = package(Bundle.read(bundle_file), tmp_path, "crazyflie")
     for name, text in CRAZYFLIE_STUBS.items():
         guard = name.replace(".", "_").upper()
         (tmp_path / name).write_text(f"#ifndef {guard}\n#define {guard}\n{text}\n#endif\n")
+    sources = sorted(made.folder.glob("*.c"))
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wdouble-promotion", "-Werror", "-I.", "-c"]
-    run("gcc", *flags, "src/controller_policy.c", "src/policy.c", "src/policy_self_test.c", cwd=tmp_path)
+    run("gcc", *flags, *map(str, sources), cwd=tmp_path)
     built = (tmp_path / "src" / "Kbuild").read_text()
-    assert all(f"obj-y += {name}.o" in built for name in ("controller_policy", "policy", "policy_self_test"))
+    assert sorted(line[9:-2] for line in built.splitlines() if line.startswith("obj-y")) == [s.stem for s in sources]
     assert "OOT_CONFIG := $(PWD)/app-config" in (tmp_path / "Makefile").read_text()
 
 
-def test_zephyr_module_names_the_sources_that_exist(bundle_file: Path, tmp_path: Path) -> None:
-    package(Bundle.read(bundle_file), tmp_path, "zephyr")
+def test_zephyr_module_names_the_sources_that_exist_and_its_sample_compiles(bundle_file: Path, tmp_path: Path) -> None:
+    require("gcc")
+    made = package(Bundle.read(bundle_file), tmp_path, "zephyr")
     listed = (tmp_path / "CMakeLists.txt").read_text()
     sources = [word.strip("()") for word in listed.split() if word.strip("()").endswith(".c")]
-    assert [Path(source.split("(")[-1]).name for source in sources] == ["policy.c", "policy_self_test.c"]
-    assert all((tmp_path / "src" / Path(source).name).exists() for source in sources)
+    named = sorted(Path(source.split("(")[-1]).name for source in sources)
+    assert named == sorted(path.name for path in made.folder.glob("*.c"))
     assert "config POLICY\n" in (tmp_path / "Kconfig").read_text()
+    (tmp_path / "zephyr" / "kernel.h").write_text(ZEPHYR_KERNEL)
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wdouble-promotion", "-Werror", "-I.", "-Isrc", "-fsyntax-only"]
+    run("gcc", *flags, "samples/run/src/main.c", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int16"])
+def test_a_signal_that_is_not_finite_changes_neither_commands_nor_memory(precision: Precision, tmp_path: Path) -> None:
+    """Every element of every signal: NaN or infinite for one step, which is refused; the next is unaffected."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    bundle = Bundle.read("zoo:quadrotor-hover")
+    compiled = compile_host(generate(bundle, tmp_path, Options(precision=precision)), ["-O1"])
+    signals = {name: value[:1] for name, value in bundle.golden.signals.items()}
+    before = bundle.contract.initial_state[None]
+    expected, _ = compiled.run(signals, before)
+    for signal in bundle.contract.signals:
+        for element, wrong in itertools.product(range(signal.size), (math.nan, math.inf, -math.inf)):
+            values = signals[signal.name].copy()
+            values[0, element] = wrong
+            refused, after = compiled.run({**signals, signal.name: values}, before)
+            assert all(np.isnan(value).all() for value in refused.values())
+            np.testing.assert_array_equal(after, before)
+            following, _ = compiled.run(signals, after)
+            for name, value in expected.items():
+                np.testing.assert_array_equal(following[name], value)
 
 
 def test_a_policy_that_does_not_fit_the_crazyflie_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from sim.fuse import empty_block, fuse
-from sim.fuse.native import CompilerFailed, CompilerMissing, cache_folder, load
+from sim.fuse.native import Code, CompilerFailed, CompilerMissing, cache_folder, load
 
 
 @pytest.fixture(scope="module")
@@ -203,29 +203,29 @@ def test_without_a_compiler_bound_calls_and_gradients_are_the_same(monkeypatch, 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("CXX", "/nowhere/g++ -m64")
     with pytest.raises(CompilerMissing, match=r"no C\+\+ compiler '/nowhere/g\+\+' found"):
-        load("nothing")
+        load(Code("nothing"))
 
 
 @pytest.mark.parametrize("name", ["false", "'", "python3 -c 'import sys; sys.exit(1)'"])
 def test_a_program_that_is_no_compiler_is_named(monkeypatch, name):
     monkeypatch.setenv("CXX", name)
     with pytest.raises(CompilerMissing, match=r"is no C\+\+ compiler: it tells no version|the variable CXX is"):
-        load("nothing")
+        load(Code("nothing"))
     monkeypatch.setenv("CXX", "true")  # which tells its version
     with pytest.raises(CompilerFailed, match="it wrote no library"):
-        load("nothing")
+        load(Code("nothing"))
 
 
 def test_a_compiler_with_options_is_used_and_its_errors_are_shown(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CXX", "g++ -DANSWER=42")
     with pytest.raises(CompilerFailed, match=r"(?s)g\+\+ failed:.*error"):
-        load("this is not C++;")
-    code = 'extern "C" void run(void *, void *, float *to, void *, long, int) { *to = ANSWER; }'
-    loop = load(code + ' extern "C" void run_rows() {}')
+        load(Code("this is not C++;"))
+    code = 'extern "C" void run(float *table, void *, void *, float *to, void *, long, int) { *to = ANSWER + *table; }'
+    loop = load(Code(code + ' extern "C" void run_rows() {}', (0.5,)))
     answer = torch.zeros(1)
     loop.run(0, 0, answer.data_ptr(), 0, 1, 1)
-    assert answer == 42
+    assert answer == 42.5
 
 
 def test_compiled_code_is_kept_in_the_cache_folder_and_found_again(monkeypatch, tmp_path):
@@ -237,6 +237,24 @@ def test_compiled_code_is_kept_in_the_cache_folder_and_found_again(monkeypatch, 
     before = library.stat().st_mtime_ns
     assert torch.equal(fuse(double.function)(torch.ones(3)), torch.full((3,), 2.0))
     assert [file.stat().st_mtime_ns for file in cache_folder().iterdir()] == [before]
+
+
+def test_another_constant_needs_no_other_code(monkeypatch, tmp_path):
+    """Compiled once for all; each function keeps its own constants, also for the gradient."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def made(mass: float, drag: float):
+        return fuse(lambda x: torch.tanh(x * (2.0 * drag)) / mass - mass)
+
+    functions = {(mass, drag): made(mass, drag) for mass, drag in ((1.7, 0.3), (3.5, 0.7), (7.0, 1.1))}
+    for (mass, drag), function in functions.items():
+        x = torch.linspace(-1, 1, 50, requires_grad=True)
+        y = function(x)
+        y.sum().backward()
+        exact = torch.tanh(x.detach().double() * (2.0 * drag))
+        torch.testing.assert_close(y.detach().double(), exact / mass - mass, atol=1e-6, rtol=1e-6)
+        torch.testing.assert_close(x.grad.double(), (1 - exact**2) * 2.0 * drag / mass, atol=1e-6, rtol=1e-5)
+    assert len(list(cache_folder().iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "bit flipped", "zeros", "of an earlier release"])

@@ -1,37 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// The policy at its rate, after its self-test. Fill in read_signals and send_commands for your robot.
-#include <${name}.h>
+// The policy at its rate, behind the gate: checks signals, arms, steps and stops.
+// Fill in read_signals, operator_request and send_commands for your robot.
+#include <${name}_onboard.h>
 
-static ${name}_signals signals;
-static ${name}_state state;
-static ${name}_commands commands;
+static ${name}_onboard robot;
 static ${name}_arena arena;
-static bool armed = false;
 static unsigned long due;
+static unsigned long last;
+static int64_t now; // microseconds; micros() wraps after 71 minutes, its differences do not
 
-static void read_signals(void) {
-  // signals are in SI units and in the order that ${name}.h tells
+static void read_signals() {
+  // for every signal that was measured: robot.signals.… and robot.stamps.… = now, in SI units and in the order that
+  // ${name}.h tells; a signal without a new measurement keeps its stamp, and is refused when it is too old
 }
 
-static void send_commands(const ${name}_commands *values) {
-  (void)values;
+static uint8_t operator_request() {
+  // GATE_REQUEST_ARM, _ACTIVATE, _DISARM, _STOP, _RESET, as asked by buttons, a radio or the serial monitor
+  robot.operator_stamp = now; // whenever the operator was heard
+  return GATE_REQUEST_NONE;
+}
+
+static void send_commands() {
+  // robot.commands, if robot.enabled; else the actuators are disabled
 }
 
 void setup() {
-  armed = ${name}_self_test(&state, &arena) <= ${guard}_TOLERANCE;
-  ${name}_reset(&state);
-  due = micros();
+  ${name}_onboard_start(&robot, &arena); // robot.intact is false if the self-test fails: then it never arms
+  last = due = micros();
 }
 
 void loop() {
-  const unsigned long period = (unsigned long)(1e6f * ${guard}_PERIOD_S + 0.5f);
-  if (micros() - due < period) {
+  const unsigned long time = micros();
+  if ((long)(time - due) < 0) {
     return;
   }
-  due += period;
+  due += (unsigned long)(1e6f * ${guard}_PERIOD_S + 0.5f);
+  now += (int64_t)(time - last);
+  last = time;
   read_signals();
-  if (!armed || ${name}_step(&signals, &state, &commands, &arena) != ${guard}_OK) {
-    (void)${name}_safe_commands(&signals, &commands);
-  }
-  send_commands(&commands);
+  ${name}_onboard_step(&robot, now, operator_request());
+  send_commands();
 }
