@@ -179,8 +179,21 @@ static void draw(const Walls &walls, const Lidar &lidar, const float *cosine, co
       low[p] = a;
       high[p] = d > 0 ? (b < a ? b + whole : b) : a;
     }
+    // few segments are met: the list of those that may be, without branches that depend on which
+    int may[P], met[P], count = 0;
     for (int p = 0; p < P; p++) {
-      if (high[p] <= low[p]) continue;
+      may[p] = 0;
+      for (int turns = -1; turns <= 1; turns++) {
+        const float from = std::max(std::ceil(low[p] + turns * whole), 0.0f);
+        may[p] |= from < std::min(std::ceil(high[p] + turns * whole), last + 1.0f);
+      }
+    }
+    for (int p = 0; p < P; p++) {
+      met[count] = p;
+      count += may[p];
+    }
+    for (int m = 0; m < count; m++) {
+      const int p = met[m];
       for (int turns = high[p] >= whole ? -1 : 0; turns <= above; turns++) {
         const float from = std::max(std::ceil(low[p] + turns * whole), 0.0f);
         const float to = std::min(std::ceil(high[p] + turns * whole) - 1, (float)last);
@@ -228,21 +241,26 @@ static void locate(float x, float y, float heading, float station, const Point *
                    float *out) {
   const float step = length / P;
   const int guess = wrapped((int)(station / step));
-  float best = FAR, place = 0, offset = 0, tx = 1, ty = 0;
-  for (int k = -SEARCHED; k <= SEARCHED; k++) {
-    const int p = wrapped(guess + k);
-    const Point a = centre[p], b = centre[wrapped(p + 1)];
-    const float ex = b.x - a.x, ey = b.y - a.y, size = std::max(ex * ex + ey * ey, 1e-12f);
-    const float t = std::min(std::max(((x - a.x) * ex + (y - a.y) * ey) / size, 0.0f), 1.0f);
-    const float dx = x - a.x - t * ex, dy = y - a.y - t * ey, distance = dx * dx + dy * dy;
-    if (distance < best) {
-      best = distance;
-      place = (p + t) * step;
-      tx = ex / std::sqrt(size);
-      ty = ey / std::sqrt(size);
-      offset = std::copysign(std::sqrt(distance), tx * dy - ty * dx);
-    }
+  constexpr int SPAN = 2 * SEARCHED + 1;
+  float px[SPAN + 1], py[SPAN + 1], part[SPAN], apart[SPAN];
+  for (int k = 0; k <= SPAN; k++) {
+    const Point a = centre[wrapped(wrapped(guess - SEARCHED + k))];
+    px[k] = a.x;
+    py[k] = a.y;
   }
+  for (int k = 0; k < SPAN; k++) {
+    const float ex = px[k + 1] - px[k], ey = py[k + 1] - py[k], size = std::max(ex * ex + ey * ey, 1e-12f);
+    part[k] = std::min(std::max(((x - px[k]) * ex + (y - py[k]) * ey) / size, 0.0f), 1.0f);
+    const float dx = x - px[k] - part[k] * ex, dy = y - py[k] - part[k] * ey;
+    apart[k] = dx * dx + dy * dy;
+  }
+  int nearest = 0;
+  for (int k = 1; k < SPAN; k++) nearest = apart[k] < apart[nearest] ? k : nearest;
+  const float ex = px[nearest + 1] - px[nearest], ey = py[nearest + 1] - py[nearest];
+  const float per = 1.0f / std::sqrt(std::max(ex * ex + ey * ey, 1e-12f)), tx = ex * per, ty = ey * per;
+  const float place = (wrapped(guess - SEARCHED + nearest) + part[nearest]) * step;
+  const float side = tx * (y - py[nearest] - part[nearest] * ey) - ty * (x - px[nearest] - part[nearest] * ex);
+  const float offset = std::copysign(std::sqrt(apart[nearest]), side);
   float moved = place - station;
   moved = moved > 0.5f * length ? moved - length : moved < -0.5f * length ? moved + length : moved;
   const float c = std::cos(heading), s = std::sin(heading);
@@ -266,10 +284,10 @@ static void locate(float x, float y, float heading, float station, const Point *
   }
   out[4] = std::min(least, 10.0f);
   for (int a = 0; a < aheads; a++) {
-    const float at = std::fmod(place + ahead[a], length) / step;
-    const int p = wrapped((int)at);
+    const float turns = (place + ahead[a]) / length, at = P * (turns - std::floor(turns));
+    const int p = std::min((int)at, P - 1);
     const Point u = centre[p], v = centre[wrapped(p + 1)];
-    const float t = at - (int)at, dx = u.x + t * (v.x - u.x) - x, dy = u.y + t * (v.y - u.y) - y;
+    const float t = at - p, dx = u.x + t * (v.x - u.x) - x, dy = u.y + t * (v.y - u.y) - y;
     out[5 + 2 * a] = c * dx + s * dy;
     out[6 + 2 * a] = c * dy - s * dx;
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from controllers.gate_codes import Reason, Request
+from controllers.gate_config import GateConfig
+from controllers.safety import Inputs, initial, step
 from deploy.bundle import Bundle
-from deploy.runtime import Policy
+from deploy.c.generate import generate
+from deploy.c.host import compile_host, host_flags
+from deploy.firmware.build import COMPILER, EMULATOR, INSTALL, build_replay
+from deploy.firmware.parity import parity, recorded_flights
+from deploy.firmware.targets import TARGETS
+from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Scan
 from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.report.car import lines
 from sim.tasks.car.race import CarRace
 
+MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
 Robo = Callable[..., dict[str, Any]]
 
 
@@ -50,6 +60,50 @@ def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
 def test_firmware_drives_bit_for_bit_as_on_the_computer(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     made = robo("firmware", bundle_file, "--target", "host", "--out", tmp_path / "c", "--run")
     assert made["passed"]
+
+
+@pytest.mark.firmware
+@pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} not found; {INSTALL}")
+def test_a_policy_of_64_beams_on_a_cortex_m_is_onnxruntimes_within_1e_5(bundle_file: Path, tmp_path: Path) -> None:
+    """40 steps (1 s) of 2 laps, and 200 scans of random numbers."""
+    bundle, target = Bundle.read(bundle_file), TARGETS["cortex-m4"]
+    made = generate(bundle, tmp_path)
+    driven = {name: value[:40] for name, value in recorded_flights(bundle, 2).items()}
+    random = np.random.default_rng(0)
+    drawn = {
+        signal.name: random.uniform(*signal.bounds, (100, 2, *signal.dimensions)).astype(np.float32)
+        for signal in bundle.contract.signals
+    }
+    image = build_replay(made, target)
+    for signals in (driven, drawn):
+        found = parity(bundle, compile_host(made), image, target, signals)
+        assert found.target <= 1e-5
+        assert found.identical or not host_flags()
+
+
+def test_a_scan_with_a_beam_that_is_not_known_is_refused_by_the_policy_and_by_the_gate(bundle_file: Path) -> None:
+    """REP 117: infinity, which is nothing within range, comes as the scan's range_max; NaN is no measurement."""
+    policy, contract = Policy.load(bundle_file, rate_hz=40), Bundle.read(bundle_file).contract
+    config = GateConfig.from_contract(contract)
+    good = {"scan": np.full(64, 2.0, np.float32), "wheel_speed": np.zeros(1, np.float32), "yaw_rate": np.float32([0.1])}
+    for value in (np.nan, np.inf, -np.inf):
+        scan = good["scan"].copy()
+        scan[33] = value
+        before = policy.step(good)
+        with pytest.raises(SignalError, match="'scan'"):
+            policy.step({**good, "scan": scan})
+        assert set(policy.step(good)) == set(before)
+        signals, stamps = config.flat_signals({name: (v, 0) for name, v in {**good, "scan": scan}.items()})
+        given = Inputs(signals=signals, stamps=stamps, time=0, requests=Request.ARM, bundle_intact=True)
+        _, output = step(config, initial(config), given)
+        assert (output.problem.reason, output.problem.channel, output.problem.element) == (
+            Reason.SIGNAL_NOT_FINITE,
+            0,
+            33,
+        )
+        assert (output.command == 0).all()
+    free = {**good, "scan": np.full(64, contract.signals[0].layout.range_max, np.float32)}
+    assert np.isfinite(policy.step(free)["speed"]).all()
 
 
 def test_it_is_drawn_with_its_track(run_folder: Path, tmp_path: Path, robo: Robo) -> None:

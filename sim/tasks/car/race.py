@@ -68,7 +68,8 @@ class CarRace(Task):
                     "scan", (), "m", "laser", 0.0, high + 10 * noise, noise=noise, delay=DELAY, shape=(BEAMS,),
                     layout=self.scan,
                 ),
-                Signal("wheel_speed", ("drive",), "m/s", "body", (-30.0,), (30.0,), noise=(0.05,), delay=DELAY),
+                # without noise: that of a car that stands is 0, again and again, and no frozen sensor
+                Signal("wheel_speed", ("x",), "m/s", "body", (-30.0,), (30.0,), delay=DELAY),
                 Signal("yaw_rate", ("z",), "rad/s", "body", (-rate,), (rate,), noise=(0.02,), delay=DELAY),
             ),
             commands=(

@@ -34,8 +34,10 @@ def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mappin
     return write(wires[0], signals[wires[0].name], values[wires[0].name], ns)
 
 
-def _fill(target: Any, numbers: np.ndarray) -> None:
-    for name, value in zip("xyzw", numbers, strict=False):
+def _fill(target: Any, numbers: np.ndarray, elements: Sequence[str] = "xyzw") -> None:
+    """Numbers of a vector; where a signal has only some of its ``elements``, these."""
+    names = elements if set(elements) <= set("xyzw") else "xyzw"
+    for name, value in zip(names, numbers, strict=False):
         setattr(target, name, float(value))
 
 
@@ -49,7 +51,8 @@ def _odometry(message: Any, field: str, signal: Signal, values: Mapping[str, np.
         _fill(message.pose.pose.orientation, value)
     else:
         part = message.twist.twist.linear if field == "linear_velocity" else message.twist.twist.angular
-        _fill(part, _into_body(value, values["orientation"]) if signal.frame == "world" else value)
+        turned = _into_body(value, values["orientation"]) if signal.frame == "world" else value
+        _fill(part, turned, signal.elements)
 
 
 def _into_body(v: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -60,7 +63,7 @@ def _into_body(v: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def _imu(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
     message.header.frame_id = "base_link"
-    _fill(getattr(message, field), values[signal.name])
+    _fill(getattr(message, field), values[signal.name], signal.elements)
 
 
 def _pose(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:

@@ -71,7 +71,8 @@ class PolicyNode(LifecycleNode):
         self.quality_complaints: dict[str, str] = {}
         self.stuck = False
         """Whether a policy holds a thread for ever."""
-        self._outlets: list[tuple[Wire, Command, Any]] = []
+        self._outlets: list[tuple[list[tuple[Wire, Command]], Any]] = []
+        """Commands that go in one message, and its publisher."""
         self._periodic: list[Any] = []
         self._last_gate: Any = None
         self._news: deque[Decision] = deque()
@@ -198,13 +199,12 @@ class PolicyNode(LifecycleNode):
         self.command_wires = command_wires(contract.commands, self._text("command_message"))
         self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.runner.config.commands}
         events = PublisherEventCallbacks(incompatible_qos=self._incompatible("commands"))
+        by_topic: dict[tuple[str, str], list[tuple[Wire, Command]]] = {}
+        for wire in self.command_wires:
+            by_topic.setdefault((wire.topic, wire.kind), []).append((wire, contract.command(wire.name)))
         self._outlets = [
-            (
-                wire,
-                contract.command(wire.name),
-                self.create_publisher(message_type(wire.kind), wire.topic, profile, event_callbacks=events),
-            )
-            for wire in self.command_wires
+            (group, self.create_publisher(message_type(kind), topic, profile, event_callbacks=events))
+            for (topic, kind), group in by_topic.items()
         ]
 
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
@@ -233,8 +233,11 @@ class PolicyNode(LifecycleNode):
     def _send(self, command: np.ndarray) -> None:
         assert self.listener is not None
         now = self.listener.ros_ns()
-        for wire, channel, publisher in self._outlets:
-            publisher.publish(write(wire, channel, command[self._spans[wire.name]], now))
+        for group, publisher in self._outlets:
+            message = None
+            for wire, channel in group:
+                message = write(wire, channel, command[self._spans[wire.name]], now, message)
+            publisher.publish(message)
 
     def _note(self, decision: Decision) -> None:
         """After the command left: record, count, and publish what the gate decided when it changed."""
@@ -348,7 +351,7 @@ class PolicyNode(LifecycleNode):
             self.runner.policies.close()
         for timer in self._periodic:
             self.destroy_timer(timer)
-        for _, _, publisher in self._outlets:
+        for _, publisher in self._outlets:
             self.destroy_publisher(publisher)
         self._periodic, self._outlets = [], []
         if self.listener is not None:

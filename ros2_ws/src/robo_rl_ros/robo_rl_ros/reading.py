@@ -64,9 +64,9 @@ def _odometry_rates(message: Any, channel: Channel) -> Any:
 
 
 def _turned(vector: Any, orientation: Any, channel: Channel) -> Any:
-    v = _vector(vector)
     if channel.frame != "world":
-        return v
+        return _along(vector, channel)
+    v = _vector(vector)
     *axis, w = _quaternion(orientation)
     across = [2.0 * x for x in _cross(axis, v)]
     return [a + w * b + c for a, b, c in zip(v, across, _cross(axis, across), strict=True)]
@@ -128,6 +128,19 @@ def _twist_elements(twist: Any, channel: Channel) -> list[float]:
     return [both[name] for name in channel.elements]
 
 
+ACKERMANN = {
+    "steering_angle": "rad",
+    "steering_angle_velocity": "rad/s",
+    "speed": "m/s",
+    "acceleration": "m/s^2",
+}
+"""The numbers of an ackermann_msgs/AckermannDrive, with their units."""
+
+
+def _ackermann(field: str, stamped: bool) -> Callable[[Any, Channel], Any]:
+    return lambda m, c: [getattr(m.drive if stamped else m, field)]
+
+
 def _ranges(message: Any, channel: Channel) -> Any:
     """By angle, where the contract tells the angles of its beams; else beam by beam.
 
@@ -180,8 +193,8 @@ READERS: dict[str, dict[str, Reader]] = {
     },
     "sensor_msgs/msg/Imu": {
         "orientation": lambda m, c: _quaternion(m.orientation),
-        "angular_velocity": lambda m, c: _in_frame(m, _vector(m.angular_velocity), c),
-        "linear_acceleration": lambda m, c: _in_frame(m, _vector(m.linear_acceleration), c),
+        "angular_velocity": lambda m, c: _in_frame(m, _along(m.angular_velocity, c), c),
+        "linear_acceleration": lambda m, c: _in_frame(m, _along(m.linear_acceleration, c), c),
     },
     "geometry_msgs/msg/PoseStamped": {
         "position": lambda m, c: _in_frame(m, _vector(m.pose.position), c),
@@ -197,6 +210,8 @@ READERS: dict[str, dict[str, Reader]] = {
         "angular": lambda m, c: _along(m.angular, c),
         "by_name": lambda m, c: _twist_elements(m, c),
     },
+    "ackermann_msgs/msg/AckermannDrive": {field: _ackermann(field, False) for field in ACKERMANN},
+    "ackermann_msgs/msg/AckermannDriveStamped": {field: _ackermann(field, True) for field in ACKERMANN},
     "sensor_msgs/msg/JointState": {field: _by_name(field) for field in ("position", "velocity", "effort")},
     "trajectory_msgs/msg/JointTrajectory": {field: _first_point(field) for field in ("position", "velocity", "effort")},
     "sensor_msgs/msg/LaserScan": {"ranges": _ranges},

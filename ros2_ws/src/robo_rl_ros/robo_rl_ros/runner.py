@@ -273,7 +273,7 @@ class Envelope:
         self.config = config
         self.bounds = {s.name: (s.seen_low, s.seen_high) for s in signals if s.seen_low is not None}
         self.steps = 0
-        self.outside = {name: np.zeros(len(low), int) for name, (low, _) in self.bounds.items()}
+        self.outside = {s.name: np.zeros(s.dimensions, int) for s in signals if s.name in self.bounds}
         self.squares, self.compared = np.zeros(len(config.safe)), 0
 
     def note(self, values: Mapping[str, np.ndarray], own: np.ndarray | None, other: np.ndarray | None) -> None:

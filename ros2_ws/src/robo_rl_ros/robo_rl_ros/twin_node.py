@@ -144,28 +144,30 @@ class TwinNode(Node):
     def _listen(self, wires: list[Wire]) -> None:
         profile = quality.command(deadline=max(self.timeout, 2 * self.twin.period))
         events = SubscriptionEventCallbacks(deadline=lambda _: None)  # the watchdog below acts on silence
+        by_topic: dict[tuple[str, str], list[Wire]] = {}
+        for wire in wires:
+            by_topic.setdefault((wire.topic, wire.kind), []).append(wire)
         self._inlets = [
-            self.create_subscription(
-                message_type(wire.kind), wire.topic, self._receiver(wire), profile, event_callbacks=events
-            )
-            for wire in wires
+            self.create_subscription(message_type(kind), topic, self._receiver(group), profile, event_callbacks=events)
+            for (topic, kind), group in by_topic.items()
         ]
 
-    def _receiver(self, wire: Wire) -> Any:
-        command = next(c for c in self.twin.spec.commands if c.name == wire.name)
+    def _receiver(self, wires: list[Wire]) -> Any:
+        """Of messages with the commands of ``wires``."""
+        commands = {command.name: command for command in self.twin.spec.commands}
 
         def receive(message: Any) -> None:
             try:
-                value = read(wire.kind, wire.field, message, command)
+                values = {wire.name: read(wire.kind, wire.field, message, commands[wire.name]) for wire in wires}
             except MessageError:
                 self.refused += 1
                 return
-            if not np.isfinite(value).all():
+            if not all(np.isfinite(value).all() for value in values.values()):
                 self.refused += 1
                 return
             stamp = stamp_ns(message) or 0
             with self._received:
-                self._commands[wire.name] = value
+                self._commands.update(values)
                 self._set_back = stamp < self._command_stamp
                 self._command_time, self._command_stamp = time.monotonic(), stamp
                 self._received.notify()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl_ros.reading import READERS, TWIST_ELEMENTS
+from robo_rl_ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
 
 
 class WiringError(ValueError):
@@ -63,6 +63,8 @@ USUAL = {
     "angular_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped angular",
     "linear_velocity_command": "cmd_vel geometry_msgs/msg/TwistStamped linear",
     "yaw_rate_command": "cmd_vel geometry_msgs/msg/TwistStamped angular",
+    "wheel_speed": f"{ODOMETRY} linear_velocity",
+    "yaw_rate": f"{IMU} angular_velocity",
     "scan": "scan sensor_msgs/msg/LaserScan ranges",
 }
 """Wires of signals by their names in contracts. Scans and images come on their names, others as an array on
@@ -118,6 +120,8 @@ COMMAND_TYPES = {
     "Float64MultiArray": "std_msgs/msg/Float64MultiArray",
     "Twist": "geometry_msgs/msg/Twist",
     "TwistStamped": "geometry_msgs/msg/TwistStamped",
+    "AckermannDrive": "ackermann_msgs/msg/AckermannDrive",
+    "AckermannDriveStamped": "ackermann_msgs/msg/AckermannDriveStamped",
 }
 
 
@@ -142,6 +146,13 @@ def _command_wire(command: Command, message: str) -> Wire:
                 f"command '{command.name}' has the elements {command.elements}; a {message} holds {TWIST_ELEMENTS}"
             )
         return Wire(command.name, "cmd_vel", kind, "by_name")
+    if message.startswith("Ackermann"):
+        if len(command.elements) != 1 or ACKERMANN.get(command.name) != command.unit:
+            raise WiringError(
+                f"command '{command.name}' has {len(command.elements)} elements in {command.unit}; an {message} holds "
+                f"one number each for {ACKERMANN}"
+            )
+        return Wire(command.name, "drive", kind, command.name)
     if message == "Float64MultiArray":
         return Wire(command.name, f"command/{command.name}", kind, "data")
     if command.unit not in JOINT_FIELDS:

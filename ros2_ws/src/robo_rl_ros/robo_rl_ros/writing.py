@@ -10,14 +10,18 @@ from numpy.typing import ArrayLike
 
 from robo_rl.contract import Command, Image, Scan, Signal
 from robo_rl_ros import images, scans
-from robo_rl_ros.reading import TWIST_ELEMENTS
-from robo_rl_ros.wiring import Wire
+from robo_rl_ros.reading import ACKERMANN, TWIST_ELEMENTS
+from robo_rl_ros.wiring import Wire, WiringError
 
 
 def message_type(kind: str) -> Any:
     """The class of a message type written as ``package/msg/Name``."""
     package, group, name = kind.split("/")
-    return getattr(importlib.import_module(f"{package}.{group}"), name)
+    try:
+        return getattr(importlib.import_module(f"{package}.{group}"), name)
+    except ImportError as error:
+        deb = f"ros-DISTRIBUTION-{package.replace('_', '-')}"
+        raise WiringError(f"messages of the type {kind} can't be used: {error}; install {deb}") from None
 
 
 def set_stamp(stamp: Any, ns: int) -> None:
@@ -25,12 +29,16 @@ def set_stamp(stamp: Any, ns: int) -> None:
     stamp.sec, stamp.nanosec = divmod(ns, 1_000_000_000)
 
 
-def write(wire: Wire, command: Command | Signal, values: ArrayLike, ns: int) -> Any:
-    """A new message with the elements of ``command``, or of a signal that is sent, stamped ``ns`` (ns of ROS time)."""
-    message, numbers = message_type(wire.kind)(), np.ravel(np.asarray(values, float)).tolist()
+def write(wire: Wire, command: Command | Signal, values: ArrayLike, ns: int, message: Any = None) -> Any:
+    """A message with the elements of ``command``, or of a signal that is sent, stamped ``ns`` (ns of ROS time).
+
+    ``message`` is one of the wire's type that has the elements of others already; None: a new one.
+    """
+    message = message_type(wire.kind)() if message is None else message
+    numbers = np.ravel(np.asarray(values, float)).tolist()
     if hasattr(message, "header"):
         set_stamp(message.header.stamp, ns)
-        message.header.frame_id = "base_link" if wire.field == "by_name" else ""
+        message.header.frame_id = "base_link" if wire.field in _OF_THE_ROBOT else ""
     if isinstance(command, Signal) and command.shape is not None:
         _WITH_SHAPE[wire.kind](message, command, np.asarray(values))
     else:
@@ -58,6 +66,8 @@ def _image(message: Any, signal: Signal, values: np.ndarray) -> None:
     images.fill(message, signal.layout, values)
 
 
+_OF_THE_ROBOT = ("by_name", *ACKERMANN)
+"""Fields of messages about the robot as a whole, which are in its own frame."""
 _WITH_SHAPE = {
     "std_msgs/msg/Float64MultiArray": _table,
     "sensor_msgs/msg/LaserScan": _scan,
@@ -90,10 +100,21 @@ def _twist(message: Any, field: str, names: list[str], values: list[float]) -> N
         setattr(part, name[1], value)
 
 
+def _ackermann_stamped(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    _ackermann(message.drive, field, names, values)
+
+
+def _ackermann(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    (value,) = values
+    setattr(message, field, value)
+
+
 _WRITERS = {
     "sensor_msgs/msg/JointState": _joint_state,
     "trajectory_msgs/msg/JointTrajectory": _trajectory,
     "std_msgs/msg/Float64MultiArray": _array,
     "geometry_msgs/msg/TwistStamped": _twist_stamped,
     "geometry_msgs/msg/Twist": _twist,
+    "ackermann_msgs/msg/AckermannDriveStamped": _ackermann_stamped,
+    "ackermann_msgs/msg/AckermannDrive": _ackermann,
 }
