@@ -69,17 +69,26 @@ class Policy:
         self._graph: Graph = graph or BoundGraph(bundle)
         self.signer = ""
         """Who signed the bundle, by name and fingerprint; "" where nobody had to."""
+        self.runtime, self.runtime_note = "onnxruntime", ""
+        """What runs the graph, and why it is not what was asked for; "" if it is."""
         self.reset()
 
     @classmethod
     def load(
-        cls, path: str | Path, rate_hz: float, isolate: bool = False, trusted_keys: str | Path | None = None
-    ) -> Policy:
+        cls, path: str | Path, rate_hz: float, isolate: bool = False, trusted_keys: str | Path | None = None,
+        native: bool | str | Path = False,
+    ) -> Policy:  # fmt: skip
         """Read and check a bundle that will be stepped ``rate_hz`` times a second.
 
         ``isolate``: the graph runs in a process of its own, which ``close`` ends. ``trusted_keys``: a file of public
-        keys, one of which must have signed the bundle (``deploy.signing``).
+        keys, one of which must have signed the bundle (``deploy.signing``). ``native``: the graph runs as machine code
+        (``deploy.native``), of this library or, if True, compiled now; onnxruntime runs it where True is not possible
+        (``runtime`` tells which, ``runtime_note`` why).
         """
+        if native and isolate:
+            raise BundleError("both native and isolate; expected one: compiled code can't hang, and does not allocate")
+        if native and native is not True and trusted_keys:
+            raise BundleError(f"{native}: nobody signs libraries; with trusted keys it is compiled here (native=True)")
         bundle, signer = read_signed(path, trusted_keys)
         wanted = 1 / bundle.contract.control_period
         if not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
@@ -92,13 +101,23 @@ class Policy:
                 f"{path}: its golden vectors have an error of {error:.2g} on this machine; expected at most "
                 f"{GOLDEN_TOLERANCE:g}. Don't use it on this machine"
             )
-        graph = None
+        graph: Graph | None = None
         if isolate:
             from deploy.isolation import IsolatedGraph
 
             graph = IsolatedGraph(bundle)
+        runtime, note = "onnxruntime", ""
+        if native:
+            from deploy.native import NativeError, native_graph
+
+            try:
+                graph, runtime = native_graph(bundle, None if native is True else native), "native"
+            except NativeError as error:
+                if native is not True:
+                    raise
+                note = str(error)
         policy = cls(bundle, graph)
-        policy.signer = signer
+        policy.signer, policy.runtime, policy.runtime_note = signer, runtime, note
         return policy
 
     def close(self) -> None:

@@ -134,8 +134,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3.0, help="how long to run")
     parser.add_argument("--trusted-keys", help="run only what a key in this file signed")
     parser.add_argument("--lose", choices=["sensors", "operator", "policy"], help="what is lost after a second")
+    parser.add_argument("--native", action="store_true", help="compile the policy for this computer")
     given = parser.parse_args()
-    policy: Any = Policy.load(given.bundle, given.rate, trusted_keys=given.trusted_keys)
+    policy: Any = Policy.load(given.bundle, given.rate, trusted_keys=given.trusted_keys, native=given.native)
+    if policy.runtime_note:
+        print(f"onnxruntime runs the policy: {policy.runtime_note}")
     robot = StandIn(policy.contract, given.lose)
     if given.lose == "policy":
         policy = Hanging(policy, round(LOST_AFTER * given.rate))

@@ -16,20 +16,27 @@ SELF_TEST_STEPS = 200
 SELF_TEST_PART = 0.5
 """Part of the control period that a policy's step may take; the rest is for messages and the gate."""
 
+RUNTIMES = ("onnxruntime", "native")
+"""native: machine code, compiled when the policy is loaded; onnxruntime where that is not possible."""
+
 
 def load(
-    path: str, digest: str = "", robot: str = "", share: float = 1.0, isolate: bool = False, trusted_keys: str = ""
-) -> tuple[Policy, float]:
+    path: str, digest: str = "", robot: str = "", share: float = 1.0, isolate: bool = False, trusted_keys: str = "",
+    runtime: str = "onnxruntime",
+) -> tuple[Policy, float]:  # fmt: skip
     """The policy in a file, and the s that a step takes. BundleError if it must not be used.
 
     ``digest``: what its digest must begin with; ``robot``: whom it must be for; "": any. ``share``: the part of
     ``SELF_TEST_PART`` that it may use. ``isolate``: its graph runs in a process of its own.
     ``trusted_keys``: a file of public keys, one of which must have signed it; "": any or none.
+    ``runtime``: what runs its graph, one of ``RUNTIMES``.
     """
+    if runtime not in RUNTIMES:
+        raise BundleError(f"parameter 'runtime' is {runtime!r}; expected one of {RUNTIMES}")
     if not path:
         raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
     contract = read_signed(path, trusted_keys)[0].contract
-    policy = Policy.load(path, 1 / contract.control_period, isolate, trusted_keys)
+    policy = Policy.load(path, 1 / contract.control_period, isolate, trusted_keys, native=runtime == "native")
     if not policy.bundle.digest.startswith(digest):
         raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
     if robot and robot != contract.robot_name:

@@ -19,6 +19,7 @@ FIXED = {
     "cmd_vel": ("TwistStamped", "message type of cmd_vel: TwistStamped or Twist"),
     "cmd_vel_timeout": (0.5, "s after which a velocity on cmd_vel counts as zero"),
     "setpoints": ([""], "constant operator signals: 'signal=1.0 0.0 …'"),
+    "runtime": ("onnxruntime", "what runs the policy's graph: onnxruntime, or native (compiled when it is loaded)"),
     "isolate": (False, "run the policy's graph in a process of its own, which can hang or crash alone"),
     "activate": (False, "activate after configure by itself, as soon as signals, set-points and clock are there"),
     "activate_timeout": (10.0, "s to wait for them; then it is refused with what is missing"),

@@ -186,10 +186,13 @@ class PolicyNode(LifecycleNode):
         for name, path in {Path(first).stem: first, **others}.items():
             digest = self._text("digest") if path == first else ""
             isolate, trusted = self.get_parameter("isolate").value, self._text("trusted_keys")
-            policies[name], took = load(path, digest, robot, share, isolate, trusted)
-            digest, signer = policies[name].bundle.digest, policies[name].signer
-            signed = f", signed by {signer}" if signer else ""
-            self.get_logger().info(f"{path}: digest {digest[:12]}{signed}, a step takes {1e6 * took:.0f} µs")
+            policy, took = load(path, digest, robot, share, isolate, trusted, self._text("runtime"))
+            signed = f", signed by {policy.signer}" if policy.signer else ""
+            told = f"{path}: digest {policy.bundle.digest[:12]}{signed}, a step takes {1e6 * took:.0f} µs"
+            self.get_logger().info(f"{told} with {policy.runtime}")
+            if policy.runtime_note:
+                self.get_logger().warning(f"{path}: onnxruntime runs it: {policy.runtime_note}")
+            policies[name] = policy
         self._files = [Watch(policy.bundle) for policy in policies.values()]
         return PolicySwitcher(policies)
 
