@@ -62,13 +62,13 @@ class Place(Task):
         {
             "ppo": {
                 "updates": 50,
-                "gamma": 0.98,
+                "gamma": 0.995,
                 "environments": 256,
                 "horizon": 32,
                 "hidden": (128, 128),
                 "critic_hidden": (128, 128),
                 "activation": "elu",
-                "initial_deviation": 0.3,
+                "initial_deviation": 0.2,
                 "entropy": 0.0,
                 "desired_kl": 0.015,
                 "anneal": 0.3,
@@ -76,7 +76,7 @@ class Place(Task):
         }
     )
 
-    weights = {"progress": 1.0, "success": 3.0, "change": -0.001, "time": -0.01}
+    weights = {"progress": 1.0, "success": 6.0, "change": -0.001, "time": -0.01}
 
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
@@ -268,7 +268,7 @@ class Place(Task):
         gained = torch.clamp(self.potential(truth) - best, min=0.0)
         return {
             "progress": torch.where(best < 0.0, 0.0, gained),
-            "success": torch.where(self.succeeded(truth), 1.0, 0.0),
+            "success": torch.where(self.succeeded(truth), 1.0 - self.errors(truth)["cube_position_error"] / NEAR, 0.0),
             "change": self.hand.change(commands, previous),
             "time": torch.ones_like(best),
         }

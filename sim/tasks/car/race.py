@@ -28,7 +28,6 @@ DELAY = (0.0, 0.025)  # s: up to one scan late
 BEAMS = 64
 TOP = 8.0  # m/s, the greatest speed that is commanded
 AHEAD = tuple(0.5 * k for k in range(1, 17))  # m, along the centre line: what only the critic sees
-LAP = 20.0  # m of progress that the end of a lap is worth: an episode that ends must not seem a loss
 
 
 class CarRace(Task):
@@ -44,7 +43,9 @@ class CarRace(Task):
     action_size = 2
     goal_size = 1
     expected = 0.9
-    weights = {"progress": 1.0, "lap": LAP, "contact": -30.0, "steering_change": -0.05, "speed_change": -0.01}
+    # The end of a lap is worth 20 m of progress, or an episode that ends would seem a loss; a contact costs 400 m:
+    # with 100 m, policies learn to drive at the limit of the best grip. About 1 in sum, for the critic's sake.
+    weights = {"progress": 0.05, "lap": 1.0, "contact": -20.0, "steering_change": -0.0025, "speed_change": -0.0005}
     settings = {
         "ppo": {"updates": 400, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.5, "entropy": 0.0}
     }
