@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -154,3 +155,24 @@ def _environment(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/environ").read_text().split("\0")
     except OSError:
         return []
+
+
+@pytest.mark.slow
+def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
+    """Two agents of torchrun on this computer, each with a process: as on two computers with a shared folder."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    shape = ("--ppo.updates", "3", "--ppo.environments", "8", "--ppo.horizon", "4", "--ppo.mini-batches", "2")
+    words = ("-m", "robo_rl", "train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path / "runs"))
+    place = ("--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", str(port))
+    command = [sys.executable, "-m", "torch.distributed.run", *place, "--rdzv-endpoint", f"127.0.0.1:{port}", *words]
+    nodes = [
+        subprocess.Popen([*command, *shape, "--episodes", "0", "--json"], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = [node.communicate()[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0]
+    (line,) = [text.splitlines()[-1] for text in told if text]
+    (run,) = (tmp_path / "runs").iterdir()
+    assert json.loads(line)["run"] == str(run)
+    assert checkpoint.load(run / "checkpoint.safetensors")[1]["finished"]
