@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robo_rl.console import say
+from robo_rl.engines import MORTAL
 
 MOST = 4096
 RESTARTS = 3
@@ -75,7 +76,8 @@ def _together(words: Sequence[str], processes: int) -> list[int]:
         rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.1,
     )  # fmt: skip
     try:
-        elastic_launch(config, sys.executable)("-m", "robo_rl", *words)
+        first, *others = [*MORTAL, sys.executable, "-m", "robo_rl", *words]
+        elastic_launch(config, first)(*others)
     except ChildFailedError as failed:
         by_time = sorted(failed.failures.values(), key=lambda failure: failure.timestamp)
         return [failure.exitcode for failure in by_time]

@@ -120,30 +120,53 @@ def test_processes_of_an_analytic_gradient_and_within_torchrun_are_refused(
         launch.checked(0)
 
 
+def begun(folder: Path) -> subprocess.Popen[str]:
+    """A training in two processes, which has a checkpoint."""
+    shape = ("--ppo.updates", "60", "--ppo.environments", "32", "--ppo.horizon", "16", "--ppo.mini-batches", "2")
+    words = ("train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(folder), "--processes", "2", *shape)
+    command = [sys.executable, "-m", "robo_rl", *words, "--episodes", "0", "--checkpoint-seconds", "0.1", "--json"]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while driver.poll() is None and not list(folder.glob("*/checkpoint.safetensors")):
+        time.sleep(0.02)
+    assert driver.poll() is None
+    return driver
+
+
+def whole(folder: Path) -> bool:
+    """Whether a training has ended, and reported every update once."""
+    (run,) = folder.iterdir()
+    updates = [json.loads(line)["update"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return (run / "done.json").is_file() and updates == list(range(1, 61))
+
+
 @pytest.mark.slow
 def test_a_training_whose_process_is_lost_goes_on_by_itself(tmp_path: Path) -> None:
-    shape = ("--ppo.updates", "60", "--ppo.environments", "32", "--ppo.horizon", "16", "--ppo.mini-batches", "2")
-    words = ("train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path), "--processes", "2")
-    more = ("--episodes", "0", "--checkpoint-seconds", "0.1", "--json")
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "robo_rl", *words, *shape, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while driver.poll() is None and not list(tmp_path.glob("*/checkpoint.safetensors")):
-        time.sleep(0.02)
+    driver = begun(tmp_path)
     (second,) = [process for process in _children(driver.pid) if "RANK=1" in _environment(process)]
     os.kill(second, signal.SIGKILL)
     out, err = driver.communicate()
     assert driver.returncode == 0, err[-3000:]
     assert "goes on from its newest checkpoint" in err
-    (run,) = tmp_path.iterdir()
+    assert "Traceback" not in err
     result = json.loads(out.splitlines()[-1])
-    assert (result["run"], result["interrupted"]) == (str(run), False)
-    assert json.loads((run / "done.json").read_text())["policy_digest"]
-    updates = [json.loads(line)["update"] for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert updates == list(range(1, 61))
+    assert (result["run"], result["interrupted"]) == (str(next(tmp_path.iterdir())), False)
+    assert whole(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_of_a_training_that_is_ended_save_and_leave_and_resume(tmp_path: Path, number: int) -> None:
+    driver = begun(tmp_path)
+    processes = _children(driver.pid)
+    driver.send_signal(number)
+    driver.communicate()
+    assert driver.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    while any("RANK" in " ".join(_environment(process)) for process in processes):
+        time.sleep(0.05)
+    (run,) = tmp_path.iterdir()
+    words = ("resume", str(run), "--processes", "2", "--episodes", "0", "--checkpoint-seconds", "0.1")
+    subprocess.run([sys.executable, "-m", "robo_rl", *words], check=True, stdout=subprocess.DEVNULL)
+    assert whole(tmp_path)
 
 
 def _children(pid: int) -> list[int]:
