@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from results import words, write
 
-TASK, ROBOTS, UPDATES = "go2-flat", 256, 8
+TASK, ROBOTS, UPDATES = "go2-flat", 512, 8
 
 
 def main() -> None:

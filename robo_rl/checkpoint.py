@@ -69,6 +69,11 @@ def digest(tensors: Mapping[str, Tensor], text: str) -> str:
     return found.hexdigest()
 
 
+def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those tensors whose names begin with ``prefix``, by the rest of their names."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
     """What an optimiser such as Adam remembers of each parameter, as tensors by name."""
     state = optimizer.state_dict()["state"]

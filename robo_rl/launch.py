@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robo_rl.console import say
+from robo_rl.engines import MORTAL
 
 MOST = 4096
 RESTARTS = 3
@@ -70,12 +71,13 @@ def _together(words: Sequence[str], processes: int) -> list[int]:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // processes)))
+    command: list[str] = [*MORTAL, sys.executable, "-m", "robo_rl", *words]
     config = LaunchConfig(
         min_nodes=1, max_nodes=1, nproc_per_node=processes, run_id=f"robo-rl-{os.getpid()}", rdzv_backend="c10d",
         rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.1,
     )  # fmt: skip
     try:
-        elastic_launch(config, sys.executable)("-m", "robo_rl", *words)
+        elastic_launch(config, command[0])(*command[1:])
     except ChildFailedError as failed:
         by_time = sorted(failed.failures.values(), key=lambda failure: failure.timestamp)
         return [failure.exitcode for failure in by_time]

@@ -49,9 +49,10 @@ def new_round(folder: Path, jobs: Sequence[Job]) -> Round:
 
 def rounds(description: Description, folder: Path) -> tuple[int, Rounds]:
     """How many jobs a sweep has at most, and its rounds."""
-    from robo_rl import population, search, sequential
+    from robo_rl import contexts, population, search, sequential
 
     strategies: dict[str, Callable[[Description, Path], tuple[int, Rounds]]] = {
+        "contexts": contexts.plan,
         "population": population.plan,
         "search": search.plan,
         "stop": sequential.plan,

@@ -9,6 +9,8 @@ from typing import Any
 
 from robo_rl.runs import Run, RunError
 
+DIGITS = 12
+"""Of a digest, that tell things apart."""
 DEEPEST = 3
 """Folders between the one that is looked in and a run's."""
 
@@ -31,7 +33,7 @@ class Row:
         """All that a run is told, but the seed."""
         run = self.run
         told = {"task": run.task_name, "robot": run.robot, "algorithm": run.algorithm, "plant": run.plant}
-        more = {"begun_from": run.begun_from, "source_digest": run.source_digest}
+        more = {"begun_from": run.begun_from and run.begun_from[:DIGITS], "source_digest": run.source_digest[:DIGITS]}
         return told | more | run.hyperparameters | {f"ranges.{name}": tuple(b) for name, b in run.ranges.items()}
 
 
@@ -64,8 +66,20 @@ def groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
     each = [dict(key) for key in kept]
     names = list(dict.fromkeys(name for one in each for name in one))
     telling = [name for name in names if len({one.get(name) for one in each}) > 1]
-    labels = [", ".join(f"{name} {one[name]}" for name in telling if name in one) or each[0]["task"] for one in each]
+    for shown in (_shortened, str):
+        told = [", ".join(f"{name} {shown(one[name])}" for name in telling if name in one) for one in each]
+        labels = [label or each[0]["task"] for label in told]
+        if len(set(labels)) == len(labels):
+            break
     return dict(zip(labels, kept.values(), strict=True))
+
+
+def _shortened(text: str) -> str:
+    """A number with four digits; other texts as they are."""
+    try:
+        return f"{float(text):.4g}" if "." in text else text
+    except ValueError:
+        return text
 
 
 def require_same_numerics(rows: Sequence[Row]) -> None:

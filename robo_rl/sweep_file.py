@@ -8,8 +8,8 @@
     [vary]                                # options with several values: all combinations
     "apg.learning-rate" = [0.001, 0.003]
 
-A table [stop], [search] or [population] says how later jobs follow from the results of earlier ones, and [space] from
-what they are chosen: see ``robo_rl.rounds``.
+A table [stop], [search], [population] or [contexts] says how later jobs follow from the results of earlier ones, and
+[space] from what they are chosen: see ``robo_rl.rounds``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from robo_rl.text_files import read_toml
 MOST_JOBS = 100_000
 OWN = ("task", "robot", "seed", "runs", "name", "json", "help")
 """Options of 'robo-rl train' that a sweep gives itself."""
-STRATEGIES = ("stop", "search", "population")
+STRATEGIES = ("stop", "search", "population", "contexts")
 
 
 @dataclass(frozen=True)

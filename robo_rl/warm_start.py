@@ -26,7 +26,7 @@ def begin_from(learner: Any, run: Run) -> None:
     """
     if run.algorithm == "apg" and isinstance(learner, apg.Learner):
         tensors, _ = checkpoint.load(run.checkpoint_file)
-        widen(learner.policy, _part(tensors, "policy/"), f"{run.folder}: policy")
+        widen(learner.policy, checkpoint.part(tensors, "policy/"), f"{run.folder}: policy")
         if _same_levels(learner, run):
             learner.begin_at(tensors["env/levels"])
         return
@@ -39,7 +39,7 @@ def begin_from(learner: Any, run: Run) -> None:
     if "deviation" not in tensors:
         raise ValueError(f"{run.checkpoint_file} is of an older version, without the tensors needed; train it again")
     for name, model in (("policy", learner.policy), ("critic", learner.critic), ("normalizer", learner.normalizer)):
-        widen(model, _part(tensors, f"{name}/"), f"{run.folder}: {name}")
+        widen(model, checkpoint.part(tensors, f"{name}/"), f"{run.folder}: {name}")
     with torch.no_grad():
         learner.deviation.copy_(tensors["deviation"])
     if _same_levels(learner, run):
@@ -50,10 +50,6 @@ def _same_levels(learner: Any, run: Run) -> bool:
     """Whether levels mean the same in a training and in the run that it begins from."""
     theirs, ours = run.task().spec, learner.policy.task.spec
     return theirs.rules == ours.rules and list(theirs.ranges) == list(ours.ranges)
-
-
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def widen(model: nn.Module, known: Mapping[str, Tensor], where: str) -> None:

@@ -8,6 +8,7 @@ rule, a range stands at its end from the first step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -178,6 +179,23 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
         if not good or bounds[0] > bounds[1]:
             raise ValueError(f"{path}: ranges: {name} is {bounds}; expected two finite numbers, the lower one first")
     return {name: (float(low), float(high)) for name, (low, high) in found.items()}
+
+
+def parse_bounds(words: Sequence[str], task: str, known: Mapping[str, Range]) -> dict[str, tuple[float, float]]:
+    """Bounds by range, of words NAME:LOW:HIGH; ValueError where they can't be that."""
+    found = {}
+    for word in words:
+        name, low, high = [*word.rsplit(":", 2), "", ""][:3]
+        if name not in known:
+            raise ValueError(f"--bounds {word!r}: {name!r} is not one of the ranges of task '{task}': {list(known)}")
+        try:
+            pair = float(low), float(high)
+        except ValueError:
+            pair = math.nan, math.nan
+        if not (math.isfinite(pair[0]) and math.isfinite(pair[1]) and pair[0] <= pair[1]):
+            raise ValueError(f"--bounds is {word!r}; expected NAME:LOW:HIGH, finite numbers, the lower one first")
+        found[name] = pair
+    return found
 
 
 def replaced(ranges: Mapping[str, Range], bounds: Mapping[str, Sequence[float]]) -> dict[str, Range]:

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from robo_rl import processes
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.moments import Moments, RunningNormalizer, moments
-from robo_rl.checkpoint import optimizer_from, optimizer_tensors
+from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.elu import use_fast_elu
 from robo_rl.learning_env import LearningEnv, Transition, groups
 from robo_rl.networks import MLP, VECTOR, Normalizer
@@ -349,16 +349,12 @@ class Learner:
         self.learning_rate = numbers["learning_rate"]
         with torch.no_grad():
             self.deviation.copy_(tensors["deviation"])
-        self.critic.load_state_dict(_part(tensors, "critic/"))
-        self.normalizer.load_state_dict(_part(tensors, "normalizer/"))
+        self.critic.load_state_dict(part(tensors, "critic/"))
+        self.normalizer.load_state_dict(part(tensors, "normalizer/"))
         optimizer_from(tensors, self.optimizer)
         if processes.rank() > 0:
             self.env.env.seed(self.seed + self.done)  # not the first draws again
             self.env.begin_at(tensors["env/env/levels"])
             return
-        self.env.load(_part(tensors, "env/"))
+        self.env.load(part(tensors, "env/"))
         self.hidden = tensors["hidden"].to(self.device, copy=True)
-
-
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -48,8 +48,8 @@ def main(
     described = figures(scores, lower_is_better)
     wide = max(map(len, scores))
     say(f"{measure}, interquartile mean over seeds with its 95 % interval", json)
-    for one in described:
-        line = f"  {one['label']:<{wide}}  {one['iqm']:8.4g}  [{one['iqm_low']:.4g}, {one['iqm_high']:.4g}]"
+    for number, one in enumerate(described, 1):
+        line = f"{number:>3}  {one['label']:<{wide}}  {one['iqm']:8.4g}  [{one['iqm_low']:.4g}, {one['iqm_high']:.4g}]"
         line += f"  {one['seeds']} seeds"
         if "better" in one:
             line += f"; better than the first: {one['better']:.0%} [{one['better_low']:.0%}, {one['better_high']:.0%}]"

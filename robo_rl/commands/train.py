@@ -34,6 +34,7 @@ def main(
     processes: int = 1,
     plant: Literal["mujoco", "warp"] | None = None,
     ranges: Path | None = None,
+    bounds: tuple[str, ...] = (),
     begin_from: Path | None = None,
     stop_below: tuple[str, ...] = (),
     episodes: int = 500,
@@ -60,6 +61,7 @@ def main(
         processes: Train one policy in so many processes of this computer; goes on where one is lost. ppo only.
         plant: Physics engine: mujoco (default on cpu) or warp (on cuda; slow on cpu).
         ranges: A file with other bounds for some of the task's ranges (*.toml).
+        bounds: NAME:LOW:HIGH, one or several: other bounds for these ranges, as in delay:0:0.01.
         begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
             or of a task whose observation this task's observation extends (go2-flat for go2-rough).
         stop_below: UPDATE:REWARD, one or several: a training whose reward is lower after this update ends there.
@@ -74,7 +76,7 @@ def main(
     from robo_rl import processes as joined
     from robo_rl.commands import resume
     from robo_rl.runs import Run, free_name, label_of
-    from sim.ranges import read_ranges
+    from sim.ranges import parse_bounds, read_ranges
     from sim.tasks.loading import load_task
 
     require_device(device)
@@ -95,12 +97,13 @@ def main(
     device = joined.join(device)
     chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
     origin = Run.open(begin_from) if begin_from else None
-    bounds = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else None
+    other = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else {}
+    other |= parse_bounds(bounds, loaded.name, loaded.spec.ranges)
     if plant is None and loaded.plants:
         plant = "mujoco" if device == "cpu" else "warp"
     run = None
     if joined.rank() == 0:
-        run = Run.create(runs, task, robot, algorithm, seed, chosen, bounds, origin, plant, name, floors)
+        run = Run.create(runs, task, robot, algorithm, seed, chosen, other, origin, plant, name, floors)
     folder = joined.from_first(run and run.folder)
     return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MORTAL = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
+MORTAL: tuple[str, ...] = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
 """Put before a command, it is told to end, as by Ctrl-C, when the one that started it has ended."""
 
 

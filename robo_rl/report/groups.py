@@ -23,6 +23,9 @@ from robo_rl.statistics import profile
 
 POINTS = 100
 """Of a learning curve."""
+INTERVALS = "Interquartile mean of each group, with its 95 % interval, and the share of runs above each level"
+LONGEST = 40
+"""Characters of a label beside a plot."""
 MOST_ROWS = 1000
 """Runs that the page lists one by one."""
 
@@ -33,18 +36,21 @@ def style() -> AbstractContextManager[None]:
 
 
 def intervals(scores: Mapping[str, np.ndarray], described: Sequence[Mapping[str, Any]], measure: str) -> Figure:
-    """Interquartile means with their intervals, and performance profiles."""
+    """Interquartile means with their intervals, and performance profiles. Groups with long labels have numbers."""
     figure = Figure(figsize=(8.2, 1.6 + 0.35 * len(scores)), layout="constrained")
     left, right = figure.subplots(1, 2)
+    long = max(len(one["label"]) for one in described) > LONGEST
+    names = [str(k) if long else plot_label(one["label"]) for k, one in enumerate(described, 1)]
     levels = np.linspace(*_span(np.concatenate(list(scores.values()))), 200)
     for k, one in enumerate(described):
         colour = COLOURS[k % len(COLOURS)]
         left.barh(k, one["iqm_high"] - one["iqm_low"], left=one["iqm_low"], color=colour, alpha=0.35, height=0.6)
         left.plot([one["iqm"]] * 2, [k - 0.3, k + 0.3], color=colour)
         left.plot(one["scores"], [k] * one["seeds"], ".", color=colour, markersize=3)
-        right.step(levels, profile(scores[one["label"]], levels), color=colour, label=plot_label(one["label"]))
-    left.set_yticks(range(len(described)), [plot_label(one["label"]) for one in described])
+        right.step(levels, profile(scores[one["label"]], levels), color=colour, label=names[k])
+    left.set_yticks(range(len(described)), names)
     left.invert_yaxis()
+    left.locator_params(axis="x", nbins=5)
     left.set_xlabel(f"{plot_label(measure)}: interquartile mean, 95 %")
     right.set_xlabel(plot_label(measure))
     right.set_ylabel("share of runs above")
@@ -74,8 +80,8 @@ def learning_curves(grouped: Mapping[str, Sequence[Row]]) -> Figure | None:
         drawn = True
     plot.set_xlabel("control steps")
     plot.set_ylabel("reward per step")
-    if drawn and len(grouped) > 1:
-        plot.legend(fontsize=8)
+    if drawn and 1 < len(grouped) <= len(COLOURS):
+        figure.legend(fontsize=8, loc="outside lower center", ncols=2)
     return figure if drawn else None
 
 
@@ -98,16 +104,7 @@ def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_i
     )
     environment.filters |= {"spoken": spoken}
     with style():
-        plots = (
-            [
-                (
-                    intervals(scores, described, measure),
-                    "Interquartile mean with its 95 % interval, and the share of runs above each level",
-                )
-            ]
-            if scores
-            else []
-        )
+        plots = [(intervals(scores, described, measure), INTERVALS)] if scores else []
         curves = learning_curves(grouped)
         if curves is not None:
             plots.append((curves, "Mean and range of the runs of each group, in training"))

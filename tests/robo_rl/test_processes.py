@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -119,30 +120,53 @@ def test_processes_of_an_analytic_gradient_and_within_torchrun_are_refused(
         launch.checked(0)
 
 
+def begun(folder: Path) -> subprocess.Popen[str]:
+    """A training in two processes, which has a checkpoint."""
+    shape = ("--ppo.updates", "60", "--ppo.environments", "32", "--ppo.horizon", "16", "--ppo.mini-batches", "2")
+    words = ("train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(folder), "--processes", "2", *shape)
+    command = [sys.executable, "-m", "robo_rl", *words, "--episodes", "0", "--checkpoint-seconds", "0.1", "--json"]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while driver.poll() is None and not list(folder.glob("*/checkpoint.safetensors")):
+        time.sleep(0.02)
+    assert driver.poll() is None
+    return driver
+
+
+def whole(folder: Path) -> bool:
+    """Whether a training has ended, and reported every update once."""
+    (run,) = folder.iterdir()
+    updates = [json.loads(line)["update"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return (run / "done.json").is_file() and updates == list(range(1, 61))
+
+
 @pytest.mark.slow
 def test_a_training_whose_process_is_lost_goes_on_by_itself(tmp_path: Path) -> None:
-    shape = ("--ppo.updates", "60", "--ppo.environments", "32", "--ppo.horizon", "16", "--ppo.mini-batches", "2")
-    words = ("train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path), "--processes", "2")
-    more = ("--episodes", "0", "--checkpoint-seconds", "0.1", "--json")
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "robo_rl", *words, *shape, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while driver.poll() is None and not list(tmp_path.glob("*/checkpoint.safetensors")):
-        time.sleep(0.02)
+    driver = begun(tmp_path)
     (second,) = [process for process in _children(driver.pid) if "RANK=1" in _environment(process)]
     os.kill(second, signal.SIGKILL)
     out, err = driver.communicate()
     assert driver.returncode == 0, err[-3000:]
     assert "goes on from its newest checkpoint" in err
-    (run,) = tmp_path.iterdir()
+    assert "Traceback" not in err
     result = json.loads(out.splitlines()[-1])
-    assert (result["run"], result["interrupted"]) == (str(run), False)
-    assert json.loads((run / "done.json").read_text())["policy_digest"]
-    updates = [json.loads(line)["update"] for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert updates == list(range(1, 61))
+    assert (result["run"], result["interrupted"]) == (str(next(tmp_path.iterdir())), False)
+    assert whole(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_of_a_training_that_is_ended_save_and_leave_and_resume(tmp_path: Path, number: int) -> None:
+    driver = begun(tmp_path)
+    processes = _children(driver.pid)
+    driver.send_signal(number)
+    driver.communicate()
+    assert driver.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    while any("RANK" in " ".join(_environment(process)) for process in processes):
+        time.sleep(0.05)
+    (run,) = tmp_path.iterdir()
+    words = ("resume", str(run), "--processes", "2", "--episodes", "0", "--checkpoint-seconds", "0.1")
+    subprocess.run([sys.executable, "-m", "robo_rl", *words], check=True, stdout=subprocess.DEVNULL)
+    assert whole(tmp_path)
 
 
 def _children(pid: int) -> list[int]:
@@ -154,3 +178,24 @@ def _environment(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/environ").read_text().split("\0")
     except OSError:
         return []
+
+
+@pytest.mark.slow
+def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
+    """Two agents of torchrun on this computer, each with a process: as on two computers with a shared folder."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    shape = ("--ppo.updates", "3", "--ppo.environments", "8", "--ppo.horizon", "4", "--ppo.mini-batches", "2")
+    words = ("-m", "robo_rl", "train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path / "runs"))
+    place = ("--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", str(port))
+    command = [sys.executable, "-m", "torch.distributed.run", *place, "--rdzv-endpoint", f"127.0.0.1:{port}", *words]
+    nodes = [
+        subprocess.Popen([*command, *shape, "--episodes", "0", "--json"], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = [node.communicate()[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0]
+    (line,) = [text.splitlines()[-1] for text in told if text]
+    (run,) = (tmp_path / "runs").iterdir()
+    assert json.loads(line)["run"] == str(run)
+    assert checkpoint.load(run / "checkpoint.safetensors")[1]["finished"]

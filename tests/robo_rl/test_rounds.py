@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl import population, space
+from robo_rl import mbtl, population, space
 from robo_rl.rounds import Outcome, Round, rounds
 from robo_rl.runs import Run
 from robo_rl.sweep import Job
@@ -120,7 +120,7 @@ tables = st.dictionaries(
 )
 
 
-@given(tables, st.dictionaries(names, strange), st.sampled_from(["search", "population", "stop"]))
+@given(tables, st.dictionaries(names, strange), st.sampled_from(["search", "population", "stop", "contexts"]))
 def test_strange_spaces_and_strategies_are_refused_in_a_sentence(known: dict, told: dict, strategy: str) -> None:
     fixed: list[dict[str, list[str]]] = [{"apg.betas": ["0"]}, {"apg.betas": ["1"]}]
     chosen = fixed if strategy == "stop" else fixed[:1]
@@ -279,3 +279,76 @@ def test_settings_that_differ_are_told_apart_and_trained_no_further(tmp_path: Pa
     assert outcome.found["seeds"]["apg.learning-rate 0.01"] == 30
     assert count == outcome.found["trainings"] == sum(outcome.found["seeds"].values()) <= 70
     assert len(list((tmp_path / "out").glob("*/done.json"))) == count
+
+
+# --- contexts --------------------------------------------------------------------------------------------------------
+
+CONTEXTS = HEAD + 'seeds = 2\n[contexts]\nrange = "delay"\nlow = 0.0\nhigh = 0.06\ncount = 7\n'
+
+
+def near(part: Round, job: Job) -> None:
+    """A policy that serves contexts within 30 ms of its own, the less the farther."""
+    own = float(job.options["bounds"][0].split(":")[1])
+    values = np.linspace(0.0, 0.06, 7)
+    trained(part.folder, job, {"policy_digest": job.name}, [])
+    asked = {"range": "delay", "values": values.tolist(), "episodes": 200, "policy": job.name}
+    success = np.maximum(0.0, 1 - np.abs(values - own) / 0.03)
+    (part.folder / job.name / "contexts.json").write_text(json.dumps({"asked": asked, "success": success.tolist()}))
+
+
+def test_contexts_are_trained_from_the_middle_outwards_until_all_are_served(tmp_path: Path) -> None:
+    count, outcome = carried_out(described(tmp_path, CONTEXTS + "trainings = 3"), tmp_path / "out", near)
+    assert count == 6
+    for seed, chosen in outcome.found["trained"].items():
+        assert chosen[0] == 3
+        assert {*chosen[1:]} == {1, 5}
+        curve = outcome.found["curves"][seed]
+        assert curve == sorted(curve)
+    whole = carried_out(described(tmp_path, CONTEXTS + 'choose = "all"'), tmp_path / "all", near)[1]
+    assert all(curve[-1] == pytest.approx(1.0) for curve in whole.found["curves"].values())
+
+
+def test_a_damaged_table_of_scores_is_refused(tmp_path: Path) -> None:
+    description = described(tmp_path, CONTEXTS + "trainings = 1")
+    carried_out(description, tmp_path / "out", near)
+    for file in tmp_path.glob("out/*/*/contexts.json"):
+        file.write_text("{")
+    with pytest.raises(ValueError, match=r"contexts\.json: not JSON"):
+        carried_out(description, tmp_path / "out", lambda part, job: None)
+
+
+@given(st.integers(2, 12), st.integers(0, 2**32))
+def test_no_context_is_chosen_twice_and_the_best_is_never_lost(n: int, seed: int) -> None:
+    table = np.random.default_rng(seed).uniform(size=(n, n))
+    chosen: list[int] = []
+    for _ in range(n):
+        chosen.append(mbtl.choose(np.linspace(0.0, 1.0, n), chosen, table[chosen]))
+    assert sorted(chosen) == list(range(n))
+
+
+def test_a_gaussian_process_passes_by_its_values_and_knows_nothing_far_away() -> None:
+    at, values = np.array([0.0, 0.05, 0.1]), np.array([0.2, 0.5, 0.8])
+    mean, deviation = mbtl.posterior(np.array([*at, 10.0]), at, values)
+    np.testing.assert_allclose(mean[:3], values, atol=0.05)
+    assert (deviation[:3] < 2 * mbtl.NOISE).all()
+    assert mean[3] == pytest.approx(0.5)
+    assert deviation[3] in mbtl.AMPLITUDES
+
+
+def test_equidistant_contexts_are_in_the_middles_of_equal_parts() -> None:
+    assert [mbtl.equidistant(12, count) for count in (1, 2, 3)] == [[6], [3, 9], [2, 6, 10]]
+    assert mbtl.equidistant(5, 5) == list(range(5))
+
+
+@pytest.mark.slow
+def test_policies_of_contexts_are_scored_in_all_of_them(tmp_path: Path) -> None:
+    few = '[options]\nepisodes = 4\n"apg.updates" = 2\n"apg.environments" = 16\n'
+    told = '[contexts]\nrange = "delay"\nlow = 0\nhigh = 0.02\ncount = 3\ntrainings = 1\nepisodes = 5\n'
+    (tmp_path / "few.toml").write_text(HEAD + few + told)
+    words = ["sweep", str(tmp_path / "few.toml"), "--out", str(tmp_path / "out"), "--json"]
+    done = subprocess.run([sys.executable, "-m", "robo_rl", *words], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["trained"] == {"0": [1]}
+    assert np.shape(found["scores"]["0"]) == (1, 3)
+    (run,) = (Run.open(path.parent) for path in tmp_path.glob("out/*/*/run.json"))
+    assert run.ranges == {"delay": [0.01, 0.01]}

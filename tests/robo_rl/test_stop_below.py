@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robo_rl import checkpoint
 from robo_rl.cli import main
 from robo_rl.commands.train import floors_of
 from robo_rl.runs import Run, policy_digest
+from sim.ranges import Range, parse_bounds
 
 SMALL = ["--apg.updates", "6", "--apg.environments", "16", "--apg.horizon", "8", "--apg.hidden", "8", "--episodes", "4"]
 
@@ -82,3 +86,20 @@ def test_an_analytic_training_begins_with_the_network_of_another(tmp_path: Path)
     for name in weights:
         torch.testing.assert_close(before[name], after[name], rtol=0, atol=1e-9)
     assert second.begun_from is not None
+
+
+@given(st.text(max_size=30) | st.builds("delay:{}:{}".format, st.floats(), st.floats()))
+def test_bounds_of_ranges_are_two_finite_numbers_or_refused(word: str) -> None:
+    known = {"delay": Range.fixed(0.0, 0.02, unit="s")}
+    try:
+        low, high = parse_bounds([word], "quadrotor-hover", known)["delay"]
+    except ValueError:
+        return
+    assert -math.inf < low <= high < math.inf
+    assert word.startswith("delay:")
+
+
+def test_a_training_keeps_the_bounds_that_it_was_told(tmp_path: Path) -> None:
+    run = trained(tmp_path, "--bounds", "delay:0.01:0.01", "mass:0.5:2")
+    assert run.ranges == {"delay": [0.01, 0.01], "mass": [0.5, 2.0]}
+    assert run.task().spec.ranges["mass"].end == (0.5, 2.0)
