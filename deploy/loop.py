@@ -27,13 +27,15 @@ from controllers.gate_codes import UNANSWERED, Event, Reason, Request, Source, S
 from controllers.gate_config import NEVER, SLOW_TIME
 from controllers.reserve import Reserve
 from controllers.safety import Inputs, Output
+from deploy.logfile import StepRecord
 from deploy.runtime import Policy, SignalError
 from deploy.watchdog import Watchdog
 
 Samples = Mapping[str, tuple[np.ndarray, int]]
 """By name of the signal: its newest value, in the contract's order and unit, and when it was measured (µs)."""
 
-
+LIVE = 3
+"""The last rung of the ladder, in logs: the policy has all authority."""
 TURN = 5e-4
 """s after which a thread that only computes lets another one have its turn."""
 
@@ -44,8 +46,10 @@ class Driver(Protocol):
     def read(self, now: int) -> Samples:
         """The newest signals, with stamps of the clock that ``now`` (µs) is of. What has never come is left out."""
 
-    def write(self, commands: Mapping[str, np.ndarray] | None) -> None:
-        """Send commands, (k,) by name; None: the actuators are disabled, the robot was not armed since power-up."""
+    def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
+        """Send commands, (k,) by name, and what they are made of; None: the actuators are disabled, the robot was not
+        armed since power-up.
+        """
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,40 @@ class Step:
     """What is wrong; "" if nothing is."""
     number: int
     """Steps before it."""
+    inputs: Inputs
+    memory: np.ndarray
+    """(S,) the policy's, before it."""
+
+    def record(self) -> StepRecord:
+        """As the recorder takes it."""
+        given, output = self.inputs, self.output
+        return StepRecord(
+            time=self.time,
+            wall=time.time_ns(),
+            signals=given.signals,
+            stamps=tuple(given.stamps),
+            memory=self.memory,
+            proposed=given.command,
+            command=given.command,
+            fallback=given.fallback,
+            sent=output.command,
+            gate={
+                "state": output.state,
+                "source": output.source,
+                "reason": output.problem.reason,
+                "channel": output.problem.channel,
+                "element": output.problem.element,
+                "events": output.events,
+                "requests": given.requests,
+                "operator_stamp": given.operator_stamp,
+                "intact": given.bundle_intact,
+                "mode": LIVE,
+                "authority": 1.0,
+                "inference": 0.0,
+                "policy": 0,
+            },
+            sentence=self.sentence,
+        )
 
 
 class Loop:
@@ -150,7 +188,7 @@ class Loop:
         if self.reserve.gate.state != State.ACTIVE:
             self.policy.reset()  # it takes over without a past
         self.watchdog.begin()
-        proposed, complaint = None, ""
+        proposed, complaint, memory = None, "", self._memory()
         try:
             values = {name: value for name, (value, _) in self._samples.items()}
             ages = self.reserve.ages(self._samples, now)
@@ -160,7 +198,7 @@ class Loop:
         except Exception as error:  # whatever it is, a policy that fails is one without a command
             complaint = f"the policy failed: {error!r}"
         if self.watchdog.end():
-            self._decide(now, proposed, complaint)
+            self._decide(now, proposed, complaint, memory)
 
     def _step_without_policy(self) -> None:
         """A step of the gate alone. What can't even do that sends what is left to send."""
@@ -174,12 +212,15 @@ class Loop:
             self._close()
             with contextlib.suppress(Exception):
                 left = self.reserve.last_resort
-                self.driver.write(None if left is None else self.reserve.config.commands_by_name(left))
+                self.driver.write(
+                    None if left is None else self.reserve.config.commands_by_name(left), self.reserve.gate.reaction
+                )
             self._leave_in_time()
 
-    def _decide(self, now: int, proposed: np.ndarray | None, complaint: str) -> None:
+    def _decide(self, now: int, proposed: np.ndarray | None, complaint: str, memory: np.ndarray | None = None) -> None:
         if self._now() >= self._end:
             self._close()
+        memory = self._memory() if memory is None else memory
         config, samples = self.reserve.config, self._samples
         with self._lock:
             requests, self._requests = self._requests, Request.NONE
@@ -197,7 +238,7 @@ class Loop:
         by_name = {name: value for name, (value, _) in samples.items()}
         given, output = self.reserve.step(given, by_name)
         silent = output.source == Source.SILENT
-        self.driver.write(None if silent else config.commands_by_name(output.command))
+        self.driver.write(None if silent else config.commands_by_name(output.command), output.source)
         self.reserve.finish(output, by_name)
         if output.events & Event.FAULTED and self._latest == float("inf"):
             self._faulted = True
@@ -205,7 +246,7 @@ class Loop:
         parts += [self._late(now)] if output.problem.reason == Reason.OVERRUN else []
         parts += [complaint] if complaint and output.problem.reason in UNANSWERED else []
         self._steps, self._before = self._steps + 1, now
-        self.note(Step(now, output, "; ".join(parts), self._steps - 1))
+        self.note(Step(now, output, "; ".join(parts), self._steps - 1, given, memory))
         if self._latest < float("inf") and output.state in (State.IDLE, State.FAULT) and self.reserve.at_rest:
             self._ended.set()
         self._leave_in_time()
@@ -232,6 +273,10 @@ class Loop:
         """The time of the operator's last set-point; without set-points, that of the program."""
         names = [s.name for s in self.policy.contract.signals if s.source == "operator"]
         return max((self._samples[name][1] for name in names if name in self._samples), default=NEVER if names else now)
+
+    def _memory(self) -> np.ndarray:
+        state = getattr(self.policy, "state", None)
+        return self.policy.contract.initial_state if state is None else state[0]
 
     def _now(self) -> float:
         return self.clock.monotonic_ns() / 1e9

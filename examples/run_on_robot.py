@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gate_codes import Event, Request, State
+from controllers.gate_codes import Event, Request, Source, State
 from deploy.loop import Loop, Samples, Step
 from deploy.runtime import Policy
 from robo_rl.contract import Contract, Signal
@@ -63,7 +63,7 @@ class StandIn:
                 self.last[signal.name] = (np.full(signal.dimensions, np.nan), now)
         return self.last
 
-    def write(self, commands: Mapping[str, np.ndarray] | None) -> None:
+    def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
         """What would move the motors; None: they are disabled."""
         passive = [command for command in self.contract.commands if command.stop == "off"]
         if (

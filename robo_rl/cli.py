@@ -36,6 +36,8 @@ COMMANDS = {
     "distill": "train a policy that a robot can run to imitate a teacher in simulation",
     "compress": "distill a policy into a smaller one that fits a microcontroller's flash",
     "firmware": "compile a policy file to C for a microcontroller",
+    "run": "run a policy on a robot, through the driver for its own protocol",
+    "emulate": "emulate a robot that speaks its own protocol",
     "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
     "doctor": "check a robot's messages against a policy file, before the motors are enabled",
     "record": "record a simulated robot in the log format of a real one",

@@ -45,9 +45,9 @@ def recorded(example, bundle, rate, lose, seconds=2.0):
     clock, sent = VirtualTime(), []
 
     class Recorder(example.StandIn):
-        def write(self, commands):
+        def write(self, commands, source):
             sent.append((clock.nanoseconds / 1e9, None if commands is None else np.concatenate([*commands.values()])))
-            super().write(commands)
+            super().write(commands, source)
 
     policy = Policy.load(bundle, rate)
     code = example.run(policy, Recorder(policy.contract, lose), seconds, clock, patience=60.0)

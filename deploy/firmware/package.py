@@ -6,7 +6,11 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
+import numpy as np
+
+from controllers.multirotor.facts import Multirotor
 from deploy.bundle import Bundle
+from deploy.c.emit import literal
 from deploy.c.generate import Generated, Options, generate, title
 from deploy.c.onboard import write_onboard
 from robo_rl.escaping import c_comment, cmake_string, json_string, kconfig_string, properties_value
@@ -49,6 +53,7 @@ def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options 
         "rate": str(rate),
         "sources": " ".join(f"src/{source.name}" for source in sources),
         "objects": "\n".join(f"obj-y += {source.stem}.o" for source in sources),
+        "thrusts": _thrusts(bundle) if kind == "crazyflie" else "",
     }
     root = PACKAGES / kind
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
@@ -73,3 +78,12 @@ def _require_crazyflie(bundle: Bundle, rate: int) -> None:
         )
     if CRAZYFLIE_LOOP_HZ % rate:
         raise PackageError(f"{bundle.path}: its rate is {rate} Hz; expected a divisor of {CRAZYFLIE_LOOP_HZ} Hz")
+
+
+def _thrusts(bundle: Bundle) -> str:
+    """The rotors' thrust curves as C, from the facts in the contract, in the order of the commands."""
+    try:
+        rotors = [rotor.thrust for rotor in Multirotor.of(bundle.contract.robot).rotors]
+    except ValueError as error:
+        raise PackageError(f"{bundle.path}: {error}; the Crazyflie app needs the rotors' thrust curves") from None
+    return ",\n".join(f"    {{{', '.join(literal(np.float32(c)) for c in rotor)}}}" for rotor in rotors)

@@ -61,7 +61,7 @@ class Robot:
             raise self.broken
         return {name: (place + 1e-3 * self.noise.normal(size=place.size), now) for name, place in self.places.items()}
 
-    def write(self, commands: Mapping[str, np.ndarray] | None) -> None:
+    def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
         self.written.append(None if commands is None else np.concatenate(list(commands.values())))
 
 
@@ -230,10 +230,10 @@ def test_whatever_ends_the_loop_the_robot_is_stopped(broken: str, policy: Policy
         if broken == "read" and sum(step.output.source == Source.POLICY for step in steps) > FLOWN:
             robot.broken = OSError("the cable is out")
 
-    def writing(commands: Any) -> None:
+    def writing(commands: Any, source: Any) -> None:
         if broken == "write":
             once()
-        write(commands)
+        write(commands, source)
 
     loop.note, robot.write = watched, writing  # type: ignore[method-assign]
     if broken == "end":

@@ -142,7 +142,7 @@ class Watched:
         measured = {"joint_position": ([0, 0, 0], now), "scan": ([3, 4], now - 10_000), "object": ([2], now - 30_000)}
         return {name: (np.array(value, np.float32), stamp) for name, (value, stamp) in measured.items()}
 
-    def write(self, commands: Any) -> None:
+    def write(self, commands: Any, source: Any) -> None:
         """Nothing moves."""
 
 

@@ -17,6 +17,7 @@ from deploy.bundle import Bundle
 from deploy.c.generate import Options, Precision, generate
 from deploy.c.host import STRICT, compile_host
 from deploy.firmware.package import PackageError, package
+from sim.robots import load_robot
 
 CRAZYFLIE_STUBS = {
     "FreeRTOS.h": "#define portMAX_DELAY 0xffffffffUL\n",
@@ -36,6 +37,7 @@ CRAZYFLIE_STUBS = {
         "typedef struct { control_mode_t controlMode; float normalizedForces[4]; } control_t;\n"
         "typedef uint32_t stabilizerStep_t;\n"
     ),
+    "platform_defaults.h": "#define THRUST_MAX 0.12f",
     "controller.h": (
         "#include <stdbool.h>\n#include \"stabilizer_types.h\"\n"
         "void controllerOutOfTreeInit(void);\nbool controllerOutOfTreeTest(void);\n"
@@ -129,6 +131,58 @@ def test_crazyflie_app_compiles_against_the_firmware_types(bundle_file: Path, tm
     built = (tmp_path / "src" / "Kbuild").read_text()
     assert sorted(line[9:-2] for line in built.splitlines() if line.startswith("obj-y")) == [s.stem for s in sources]
     assert "OOT_CONFIG := $(PWD)/app-config" in (tmp_path / "Makefile").read_text()
+
+
+THRUSTS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "src/controller_policy.c"
+int main(int count, char **words)
+{
+    control_t control;
+    (void)count;
+    for (int i = 0; i < 4; i++) {
+        robot.commands.rotor_speed[i] = (float)atof(words[1]);
+    }
+    robot.enabled = words[2][0] == '1';
+    send_commands(&control);
+    printf("%.9g %.9g", (double)control.normalizedForces[0], (double)control.normalizedForces[3]);
+    return 0;
+}
+void vTaskDelay(unsigned long ticks) { (void)ticks; }
+uint64_t usecTimestamp(void) { return 0; }
+"""
+
+
+@pytest.mark.parametrize("full_scale", [0.1125, 0.12, 0.18])
+def test_crazyflie_app_gives_the_thrust_that_the_policy_commands(tmp_path: Path, full_scale: float) -> None:
+    """N a rotor at full scale: crazyflie-firmware, platform_defaults_cf2.h, by release and propellers."""
+    require("gcc")
+    card = load_robot("crazyflie")
+    package(Bundle.read("zoo:quadrotor-hover"), tmp_path, "crazyflie")
+    for name, text in CRAZYFLIE_STUBS.items():
+        (tmp_path / name).write_text(f"#pragma once\n{text}\n")
+    (tmp_path / "platform_defaults.h").write_text(f"#define THRUST_MAX {full_scale}f\n")
+    (tmp_path / "main.c").write_text(THRUSTS)
+    others = [str(path) for path in (tmp_path / "src").glob("*.c") if path.stem != "controller_policy"]
+    run("gcc", "-std=gnu11", "-I.", "-Isrc", "main.c", *others, "-lm", "-o", "t", cwd=tmp_path)
+    assert run("./t", "800", "0", cwd=tmp_path) == "0 0"  # not armed
+    for speed in (0.0, 800.0, card.speed_for_thrust(0.25 * card.mass * 9.81), card.rotor_speed_max):
+        thrust = card.thrust[0] + card.thrust[1] * speed + card.thrust[2] * speed**2
+        for part in map(float, run("./t", repr(speed), "1", cwd=tmp_path).split()):
+            assert part * full_scale == pytest.approx(min(thrust, full_scale), rel=1e-5, abs=1e-9)
+
+
+def test_crazyflie_app_does_not_build_where_full_scale_is_unknown(tmp_path: Path) -> None:
+    require("gcc")
+    package(Bundle.read("zoo:quadrotor-hover"), tmp_path, "crazyflie")
+    for name, text in CRAZYFLIE_STUBS.items():
+        (tmp_path / name).write_text(f"#pragma once\n{text}\n")
+    (tmp_path / "platform_defaults.h").write_text("#pragma once\n")
+    command = ["gcc", "-std=gnu11", "-I.", "-c", "src/controller_policy.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "does not tell the thrust (N) at full scale" in done.stderr
 
 
 def test_zephyr_module_names_the_sources_that_exist_and_its_sample_compiles(bundle_file: Path, tmp_path: Path) -> None:

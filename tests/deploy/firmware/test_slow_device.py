@@ -156,7 +156,7 @@ class Told:
         self.loop.request(REQUESTS.get(k, Request.NONE))
         return dict(self.newest)
 
-    def write(self, commands: Any) -> None:
+    def write(self, commands: Any, source: Any) -> None:
         """Nothing moves."""
 
 

@@ -13,10 +13,15 @@
 #include "app.h"
 #include "controller.h"
 #include "math3d.h"
+#include "platform_defaults.h"
 #include "stabilizer_types.h"
 #include "usec_time.h"
 
 #include "${name}_onboard.h"
+
+#ifndef THRUST_MAX
+#error "this firmware does not tell the thrust (N) at full scale: THRUST_MAX in platform_defaults.h; use a newer one"
+#endif
 
 #define STEPS_PER_PERIOD (1000 / ${rate})
 
@@ -79,13 +84,21 @@ static uint8_t request(bool wanted)
     return (state == GATE_IDLE) ? GATE_REQUEST_ARM : ((state == GATE_READY) ? GATE_REQUEST_ACTIVATE : GATE_REQUEST_NONE);
 }
 
-/* Rotor speeds as parts of the greatest thrust, which goes with the square of the speed */
+/* N for each rotor: c0 + c1 speed + c2 speed^2, speed in rad/s, from the robot's card */
+static const float thrust_curve[4][3] = {
+$thrusts
+};
+
+/* Rotor speeds as parts of the thrust at full scale, which depends on the propellers that the firmware is built for.
+ * What a policy asks beyond that is more than this vehicle has. */
 static void send_commands(control_t *control)
 {
     control->controlMode = controlModeForce;
     for (uint32_t i = 0; i < 4u; i++) {
-        const float part = robot.commands.rotor_speed[i] / ${name}_upper.rotor_speed[i];
-        control->normalizedForces[i] = robot.enabled ? part * part : 0.0f;
+        const float speed = robot.commands.rotor_speed[i];
+        const float *const c = thrust_curve[i];
+        const float part = (c[0] + speed * (c[1] + speed * c[2])) / THRUST_MAX;
+        control->normalizedForces[i] = (!robot.enabled || part < 0.0f) ? 0.0f : ((part > 1.0f) ? 1.0f : part);
     }
 }
 

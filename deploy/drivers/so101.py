@@ -1,0 +1,37 @@
+"""SO-101 (and SO-100) of The Robot Studio: six STS3215 on one bus at 1 Mbit/s, calibrated by LeRobot.
+
+Never tried on hardware yet: on the emulator (``robo-rl emulate so101``) and against the maker's library alone.
+"""
+
+from __future__ import annotations
+
+from deploy.drivers.driver import DriverError, Settings
+from deploy.drivers.feetech.arm import FeetechArm
+from deploy.drivers.feetech.bus import Bus
+from deploy.drivers.feetech.calibration import read_calibration
+from deploy.drivers.feetech.mapping import joints_of, within_hardware
+from deploy.drivers.feetech.robot_file import read_robot_file
+from deploy.drivers.serial_port import SerialPort
+from robo_rl.contract import Contract
+
+JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
+"""With the IDs 1 to 6, as LeRobot sets them."""
+PORT, BAUD = "/dev/ttyACM0", 1_000_000
+
+
+def make(contract: Contract, settings: Settings) -> FeetechArm:
+    """The driver of an arm. DriverError where the contract is another robot's, or beyond the hardware."""
+    if not settings.calibration:
+        raise DriverError(
+            "give LeRobot's calibration of this arm with --calibration: "
+            "~/.cache/huggingface/lerobot/calibration/robots/so_follower/ID.json"
+        )
+    calibration = read_calibration(settings.calibration)
+    file = read_robot_file(settings.file, JOINTS)
+    within_hardware(contract, joints_of(contract, calibration, file, JOINTS))  # before the port is touched
+    port = SerialPort(settings.port or PORT, BAUD)
+    try:
+        return FeetechArm(Bus(port), contract, calibration, file, JOINTS)
+    except DriverError:
+        port.close()
+        raise

@@ -1,0 +1,165 @@
+"""robo-rl run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from robo_rl.console import give, say
+
+if TYPE_CHECKING:
+    from deploy.loop import Loop, Step
+
+READY = 25
+"""Steps before the robot may be armed: the first calls of everything are slow."""
+
+
+def main(
+    file: Annotated[Path, tyro.conf.Positional],
+    driver: str,
+    port: str = "",
+    calibration: str = "",
+    robot_file: str = "",
+    setpoint: tuple[str, ...] = (),
+    arm: bool = False,
+    seconds: float = float("inf"),
+    record: Path | None = None,
+    native: bool = False,
+    release: bool = False,
+    trusted_keys: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Run a policy on a robot, through the driver for its own protocol, behind the gate. No ROS needed.
+
+    The robot is connected to and checked first; nothing moves until 'arm' and 'go' are typed (or --arm is given). Lines
+    on standard input: arm; go (the policy takes over); stop; disarm; reset (after a fault); 'NAME 1.0 0.0 …' (a
+    set-point); quit. Ctrl-C stops the robot as its contract says, and ends. With --json: driver, robot, digest,
+    runtime, steps, state, problems, figures.
+
+    Args:
+        file: A bundle (*.onnx, or zoo:NAME).
+        driver: The robot's driver: so101, or a file of yours (*.py) with make(contract, settings).
+        port: Device, address or interface; by default the driver's usual one.
+        calibration: The robot's calibration file.
+        robot_file: What differs between two robots of a type (*.toml).
+        setpoint: Operator's signals at the beginning, each 'NAME=1.0 0.0 …'.
+        arm: Arm, and let the policy take over, as soon as everything is there.
+        seconds: How long to run.
+        record: Folder in which the session is recorded.
+        native: Compile the policy for this computer.
+        release: At the end, make the actuators passive. An arm falls.
+        trusted_keys: Run only what a key in this file of public keys signed.
+        json: Print one JSON object on the last line of stdout.
+    """
+    from robo_rl_ros.settings import numbers_by_name
+
+    from controllers.gate_codes import Event, Request, State
+    from deploy.bundle import Bundle
+    from deploy.drivers import make
+    from deploy.drivers.driver import DriverError, ForLoop, Settings
+    from deploy.loop import Loop
+    from deploy.runtime import Policy
+
+    rate = 1 / Bundle.read(file).contract.control_period
+    policy = Policy.load(file, rate, trusted_keys=trusted_keys, native=native)
+    if policy.runtime_note:
+        say(f"onnxruntime runs it: {policy.runtime_note}", json)
+    settings = Settings(port, robot_file, calibration)
+    robot = make(driver, policy.contract, settings)
+    recorder: Any = None
+    last: list[Step] = []
+    try:
+        given = ForLoop(robot, policy.contract, numbers_by_name(setpoint, policy.contract))
+        identity = robot.connect()
+        details = ", ".join(f"{name} {value}" for name, value in identity.details.items())
+        say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
+
+        def note(step: Step) -> None:
+            last[:] = [step]
+            if recorder is not None:
+                recorder.note(step.record())
+            if arm and step.number == READY:
+                loop.request(Request.ARM)
+            elif arm and step.number > READY and loop.reserve.arrived:
+                loop.request(Request.ACTIVATE)
+            if step.output.events:
+                problems = "; ".join(filter(None, (step.sentence, *robot.health().problems)))
+                told = f"{State(step.output.state).name} {Event(step.output.events).name} {problems}"
+                say(told.strip(), json)
+
+        loop = Loop(policy, given, note)
+        if record is not None:
+            from deploy.record import Recorder
+
+            record.mkdir(parents=True, exist_ok=True)
+            name = f"{policy.contract.task}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.mcap"
+            recorder = Recorder(record / name, policy.bundle, on_failure=lambda reason: _failed(loop, reason, json))
+            say(f"recording to {recorder.path}", json)
+        threading.Thread(target=_listen, args=(loop, given, policy.contract, json), daemon=True).start()
+        code = loop.run(seconds)
+        if release:
+            robot.disable()
+        health = robot.health()
+        for problem in health.problems:
+            say(problem, json)
+    except DriverError as error:
+        raise ValueError(str(error)) from None
+    finally:
+        if recorder is not None:
+            recorder.close()
+        robot.close()
+    give(
+        {
+            "driver": driver, "robot": {"name": identity.robot, **identity.details}, "digest": policy.bundle.digest,
+            "runtime": policy.runtime, "steps": last[0].number + 1 if last else 0,
+            "state": State(last[0].output.state).name if last else None, "problems": list(health.problems),
+            "figures": dict(health.figures),
+        },
+        json,
+    )  # fmt: skip
+    if loop.stuck:  # a process with a thread that hangs can't end in peace
+        sys.stdout.flush()
+        os._exit(code)
+    return code
+
+
+def _silent(robot: Any) -> str:
+    return str(robot.silence.value)
+
+
+def _failed(loop: Loop, reason: str, json: bool) -> None:
+    from controllers.gate_codes import Request
+
+    say(f"the recorder failed: {reason}", json)
+    loop.request(Request.HALT)
+
+
+def _listen(loop: Loop, given: Any, contract: Any, json: bool) -> None:
+    """What the operator types. The end of the input means nothing: it may be closed from the start."""
+    from robo_rl_ros.settings import numbers_by_name
+
+    from controllers.gate_codes import Request
+
+    requests = {
+        "arm": Request.ARM, "go": Request.ACTIVATE, "stop": Request.STOP, "disarm": Request.DISARM,
+        "reset": Request.RESET,
+    }  # fmt: skip
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        if word in requests:
+            loop.request(requests[word])
+        elif word == "quit":
+            loop.end()
+        elif word in given.setpoints:
+            try:
+                given.setpoints[word] = numbers_by_name([f"{word}={rest}"], contract)[word]
+            except ValueError as error:
+                say(str(error), json)
+        elif word:
+            say(f"{word[:40]!r} is not one of {', '.join([*requests, 'quit', *given.setpoints])}", json)

@@ -1,0 +1,124 @@
+"""An emulated SO-101 in virtual time, its driver, and a policy that waves it about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from controllers.gate_codes import Request, State
+from deploy.drivers.driver import ForLoop
+from deploy.drivers.feetech.arm import FeetechArm
+from deploy.drivers.feetech.bus import Bus
+from deploy.drivers.feetech.robot_file import RobotFile
+from deploy.drivers.so101 import JOINTS
+from deploy.emulators.so101 import Arm
+from deploy.emulators.wire import Wire
+from deploy.loop import Loop, Step
+from robo_rl.contract import Contract, Network, Provenance
+from sim.robots.arm import load_arm
+from sim.tasks.arm.reach import Reach
+
+GOAL = {"tool_position_setpoint": np.array([0.2, 0.0, 0.05], np.float32)}
+PATIENCE = 60.0  # s of real time for a period of virtual time: the computer may be busy
+RUN_IN = 10  # steps
+
+
+def contract(robot: str = "so101") -> Contract:
+    return Reach(load_arm(robot)).spec.contract(Provenance("none", 0, 0, "0" * 64), Network((8,), "elu", False))
+
+
+class VirtualTime:
+    """A clock for which a computer is never too slow; the arm moves as it goes on."""
+
+    def __init__(self, arm: Arm) -> None:
+        self.nanoseconds, self.arm = 1_000_000_000, arm
+
+    def monotonic_ns(self) -> int:
+        return self.nanoseconds
+
+    def now(self) -> float:
+        return self.nanoseconds / 1e9
+
+    def sleep(self, seconds: float) -> None:
+        self.nanoseconds += round(seconds * 1e9)
+        self.arm.advance(seconds)
+
+
+class Line:
+    """A port to the emulated servos, without a terminal in between."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire, self.answers = wire, b""
+
+    def write(self, data: bytes) -> None:
+        self.answers += self.wire.exchange(data)
+
+    def read(self, timeout: float) -> bytes:
+        if self.wire.fault == "unplugged":
+            self.wire.exchange(b"")
+        answers, self.answers = self.answers, b""
+        return answers
+
+    def close(self) -> None:
+        pass
+
+
+class Waving:
+    """A policy: every joint goes to and fro by up to 0.12 rad, from where it was when it took over."""
+
+    def __init__(self, of: Contract) -> None:
+        self.contract = of
+        self.reset()
+
+    def reset(self) -> None:
+        self.steps, self.state = 0, self.contract.initial_state[None]
+        self.home: dict[str, np.ndarray] = {}
+
+    def step(self, signals: Mapping[str, Any], ages: Any = None) -> dict[str, np.ndarray]:
+        self.steps += 1
+        found = {}
+        for command in self.contract.commands:
+            source = command.name.removesuffix("_target")
+            home = self.home.setdefault(source, np.array(signals[source]))
+            target = home + 0.12 * math.sin(math.tau * self.steps / 100)
+            found[command.name] = np.clip(target, command.lower, command.upper).astype(np.float32)
+        return found
+
+
+class Session:
+    """A run of the loop with the driver on the emulated arm, and what the arm did."""
+
+    def __init__(self, of: Contract | None = None) -> None:
+        self.arm = Arm()
+        self.clock, self.wire = VirtualTime(self.arm), Wire(self.arm.bus)
+        self.contract = of or contract()
+        self.driver = FeetechArm(
+            Bus(Line(self.wire), self.clock.now), self.contract, self.arm.calibration, RobotFile(), JOINTS,
+            self.clock.now,
+        )  # fmt: skip
+        self.steps: list[Step] = []
+        self.poses: list[np.ndarray] = []
+        self.problems: list[str] = []
+
+    def run(self, fault: str, at: int, seconds: float, policy: Any = None) -> int:
+        """With ``fault`` from step ``at`` on."""
+        self.driver.connect()
+
+        def note(step: Step) -> None:
+            self.steps.append(step)
+            self.poses.append(self.arm.position)
+            self.problems += [p for p in self.driver.health().problems if p not in self.problems]
+            if step.number == RUN_IN:
+                loop.request(Request.ARM)
+            elif step.output.state == State.READY and loop.reserve.arrived:
+                loop.request(Request.ACTIVATE)
+            if step.number == at:
+                self.wire.begin(fault)
+
+        loop = Loop(
+            policy or Waving(self.contract), ForLoop(self.driver, self.contract, GOAL), note, self.clock, PATIENCE
+        )
+        return loop.run(seconds)
