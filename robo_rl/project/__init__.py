@@ -17,6 +17,7 @@ BASES = {
     "arm": ("sim.tasks.arm.reach", "Reach", "reach"),
     "car": ("sim.tasks.car.race", "CarRace", "race"),
     "legged": ("sim.tasks.legged.walk", "FlatWalk", "walk"),
+    "mobile_base": ("sim.tasks.mobile_base.navigate", "DiffNav", "navigate"),
 }
 """By kind: module and class of the task that is begun with, and what it is called."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)

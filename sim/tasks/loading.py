@@ -89,9 +89,10 @@ def task_class(name: str) -> type[Task]:
 
 
 def _shipped() -> dict[str, type[Task]]:
-    from sim.tasks import arm, car, legged, multirotor
+    from sim.tasks import arm, car, legged, mobile_base, multirotor
 
-    return {task.name: task for task in (*arm.tasks(), *car.tasks(), *legged.tasks(), *multirotor.tasks())}
+    kinds = (arm, car, legged, mobile_base, multirotor)
+    return {task.name: task for kind in kinds for task in kind.tasks()}
 
 
 def _offered() -> dict[str, EntryPoint]:

@@ -14,7 +14,10 @@ from sim.robots import robot_names
 from sim.tasks.checking import check
 from sim.tasks.loading import load_task
 
-BASES = {"multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race"}
+BASES = {
+    "multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race",
+    "mobile_base": "diff-nav",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("like", robot_names())

@@ -46,7 +46,7 @@ def _odometry(message: Any, field: str, signal: Signal, values: Mapping[str, np.
     message.header.frame_id, message.child_frame_id = "odom", "base_link"
     value = values[signal.name]
     if field == "position":
-        _fill(message.pose.pose.position, value)
+        _fill(message.pose.pose.position, value, signal.elements)
     elif field == "orientation":
         _fill(message.pose.pose.orientation, value)
     else:
@@ -68,7 +68,7 @@ def _imu(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarr
 
 def _pose(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
     message.header.frame_id = "odom"
-    _fill(getattr(message.pose, field), values[signal.name])
+    _fill(getattr(message.pose, field), values[signal.name], signal.elements)
 
 
 def _twist_stamped(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:

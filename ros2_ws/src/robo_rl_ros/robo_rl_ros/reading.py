@@ -186,7 +186,7 @@ Reader = Callable[[Any, Channel], Any]
 
 READERS: dict[str, dict[str, Reader]] = {
     "nav_msgs/msg/Odometry": {
-        "position": lambda m, c: _vector(m.pose.pose.position),
+        "position": lambda m, c: _along(m.pose.pose.position, c),
         "orientation": lambda m, c: _quaternion(m.pose.pose.orientation),
         "linear_velocity": _odometry_velocity,
         "angular_velocity": _odometry_rates,
@@ -197,7 +197,7 @@ READERS: dict[str, dict[str, Reader]] = {
         "linear_acceleration": lambda m, c: _in_frame(m, _along(m.linear_acceleration, c), c),
     },
     "geometry_msgs/msg/PoseStamped": {
-        "position": lambda m, c: _in_frame(m, _vector(m.pose.position), c),
+        "position": lambda m, c: _in_frame(m, _along(m.pose.position, c), c),
         "orientation": lambda m, c: _quaternion(m.pose.orientation),
     },
     "geometry_msgs/msg/TwistStamped": {

@@ -1,0 +1,79 @@
+"""Classical control of a mobile base: a dynamic window of arcs, judged by the goal and by a scan. Numpy or torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from robo_rl.contract import Robot, Scan
+
+SPEEDS = 3
+TURNS = 11
+"""How many speeds and turn rates are tried."""
+SHOWN = 1.7
+"""s of every arc that is judged: sim_time of Nav2's default parameters of DWB."""
+POINTS = 6
+"""Places on an arc where its distance to obstacles is taken."""
+MARGIN = 0.03  # m kept between robot and obstacles
+
+
+class DynamicWindow:
+    """Fox, Burgard, Thrun 1997 (The dynamic window approach to collision avoidance), with critics like Nav2's DWB.
+
+    Of arcs at constant speed and turn rate, those that touch something are left out; of the others the one whose end is
+    nearest to the goal is taken, with a preference for the direction to the goal, for clearance and for speed. Where
+    none is left, the robot turns towards the side that is freer.
+    """
+
+    name = "dynamic-window"
+
+    def __init__(self, robot: Robot, scan: Scan, beams: int, limits: tuple[float, float], forward: float = 0.0) -> None:
+        """``limits``: the greatest speed (m/s) and turn rate (rad/s). ``forward`` (m): where the lidar is."""
+        high, turn = limits
+        self.radius, self.forward, self.turn, self.top = float(robot.facts["radius"]), forward, turn, high
+        self.angles = scan.angle_min + scan.angle_increment * np.arange(beams, dtype=np.float32)
+        self.reach = scan.range_max
+        speeds = np.linspace(0.2 * high, high, SPEEDS)
+        v, w = (x.ravel() for x in np.meshgrid(speeds, np.linspace(-turn, turn, TURNS), indexing="ij"))
+        time = SHOWN * np.arange(1, POINTS + 1) / POINTS
+        angle = w[:, None] * time
+        slow = np.where(np.abs(w) < 1e-6, 1e-6, w)[:, None]
+        self.arcs = np.stack([v[:, None] / slow * np.sin(slow * time), v[:, None] / slow * (1 - np.cos(slow * time))])
+        self.arcs = self.arcs.astype(np.float32)  # (2, arcs, points) m
+        self.ends, self.tried = angle[:, -1].astype(np.float32), np.stack([v, w]).astype(np.float32)
+
+    def first_state(self, n: int) -> np.ndarray:
+        """It has none: (n, 0)."""
+        return np.zeros((n, 0), np.float32)
+
+    def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
+        """Speed (n, 1) m/s and turn rate (n, 1) rad/s."""
+        xp = array_namespace(state)
+        angles, arcs, ends, tried = (xp.asarray(x) for x in (self.angles, self.arcs, self.ends, self.tried))
+        scan, orientation = signals["scan"], signals["orientation"]
+        z, w = orientation[:, 2:3], orientation[:, 3:4]
+        cosine, sine = 1 - 2 * z * z, 2 * z * w
+        dx, dy = (signals["position_setpoint"] - signals["position"])[:, :, None].swapaxes(0, 1)
+        gx, gy = cosine * dx + sine * dy, cosine * dy - sine * dx  # (n, 1) m, in the robot's frame
+        px, py = scan * xp.cos(angles) + self.forward, scan * xp.sin(angles)
+        across = (arcs[0][None, :, :, None] - px[:, None, None, :]) ** 2
+        across = across + (arcs[1][None, :, :, None] - py[:, None, None, :]) ** 2
+        seen = xp.where(scan < self.reach - 1e-3, xp.zeros_like(scan), xp.full_like(scan, 1e6))
+        apart = xp.sqrt(xp.min(xp.min(across + seen[:, None, None, :], axis=-1), axis=-1))  # (n, arcs)
+        free = apart - self.radius
+        ex, ey = gx - arcs[0][None, :, -1], gy - arcs[1][None, :, -1]
+        left = xp.sqrt(ex * ex + ey * ey)
+        bearing = xp.abs(xp.atan2(ey, ex) - ends[None])
+        bearing = xp.minimum(bearing, xp.abs(bearing - 2 * np.pi))
+        near = xp.clip(free, 0.0, 0.15)
+        cost = left + 0.1 * bearing - 1.0 * near - 0.2 * tried[0][None] / self.top
+        cost = xp.where(free > MARGIN, cost, xp.full_like(cost, 1e6))
+        best = xp.argmin(cost, axis=-1)
+        blocked = xp.min(cost, axis=-1, keepdims=True) > 1e5
+        side = xp.sign(xp.sum(xp.where(angles > 0, scan, -scan), axis=-1, keepdims=True) + 1e-6)
+        speed = xp.where(blocked, xp.zeros_like(gx), tried[0][best][:, None])
+        turn = xp.where(blocked, 0.6 * self.turn * side, tried[1][best][:, None])
+        return {"forward_speed": speed, "turn_rate": turn}, state

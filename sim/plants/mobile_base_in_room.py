@@ -1,0 +1,170 @@
+"""Mobile bases in rooms of their own, with a lidar: ``sim.plants.mobile_base`` and ``sim.rooms`` together."""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robo_rl.contract import Scan
+from sim.drawing import Poser
+from sim.fuse import Fused, empty_block, fuse
+from sim.plants.mobile_base import BaseParameters, BaseState, advance, nominal_parameters
+from sim.plants.mobile_base_drawing import draw_base
+from sim.robots.mobile_base import MobileBaseCard
+from sim.rooms import Rooms, ends
+from sim.tracks import Lidar
+
+OWN = ("lidar_forward", "lidar_yaw", "room_seed", "room_fill", "room_start", "room_goal")
+"""Parameters besides the base's: how the lidar is mounted (m, rad), and what ``Rooms.make`` takes."""
+NAMES = (*BaseParameters._fields, *OWN)
+Parameters = cast(Any, namedtuple("Parameters", NAMES))
+CELL = 1.5
+"""Radii of the robot that a cell of a room is wide: a way is three cells wide, 2.25 times the robot."""
+
+
+class InRoomState(NamedTuple):
+    """The base's, and how far it had to go, (n, k) each."""
+
+    position: Tensor
+    heading: Tensor
+    speed: Tensor
+    turn_rate: Tensor
+    odometer: Tensor
+    left: Tensor
+    """m, the length of the shortest way to the goal a period ago."""
+
+
+class BaseInRoom:
+    """n bases, each in a room of its own, stepped in place at one control rate."""
+
+    def __init__(self, card: MobileBaseCard, n: int, period: float, scan: Scan, beams: int) -> None:
+        """``period`` (s) of control; ``scan`` with so many ``beams`` is the lidar's."""
+        self.card, self.n, self.period, self.device = card, n, period, torch.device("cpu")
+        lidar = Lidar(beams, scan.angle_min, scan.angle_increment, scan.range_min, scan.range_max)
+        self.rooms = Rooms(n, lidar, card.radius, CELL * card.radius)
+        half = torch.tensor([0.5])
+        figures = (card.lidar_position[0], 0.0, [0.5, 0.5], 0.0)
+        own = [*(torch.tensor([x], dtype=torch.float32) for x in figures), *ends(half, half, self.rooms.cell)]
+        self.nominal = Parameters(*nominal_parameters(card), *own)
+        _, parts = empty_block(n, [value.shape[1:] for value in self.nominal])
+        self.parameters = Parameters(*parts)
+        for mine, figure in zip(parts, self.nominal, strict=True):
+            mine[:] = figure
+        self._block, state = empty_block(n, [(2,), (1,), (1,), (1,), (3,)])
+        self.current = BaseState(*state)
+        """Live."""
+        _, (self.left, self.gained) = empty_block(n, [(1,), (1,)])
+        _, self._commands = empty_block(n, [(1,), (1,)])
+        _, (self._orientation, self._to_goal) = empty_block(n, [(4,), (2,)])
+        fused = _fused_advance(period)
+        base = BaseParameters(*self.parameters[: len(BaseParameters._fields)])
+        self._run = fused.bind(self.current, *self._commands, base, out=self.current)
+        every = torch.arange(n)
+        self.refresh(every)
+        self.put(every, torch.zeros(n))
+
+    def param(self, name: str) -> Tensor:
+        """A live view (n, …) of a physical parameter; after those of rooms, call ``refresh``."""
+        return getattr(self.parameters, name)
+
+    def refresh(self, ids: Tensor) -> None:
+        """Make the rooms of ``ids`` (m,) by their parameters."""
+        self.rooms.make(ids, *(self.param(name)[ids] for name in OWN[2:]))
+
+    def put(self, ids: Tensor, heading: Tensor) -> None:
+        """Put the robots ``ids`` (m,) at the start of their rooms, at rest, with a ``heading`` (m,) rad."""
+        start, zero = self.rooms.start[ids], torch.zeros(len(ids), 1)
+        odometer = torch.cat([start, heading[:, None]], 1)
+        self.set_state(ids, InRoomState(start, heading[:, None], zero, zero, odometer, zero))
+        self.left[ids] = self.rooms.located.path[ids]
+
+    def truth(self) -> dict[str, Tensor]:
+        """Every quantity by name, live views (n, …). ``place`` is the true one, ``position`` that of the odometry."""
+        state, located = self.current, self.rooms.located
+        return {
+            "place": state.position,
+            "heading": state.heading,
+            "wheel_speed": state.speed,
+            "yaw_rate": state.turn_rate,
+            "position": state.odometer[:, :2],
+            "orientation": self._orientation,
+            "clearance": located.clearance,
+            "path": located.path,
+            "ahead": located.ahead,
+            "gained": self.gained,
+            "to_goal": self._to_goal,
+            "scan": self.rooms.ranges,
+            "obstacles": self.rooms.outline,
+        }
+
+    def _measure(self, ids: Tensor | None = None) -> None:
+        self.rooms.measure(self._block[:3], self.parameters.lidar_forward, self.parameters.lidar_yaw, ids)
+        half = 0.5 * self.current.odometer[:, 2]
+        self._orientation[:, 2], self._orientation[:, 3] = torch.sin(half), torch.cos(half)
+        torch.sub(self.rooms.goal, self.current.position, out=self._to_goal)
+
+    def step(self, commands: Mapping[str, Tensor]) -> None:
+        """One control period under ``forward_speed`` (n, 1) m/s and ``turn_rate`` (n, 1) rad/s, held constant."""
+        for name, buffer in zip(("forward_speed", "turn_rate"), self._commands, strict=True):
+            buffer.copy_(commands[name])
+        self._run()
+        self._measure()
+        torch.sub(self.left, self.rooms.located.path, out=self.gained)
+        self.left.copy_(self.rooms.located.path)
+
+    def state(self, ids: Tensor) -> InRoomState:
+        """A copy of the state of the robots ``ids`` (m,)."""
+        return InRoomState(*(part[ids] for part in (*self.current, self.left)))
+
+    def set_state(self, ids: Tensor, state: InRoomState) -> None:
+        """Put the robots ``ids`` (m,) into a state."""
+        for mine, given in zip(self.current, state[:-1], strict=True):
+            mine[ids] = given
+        self.left[ids] = state.left
+        self.gained[ids] = 0.0
+        if len(ids):
+            self._measure(ids)
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Nothing: wheels hold a base where it is."""
+
+    def drawing(self) -> Any:
+        """A MuJoCo model of how a robot looks; its room is drawn by the task's markers."""
+        return self._poser.model
+
+    def poses(self, ids: Tensor) -> np.ndarray:
+        """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
+        return self._poser.poses(torch.cat([self.current.position[ids], self.current.heading[ids]], 1).numpy())
+
+    @functools.cached_property
+    def _poser(self) -> Poser:
+        return Poser(draw_base(self.card))
+
+    def save(self) -> dict[str, Tensor]:
+        """All that changes, for a checkpoint."""
+        state = {f"state/{name}": value for name, value in self.state(torch.arange(self.n))._asdict().items()}
+        return {**state, **self.parameters._asdict()}
+
+    def load(self, saved: Mapping[str, Tensor]) -> None:
+        """Continue from ``save``, bit by bit."""
+        every = torch.arange(self.n)
+        for name in NAMES:
+            self.param(name).copy_(saved[name])
+        self.refresh(every)
+        self.set_state(every, InRoomState(*(saved[f"state/{name}"] for name in InRoomState._fields)))
+
+
+@functools.cache
+def _fused_advance(period: float) -> Fused:
+    """Shared by all plants of a process, so each program is traced once."""
+
+    def base_step(state: BaseState, speed: Tensor, turn: Tensor, parameters: BaseParameters) -> BaseState:
+        return advance(state, speed, turn, parameters, period)
+
+    return fuse(base_step)

@@ -1,0 +1,115 @@
+"""Rooms full of obstacles, one of its own for each of many environments, and what a robot in them measures.
+
+After Perille et al. 2020 (Benchmarking metric ground navigation, the BARN dataset): square cells between the start and
+the goal are filled at random and smoothed by a cellular automaton of two to four rounds (five filled neighbours of
+eight fill a cell, one or none clears it). A room without a way from start to goal is drawn again, with fewer filled
+cells; a way keeps a cell's distance from whatever is filled. All is made of one draw, so that every episode can have a
+room that was never seen before.
+
+Distances of a lidar's beams to the squares are exact, and so is the clearance of a round robot. Native code
+(``kernel.cpp``), compiled as ``sim.fuse`` compiles.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sim.fuse import empty_block
+from sim.fuse.native import build
+from sim.tracks import Lidar
+
+COLUMNS, ROWS = 24, 34
+"""Cells to the sides and along the room, walls included."""
+STRIP = 4
+"""Rows at either end that are free: for start and goal."""
+TALL = 0.2
+"""m, the height of obstacles in pictures."""
+FEW = 128
+"""Environments that are not worth a second thread."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where n robots are in their rooms, live views."""
+
+    clearance: Tensor
+    """(n, 1) m between robot and obstacles, 0 when they touch; at most three cells."""
+    path: Tensor
+    """(n, 1) m, the length of the shortest way to the goal."""
+    ahead: Tensor
+    """(n, 2) m: x, y in the robot's frame of a point of that way, three cells ahead."""
+
+
+def ends(start: Tensor, goal: Tensor, cell: float) -> tuple[Tensor, Tensor]:
+    """Places (m, 2) m of start and goal, each at a part (m,) of the room's free width, in rooms of such cells."""
+    places = []
+    for part, row in ((start, 2.5), (goal, ROWS - 2.5)):
+        across = cell * (2.0 + (COLUMNS - 4) * part)
+        places.append(torch.stack([across, torch.full_like(across, cell * row)], -1))
+    return places[0], places[1]
+
+
+class Rooms:
+    """The rooms of n environments. x is across, y from start to goal, from a corner."""
+
+    def __init__(self, n: int, lidar: Lidar, radius: float, cell: float) -> None:
+        """``radius`` (m) of the robot; ``cell`` (m) is the side of one."""
+        self.n, self.radius, self.cell, self._lidar = n, radius, cell, lidar
+        self.cells = torch.zeros(n, ROWS, COLUMNS, dtype=torch.uint8)
+        """1 where it is filled."""
+        self.way = torch.zeros(n, ROWS, COLUMNS)
+        """m to the goal from the middle of each cell; 1e6 and more where there is none."""
+        self.start, self.goal = torch.zeros(2, n, 2).unbind(0)
+        """(n, 2) m."""
+        self.outline = torch.zeros(n, ROWS * COLUMNS, 3)
+        """(n, cells, 3) m: a line over all cells, row by row, that is high where they are filled; for pictures."""
+        self.block, parts = empty_block(n, [(1,), (1,), (2,)])
+        self.located = Located(*parts)
+        self._ranges, (self.ranges,) = empty_block(n, [(lidar.beams,)])
+        """(n, beams) m."""
+
+    def make(self, ids: Tensor, seed: Tensor, fill: Tensor, start: Tensor, goal: Tensor) -> None:
+        """New rooms of the environments ``ids`` (m,): ``seed`` (m, 2) any numbers, ``fill`` (m,) part of the cells.
+
+        ``start`` and ``goal`` (m, 2) m are on the lines that ``ends`` gives.
+        """
+        ids, seed, fill = ids.contiguous(), seed.contiguous(), fill.contiguous()
+        self.start[ids], self.goal[ids] = start, goal
+        parts = (self.start, self.goal, self.cells, self.way, self.outline)
+        _library().make(len(ids), *map(_at, (ids, seed, fill, *parts)), self.cell, TALL)
+
+    def measure(self, pose: Tensor, forward: Tensor, yaw: Tensor, ids: Tensor | None = None) -> None:
+        """Write ``located`` and ``ranges``, of all environments or of ``ids`` (m,).
+
+        ``pose`` (3, n): x, y (m) and heading (rad). ``forward`` (n,) m and ``yaw`` (n,) rad: how the lidar is mounted.
+        """
+        m = self.n if ids is None else len(ids)
+        ids = None if ids is None else ids.contiguous()
+        threads = max(1, min(torch.get_num_threads(), m // FEW))
+        _library().measure(
+            self.n, m, None if ids is None else _at(ids), *map(_at, (pose, forward, yaw, self.cells, self.way)),
+            ctypes.byref(self._lidar), self.cell, self.radius, _at(self.block), _at(self._ranges), threads,
+        )  # fmt: skip
+
+
+def _at(tensor: Tensor) -> Any:
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+@functools.cache
+def _library() -> Any:
+    code = Path(__file__).with_name("kernel.cpp").read_text()
+    sizes = [f"-D{name}={value}" for name, value in (("COLUMNS", COLUMNS), ("ROWS", ROWS), ("STRIP", STRIP))]
+    library = build(code, *sizes, "-O3", "-ffinite-math-only")
+    pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+    library.make.argtypes = [whole, *[pointer] * 8, number, number]
+    library.measure.argtypes = [whole, whole, *[pointer] * 7, number, number, pointer, pointer, ctypes.c_int]
+    library.make.restype = library.measure.restype = None
+    return library

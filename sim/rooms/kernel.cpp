@@ -1,0 +1,184 @@
+// Rooms of square cells of many environments: making them, and what a robot in each measures. See __init__.py.
+//
+// Cells of an environment are neighbours in memory, (n, ROWS, COLUMNS); what a robot measures is (numbers, n).
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+constexpr int W = COLUMNS, H = ROWS, N = W * H;
+constexpr float FAR = 1e6f;
+constexpr float DIAGONAL = 1.41421356f;
+
+static inline uint64_t next(uint64_t &state) {  // splitmix64 (Steele, Lea, Flood 2014)
+  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+static inline float uniform(uint64_t &state) { return (next(state) >> 40) * (1.0f / 16777216.0f); }
+
+static int around(const uint8_t *cells, int p) {
+  return cells[p - W - 1] + cells[p - W] + cells[p - W + 1] + cells[p - 1] + cells[p + 1] + cells[p + W - 1] +
+         cells[p + W] + cells[p + W + 1];
+}
+
+// Cells at random, smoothed: those with many filled neighbours are filled, those with few are cleared.
+static void grow(uint8_t *cells, float fill, int rounds, uint64_t &state) {
+  for (int r = 0; r < H; r++)
+    for (int c = 0; c < W; c++) {
+      const bool border = r == 0 || c == 0 || r == H - 1 || c == W - 1;
+      const bool inside = r >= STRIP && r < H - STRIP;
+      const bool drawn = uniform(state) < fill;
+      cells[r * W + c] = border || (inside && drawn);
+    }
+  uint8_t before[N];
+  for (int round = 0; round < rounds; round++) {
+    memcpy(before, cells, N);
+    for (int r = STRIP; r < H - STRIP; r++)
+      for (int c = 1; c < W - 1; c++) {
+        const int filled = around(before, r * W + c);
+        if (filled >= 5) cells[r * W + c] = 1;
+        if (filled <= 1) cells[r * W + c] = 0;
+      }
+  }
+}
+
+// Lengths of the shortest ways (in cells, 8 neighbours) to where they are 0, through cells that may be entered.
+static void spread(float *way, const uint8_t *may, float weight) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int turn = 0; turn < 2; turn++)
+      for (int k = 0; k < N; k++) {
+        const int p = turn ? N - 1 - k : k, r = p / W, c = p % W;
+        if (!may[p] || r == 0 || c == 0 || r == H - 1 || c == W - 1) continue;
+        const float straight = std::min(std::min(way[p - 1], way[p + 1]), std::min(way[p - W], way[p + W]));
+        const float across = std::min(std::min(way[p - W - 1], way[p - W + 1]), std::min(way[p + W - 1], way[p + W + 1]));
+        const float best = std::min(straight + weight, across + weight * DIAGONAL);
+        if (best < way[p] - 1e-4f) {
+          way[p] = best;
+          changed = true;
+        }
+      }
+  }
+}
+
+static int cell_of(const float *place, float cell) {
+  const int c = (int)(place[0] / cell), r = (int)(place[1] / cell);
+  return std::min(std::max(r, 2), H - 3) * W + std::min(std::max(c, 2), W - 3);
+}
+
+extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const float *fills, const float *starts,
+                     const float *goals, uint8_t *rooms, float *ways, float *outline, float cell, float tall) {
+#pragma omp parallel for schedule(dynamic, 4) if (n > 8)
+  for (int64_t m = 0; m < n; m++) {
+    const int64_t e = ids[m];
+    uint8_t *cells = rooms + e * N, open[N], closed[N];
+    float *way = ways + e * N, fill = fills[m];
+    uint64_t state = 0;
+    memcpy(&state, seeds + 2 * m, sizeof state);
+    const int rounds = 2 + next(state) % 3;
+    const int start = cell_of(starts + 2 * e, cell), goal = cell_of(goals + 2 * e, cell);
+    for (int trial = 0; trial < 20; trial++, fill *= trial < 19 ? 0.9f : 0.0f) {
+      grow(cells, fill, rounds, state);
+      for (int p = 0; p < N; p++) {
+        const int r = p / W, c = p % W;
+        const bool border = r == 0 || c == 0 || r == H - 1 || c == W - 1;
+        open[p] = !border && !cells[p] && !around(cells, p);
+        closed[p] = !border && !cells[p] && !open[p];
+        way[p] = FAR;
+      }
+      way[goal] = 0;
+      spread(way, open, 1.0f);
+      if (way[start] < FAR) break;
+    }
+    spread(way, closed, 3.0f);  // beside obstacles, where a robot may be, but no way leads
+    for (int p = 0; p < N; p++) way[p] = way[p] < FAR ? way[p] * cell : FAR;
+    for (int r = 0; r < H; r++)
+      for (int k = 0; k < W; k++) {
+        const int c = r & 1 ? W - 1 - k : k;
+        float *point = outline + 3 * (e * N + r * W + k);
+        point[0] = (c + 0.5f) * cell;
+        point[1] = (r + 0.5f) * cell;
+        point[2] = cells[r * W + c] ? tall : 0;
+      }
+  }
+}
+
+struct Lidar {
+  int beams;
+  float first, step, low, high;  // angles of the first beam and between beams, rad; least and greatest range, m
+};
+
+// The way from a place inside free space to the first filled cell, in cells (Amanatides, Woo 1987).
+static float cast(const uint8_t *cells, float x, float y, float dx, float dy, float most) {
+  int c = (int)x, r = (int)y;
+  if (c < 0 || r < 0 || c >= W || r >= H || cells[r * W + c]) return 0;
+  const float px = 1 / std::max(std::fabs(dx), 1e-9f), py = 1 / std::max(std::fabs(dy), 1e-9f);
+  const int sx = dx < 0 ? -1 : 1, sy = dy < 0 ? -1 : 1;
+  float tx = (dx < 0 ? x - c : c + 1 - x) * px, ty = (dy < 0 ? y - r : r + 1 - y) * py, t = 0;
+  while (t < most) {
+    if (tx < ty) {
+      t = tx;
+      tx += px;
+      c += sx;
+    } else {
+      t = ty;
+      ty += py;
+      r += sy;
+    }
+    if (cells[r * W + c]) return t;  // the border is filled
+  }
+  return most;
+}
+
+// For robots e (all, or ids): pose rows x, y, heading (3, n); how the lidar is mounted (n each). Writes clearance (m),
+// length of the way to the goal (m), and a point of it some cells ahead, x and y in the robot's frame.
+extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *pose, const float *forward,
+                        const float *yaw, const uint8_t *rooms, const float *ways, const Lidar *lidar, float cell,
+                        float radius, float *located, float *ranges, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t k = 0; k < m; k++) {
+    const int64_t e = ids ? ids[k] : k;
+    const uint8_t *cells = rooms + e * N;
+    const float *way = ways + e * N;
+    const float heading = pose[2 * n + e], cosine = std::cos(heading), sine = std::sin(heading);
+    const float x = pose[e] / cell, y = pose[n + e] / cell;
+    const int c = std::min(std::max((int)x, 0), W - 1), r = std::min(std::max((int)y, 0), H - 1);
+    float clearance = 3 * cell, length = FAR;
+    int best = r * W + c;
+    for (int v = std::max(r - 3, 0); v <= std::min(r + 3, H - 1); v++)
+      for (int u = std::max(c - 3, 0); u <= std::min(c + 3, W - 1); u++) {
+        const float gx = std::fabs(x - u - 0.5f), gy = std::fabs(y - v - 0.5f);
+        if (cells[v * W + u]) {
+          const float ox = std::max(gx - 0.5f, 0.0f), oy = std::max(gy - 0.5f, 0.0f);
+          clearance = std::min(clearance, cell * std::sqrt(ox * ox + oy * oy));
+        } else if (gx <= 1.5f && gy <= 1.5f) {
+          const float there = way[v * W + u] + cell * std::sqrt(gx * gx + gy * gy);
+          best = there < length ? v * W + u : best;
+          length = std::min(length, there);
+        }
+      }
+    for (int step = 0; step < 3; step++) {
+      int lower = best;
+      const int row = best / W, column = best % W;
+      if (row == 0 || column == 0 || row == H - 1 || column == W - 1) break;
+      for (int v = -1; v <= 1; v++)
+        for (int u = -1; u <= 1; u++) lower = way[best + v * W + u] < way[lower] ? best + v * W + u : lower;
+      best = lower;
+    }
+    const float ax = (best % W + 0.5f - x) * cell, ay = (best / W + 0.5f - y) * cell;
+    located[e] = std::max(clearance - radius, 0.0f);
+    located[n + e] = length;
+    located[2 * n + e] = cosine * ax + sine * ay;
+    located[3 * n + e] = cosine * ay - sine * ax;
+    const float sx = x + cosine * forward[e] / cell, sy = y + sine * forward[e] / cell;
+    for (int i = 0; i < lidar->beams; i++) {
+      const float turn = heading + yaw[e] + lidar->first + i * lidar->step;
+      const float found = cell * cast(cells, sx, sy, std::cos(turn), std::sin(turn), lidar->high / cell);
+      ranges[i * n + e] = std::min(std::max(found, lidar->low), lidar->high);
+    }
+  }
+}

@@ -1,0 +1,216 @@
+"""Drive to a goal across a room that was never seen before, by lidar and odometry.
+
+The policy sees 60 beams of a lidar that turns five times a second, the goal by odometry, and how fast it moves; it
+commands speed and turn rate, as a Twist does. Every episode has a room full of obstacles of its own (``sim.rooms``),
+and wheels, lag, drift of the odometry and latency of its own. An episode ends at the goal, or with the first contact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from controllers.mobile_base import DynamicWindow
+from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
+from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from sim.plants.mobile_base_in_room import CELL, BaseInRoom
+from sim.ranges import Range
+from sim.robots import load_robot
+from sim.robots.mobile_base import CARD, MobileBaseCard
+from sim.rooms import ROWS, ends
+from sim.tasks import Measure, Spec, Task, Tensors
+
+PERIOD = 0.1  # s
+BEAMS = 60
+TURN = 1.5  # rad/s, the greatest turn rate that is commanded
+BACK = 0.5  # of the greatest speed, backwards
+REACHED = 0.3  # m to the goal: Nav2's goal checker takes 0.25 m of the odometry's
+LOOKED = 4.0  # s over which it remembers where it was
+
+
+class DiffNav(Task):
+    """A way through an unseen room."""
+
+    name = "diff-nav"
+    summary = "drive to a goal across an unseen room, by lidar and odometry"
+    card_type = MobileBaseCard
+    algorithms = ("ppo",)
+    measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
+    perturbed = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
+    observation_size = BEAMS + 10
+    action_size = 2
+    goal_size = 2
+    expected = 0.8
+    weights = {"progress": 1.0, "arrival": 5.0, "contact": -5.0, "time": -0.01, "turning": -0.005}
+    settings = {
+        "ppo": {"updates": 600, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.5, "entropy": 0.001}
+    }
+
+    def __init__(self, card: MobileBaseCard | None = None) -> None:
+        card = card or load_robot("turtlebot3", CARD)
+        self.card = card
+        low, high = card.lidar_range
+        self.scan = Scan(-math.pi, 2 * math.pi / BEAMS, low, high)
+        self.wide = card.radius / 0.105
+        self.top, self.turn = card.speed_max, min(TURN, card.turn_rate_max)
+        rate, noise = card.gyroscope_range, card.lidar_noise
+        across = ROWS * CELL * card.radius  # m
+        plane, far = ("x", "y"), (1e3, 1e3)
+        near = (-1e3, -1e3)
+        delay = (0.0, 0.1)
+        self.spec = Spec(
+            name=self.name,
+            summary=self.summary,
+            robot=card,
+            control_period=PERIOD,
+            episode_length=round(3.0 * across / card.speed_max),
+            signals=(
+                Signal(
+                    "scan", (), "m", "base_scan", 0.0, high + 10 * noise, noise=noise, delay=delay, shape=(BEAMS,),
+                    layout=self.scan, period=card.lidar_period,
+                ),
+                # without noise: odometry at rest repeats, and is no frozen sensor
+                Signal("position", plane, "m", "world", near, far),
+                Signal(
+                    "orientation", ("x", "y", "z", "w"), "1", "body to world", (-1.001,) * 4, (1.001,) * 4,
+                    kind="quaternion",
+                ),
+                Signal("wheel_speed", ("x",), "m/s", "body", (-5.0,), (5.0,)),
+                Signal("yaw_rate", ("z",), "rad/s", "body", (-rate,), (rate,), noise=(0.01,), delay=delay),
+                Signal("position_setpoint", plane, "m", "world", near, far, source="operator"),
+            ),
+            commands=(
+                Command("forward_speed", ("vx",), "m/s", "body", (-BACK * self.top,), (self.top,), safe=(0.0,)),
+                Command("turn_rate", ("wz",), "rad/s", "body", (-self.turn,), (self.turn,), safe=(0.0,)),
+            ),
+            memory=(StateBlock("last_command", (2,), (0.0, 0.0)), StateBlock("been", (3,), (0.0, 0.0, 0.0))),
+            safety=Safety(signal_timeout=0.3, on_fault="stop"),
+            reward=dict(self.weights),
+            ranges=self.ranges(),
+        )  # fmt: skip
+
+    def ranges(self) -> dict[str, Range]:
+        """What differs between episodes. Physical ones are factors on the card's figures where no unit is given."""
+        return {
+            "room/seed": Range.fixed(0.0, 1.0, count=2),
+            "room/fill": Range.fixed(0.15, 0.35, unit="× cells"),
+            "goal/across": Range.fixed(0.0, 1.0, unit="× width"),
+            "initial/across": Range.fixed(0.0, 1.0, unit="× width"),
+            "initial/heading": Range.fixed(-math.pi, math.pi, unit="rad"),
+            "acceleration": Range.fixed(0.5, 1.0, unit="×"),
+            "motor_time": Range.fixed(0.5, 2.0, unit="×"),
+            "speed_scale": Range.fixed(0.98, 1.02, unit="×"),
+            "turn_scale": Range.fixed(0.98, 1.02, unit="×"),
+            "lidar/yaw": Range.fixed(-0.0175, 0.0175, unit="rad"),
+            "delay": Range.fixed(0.0, 0.1, unit="s"),
+            "noise": Range.fixed(0.5, 1.5, unit="×"),
+        }
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseInRoom:
+        if torch.device(device).type != "cpu":
+            raise ValueError(f"device is {device}; bases in rooms are simulated on the cpu")
+        return BaseInRoom(self.card, n, PERIOD, self.scan, BEAMS)
+
+    def controller(self) -> DynamicWindow:
+        limits, forward = (self.top, self.turn), self.card.lidar_position[0]
+        return DynamicWindow(self.card.facts(), self.scan, BEAMS, limits, forward)
+
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 2) m: the place to go to, in the world and in the frame of the odometry."""
+        return ends(drawn["goal/across"], drawn["goal/across"], CELL * self.card.radius)[1]
+
+    def randomize(self, plant: BaseInRoom, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+        for name in ("acceleration", "motor_time", "speed_scale", "turn_scale"):
+            plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
+        plant.param("turn_acceleration")[ids] = plant.nominal.turn_acceleration * drawn["acceleration"]
+        plant.param("lidar_yaw")[ids] = drawn["lidar/yaw"]
+
+    def place(self, plant: BaseInRoom, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        for name in ("seed", "fill"):
+            plant.param(f"room_{name}")[ids] = drawn[f"room/{name}"]
+        plant.param("room_start")[ids] = ends(drawn["initial/across"], drawn["goal/across"], CELL * self.card.radius)[0]
+        plant.param("room_goal")[ids] = goal
+        plant.refresh(ids)
+        plant.put(ids, drawn["initial/heading"])
+
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {"time": time[:, None], "position_setpoint": goal}
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        scan = signals["scan"] / self.wide
+        seen = torch.cat([scan / (scan + 0.5), signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn], -1)
+        way = signals["position_setpoint"] - signals["position"]
+        back = memory["been"][:, :1] * (memory["been"][:, 1:] - signals["position"])
+        return torch.cat([seen, *self._polar(way, signals), *self._polar(back, signals), memory["last_command"]], -1)
+
+    def _polar(self, way: Any, signals: Tensors) -> tuple[Any, ...]:
+        """A way (n, 2) m in the world as direction in the robot's frame, and distance between 0 and 1."""
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
+        x, y = way[:, :1] / self.wide, way[:, 1:] / self.wide
+        distance = torch.sqrt(x * x + y * y + 1e-4)
+        ahead, left = cosine * x + sine * y, cosine * y - sine * x
+        return ahead / distance, left / distance, distance / (distance + 1.0)
+
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        part = torch.sigmoid(action[:, :1] + 0.5)
+        return {
+            "forward_speed": self.top * ((1.0 + BACK) * part - BACK),
+            "turn_rate": self.turn * torch.tanh(action[:, 1:]),
+        }
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        last = [commands["forward_speed"] / self.top, commands["turn_rate"] / self.turn]
+        known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
+        been = here + known * (1.0 - PERIOD / LOOKED) * (been - here)
+        return {"last_command": torch.cat(last, -1), "been": torch.cat([0.0 * known + 1.0, been], -1)}
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        change = (commands["turn_rate"] - previous["turn_rate"]) / self.turn
+        gained = torch.clamp(truth["gained"] / self.wide, -0.2, 0.2)
+        return {
+            "progress": 4.0 * gained[:, 0],
+            "arrival": torch.where(self.succeeded(truth), 1.0, 0.0),
+            "contact": torch.where(truth["clearance"][:, 0] <= 0.0, 1.0, 0.0),
+            "time": torch.ones_like(gained[:, 0]),
+            "turning": change.square()[:, 0],
+        }
+
+    def errors(self, truth: Tensors) -> dict[str, Any]:
+        """The length of the way that is left (m), and how long the robot has been under way (s)."""
+        return {"path_left": truth["path"][:, 0], "arrival_time": truth["time"][:, 0]}
+
+    def failed(self, truth: Tensors) -> Any:
+        return (truth["clearance"] <= 0.0)[:, 0]
+
+    def succeeded(self, truth: Tensors) -> Any:
+        return (truth["to_goal"].square().sum(-1) <= (REACHED * self.wide) ** 2) & (truth["clearance"][:, 0] > 0.0)
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        scan, left = truth["scan"] / self.wide, truth["path"] / self.wide
+        return torch.cat(
+            [
+                scan / (scan + 0.5),
+                torch.clamp(truth["ahead"] / self.wide, -1.0, 1.0),
+                torch.exp(-0.3 * left),
+                torch.clamp(0.1 * left, max=2.0),
+                truth["clearance"] / self.wide,
+                truth["wheel_speed"] / self.top,
+                truth["yaw_rate"] / self.turn,
+                torch.stack([parameters.motor_time, parameters.speed_scale - 1, parameters.turn_scale - 1], -1),
+            ],
+            -1,
+        )
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        low = torch.full_like(truth["heading"], 0.5 * self.card.height)
+        goal = torch.cat([truth["place"] + truth["to_goal"], low], -1)
+        return [
+            Line("obstacles", truth["obstacles"], SLATE),
+            Sphere("goal", goal, 0.5 * REACHED * self.wide),
+            Trail("path", torch.cat([truth["place"], low], -1), seconds=None, color=ORANGE),
+        ]

@@ -1,0 +1,92 @@
+"""The dynamic window in scenes whose answer is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from controllers.mobile_base import MARGIN, POINTS, SHOWN, DynamicWindow
+from sim.robots import load_robot
+from sim.robots.mobile_base import CARD
+from sim.tasks.mobile_base.navigate import BEAMS, DiffNav
+
+CARD_ = load_robot("turtlebot3", CARD)
+
+
+def signals(goal: tuple[float, float], heading: float = 0.0) -> dict[str, np.ndarray]:
+    return {
+        "scan": np.full((1, BEAMS), 3.5, np.float32),
+        "position": np.zeros((1, 2), np.float32),
+        "orientation": np.float32([[0, 0, math.sin(heading / 2), math.cos(heading / 2)]]),
+        "position_setpoint": np.float32([goal]),
+    }
+
+
+@pytest.fixture
+def driver() -> DynamicWindow:
+    return DiffNav().controller()
+
+
+def told(driver: DynamicWindow, given: dict[str, np.ndarray]) -> tuple[float, float]:
+    commands, _ = driver(given, driver.first_state(1))
+    return float(commands["forward_speed"][0, 0]), float(commands["turn_rate"][0, 0])
+
+
+def test_in_the_open_it_drives_to_the_goal_at_full_speed_in_any_frame_of_the_odometry(driver) -> None:
+    for heading in (0.0, 1.0, -2.5, 3.1):
+        ahead = (2 * math.cos(heading), 2 * math.sin(heading))
+        speed, turn = told(driver, signals(ahead, heading))
+        assert speed == pytest.approx(CARD_.speed_max)
+        assert turn == pytest.approx(0.0, abs=1e-6)
+    assert told(driver, signals((0.0, 1.0)))[1] > 0.5
+    assert told(driver, signals((0.0, -1.0)))[1] < -0.5
+
+
+def test_it_goes_around_what_stands_in_its_way(driver) -> None:
+    for side in (1.0, -1.0):
+        given = signals((3.0, 0.0))
+        angles = side * driver.angles
+        given["scan"][0, (angles > -0.05) & (angles < 0.6)] = 0.35
+        speed, turn = told(driver, given)
+        assert side * turn < 0
+        assert speed > 0
+
+
+def test_where_every_arc_touches_something_it_turns_in_place_to_the_freer_side(driver) -> None:
+    given = signals((3.0, 0.0))
+    given["scan"][:] = 0.15
+    given["scan"][0, driver.angles > 0] = 0.2
+    speed, turn = told(driver, given)
+    assert speed == 0.0
+    assert turn > 0
+
+
+def test_an_arc_that_it_takes_keeps_its_distance_from_what_the_lidar_sees(driver) -> None:
+    random = np.random.default_rng(0)
+    taken = 0
+    for _ in range(50):
+        given = signals(tuple(random.uniform(-3, 3, 2)))
+        given["scan"] = random.uniform(0.2, 2.0, (1, BEAMS)).astype(np.float32)
+        speed, turn = told(driver, given)
+        angle = driver.angles
+        points = given["scan"][0] * np.array([np.cos(angle), np.sin(angle)]) + [[driver.forward], [0.0]]
+        for time in np.linspace(0, SHOWN, POINTS + 1)[1:] if speed else []:
+            heading = turn * time
+            radius = speed / turn if turn else math.inf
+            place = [radius * math.sin(heading), radius * (1 - math.cos(heading))] if turn else [speed * time, 0.0]
+            assert np.hypot(*(points - np.array(place)[:, None])).min() > CARD_.radius + MARGIN - 1e-4
+        taken += speed > 0
+    assert taken > 5
+
+
+def test_numpy_and_torch_agree(driver) -> None:
+    random = np.random.default_rng(0)
+    given = signals((1.0, 2.0), 0.4)
+    given["scan"] = random.uniform(0.12, 3.5, (1, BEAMS)).astype(np.float32)
+    speed, turn = told(driver, given)
+    commands, _ = driver({name: torch.from_numpy(value) for name, value in given.items()}, torch.zeros(1, 0))
+    assert float(commands["forward_speed"]) == pytest.approx(speed)
+    assert float(commands["turn_rate"]) == pytest.approx(turn)

@@ -1,0 +1,106 @@
+"""A mobile base over DDS: a Twist drives it to its goal, and whatever is wrong with its signals stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+from robo_rl_ros.message_encoding import compose
+from robo_rl_ros.reading import read
+from robo_rl_ros.wiring import command_wires, signal_wires
+from robo_rl_ros.writing import write
+
+from robo_rl.contract import Network, Provenance
+from sim.tasks.mobile_base.navigate import DiffNav
+
+PERIOD = 0.1
+DEADLINE = 0.3 + 0.2
+"""s: the contract's signal_timeout, and for the scan its period as well."""
+FAULTS = [
+    ("drop scan", "SIGNAL_STALE", "scan"),
+    ("drop odom", "SIGNAL_STALE", "position"),
+    ("drop imu", "SIGNAL_STALE", "yaw_rate"),
+    ("freeze scan", "SIGNAL_FROZEN", "scan"),
+    ("nan scan:ranges", "SIGNAL_STALE", "is not a number"),
+    ("nan odom", "SIGNAL_NOT_FINITE", "position"),
+    ("norm odom", "SIGNAL_RANGE", "orientation"),
+    ("delay odom 0.6", "SIGNAL_STALE", "position"),
+    ("future imu 1", "CLOCK", "yaw_rate"),
+    ("nan setpoint/pose", "SIGNAL_NOT_FINITE", "position_setpoint"),
+]
+
+
+@pytest.fixture(scope="module")
+def base(
+    tmp_path_factory: pytest.TempPathFactory,
+    trained: Callable[..., Path],
+    exported: Callable[[Path], Path],
+    make_flight,
+) -> Iterator:
+    """A policy of two updates, and the simulated base, in simulated time."""
+    bundle = exported(trained("diff-nav", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8"))
+    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.start("twin", str(bundle), "--use-sim-time")
+        flight.start("policy", str(bundle), "--use-sim-time")
+        flight.fly(until=0.5)
+        yield flight
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "reason", "name"), FAULTS, ids=[fault[0] for fault in FAULTS])
+def test_a_base_stops_within_its_deadline_whatever_is_wrong_with_its_signals(
+    base, fault_table, fault: str, reason: str, name: str
+) -> None:
+    for _ in range(5):  # a busy computer may be the first fault
+        base.take_off_again()
+        base.operator.fault(fault)
+        found = base.fault()
+        if found["reason"] != "OVERRUN":
+            break
+    base.until(lambda: base.status.get("since_us") and base.status["fault"], "the fault's time")
+    since = base.status["since_us"] * 1e-6
+    passed = found["time"] - since
+    assert found["reason"] == reason
+    assert name in found["sentence"]
+    assert found["source"] == "SAFE"
+    allowed = DEADLINE + (2 * PERIOD if reason == "SIGNAL_FROZEN" else 0)  # from the first that repeats
+    assert passed <= allowed + 1e-6
+    end = max(base.applied[-1][0], since + allowed)
+    base.until(lambda: base.applied[-1][0] > end + 2 * PERIOD, "more commands")
+    driven = [t for t, command in base.applied if (command != 0).any()]
+    assert driven[-1] - since <= allowed + PERIOD + 1e-6  # and the message's way
+    fault_table.add(f"base: {fault}", passed, found["source"], found["reason"], found["sentence"])
+
+
+def test_goal_and_odometry_come_where_ros_has_them_and_a_twist_goes_out() -> None:
+    contract = DiffNav().spec.contract(Provenance("none", 0, 0, "0" * 64), Network((8,), "tanh", False))
+    wires = {wire.name: wire for wire in signal_wires(contract.signals)}
+    assert {name: str(wire) for name, wire in wires.items()} == {
+        "scan": "scan sensor_msgs/msg/LaserScan ranges",
+        "position": "odom nav_msgs/msg/Odometry position",
+        "orientation": "odom nav_msgs/msg/Odometry orientation",
+        "wheel_speed": "odom nav_msgs/msg/Odometry linear_velocity",
+        "yaw_rate": "imu sensor_msgs/msg/Imu angular_velocity",
+        "position_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped position",
+    }
+    signals = {signal.name: signal for signal in contract.signals}
+    values = {
+        "position": np.array([1.5, -2.5]), "orientation": np.array([0.0, 0.0, 0.6, 0.8]),
+        "wheel_speed": np.array([0.125]), "position_setpoint": np.array([3.0, 4.0]),
+    }  # fmt: skip
+    for topic in (("position", "orientation", "wheel_speed"), ("position_setpoint",)):
+        group = [wires[name] for name in topic]
+        message = compose(group, signals, values, 0)
+        for wire in group:
+            found = read(wire.kind, wire.field, message, signals[wire.name])
+            np.testing.assert_array_equal(found, values[wire.name].astype(np.float32))
+    message = None
+    for wire, value in zip(command_wires(contract.commands), (0.2, -0.7), strict=True):
+        assert (wire.topic, wire.kind) == ("cmd_vel", "geometry_msgs/msg/TwistStamped")
+        message = write(wire, contract.command(wire.name), [value], 5, message)
+    assert (message.twist.linear.x, message.twist.angular.z) == (0.2, -0.7)
