@@ -172,3 +172,10 @@ def test_the_contracts_fields_are_all_specified():
 def test_the_readmes_code_is_python():
     for block in blocks(ROOT / "README.md", "python"):
         assert ast.parse(block).body
+
+
+def test_the_readmes_figures_are_those_that_were_measured_last(monkeypatch):
+    """``python benchmarks/readme.py`` writes them."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    page = (ROOT / "README.md").read_text()
+    assert importlib.import_module("readme").with_figures(page) == page
