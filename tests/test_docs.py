@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import json
+import pkgutil
 import re
 import shutil
+import subprocess
+import sys
 import typing
 from pathlib import Path
 
@@ -172,3 +176,33 @@ def test_the_contracts_fields_are_all_specified():
 def test_the_readmes_code_is_python():
     for block in blocks(ROOT / "README.md", "python"):
         assert ast.parse(block).body
+
+
+def test_the_readmes_figures_are_those_that_were_measured_last(monkeypatch):
+    """``python benchmarks/readme.py`` writes them."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    page = (ROOT / "README.md").read_text()
+    assert importlib.import_module("readme").with_figures(page) == page
+
+
+def test_the_site_lists_every_page_once():
+    listed = re.findall(r"^ *- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(listed) == [page.name for page in PAGES]
+
+
+def test_every_name_of_the_api_page_exists():
+    named = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs/api.md").read_text(), re.M)
+    assert named
+    without = () if importlib.util.find_spec("stable_baselines3") else ("robo_rl.sb3_env",)
+    for name in named:
+        assert name.startswith(without) or pkgutil.resolve_name(name) is not None
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    """Warnings are errors there: links, anchors, names of the API."""
+    pytest.importorskip("mkdocs", reason="pip install 'robo-rl[docs]'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Policy" in (tmp_path / "site" / "api" / "index.html").read_text()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 
@@ -204,5 +208,28 @@ def test_pictures_show_the_robot_where_it_is() -> None:
 
 
 def test_other_render_modes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"render_mode is 'movie'; expected one of \['rgb_array'\]"):
+    with pytest.raises(ValueError, match=r"render_mode is 'movie'; expected one of \['human', 'rgb_array'\]"):
         TaskEnv("quadrotor-hover", render_mode="movie")
+
+
+@pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
+def test_human_rendering_is_a_page_on_which_the_robots_are_where_they_are(make, capsys):
+    env = make("quadrotor-hover", render_mode="human")
+    env.reset(seed=0)
+    action = np.zeros(env.action_space.shape, np.float32)
+    window = env.unwrapped._window
+    for _ in range(window.every * 4 - 1):  # with the reset, some whole frames
+        env.step(action)
+    assert env.render() is None
+    (address,) = re.findall(r"http://127\.0\.0\.1:\d+", capsys.readouterr().out)
+    with urllib.request.urlopen(address) as page:
+        assert page.status == 200
+    where = env.unwrapped.observed.env.plant.poses(torch.tensor([0]))[0, 0, :3]
+    handle, members, bodies = window.scene._groups[0]
+    shown = np.linalg.norm(handle.batched_positions - where, axis=1) - np.linalg.norm(
+        [member.position for member in members], axis=1
+    )
+    assert np.abs(shown[bodies == 0]).max() < 1e-5
+    env.close()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address)
