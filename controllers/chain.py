@@ -9,13 +9,15 @@ Everything is written out in components, so that one robot (numbers), a batch (a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.rotation import Matrix, Quaternion, Vector, add, cross, dot, matrix
+from controllers.rotation import Matrix, Quaternion, Vector, add, cross, dot, matrix, multiply
+from robo_rl.contract import ContractError, Robot
 
 EPSILON = 1e-12
 """Entries of a rotation matrix that are rounding, of offsets by multiples of a right angle."""
@@ -84,6 +86,27 @@ class Chain:
             frame = (*turned, z)
         position, frame = _moved(position, frame, self.tool)
         return Pose(position, *frame, tuple(origins), tuple(axes))
+
+
+def orientation_at_home(robot: Robot) -> Quaternion:
+    """How an arm's tool is turned at home (x, y, z, w, base frame); not at all, for other kinds of robots.
+
+    ContractError where the robot's facts are not those of an arm.
+    """
+    turned: Quaternion = (0.0, 0.0, 0.0, 1.0)
+    if robot.kind != "arm":
+        return turned
+    try:
+        chain = Chain.from_facts(robot.facts)
+        for link, angle in zip(chain.links, robot.facts["home"], strict=True):
+            half = 0.5 * float(angle)
+            turned = multiply(multiply(turned, link.orientation), (0.0, 0.0, math.sin(half), math.cos(half)))
+        turned = tuple(float(x) for x in multiply(turned, chain.tool.orientation))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ContractError(f"robot: facts: {error!r}; expected the chain, tool and home of an arm") from None
+    if not abs(math.hypot(*turned) - 1.0) < 1e-3:
+        raise ContractError(f"robot: facts: its tool is turned by {turned} at home; expected quaternions of length 1")
+    return turned
 
 
 def damped_step(rows: Sequence[Vector], errors: Sequence[Any], damping: float) -> Vector:

@@ -17,9 +17,15 @@ RATE = 0.2
 """Of the estimate whether something is held, per step."""
 SURE, UNSURE = 0.8, 0.1
 """Above which that counts, and over which part of the estimate it comes to count."""
+NEAR, BESIDE = 0.032, 0.024
+"""m level, and in height: an object farther from the tool is not in its gripper. What is carried seems to be behind the
+tool by the way that it makes while a camera looks."""
+OLD = 0.25
+"""s, of a place of the object, with which the hand moves half as fast; a half more, and it does not move."""
 SOFT = 0.2
 """Half edges over which a decision by a distance goes from one to the other. A decision within less would be one by
-the last bits of a sum, which no two computers add alike."""
+the last bits of a sum, which no two computers add alike; where a tool's place is itself a long sum, of joint angles,
+``Sizes.soft`` is more."""
 
 
 class Sizes(NamedTuple):
@@ -31,27 +37,45 @@ class Sizes(NamedTuple):
     """How high the object is carried above its place, and the tool above the object before it goes down to it."""
     gripped: float
     """The gripper's position below which it is closed on the object."""
+    empty: float
+    """The gripper's position above which, when it is closed, something is between its pads."""
+    soft: float
+    """Over which decisions by the tool's distance from the object go from one to the other."""
     slack: float
     """Over which of the gripper's positions that comes to be so."""
+    drop: float
+    """How high above its place the object is let go at most."""
+    opened: float
+    """The gripper's position when it is open."""
+    aside: float
+    """How far from the middle the object is in an open gripper of which one jaw moves."""
 
 
 def place(
-    tool: Vector, object_at: Vector, goal: Vector, gripper: Any, grip: Any, sizes: Sizes
-) -> tuple[tuple[Any, Any, Any], Any, Any]:
+    tool: Vector, object_at: Vector, goal: Vector, gripper: Any, grip: Any, age: Any, sizes: Sizes,
+    facing: Vector | None = None,
+) -> tuple[tuple[Any, Any, Any], Any, Any]:  # fmt: skip
     """How far ahead of the tool its target is to be (m); 1 where the gripper is to open, 0 where to close; and the
     new estimate, 0 to 1, whether the object is held.
 
     ``tool``, ``object_at`` and ``goal`` are places (m) in one frame with z up, ``gripper`` is its position and ``grip``
-    the last estimate.
+    the last estimate. ``age`` (s) is how long ago the object was seen: while that is too long, the hand stays where it
+    is and keeps what it holds. Of a gripper with one jaw that moves, ``facing`` is the direction from the pad that does
+    not to the one that does: it goes down with the object nearer to the moving one, and centres it while it closes.
     """
     away = tuple(there - here for there, here in zip(object_at, tool, strict=True))
+    if facing is not None:
+        wide = sizes.aside * _limited((gripper - sizes.gripped) / (sizes.opened - sizes.gripped), 0.0, 1.0)
+        away = tuple(x - wide * axis for x, axis in zip(away, facing, strict=True))
     way = tuple(there - here for there, here in zip(goal, object_at, strict=True))
     aside, left = _size(away[0], away[1]), _size(way[0], way[1])
     half, soft = sizes.half, SOFT * sizes.half
-    between = _below(aside, 0.5 * half, soft) * _below(abs(away[2]), 0.5 * half, soft)
-    near = _below(aside, 1.6 * half, soft) * _below(abs(away[2]), 1.2 * half, soft)
-    there = _below(left, 0.6 * half, soft) * _below(-way[2], 0.2 * half, soft)
+    between = _below(aside, 0.5 * half, sizes.soft) * _below(abs(away[2]), 0.5 * half, sizes.soft)
+    near = _below(aside, NEAR, sizes.soft) * _below(abs(away[2]), BESIDE, sizes.soft)
+    there = _below(left, 0.6 * half, soft) * _below(-way[2], sizes.drop, soft)
     closed = _below(gripper, sizes.gripped, sizes.slack)
+    felt = closed * _below(sizes.empty, gripper, sizes.slack)
+    near = _greater(near, felt)
     grip = grip + RATE * (closed * near * (1.0 - there) - grip)
     held = _below(SURE, grip, UNSURE)
     # with the object: up, across, and down as its place comes near
@@ -63,7 +87,9 @@ def place(
     above = sizes.hop * _limited((aside - 0.3 * sizes.half) / sizes.half, 0.0, 1.0)
     fetch = (away[0], away[1], away[2] + above)
     idle = 1.0 - there * near
-    target = tuple(GAIN * (held * c + (1.0 - held) * idle * f) for c, f in zip(carry, fetch, strict=True))
+    still = (idle, idle, idle) if facing is None else (1.0, 1.0, idle)  # a jaw that does not open leaves the object
+    seen = GAIN * _below(age, OLD, 0.5 * OLD)
+    target = tuple(seen * (held * c + (1.0 - held) * s * f) for c, s, f in zip(carry, still, fetch, strict=True))
     to_close = (1.0 - there) * _greater(between, near * held)
     return target, 1.0 - to_close, grip
 

@@ -205,6 +205,7 @@ class ArmCard:
     def mechanism(self) -> Mechanism:
         """Bodies and joints for the plants: a fixed base, a tool, a gripper whose pads feel what they touch."""
         moved_by_tool = self.impedance is not None
+        servos = not moved_by_tool  # motors with gears, whose torque falls with their speed
         hand = self.gripper
         coupling = Coupling(hand.joint.name, tuple((name, 1.0) for name in hand.followers))
         return Mechanism(
@@ -213,8 +214,8 @@ class ArmCard:
             base=self.base,
             fixed=True,
             groups=(
-                JointGroup("joint", self.joints, law="none" if moved_by_tool else "position"),
-                JointGroup("gripper", (hand.joint,), slides=hand.slides),
+                JointGroup("joint", self.joints, law="none" if moved_by_tool else "position", dc_motor=servos),
+                JointGroup("gripper", (hand.joint,), slides=hand.slides, dc_motor=servos),
             ),
             couplings=(coupling,) if hand.followers else (),
             impedances=(self.impedance,) if self.impedance else (),

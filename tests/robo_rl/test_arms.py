@@ -28,8 +28,9 @@ def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
     return exported(run_folder)
 
 
-def test_the_script_alone_places_the_cube_in_most_held_out_episodes(robo: Robo) -> None:
-    found = robo("evaluate", "classical", "--task", "arm-place", "--episodes", 60)
+@pytest.mark.parametrize("robot", ["panda", "so101"])
+def test_the_script_alone_places_the_cube_in_most_held_out_episodes(robot: str, robo: Robo) -> None:
+    found = robo("evaluate", "classical", "--task", "arm-place", "--robot", robot, "--episodes", 60)
     assert found["success"] > 0.9
     assert found["cube_position_error_mean_m"] < 0.01
 

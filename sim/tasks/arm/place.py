@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.placing import Sizes, place
+from controllers.placing import SOFT, Sizes, place
 from robo_rl.contract import Safety, Signal, StateBlock
 from sim.drawing import Marker, Sphere
 from sim.engines import Engine
@@ -41,7 +41,12 @@ LOADED = 0.3  # N, on a pad that touches
 HELD = 10  # control steps for which the cube has to lie
 FIRM = 1.15  # half edges of the nominal cube: a gripper that is closed further than that holds one
 SLACK = 0.03  # half edges by which the script is unsure of that
-HOP = 2.5  # half edges, how high the script carries a cube
+WIDE = 0.8  # half edges over which decisions by a distance change, where the tool's place is a sum over joint angles,
+EASE = 0.25  # and of the gripper's way to what is decided, per step: the last bits of sums differ between computers
+EMPTY = 0.4  # of the gripper's way from closed to the smallest cube, up to which it is empty; pads yield
+DROP, LET_GO = 0.2, 0.6  # half edges, how high a cube is let go; with one jaw that moves, it is pushed up while gripped
+ASIDE = 0.6  # half edges, of a cube from the middle of an open gripper with one jaw that moves; turned, it is wider
+HOP = 2.5  # half edges, how high the script carries a cube; at least what counts as lifted, and a quarter
 ADDED = 0.5  # of an action of the script, that an output of 1 of the network adds
 POSE_DELAY = (0.02, 0.06)  # s, of a camera's pose of the cube
 OLDEST = 0.5  # s, of a pose that still tells something
@@ -85,7 +90,13 @@ class Place(Task):
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 17 + self.hand.motion_size
         less, gripped, more = self.space.closed_on(self.half * (FIRM + torch.tensor([-SLACK, 0.0, SLACK]))).tolist()
-        self.sizes = Sizes(self.half, HOP * self.half, gripped, more - less)
+        jaw, smallest = card.gripper.joint, float(self.space.closed_on(torch.tensor(0.85 * self.half)))
+        both = card.impedance is not None or bool(card.gripper.followers)
+        self.sizes = Sizes(
+            self.half, max(HOP * self.half, 1.25 * LIFTED), gripped, jaw.lower + EMPTY * (smallest - jaw.lower),
+            soft=(SOFT if card.impedance else WIDE) * self.half, slack=more - less,
+            drop=(DROP if both else LET_GO) * self.half, opened=jaw.upper, aside=ASIDE * self.half,
+        )  # fmt: skip
         far = (2.0,) * 3
         self.spec = Spec(
             name=self.name,
@@ -213,17 +224,20 @@ class Place(Task):
         return self.hand.command(memory["script"][:, :4] + ADDED * action, memory)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        return {**self.hand.remember(signals), "script": self._script(memory, signals)}
+        return {**self.hand.remember(memory, signals, commands), "script": self._script(memory, signals)}
 
     def _script(self, memory: Tensors, signals: Tensors) -> Any:
         """(n, 5): the action that the script takes next, and its estimate whether the cube is held."""
         ahead, opened, grip = place(
             self.hand.tool(signals).unbind(-1), signals["cube_position"].unbind(-1),
             signals["cube_position_setpoint"].unbind(-1), signals["gripper_position"][:, 0], memory["script"][:, 4],
-            self.sizes,
+            signals["cube_age"][:, 0], self.sizes, self.hand.facing(signals),
         )  # fmt: skip
         moved = [torch.clamp(x / self.hand.step, -1.0, 1.0) for x in ahead]
-        return torch.stack([*moved, 2.0 * opened - 1.0, grip], -1)
+        grasp = 2.0 * opened - 1.0
+        if self.card.impedance is None:
+            grasp = memory["script"][:, 3] + EASE * (grasp - memory["script"][:, 3])
+        return torch.stack([*moved, grasp, grip], -1)
 
     def controller(self) -> Any:
         """The script alone, as part of the policy's own graph."""

@@ -137,7 +137,7 @@ class Reach(Task):
         return self.hand.command(torch.cat([action, torch.ones_like(action[:, :1])], -1), memory)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        return self.hand.remember(signals)
+        return self.hand.remember(memory, signals, commands)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the tool is from its set-point, (n,) m."""

@@ -25,13 +25,22 @@ def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mappin
     if kind == "sensor_msgs/msg/JointState":
         message = message_type(kind)()
         set_stamp(message.header.stamp, ns)
-        for wire in wires:
-            message.name = list(signals[wire.name].elements)
-            setattr(message, wire.field, [float(x) for x in values[wire.name]])
+        _joints(message, [(wire.field, signals[wire.name].elements, values[wire.name]) for wire in wires])
         return message
     if len(wires) > 1:
         raise WiringError(f"'{wires[0].topic}' carries {[w.name for w in wires]}; a {kind} holds one signal")
     return write(wires[0], signals[wires[0].name], values[wires[0].name], ns)
+
+
+def _joints(message: Any, parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> None:
+    """All joints that any signal names; NaN for what is not measured of one, as of joint_state_broadcaster."""
+    names = list(dict.fromkeys(name for _, elements, _ in parts for name in elements))
+    found = {field: dict.fromkeys(names, float("nan")) for field, _, _ in parts}
+    for field, elements, value in parts:
+        found[field].update(zip(elements, map(float, value), strict=True))
+    message.name = names
+    for field, numbers in found.items():
+        setattr(message, field, list(numbers.values()))
 
 
 def _fill(target: Any, numbers: np.ndarray, elements: Sequence[str] = "xyzw") -> None:
@@ -67,7 +76,7 @@ def _imu(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarr
 
 
 def _pose(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
-    message.header.frame_id = "odom"
+    message.header.frame_id = "base_link" if signal.frame == "base" else "odom"
     _fill(getattr(message.pose, field), values[signal.name], signal.elements)
 
 

@@ -35,6 +35,7 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from controllers.chain import orientation_at_home
 from controllers.gate_codes import Request, State
 from deploy.record import Recorder
 from robo_rl.contract import Command
@@ -200,6 +201,7 @@ class PolicyNode(LifecycleNode):
         timeout = contract.safety.signal_timeout
         profile = quality.command(deadline=max(timeout, 2 * contract.control_period), lifespan=timeout)
         self.command_wires = command_wires(contract.commands, self._text("command_message"))
+        self._turned = orientation_at_home(contract.robot)
         self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.runner.config.commands}
         events = PublisherEventCallbacks(incompatible_qos=self._incompatible("commands"))
         by_topic: dict[tuple[str, str], list[tuple[Wire, Command]]] = {}
@@ -239,7 +241,7 @@ class PolicyNode(LifecycleNode):
         for group, publisher in self._outlets:
             message = None
             for wire, channel in group:
-                message = write(wire, channel, command[self._spans[wire.name]], now, message)
+                message = write(wire, channel, command[self._spans[wire.name]], now, message, self._turned)
             publisher.publish(message)
 
     def _note(self, decision: Decision) -> None:

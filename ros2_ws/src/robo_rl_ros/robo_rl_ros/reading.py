@@ -18,6 +18,10 @@ from robo_rl_ros.scans import ScanError, ranges_of
 Channel = Signal | Command
 BODY_FRAMES = ("base_link", "body", "base_footprint", "imu_link")
 WORLD_FRAMES = ("world", "map", "odom", "earth")
+MAP_FRAMES = ("map", "odom", "earth")
+"""Frames that are no arm's base; the base of one that does not drive may be the world."""
+CAMERA_FRAMES = ("optical_frame", "camera_link", "camera_frame")
+"""Ends of the names of frames that turn with a camera (REP 103)."""
 MAX_ELEMENTS = 10_000
 """More names or numbers in one message are not read, whatever they are."""
 
@@ -81,6 +85,7 @@ def _in_frame(message: Any, value: tuple[float, ...], channel: Channel) -> tuple
     """``value`` if the message's frame can be the contract's; an empty frame is taken on trust."""
     frame = message.header.frame_id
     wrong = (channel.frame == "world" and _is_body(frame)) or (channel.frame == "body" and frame in WORLD_FRAMES)
+    wrong = wrong or (channel.frame == "base" and (frame in MAP_FRAMES or frame.endswith(CAMERA_FRAMES)))
     if wrong:
         raise MessageError(f"'{channel.name}': frame_id is '{frame}'; expected the frame '{channel.frame}'")
     return value

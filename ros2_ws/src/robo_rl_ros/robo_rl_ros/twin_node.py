@@ -115,7 +115,9 @@ class TwinNode(Node):
         self.add_on_set_parameters_callback(self._on_parameters)
         self._commands: dict[str, np.ndarray] = {}
         self._received = threading.Condition()
-        self._command_time, self._command_stamp, self._last_wanted, self.refused = 0.0, -1, 0, 0
+        self._heard: dict[str, tuple[float, int]] = {}
+        """When the newest command of each name arrived (s, monotonic), and its stamp (ns)."""
+        self._last_wanted, self.refused = 0, 0
         self._set_back = False
         """Whether the newest command is older than the one before: its sender's clock was set back."""
         self._listen(command_wires(spec.commands, get("command_message")))
@@ -154,7 +156,7 @@ class TwinNode(Node):
 
     def _receiver(self, wires: list[Wire]) -> Any:
         """Of messages with the commands of ``wires``."""
-        commands = {command.name: command for command in self.twin.spec.commands}
+        commands, topic = {command.name: command for command in self.twin.spec.commands}, wires[0].topic
 
         def receive(message: Any) -> None:
             try:
@@ -165,11 +167,12 @@ class TwinNode(Node):
             if not all(np.isfinite(value).all() for value in values.values()):
                 self.refused += 1
                 return
-            stamp = stamp_ns(message) or 0
+            stamp = stamp_ns(message)
+            stamp = self.now_ns if stamp is None else stamp  # a message without one answers the signals of its time
             with self._received:
                 self._commands.update(values)
-                self._set_back = stamp < self._command_stamp
-                self._command_time, self._command_stamp = time.monotonic(), stamp
+                self._set_back = stamp < self._heard.get(topic, (0.0, -1))[1]
+                self._heard[topic] = (time.monotonic(), stamp)
                 self._received.notify()
 
         return receive
@@ -198,6 +201,13 @@ class TwinNode(Node):
                 saboteur.clear()
         self._fault, self._fault_since = fault, 0
 
+    def _oldest(self) -> tuple[float, int]:
+        """As ``_heard``, of the command that was heard longest ago: of several, none may fall silent alone."""
+        if len(self._heard) < len(self._inlets):
+            return float("-inf"), -1
+        times, stamps = zip(*self._heard.values(), strict=True)
+        return min(times), min(stamps)
+
     # --- time -------------------------------------------------------------------------------------------------
 
     @property
@@ -223,7 +233,7 @@ class TwinNode(Node):
 
     def _await_command(self) -> None:
         """The answer to the signals that were just sent; where the last ones had none, not for long."""
-        wanted, answered = self.now_ns, self._command_stamp >= self._last_wanted
+        wanted, answered = self.now_ns, self._oldest()[1] >= self._last_wanted
         self._last_wanted = wanted
         if not answered:
             self._wait_for(wanted, UNANSWERED * self.twin.period)
@@ -234,18 +244,19 @@ class TwinNode(Node):
 
     def _wait_for(self, wanted: int, patience: float) -> bool:
         with self._received:
-            return self._received.wait_for(lambda: self._command_stamp >= wanted or self._set_back, timeout=patience)
+            return self._received.wait_for(lambda: self._oldest()[1] >= wanted or self._set_back, timeout=patience)
 
     def _is_commanded(self) -> bool:
         return all(subscription.get_publisher_count() for subscription in self._inlets)
 
     def _move(self) -> None:
         with self._received:
+            heard, stamp = self._oldest()
             if self.lockstep:
-                fresh = self.now_ns - self._command_stamp <= 1e9 * self.timeout
+                fresh = stamp >= 0 and self.now_ns - stamp <= 1e9 * self.timeout
             else:
-                fresh = time.monotonic() - self._command_time <= self.timeout
-            commands = dict(self._commands) if fresh and len(self._commands) == len(self.twin.limits) else None
+                fresh = time.monotonic() - heard <= self.timeout
+            commands = dict(self._commands) if fresh else None
         commands = self._watch(commands)
         sent = self.twin.step(commands)
         applied = JointState()

@@ -57,6 +57,7 @@ USUAL = {
     "joint_position": "joint_states sensor_msgs/msg/JointState position",
     "joint_velocity": "joint_states sensor_msgs/msg/JointState velocity",
     "joint_effort": "joint_states sensor_msgs/msg/JointState effort",
+    "gripper_position": "joint_states sensor_msgs/msg/JointState position",
     "position_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped position",
     "orientation_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped orientation",
     "linear_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped linear",
@@ -70,6 +71,14 @@ USUAL = {
 """Wires of signals by their names in contracts. Scans and images come on their names, others as an array on
 ``signal/<name>``."""
 
+PLACES = {
+    "_position_setpoint": "setpoint/{} geometry_msgs/msg/PoseStamped position",
+    "_position": "{}/pose geometry_msgs/msg/PoseStamped position",
+    "_linear_velocity": "{}/twist geometry_msgs/msg/TwistStamped linear",
+}
+"""Wires of a thing's place and velocity (x, y, z), by the end of the signal's name, with the thing's name in the topic:
+of a tool, or of an object that a camera sees."""
+XYZ = ("x", "y", "z")
 
 TWISTS = ("TwistStamped", "Twist")
 """What may come on cmd_vel; one of the two, since a topic has one type."""
@@ -102,6 +111,9 @@ def _usual_signal(signal: Signal, twist: str) -> str:
         return usual.replace("TwistStamped", twist) if usual.startswith("cmd_vel") else usual
     if set(signal.elements) <= set(TWIST_ELEMENTS):
         return f"cmd_vel geometry_msgs/msg/{twist} by_name"
+    ending = next((end for end in PLACES if signal.name.endswith(end)), None)
+    if ending is not None and signal.elements == XYZ:
+        return PLACES[ending].format(signal.name.removesuffix(ending))
     return f"signal/{signal.name} std_msgs/msg/Float64MultiArray data"
 
 
@@ -122,14 +134,22 @@ COMMAND_TYPES = {
     "TwistStamped": "geometry_msgs/msg/TwistStamped",
     "AckermannDrive": "ackermann_msgs/msg/AckermannDrive",
     "AckermannDriveStamped": "ackermann_msgs/msg/AckermannDriveStamped",
+    "PoseStamped": "geometry_msgs/msg/PoseStamped",
 }
 
 
 def command_wires(commands: Sequence[Command], message: str = "") -> list[Wire]:
-    """A wire for each command. ``message`` chooses the type; "" takes what suits the contract."""
+    """A wire for each command. ``message`` chooses the type; "" takes what suits the contract.
+
+    A place (x, y, z in m), which is no actuator's, is a pose whatever is chosen for the actuators.
+    """
     if message and message not in COMMAND_TYPES:
         raise WiringError(f"command_message is '{message}'; expected one of {sorted(COMMAND_TYPES)} or ''")
-    return [_command_wire(command, message or _usual_message(command)) for command in commands]
+    return [_command_wire(c, "PoseStamped" if _is_place(c) else message or _usual_message(c)) for c in commands]
+
+
+def _is_place(command: Command) -> bool:
+    return command.elements == XYZ and command.unit == "m"
 
 
 def _usual_message(command: Command) -> str:
@@ -153,6 +173,10 @@ def _command_wire(command: Command, message: str) -> Wire:
                 f"one number each for {ACKERMANN}"
             )
         return Wire(command.name, "drive", kind, command.name)
+    if message == "PoseStamped":
+        if not _is_place(command):
+            raise WiringError(f"command '{command.name}' has the elements {command.elements}; a pose holds {XYZ} in m")
+        return Wire(command.name, f"command/{command.name}", kind, "position")
     if message == "Float64MultiArray":
         return Wire(command.name, f"command/{command.name}", kind, "data")
     if command.unit not in JOINT_FIELDS:

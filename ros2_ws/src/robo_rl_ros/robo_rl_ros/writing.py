@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from robo_rl.contract import Command, Image, Scan, Signal
 from robo_rl_ros import images, scans
 from robo_rl_ros.reading import ACKERMANN, TWIST_ELEMENTS
 from robo_rl_ros.wiring import Wire, WiringError
+
+POSE = "geometry_msgs/msg/PoseStamped"
 
 
 def message_type(kind: str) -> Any:
@@ -29,16 +32,28 @@ def set_stamp(stamp: Any, ns: int) -> None:
     stamp.sec, stamp.nanosec = divmod(ns, 1_000_000_000)
 
 
-def write(wire: Wire, command: Command | Signal, values: ArrayLike, ns: int, message: Any = None) -> Any:
+def write(
+    wire: Wire,
+    command: Command | Signal,
+    values: ArrayLike,
+    ns: int,
+    message: Any = None,
+    turned: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+) -> Any:
     """A message with the elements of ``command``, or of a signal that is sent, stamped ``ns`` (ns of ROS time).
 
-    ``message`` is one of the wire's type that has the elements of others already; None: a new one.
+    ``message`` is one of the wire's type that has the elements of others already; None: a new one. ``turned`` is the
+    orientation (x, y, z, w) in a pose of which only the position is commanded.
     """
     message = message_type(wire.kind)() if message is None else message
     numbers = np.ravel(np.asarray(values, float)).tolist()
     if hasattr(message, "header"):
         set_stamp(message.header.stamp, ns)
-        message.header.frame_id = "base_link" if wire.field in _OF_THE_ROBOT else ""
+        of_the_robot = wire.field in _OF_THE_ROBOT or wire.kind == POSE
+        message.header.frame_id = "base_link" if of_the_robot else ""
+    if wire.kind == POSE:
+        q = message.pose.orientation
+        q.x, q.y, q.z, q.w = map(float, turned)
     if isinstance(command, Signal) and command.shape is not None:
         _WITH_SHAPE[wire.kind](message, command, np.asarray(values))
     else:
@@ -90,6 +105,11 @@ def _array(message: Any, field: str, names: list[str], values: list[float]) -> N
     message.data = values
 
 
+def _pose(message: Any, field: str, names: list[str], values: list[float]) -> None:
+    point = message.pose.position
+    point.x, point.y, point.z = values
+
+
 def _twist_stamped(message: Any, field: str, names: list[str], values: list[float]) -> None:
     _twist(message.twist, field, names, values)
 
@@ -117,4 +137,5 @@ _WRITERS = {
     "geometry_msgs/msg/Twist": _twist,
     "ackermann_msgs/msg/AckermannDriveStamped": _ackermann_stamped,
     "ackermann_msgs/msg/AckermannDrive": _ackermann,
+    POSE: _pose,
 }

@@ -7,9 +7,11 @@ import dataclasses
 import pytest
 import torch
 
+from controllers.placing import place
 from robo_rl.contract import ImpedanceLaw, PositionLaw
 from sim.env import VecEnv
 from sim.robots.arm import load_arm
+from sim.tasks.arm.hand import LOADED, TURN
 from sim.tasks.arm.place import HELD, NEAR, Place
 from sim.tasks.arm.starts import APART
 
@@ -49,9 +51,9 @@ def test_some_episodes_of_a_training_begin_with_the_cube_between_the_pads(task: 
     closed = torch.full((N, 1), task.card.gripper.joint.lower)
     lift = torch.zeros(N, 4)
     memory = task.first_memory(N)
-    signals = env.signals()
+    signals, commands = env.signals(), task.command(lift, memory)
     for _ in range(15):
-        memory = {**memory, **task.remember(memory, signals, {})}
+        memory = {**memory, **task.remember(memory, signals, commands)}
         commands = task.command(lift, memory) | {"gripper_position_target": closed}
         signals = env.step(commands).signals
     truth = env.truth(torch.arange(N))
@@ -112,7 +114,7 @@ def test_the_contract_tells_what_the_arms_low_level_has_to_do(task: Place) -> No
 
 def test_targets_stay_near_the_measured_tool_whatever_the_action(task: Place, env: VecEnv) -> None:
     signals = env.signals()
-    memory = task.remember(task.first_memory(N), signals, {})
+    memory = task.remember(task.first_memory(N), signals, task.command(torch.zeros(N, 4), task.first_memory(N)))
     commands = task.command(torch.full((N, 4), 50.0), memory)
     if task.card.impedance:
         reach = (commands["tool_position_target"] - signals["tool_position"]).abs().amax(1)
@@ -120,7 +122,7 @@ def test_targets_stay_near_the_measured_tool_whatever_the_action(task: Place, en
         assert float(reach[inside].max()) <= task.hand.step * 1.001
     else:
         away = (commands["joint_position_target"] - signals["joint_position"]).abs()
-        assert float(away.max()) <= 0.2 + 1e-5
+        assert float(away.max()) <= TURN + LOADED + 1e-5
 
 
 def test_a_card_with_a_smaller_workspace_has_its_cubes_in_it() -> None:
@@ -131,3 +133,43 @@ def test_a_card_with_a_smaller_workspace_has_its_cubes_in_it() -> None:
     for k in range(2):
         assert lower[k] <= float(cube[:, k].min())
         assert float(cube[:, k].max()) <= upper[k]
+
+
+def test_an_arm_on_servos_comes_to_its_place_under_the_weight_of_its_links() -> None:
+    task = Place(load_arm("so101"))
+    env = VecEnv(task, 16, seed=2, evaluation=True)
+    memory, signals = task.first_memory(16), env.signals()
+    goal, upper = torch.tensor([[0.2, 0.03, 0.06]]), torch.ones(16, 1)
+    for _ in range(120):
+        away = goal - task.hand.tool(signals)
+        script = torch.cat([0.6 * away / task.hand.step, upper, torch.zeros(16, 1)], -1)
+        commands = task.command(torch.zeros(16, 4), {**memory, "script": script})
+        memory = task.remember(memory, signals, commands)
+        signals = env.step(commands).signals
+    left = (env.truth(torch.arange(16))["tool_position"] - goal).norm(dim=1)
+    assert float(left.max()) < 0.004  # m; 8 mm and more without the estimate of what the servos yield
+    assert float(memory["load"].abs().max()) > 0.01  # rad, which is what they yield
+
+
+def test_placing_with_one_jaw_keeps_away_from_the_pad_that_does_not_move() -> None:
+    task = Place(load_arm("so101"))
+    cube, far = (0.2, 0.0, 0.0125), (0.25, 0.09, 0.0125)
+    facing = (0.0, 1.0, 0.0)
+    for opened, beside in ((1.0, task.sizes.aside), (0.0, 0.0)):
+        gripper = task.sizes.gripped + opened * (task.sizes.opened - task.sizes.gripped)
+        tool = (0.2, -beside, 0.0125)
+        ahead, *_ = place(tool, cube, far, gripper, 0.0, 0.05, task.sizes, facing)
+        assert max(map(abs, ahead)) < 1e-9  # there it stays: the cube is nearer to the moving jaw, until that closes
+
+
+def test_a_hand_that_does_not_see_its_object_stays_and_keeps_what_it_feels() -> None:
+    sizes = Place(load_arm("so101")).sizes
+    tool, gone, goal = (0.2, 0.0, 0.06), (0.2, 0.2, 0.0125), (0.2, 0.1, 0.0125)
+    between_pads = 0.5 * (sizes.empty + sizes.gripped)
+    ahead, opened, grip = place(tool, gone, goal, between_pads, 1.0, 0.5, sizes, (0.0, 1.0, 0.0))
+    assert max(map(abs, ahead)) == 0.0
+    assert opened == pytest.approx(0.0)
+    assert grip == pytest.approx(1.0)
+    _, opened, grip = place(tool, gone, goal, sizes.empty - 0.1, 0.0, 0.05, sizes, (0.0, 1.0, 0.0))
+    assert opened == 1.0  # nothing is between the pads, and the object is seen elsewhere
+    assert grip == pytest.approx(0.0)

@@ -17,9 +17,9 @@ def test_a_proportional_action_brings_every_tool_near_its_set_point(name: str) -
     task = Reach(load_arm(name))
     env = VecEnv(task, N, seed=2, evaluation=True, fixed={"noise": 0.0, "command_delay": 0.0})
     signals, memory, best = env.signals(), task.first_memory(N), torch.full((N,), 1.0)
-    won = torch.zeros(N, dtype=torch.bool)
+    won, commands = torch.zeros(N, dtype=torch.bool), task.command(torch.zeros(N, 3), memory)
     for _ in range(150):
-        memory = task.remember(memory, signals, {})
+        memory = task.remember(memory, signals, commands)
         away = signals["tool_position_setpoint"] - task.hand.tool(signals)
         commands = task.command(away / task.hand.step, memory)
         best = torch.minimum(best, task.errors(env.truth(torch.arange(N)))["tool_position_error"])

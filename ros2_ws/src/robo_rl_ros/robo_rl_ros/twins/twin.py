@@ -57,6 +57,8 @@ class Twin:
         self.goal, self._drawn = self._draw(seed)
         self.limits = {c.name: (torch.tensor([c.lower]), torch.tensor([c.upper])) for c in self.spec.commands}
         self.steps = 0
+        self._stays: dict[str, Tensor] | None = None
+        """What is sent while there are no commands, by name: of those that hold, where they were at first."""
         self.hands = lambda: self.time
         """s, the clock by which a person's hands move the robot: in real time, that of the person."""
         self.commanded_since = self.handled_until = -1.0
@@ -65,6 +67,7 @@ class Twin:
     def restart(self) -> None:
         """Stand on the ground. Time goes on."""
         self.commanded_since = self.handled_until = -1.0
+        self._stays = None
         self._place()
         phases = tuple(torch.rand(len(self.sensors.slow), 1, generator=self.generator).unbind(0))
         self.measured = self.sensors.start(self._truth(), phases)
@@ -122,7 +125,11 @@ class Twin:
         """One period under commands (k,) by name, clamped; without any, the actuators are passive. Returns what they
         got."""
         given = passive = self.passive()
-        if commands is not None:
+        if commands is None:
+            self._stays = self._stays or passive
+            given = {c.name: (self._stays if c.stop == "hold" else passive)[c.name] for c in self.spec.commands}
+        else:
+            self._stays = None
             given = {
                 name: torch.clamp(torch.as_tensor(commands[name], dtype=torch.float32)[None], *self.limits[name])
                 for name in passive
