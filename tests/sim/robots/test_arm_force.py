@@ -1,4 +1,4 @@
-"""An arm with an impedance presses with a bounded force: at rest with stiffness times clip; an impact has its own peak."""
+"""An arm with an impedance presses with a bounded force at rest: stiffness times clip; an impact has a peak of its own."""
 
 from __future__ import annotations
 
