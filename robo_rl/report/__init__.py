@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
-from robo_rl.report import car, legged, multirotor
+from robo_rl.report import arm, car, legged, multirotor
 from robo_rl.report.findings import KindReport
 
-KINDS: Mapping[str, KindReport] = {"car": car, "legged": legged, "multirotor": multirotor}
+KINDS: Mapping[str, KindReport] = {"arm": arm, "car": car, "legged": legged, "multirotor": multirotor}
 
 
 def kind_report(kind: str) -> KindReport | None:

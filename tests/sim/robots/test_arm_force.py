@@ -1,4 +1,4 @@
-"""An arm with an impedance presses with a bounded force at rest: stiffness times clip; an impact has a peak of its own."""
+"""An arm with an impedance presses with a bounded force at rest: stiffness times clip. An impact has its own peak."""
 
 from __future__ import annotations
 
