@@ -37,7 +37,6 @@ SIGNALS = [
     ("nan joint_states", "SIGNAL_NOT_FINITE", "joint_position"),
     ("inf joint_states", "SIGNAL_NOT_FINITE", "joint_position"),
     ("range joint_states", "SIGNAL_RANGE", "joint_position"),
-    ("bias joint_states 1", "SIGNAL_RANGE", "joint_position"),
     ("rename joint_states", "SIGNAL_STALE", "no element"),
     ("short joint_states", "SIGNAL_STALE", "joint_states"),
     ("huge joint_states", "SIGNAL_STALE", "joint_position"),
