@@ -10,8 +10,8 @@ import itertools
 import math
 import multiprocessing
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
@@ -93,18 +93,9 @@ def evaluate(target: Target, axes: Mapping[str, list[float]], episodes: int, wor
     arguments = [(target, values[k], k * each + start, count) for k, start, count in parts]
     results: dict[int, Cell] = {}
     with Progress("evaluating", cells * each) as progress:
-        if workers == 1:
-            for number, argument in enumerate(arguments):
-                results[number] = _part(*argument)
-                progress.update(sum(cell.episodes for cell in results.values()))
-        else:
-            threads = max(1, len(os.sched_getaffinity(0)) // workers)
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
-                running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
-                for future in as_completed(running):
-                    results[running[future]] = _result(future)
-                    progress.update(sum(cell.episodes for cell in results.values()))
+        for number, cell in _evaluated(arguments, workers):
+            results[number] = cell
+            progress.update(sum(cell.episodes for cell in results.values()))
     found: list[Cell | None] = [None] * cells
     for number, (k, _, _) in enumerate(parts):
         before = found[k]
@@ -139,9 +130,18 @@ def _mean(measure: Measure, cell: Cell) -> float:
     return math.sqrt(mean) if measure.over == "rms" else mean
 
 
-def _result(future: Future[Cell]) -> Cell:
+def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Cell]]:
+    """Number and cell of each part as it ends, on so many processes. ValueError if one of them is killed."""
+    if workers == 1:
+        yield from enumerate(_part(*argument) for argument in arguments)
+        return
+    threads = max(1, len(os.sched_getaffinity(0)) // workers)
+    context = multiprocessing.get_context("spawn")
     try:
-        return future.result()
+        with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
+            running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
+            for future in as_completed(running):
+                yield running[future], future.result()
     except BrokenProcessPool:
         raise ValueError(
             "a process that evaluated was killed, perhaps for want of memory; expected fewer --workers"

@@ -30,6 +30,8 @@ from robo_rl.sweep_file import MOST_JOBS, Description, Measured, require
 
 MOMENTS = (0.25, 0.5)
 """Parts of the updates at which a training may be ended."""
+WORST = -1e30
+"""In place of a reward that is none: of a training that diverged."""
 Curve = dict[int, float]
 """Reward by update, at the moments."""
 
@@ -81,6 +83,9 @@ def _batches(
             value = told[measure.name]
             if told["state"] == "complete" and value is not None:
                 study.tell(trial, -value if measure.lower_is_better else value)
+            elif told["state"] == "pruned":  # reported, so that the sampler knows where not to look again
+                trial.report(*_last(part.folder, one))
+                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
             else:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
         curves += new
@@ -121,6 +126,14 @@ def _curve(run: Run) -> Curve:
     last = lines[-1]["update"]
     wanted = [min(lines, key=lambda line: abs(line["update"] - part * last)) for part in MOMENTS]
     return {int(line["update"]): float(line["reward"]) for line in wanted if line["update"] < last}
+
+
+def _last(folder: Path, jobs: list[Job]) -> tuple[float, int]:
+    """Reward and update at which a trial's first training that was ended was."""
+    lines = [Run.open(folder / job.name).metrics()[-1] for job in jobs]
+    first = min(lines, key=lambda line: line["update"])
+    reward = float(first["reward"])
+    return (reward if math.isfinite(reward) else WORST), int(first["update"])
 
 
 def _floors(curves: list[Curve], quantile: float) -> list[str]:

@@ -249,6 +249,12 @@ def test_trainings_below_the_median_of_earlier_batches_are_ended_at_a_quarter(tm
     assert outcome.found["best"]["state"] == "complete"
 
 
+def test_a_search_does_not_look_again_where_trainings_were_ended(tmp_path: Path) -> None:
+    _, outcome = searched(tmp_path, "trials = 60\nbatch = 10\nprune = 0.5\n")
+    states = [one["state"] for one in outcome.found["trials"]]
+    assert states[10:30].count("pruned") > states[40:].count("pruned")
+
+
 def test_a_trial_whose_training_was_refused_is_told_as_failed(tmp_path: Path) -> None:
     description = described(tmp_path, HEAD + SPACE + "[search]\ntrials = 4\nbatch = 2\n")
 

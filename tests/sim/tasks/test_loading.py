@@ -187,15 +187,15 @@ def test_a_file_in_the_folder_of_robo_rl_itself_does_not_take_its_modules_along(
 
 
 def test_what_is_imported_within_a_method_is_noticed(tmp_path: Path) -> None:
-    write(tmp_path / "late.py", "NEAR = 0.5\n")
-    text = HOVER.format(name="Mine", near="0.5") + "    def goal(self, drawn):\n        import late\n"
+    write(tmp_path / "within_a_method.py", "NEAR = 0.5\n")
+    text = HOVER.format(name="Mine", near="0.5") + "    def goal(self, drawn):\n        import within_a_method\n"
     write(tmp_path / "mine.py", text + "        return super().goal(drawn)\n")
     task = load_task(f"{tmp_path}/mine.py:Mine")
     assert imported_later(task.source) == []
     import torch
 
     task.goal({"mass": torch.ones(2)})
-    assert imported_later(task.source) == ["late.py"]
+    assert imported_later(task.source) == ["within_a_method.py"]
 
 
 TWO = HOVER.format(name="One", near=0.5) + HOVER.format(name="Two", near=0.5)
