@@ -55,7 +55,7 @@ def test_a_place_of_the_tool_is_a_pose_that_is_turned_as_in_training(message: st
     wire, jaw = command_wires([tool, gripper], message)
     assert (wire.topic, wire.kind) == ("command/tool_position_target", "geometry_msgs/msg/PoseStamped")
     assert jaw.kind.endswith(message or "JointState")
-    sent = write(wire, tool, [0.4, 0.1, 0.2], 2 * 10**9, orientation_at_home(card.facts()))
+    sent = write(wire, tool, [0.4, 0.1, 0.2], 2 * 10**9, turned=orientation_at_home(card.facts()))
     assert (sent.pose.position.x, sent.pose.position.z, sent.header.frame_id) == (0.4, 0.2, "base_link")
     q = sent.pose.orientation
     axes = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix().T

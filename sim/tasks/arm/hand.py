@@ -112,7 +112,7 @@ class JointHand:
         self.commands = (
             Command(
                 "joint_position_target", names, "rad", "joint", *limits, safe="hold", stop="hold", law=card.law,
-                feedback="joint_position", rate=tuple(j.velocity for j in card.joints),
+                feedback="joint_position",
             ),
             _gripper_command(card),
         )  # fmt: skip
