@@ -223,6 +223,10 @@ def add_ground(spec: Any, ground: Ground | None) -> list[Any]:
     """The ground as shapes in MuJoCo's ``spec`` (an MjSpec), "ground 0", …: a plane where there is no ``ground``."""
     import mujoco
 
+    from sim.drawing import UNPAINTED
+
     if ground is None:
-        return [spec.worldbody.add_geom(name="ground 0", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])]
+        plane = spec.worldbody.add_geom(name="ground 0", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+        plane.rgba = UNPAINTED  # whatever colour the robot's file has by default
+        return [plane]
     return add_solids(spec, ground.solids)

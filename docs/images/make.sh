@@ -35,8 +35,7 @@ shrink "$here/stairs.png"
 robo-rl play zoo:go2-recover --picture "$here/up.png" --seconds 2.2 --seed 3 --fixed initial/tilt 1
 shrink "$here/up.png"
 
-robo-rl train arm-place --runs "$scratch" --name place --episodes 0
-robo-rl play "$scratch/place" --picture "$here/place.png" --seconds 4.5 --seed 1
+robo-rl play zoo:arm-place --picture "$here/place.png" --seconds 4.5 --seed 1
 shrink "$here/place.png"
 
 robo-rl evaluate zoo:quadrotor-hover --grid mass 0.7:1.3:7 delay 0:0.04:5 --episodes 70000 --heat-map "$here/grid.png"

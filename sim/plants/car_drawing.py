@@ -7,6 +7,7 @@ import numpy as np
 
 from sim.drawing import BLUE, DARK, ORANGE, SLATE, Poser
 from sim.robots.car import CarCard
+from sim.terrain import add_ground
 
 
 def draw_car(card: CarCard) -> mujoco.MjModel:
@@ -15,6 +16,7 @@ def draw_car(card: CarCard) -> mujoco.MjModel:
     radius, thick = card.wheel_radius, 0.12 * width
     middle = 0.5 * (card.front_axle - card.rear_axle)
     spec = mujoco.MjSpec()
+    add_ground(spec, None)
     car = spec.worldbody.add_body(name="car")
     for name, kind, axis in (("x", "SLIDE", [1, 0, 0]), ("y", "SLIDE", [0, 1, 0]), ("yaw", "HINGE", [0, 0, 1])):
         car.add_joint(name=name, type=getattr(mujoco.mjtJoint, f"mjJNT_{kind}"), axis=axis)

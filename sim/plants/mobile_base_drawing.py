@@ -7,11 +7,13 @@ import numpy as np
 
 from sim.drawing import BLUE, DARK, ORANGE, SLATE, Poser
 from sim.robots.mobile_base import MobileBaseCard
+from sim.terrain import add_ground
 
 
 def draw_base(card: MobileBaseCard) -> mujoco.MjModel:
     """A body that slides and turns on the ground."""
     spec = mujoco.MjSpec()
+    add_ground(spec, None)
     base = spec.worldbody.add_body(name="base")
     for name, kind, axis in (("x", "SLIDE", [1, 0, 0]), ("y", "SLIDE", [0, 1, 0]), ("yaw", "HINGE", [0, 0, 1])):
         base.add_joint(name=name, type=getattr(mujoco.mjtJoint, f"mjJNT_{kind}"), axis=axis)
