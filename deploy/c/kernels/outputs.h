@@ -16,13 +16,16 @@ static inline bool is_finite(float x)
     return (bits & 0x7f800000u) != 0x7f800000u;
 }
 
+/* An exponent of ones, as NaN and infinities have it, and no other, carries into the highest bit when one is added. */
 static inline bool all_finite(const float *x, uint32_t count)
 {
-    bool finite = true;
+    uint32_t carried = 0u;
     for (uint32_t i = 0; i < count; i++) {
-        finite = is_finite(x[i]) && finite;
+        uint32_t bits;
+        (void)memcpy(&bits, &x[i], sizeof bits);
+        carried |= (bits & 0x7f800000u) + 0x00800000u;
     }
-    return finite;
+    return (carried & 0x80000000u) == 0u;
 }
 
 /* y = x, or the limit that it is beyond */
