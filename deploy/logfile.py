@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from controllers.safety import Inputs, Output
 from deploy import log_arrays
 from robo_rl.contract import Contract, Signal
 
@@ -41,6 +42,8 @@ GATE_FIELDS = (
     "time", "state", "source", "reason", "channel", "element", "events", "requests", "operator_stamp", "intact",
     "has_command", "has_fallback", "has_proposed", "arrays", "mode", "authority", "inference", "policy",
 )  # fmt: skip
+LIVE = 3
+"""The last rung of the ladder: the policy has all authority."""
 COUNTED = ("time", "has_command", "has_fallback", "has_proposed", "arrays")
 """Those of them that the writer finds by itself."""
 JOINT_STATE, ARRAY, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
@@ -101,6 +104,30 @@ class StepRecord:
     sentence: str = ""
     number: int = 0
     """Of the step, counted by the process that controls the robot; the sequence number of its messages."""
+
+    @classmethod
+    def of(
+        cls, given: Inputs, output: Output, memory: np.ndarray, proposed: np.ndarray | None, wall: int,
+        time: int | None = None, mode: int = LIVE, authority: float = 1.0, inference: float = 0.0, policy: int = 0,
+        sentence: str = "", number: int = 0,
+    ) -> StepRecord:  # fmt: skip
+        """What a gate was given and answered. ``time``: if it is not that of the inputs.
+
+        ``memory`` (S,) is the policy's before the step, ``proposed`` (M,) its own command, ``mode`` the rung of the
+        ladder, ``authority`` the policy's part, ``inference`` how long it took (s), ``policy`` which one it was.
+        """
+        problem = output.problem
+        return cls(
+            given.time if time is None else time, wall, given.signals, tuple(given.stamps), memory, proposed,
+            given.command, given.fallback, output.command,
+            {
+                "state": output.state, "source": output.source, "reason": problem.reason, "channel": problem.channel,
+                "element": problem.element, "events": output.events, "requests": given.requests,
+                "operator_stamp": given.operator_stamp, "intact": given.bundle_intact, "mode": mode,
+                "authority": authority, "inference": inference, "policy": policy,
+            },
+            sentence, number,
+        )  # fmt: skip
 
 
 def element_names(channels: Sequence[Any]) -> list[str]:

@@ -34,8 +34,6 @@ from deploy.watchdog import Watchdog
 Samples = Mapping[str, tuple[np.ndarray, int]]
 """By name of the signal: its newest value, in the contract's order and unit, and when it was measured (µs)."""
 
-LIVE = 3
-"""The last rung of the ladder, in logs: the policy has all authority."""
 TURN = 5e-4
 """s after which a thread that only computes lets another one have its turn."""
 
@@ -68,34 +66,8 @@ class Step:
 
     def record(self) -> StepRecord:
         """As the recorder takes it."""
-        given, output = self.inputs, self.output
-        return StepRecord(
-            time=self.time,
-            wall=time.time_ns(),
-            signals=given.signals,
-            stamps=tuple(given.stamps),
-            memory=self.memory,
-            proposed=given.command,
-            command=given.command,
-            fallback=given.fallback,
-            sent=output.command,
-            gate={
-                "state": output.state,
-                "source": output.source,
-                "reason": output.problem.reason,
-                "channel": output.problem.channel,
-                "element": output.problem.element,
-                "events": output.events,
-                "requests": given.requests,
-                "operator_stamp": given.operator_stamp,
-                "intact": given.bundle_intact,
-                "mode": LIVE,
-                "authority": 1.0,
-                "inference": 0.0,
-                "policy": 0,
-            },
-            sentence=self.sentence,
-        )
+        given, now = self.inputs, time.time_ns()
+        return StepRecord.of(given, self.output, self.memory, given.command, now, self.time, sentence=self.sentence)
 
 
 class Loop:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,17 +15,16 @@ import torch
 from controllers.gate_codes import Request, State
 from controllers.gate_config import GateConfig
 from controllers.held import NEVER, samples_behind
-from controllers.safety import Inputs, Output, initial
+from controllers.safety import Inputs, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
-from deploy.logfile import COUNTED, GATE_FIELDS, LogWriter, StepRecord
+from deploy.logfile import LogWriter, StepRecord
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.files import room_for
 from sim.env import VecEnv
 from sim.tasks import Task
 
 AGAIN = 2  # steps between requests to take over, which the gate refuses until the joints are where they should be
-LIVE = 3  # the last rung of the ladder
 
 
 def record(
@@ -76,7 +74,7 @@ def _record(
             bundle_intact=True, requests=request,
         )  # fmt: skip
         gate, answer = gate_step(config, gate, given)
-        writer.write(_row(given, answer, state[0], begun + 1000 * now, k + 1))
+        writer.write(StepRecord.of(given, answer, state[0], given.command, begun + 1000 * now, number=k + 1))
         state = following
         sent = config.commands_by_name(answer.command)
         done = env.step({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()})
@@ -86,17 +84,3 @@ def _record(
             break
     writer.close()
     return drawn, failed
-
-
-def _row(given: Inputs, answer: Output, memory: np.ndarray, wall: int, number: int) -> StepRecord:
-    told: dict[str, Any] = {
-        "state": answer.state, "source": answer.source, "reason": answer.problem.reason,
-        "channel": answer.problem.channel, "element": answer.problem.element, "events": answer.events,
-        "requests": given.requests, "operator_stamp": given.operator_stamp, "intact": 1, "mode": LIVE, "authority": 1.0,
-    }  # fmt: skip
-    return StepRecord(
-        time=given.time, wall=wall, signals=given.signals, stamps=tuple(given.stamps), memory=memory,
-        proposed=given.command, command=given.command, fallback=None, sent=answer.command,
-        gate={name: float(told.get(name, 0.0)) for name in GATE_FIELDS if name not in COUNTED},
-        number=number,
-    )  # fmt: skip

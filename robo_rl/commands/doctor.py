@@ -48,14 +48,14 @@ def main(
     """
     from deploy.bundle import Bundle
     from deploy.doctor import examine, healthy
+    from deploy.named_values import texts_by_name
 
     contract = Bundle.read(file).contract
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
-    from robo_rl_ros.settings import texts_by_name
     from robo_rl_ros.signal_check import SignalCheck
 
-    with SignalCheck(contract, texts_by_name(wire, "wire"), namespace) as check:
+    with SignalCheck(contract, texts_by_name(wire, "--wire"), namespace) as check:
         check.discover()
         say(f"recording for {seconds:g} s; keep the robot at rest and upright", json)
         still = check.listen(seconds)

@@ -57,13 +57,12 @@ def main(
         trusted_keys: Run only what a key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl_ros.settings import numbers_by_name
-
     from controllers.gate_codes import Event, Request, State
     from deploy.bundle import Bundle
     from deploy.drivers import make
     from deploy.drivers.driver import DriverError, ForLoop, Settings
     from deploy.loop import Loop
+    from deploy.named_values import numbers_by_name
     from deploy.runtime import Policy
 
     rate = 1 / Bundle.read(file).contract.control_period
@@ -75,7 +74,7 @@ def main(
     recorder: Any = None
     last: list[Step] = []
     try:
-        given = ForLoop(robot, policy.contract, numbers_by_name(setpoint, policy.contract))
+        given = ForLoop(robot, policy.contract, numbers_by_name(setpoint, policy.contract, "--setpoint"))
         identity = robot.connect()
         details = ", ".join(f"{name} {value}" for name, value in identity.details.items())
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
@@ -142,9 +141,8 @@ def _failed(loop: Loop, reason: str, json: bool) -> None:
 
 def _listen(loop: Loop, given: Any, contract: Any, json: bool) -> None:
     """What the operator types. The end of the input means nothing: it may be closed from the start."""
-    from robo_rl_ros.settings import numbers_by_name
-
     from controllers.gate_codes import Request
+    from deploy.named_values import numbers_by_name
 
     requests = {
         "arm": Request.ARM, "go": Request.ACTIVATE, "stop": Request.STOP, "disarm": Request.DISARM,
@@ -158,7 +156,7 @@ def _listen(loop: Loop, given: Any, contract: Any, json: bool) -> None:
             loop.end()
         elif word in given.setpoints:
             try:
-                given.setpoints[word] = numbers_by_name([f"{word}={rest}"], contract)[word]
+                given.setpoints[word] = numbers_by_name([f"{word}={rest}"], contract, "the set-point")[word]
             except ValueError as error:
                 say(str(error), json)
         elif word:

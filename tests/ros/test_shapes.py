@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.settings import numbers_by_name
 from robo_rl_ros.signal_buffer import SignalBuffer
 from robo_rl_ros.teleoperation import Teleoperation, TeleoperationError
 from robo_rl_ros.wiring import WiringError, signal_wires
 from sensor_msgs.msg import Image as ImageMessage
 from sensor_msgs.msg import JointState, LaserScan
 from std_msgs.msg import Float32MultiArray, Float64MultiArray, MultiArrayDimension
+
+from deploy.named_values import numbers_by_name
 
 sys.path.append(str(Path(__file__).parents[1] / "deploy"))
 from graphs import MOTORS, make_contract, position, target
@@ -374,5 +375,5 @@ def test_steering_refuses_set_points_with_a_shape_in_words() -> None:
 def test_constant_set_points_have_the_contract_s_shape() -> None:
     path = Signal("path", ("x", "y"), "m", "world", -5.0, 5.0, shape=(2, 2), source="operator")
     contract = make_contract([position(), path], [target()])
-    found = numbers_by_name(["path=1 2 3 4"], contract)["path"]
+    found = numbers_by_name(["path=1 2 3 4"], contract, "--setpoint")["path"]
     np.testing.assert_array_equal(found, np.array([[1, 2], [3, 4]], np.float32))

@@ -17,9 +17,9 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from deploy.named_values import texts_by_name
 from robo_rl.contract import Command, Contract, Signal
 from robo_rl_ros import quality
-from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
 
@@ -149,8 +149,8 @@ class Operator:
         request = GetParameters.Request(names=["wires", "command_message", "cmd_vel", "setpoints"])
         answer = self.call(GetParameters, f"{self.policy}/get_parameters", request, repeat=True)
         wires, message, twist, setpoints = answer.values
-        given = texts_by_name(wires.string_array_value, "wires")
-        constant = texts_by_name(setpoints.string_array_value, "setpoints")
+        given = texts_by_name(wires.string_array_value, "parameter 'wires'")
+        constant = texts_by_name(setpoints.string_array_value, "parameter 'setpoints'")
         found = signal_wires(contract.signals, given, twist.string_value)
         found += command_wires(contract.commands, message.string_value)
         both: tuple[Signal | Command, ...] = (*contract.signals, *contract.commands)

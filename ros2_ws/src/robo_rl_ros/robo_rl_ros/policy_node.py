@@ -37,6 +37,7 @@ from std_srvs.srv import Trigger
 
 from controllers.chain import orientation_at_home
 from controllers.gate_codes import Request, State
+from deploy.named_values import numbers_by_name, texts_by_name
 from deploy.record import Recorder
 from robo_rl.contract import Command
 from robo_rl.escaping import file_name
@@ -49,7 +50,6 @@ from robo_rl_ros.listening import Listener
 from robo_rl_ros.loading import Watch, load
 from robo_rl_ros.parameters import declare
 from robo_rl_ros.runner import Decision, PolicyRunner
-from robo_rl_ros.settings import numbers_by_name, texts_by_name
 from robo_rl_ros.signal_buffer import SignalBuffer
 from robo_rl_ros.switcher import PolicySwitcher
 from robo_rl_ros.transport import prefer_udp
@@ -149,9 +149,9 @@ class PolicyNode(LifecycleNode):
         policies = self._load()
         contract = policies.contract
         self.runner = PolicyRunner(policies, self._text("mode"), self.get_parameter("blend_time").value)
-        given = texts_by_name(self.get_parameter("wires").value, "wires")
+        given = texts_by_name(self.get_parameter("wires").value, "parameter 'wires'")
         wires = signal_wires(contract.signals, given, self._text("cmd_vel"))
-        constants = numbers_by_name(self.get_parameter("setpoints").value, contract)
+        constants = numbers_by_name(self.get_parameter("setpoints").value, contract, "parameter 'setpoints'")
         self.buffer = SignalBuffer(contract, [wire for wire in wires if wire.name not in constants])
         self.statistics = Statistics(contract.control_period)
         simulated = self.get_parameter("use_sim_time").value
@@ -181,7 +181,7 @@ class PolicyNode(LifecycleNode):
 
     def _load(self) -> PolicySwitcher:
         first, robot = self._text("bundle"), self._text("robot")
-        others = texts_by_name(self.get_parameter("others").value, "others")
+        others = texts_by_name(self.get_parameter("others").value, "parameter 'others'")
         share = 0.5 if others else 1.0  # while one takes over from another, both are at work
         policies = {}
         for name, path in {Path(first).stem: first, **others}.items():

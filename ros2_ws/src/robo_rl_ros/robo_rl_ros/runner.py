@@ -69,34 +69,11 @@ class Decision:
 
     def record(self, mode: str, sentence: str) -> StepRecord:
         """This decision as the recorder takes it."""
-        given, output = self.inputs, self.output
-        return StepRecord(
-            time=self.time,
-            wall=time.time_ns(),
-            signals=given.signals,
-            stamps=tuple(given.stamps),
-            memory=self.state,
-            proposed=self.policy,
-            command=given.command,
-            fallback=given.fallback,
-            sent=output.command,
-            gate={
-                "state": output.state,
-                "source": output.source,
-                "reason": output.problem.reason,
-                "channel": output.problem.channel,
-                "element": output.problem.element,
-                "events": output.events,
-                "requests": given.requests,
-                "operator_stamp": given.operator_stamp,
-                "intact": given.bundle_intact,
-                "mode": MODES.index(mode),
-                "authority": self.authority,
-                "inference": self.inference,
-                "policy": self.number,
-            },
+        return StepRecord.of(
+            self.inputs, self.output, self.state, self.policy, time.time_ns(), self.time,
+            mode=MODES.index(mode), authority=self.authority, inference=self.inference, policy=self.number,
             sentence=sentence,
-        )
+        )  # fmt: skip
 
 
 class PolicyRunner:

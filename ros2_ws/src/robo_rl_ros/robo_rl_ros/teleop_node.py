@@ -21,13 +21,13 @@ from sensor_msgs.msg import Joy
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from deploy.named_values import texts_by_name
 from robo_rl.contract import Contract, Signal
 from robo_rl_ros import quality
 from robo_rl_ros.keyboard import Keyboard
 from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.operate import Operator
 from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.teleoperation import AXES, DEAD_MAN, Teleoperation
 from robo_rl_ros.wiring import Wire
 from robo_rl_ros.writing import message_type
@@ -57,7 +57,9 @@ class Teleop:
             raise ValueError(f"source is '{self.source}'; expected one of {SOURCES}")
         self.speed, self.turn = get("speed", 0.5).value, get("turn", 1.0).value
         usual = ["forward=1", "left=0", "up=4", "turn=3"]
-        self.sticks = {name: int(text) for name, text in texts_by_name(get("axes", usual).value, "axes").items()}
+        self.sticks = {
+            name: int(text) for name, text in texts_by_name(get("axes", usual).value, "parameter 'axes'").items()
+        }
         if unknown := set(self.sticks) - set(AXES):
             raise ValueError(f"axes names {sorted(unknown)}; expected {AXES}")
         self.enable_button, self.stop_button = get("enable_button", 4).value, get("stop_button", 1).value

@@ -33,12 +33,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from deploy.named_values import texts_by_name
 from robo_rl.contract import Signal
 from robo_rl_ros import quality
 from robo_rl_ros.faults import Fault, FaultError, FaultInjector
 from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
-from robo_rl_ros.settings import texts_by_name
 from robo_rl_ros.transport import prefer_udp
 from robo_rl_ros.twins import make_twin
 from robo_rl_ros.wiring import Wire, command_wires, signal_wires
@@ -106,7 +106,7 @@ class TwinNode(Node):
         spec = self.twin.spec
         self.timeout = get("timeout") or spec.safety.signal_timeout
         self.signals = {signal.name: signal for signal in spec.signals}
-        wires = signal_wires(spec.signals, texts_by_name(get("wires"), "wires"))
+        wires = signal_wires(spec.signals, texts_by_name(get("wires"), "parameter 'wires'"))
         kept = [w for w in wires if get("operator") or self.signals[w.name].source == "sensor"]
         self._outlets = self._create_outlets(kept)
         self._saboteurs = {topic: FaultInjector(serialize_message) for topic, _, _ in self._outlets}
