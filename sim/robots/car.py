@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.figures import figure, require
+from sim.robots.figures import flat_card, require
 
 UNITS = {
     "mass": "kg",
@@ -141,19 +141,9 @@ class CarCard:
     def read(cls, card: dict[str, Any], name: str, path: Path) -> CarCard:
         """The card in the parsed TOML ``card`` of the file ``path``."""
         where = str(path)
-        for key in card:
-            known = sorted({"kind", "title", *UNITS})
-            require(key in known, where, key, "an unknown field", f"one of {known}")
-        numbers = {key: figure(card.get(key), key, unit, COUNTS.get(key, 1), where) for key, unit in UNITS.items()}
-        for key, value in numbers.items():
-            good = min(value) >= 0 if key in MAY_BE_ZERO else key == "lidar_position" or min(value) > 0
-            expected = "numbers of 0 or more" if key in MAY_BE_ZERO else "positive numbers"
-            require(good, where, f"{key}.value", card[key]["value"], expected)
-        made: dict[str, Any] = {k: tuple(v) if k in COUNTS else v[0] for k, v in numbers.items()}
+        made, sources = flat_card(card, UNITS, COUNTS, MAY_BE_ZERO, ("lidar_position",), where)
         _check(made, where)
-        require(isinstance(card.get("title"), str), where, "title", card.get("title"), "a text")
-        sources = {key: str(card[key]["source"]) for key in UNITS}
-        return cls(name=name, title=card["title"], sources=sources, **made)
+        return cls(name=name, sources=sources, **made)
 
 
 def _check(made: dict[str, Any], where: str) -> None:

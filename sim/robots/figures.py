@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +58,26 @@ def figure(entry: Any, field: str, unit: str, count: int, where: str) -> list[fl
     expected = f"{count} finite number{'s' if count > 1 else ''}, 0 or {LEAST:g} to {MOST:g} in size"
     require(good, where, f"{field}.value", entry["value"], expected)
     return [float(x) for x in numbers]
+
+
+def flat_card(
+    card: Mapping[str, Any], units: Mapping[str, str], counts: Mapping[str, int], may_be_zero: Collection[str],
+    any_sign: Collection[str], where: str,
+) -> tuple[dict[str, Any], dict[str, str]]:  # fmt: skip
+    """Figures, with the title, and sources of a card that has nothing else: arguments for the card's class.
+
+    ``units``: the one unit of each figure; ``counts``: how many numbers those have that are several. All are positive
+    but those that ``may_be_zero`` and those of ``any_sign``. ``where`` is the file.
+    """
+    known = sorted({"kind", "title", *units})
+    for key in card:
+        require(key in known, where, key, "an unknown field", f"one of {known}")
+    found: dict[str, Any] = {}
+    for key, unit in units.items():
+        numbers = figure(card.get(key), key, unit, counts.get(key, 1), where)
+        good = min(numbers) > 0 or key in any_sign or (key in may_be_zero and min(numbers) == 0)
+        expected = "numbers of 0 or more" if key in may_be_zero else "positive numbers"
+        require(good, where, f"{key}.value", card[key]["value"], expected)
+        found[key] = tuple(numbers) if key in counts else numbers[0]
+    require(isinstance(card.get("title"), str), where, "title", card.get("title"), "a text")
+    return {"title": card["title"], **found}, {key: str(card[key]["source"]) for key in units}

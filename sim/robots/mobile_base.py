@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.figures import figure, require
+from sim.robots.figures import flat_card, require
 
 UNITS = {
     "mass": "kg",
@@ -120,14 +120,7 @@ class MobileBaseCard:
     def read(cls, card: dict[str, Any], name: str, path: Path) -> MobileBaseCard:
         """The card in the parsed TOML ``card`` of the file ``path``."""
         where = str(path)
-        for key in card:
-            known = sorted({"kind", "title", *UNITS})
-            require(key in known, where, key, "an unknown field", f"one of {known}")
-        numbers = {key: figure(card.get(key), key, unit, COUNTS.get(key, 1), where) for key, unit in UNITS.items()}
-        for key, value in numbers.items():
-            good = min(value) > 0 or (key == "lidar_noise" and min(value) == 0) or key == "lidar_position"
-            require(good, where, f"{key}.value", card[key]["value"], "positive numbers")
-        made: dict[str, Any] = {k: tuple(v) if k in COUNTS else v[0] for k, v in numbers.items()}
+        made, sources = flat_card(card, UNITS, COUNTS, ("lidar_noise",), ("lidar_position",), where)
         low, high = made["lidar_range"]
         checks = (
             ("lidar_range", low < high, "least < greatest"),
@@ -136,9 +129,7 @@ class MobileBaseCard:
         )
         for key, good, expected in checks:
             require(good, where, f"{key}.value", made[key], expected)
-        require(isinstance(card.get("title"), str), where, "title", card.get("title"), "a text")
-        sources = {key: str(card[key]["source"]) for key in UNITS}
-        return cls(name=name, title=card["title"], sources=sources, **made)
+        return cls(name=name, sources=sources, **made)
 
 
 def _link(robot: ET.Element, name: str, place: tuple[float, ...]) -> tuple[ET.Element, ET.Element]:
