@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from results import FOLDER, last_json, words, write
 
-from robo_rl import mbtl
-from robo_rl.contexts import way
+from robo_rl.sweeps import mbtl
+from robo_rl.sweeps.contexts import way
 
 SWEEP = """
 task = "quadrotor-hover"

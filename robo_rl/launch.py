@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robo_rl.console import say
-from robo_rl.engines import MORTAL
+from robo_rl.sweeps.engines import MORTAL
 
 MOST = 4096
 RESTARTS = 3

@@ -13,7 +13,7 @@ from robo_rl.console import Progress, give, say
 from robo_rl.escaping import shell_word
 
 if TYPE_CHECKING:
-    from robo_rl.rounds import Outcome, Round
+    from robo_rl.sweeps.rounds import Outcome, Round
 
 Engine = Callable[[Path, Sequence[int], int], Iterator[tuple[int, int]]]
 ATTEMPTS = 4
@@ -42,8 +42,8 @@ def main(
         address: Of an existing Ray cluster; local: one on this computer, for this sweep.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.rounds import rounds
-    from robo_rl.sweep_file import read_description
+    from robo_rl.sweeps.rounds import rounds
+    from robo_rl.sweeps.sweep_file import read_description
 
     folder = out or Path("runs") / file.stem
     slots = slots or (1000 if engine == "slurm" else len(os.sched_getaffinity(0)))
@@ -73,7 +73,7 @@ def main(
 
 def _train(part: Round, engine: Engine, slots: int, progress: Progress, before: int, failed: int) -> list[int]:
     """Do the jobs of a round; returns those that failed."""
-    from robo_rl.sweep import done
+    from robo_rl.sweeps.sweep import done
 
     refused: set[int] = set()
 
@@ -92,10 +92,10 @@ def _train(part: Round, engine: Engine, slots: int, progress: Progress, before: 
 
 
 def _engine(name: str, address: str) -> Engine:
-    from robo_rl.engines import local, slurm
+    from robo_rl.sweeps.engines import local, slurm
 
     if name == "ray":
-        from robo_rl.engines import ray
+        from robo_rl.sweeps.engines import ray
 
         def run(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int, int]]:
             return ray.run(folder, indices, slots, address)

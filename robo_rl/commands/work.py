@@ -17,6 +17,6 @@ def main(sweep: Annotated[Path, tyro.conf.Positional], index: int) -> int:
         sweep: The sweep's folder.
         index: The job's number, from 0.
     """
-    from robo_rl.sweep import work
+    from robo_rl.sweeps.sweep import work
 
     return work(sweep, index)

@@ -47,7 +47,7 @@ def run(folder: Path, indices: Sequence[int], slots: int, address: str = "local"
 
 def work(folder: str, index: int) -> int:
     """What a Ray worker does: the same command as everywhere."""
-    from robo_rl.engines import start
+    from robo_rl.sweeps.engines import start
 
     return start(Path(folder), index, threads=1).wait()
 

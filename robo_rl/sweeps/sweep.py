@@ -1,4 +1,4 @@
-"""Jobs of a sweep: many trainings, each an ordinary run, on any engine (``robo_rl.engines``).
+"""Jobs of a sweep: many trainings, each an ordinary run, on any engine (``robo_rl.sweeps.engines``).
 
 A job is the words of one training, and a digest of them and of the files that they name. Its state is its run's folder
 in the sweep's folder: without run.json it is trained, with run.json resumed, with done.json it is done. So whoever sees

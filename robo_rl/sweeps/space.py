@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.sweep_file import Description, option, require
+from robo_rl.sweeps.sweep_file import Description, option, require
 
 FACTORS = (0.8, 1.2)
 RESAMPLED = 0.25

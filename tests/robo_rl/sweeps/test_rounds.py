@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl import mbtl, population, space
-from robo_rl.rounds import Outcome, Round, rounds
 from robo_rl.runs import Run
-from robo_rl.sweep import Job
-from robo_rl.sweep_file import Description, read_description
+from robo_rl.sweeps import mbtl, population, space
+from robo_rl.sweeps.rounds import Outcome, Round, rounds
+from robo_rl.sweeps.sweep import Job
+from robo_rl.sweeps.sweep_file import Description, read_description
 
 HEAD = 'task = "quadrotor-hover"\n'
 SPACE = """

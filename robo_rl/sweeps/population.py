@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl import space
 from robo_rl.evaluation import HELD_OUT
-from robo_rl.rounds import Outcome, Rounds, new_round
-from robo_rl.sweep import Job
-from robo_rl.sweep_file import MOST_JOBS, Description, Measured, require
+from robo_rl.sweeps import space
+from robo_rl.sweeps.rounds import Outcome, Rounds, new_round
+from robo_rl.sweeps.sweep import Job
+from robo_rl.sweeps.sweep_file import MOST_JOBS, Description, Measured, require
 
 QUARTER = 4
 SHAPE = ("hidden", "critic-hidden", "activation", "recurrent", "normalize")

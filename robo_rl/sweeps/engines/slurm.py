@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from robo_rl import sweep
 from robo_rl.escaping import shell_word
+from robo_rl.sweeps import sweep
 
 POLL = 2.0  # s
 SCRIPT = """#!/bin/sh

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from robo_rl.engines import start
+from robo_rl.sweeps.engines import start
 
 POLL = 0.05  # s
 SAVING = 60.0

@@ -1,4 +1,4 @@
-"""Policies for contexts, one training after the other, each where it is expected to help most (``robo_rl.mbtl``).
+"""Policies for contexts, one training after the other, each where ``mbtl`` expects the most of it.
 
     task = "quadrotor-hover"
     seeds = 5                # each a study of its own
@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from robo_rl import mbtl
 from robo_rl.files import write
-from robo_rl.rounds import Outcome, Rounds, new_round
 from robo_rl.runs import Run
-from robo_rl.sweep_file import Description, require
+from robo_rl.sweeps import mbtl
+from robo_rl.sweeps.rounds import Outcome, Rounds, new_round
+from robo_rl.sweeps.sweep_file import Description, require
 from robo_rl.text_files import read_json
 
 FILE = "contexts.json"

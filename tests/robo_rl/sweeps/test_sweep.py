@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl import sweep, sweep_file
 from robo_rl.cli import main
+from robo_rl.sweeps import sweep, sweep_file
 
 FEW = """
 task = "quadrotor-hover"

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl import space
 from robo_rl.evaluation import HELD_OUT
-from robo_rl.rounds import Outcome, Rounds, new_round
 from robo_rl.runs import Run
-from robo_rl.sweep import Job, done
-from robo_rl.sweep_file import MOST_JOBS, Description, Measured, require
+from robo_rl.sweeps import space
+from robo_rl.sweeps.rounds import Outcome, Rounds, new_round
+from robo_rl.sweeps.sweep import Job, done
+from robo_rl.sweeps.sweep_file import MOST_JOBS, Description, Measured, require
 
 MOMENTS = (0.25, 0.5)
 """Parts of the updates at which a training may be ended."""

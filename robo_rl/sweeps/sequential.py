@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from robo_rl.comparison import sequential_test
-from robo_rl.rounds import Outcome, Round, Rounds, new_round
-from robo_rl.sweep import Job
-from robo_rl.sweep_file import Description, Measured, require
+from robo_rl.sweeps.rounds import Outcome, Round, Rounds, new_round
+from robo_rl.sweeps.sweep import Job
+from robo_rl.sweeps.sweep_file import Description, Measured, require
 
 MOST_GROUPS = 10
 """The test keeps 10,000 permutations of every pair."""

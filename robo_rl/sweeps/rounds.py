@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robo_rl.sweep import Job, create
-from robo_rl.sweep_file import Description
+from robo_rl.sweeps.sweep import Job, create
+from robo_rl.sweeps.sweep_file import Description
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def new_round(folder: Path, jobs: Sequence[Job]) -> Round:
 
 def rounds(description: Description, folder: Path) -> tuple[int, Rounds]:
     """How many jobs a sweep has at most, and its rounds."""
-    from robo_rl import contexts, population, search, sequential
+    from robo_rl.sweeps import contexts, population, search, sequential
 
     strategies: dict[str, Callable[[Description, Path], tuple[int, Rounds]]] = {
         "contexts": contexts.plan,

@@ -9,7 +9,7 @@
     "apg.learning-rate" = [0.001, 0.003]
 
 A table [stop], [search], [population] or [contexts] says how later jobs follow from the results of earlier ones, and
-[space] from what they are chosen: see ``robo_rl.rounds``.
+[space] from what they are chosen: see ``robo_rl.sweeps.rounds``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from robo_rl.escaping import file_name
-from robo_rl.sweep import Job
+from robo_rl.sweeps.sweep import Job
 from robo_rl.text_files import read_toml
 
 MOST_JOBS = 100_000
