@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,8 +16,15 @@ from sim.plants.car import CarParameters, CarPlant, CarState
 from sim.robots.car import CarCard
 from sim.tracks import KNOTS, Body, Lidar, Tracks
 
-OWN = ("lidar_forward", "lidar_yaw", "track_shape", "track_size", "track_width", "track_direction")
-"""Parameters besides the car's: how the lidar is mounted (m, rad), and what ``Tracks.make`` takes."""
+if TYPE_CHECKING:
+    from sim.tracks.courses import Course
+
+DRAWN = ("track_shape", "track_size", "track_width", "track_direction")
+"""What ``Tracks.make`` takes."""
+CHOSEN = ("track_choice", "track_direction")
+"""What ``Tracks.lay`` takes."""
+OWN = ("lidar_forward", "lidar_yaw", *DRAWN, "track_choice")
+"""Parameters besides the car's: how the lidar is mounted (m, rad), and those of tracks."""
 NAMES = (*CarParameters._fields, *OWN)
 Parameters = cast(Any, namedtuple("Parameters", NAMES))
 
@@ -41,18 +48,21 @@ class CarOnTrack:
     """n cars, each on a track of its own, stepped in place at one control rate."""
 
     def __init__(
-        self, card: CarCard, n: int, period: float, scan: Scan, beams: int, ahead: Sequence[float] = ()
-    ) -> None:
+        self, card: CarCard, n: int, period: float, scan: Scan, beams: int, ahead: Sequence[float] = (),
+        courses: Sequence[Course] = (),
+    ) -> None:  # fmt: skip
         """``period`` (s) of control; ``scan`` with so many ``beams`` is the lidar's.
 
-        ``ahead`` (m): distances along the centre line of the points that ``truth`` has as "ahead".
+        ``ahead`` (m): distances along the centre line of the points that ``truth`` has as "ahead". ``courses``: the
+        tracks, where they are not drawn.
         """
         self.card, self.n, self.period, self.device = card, n, period, torch.device("cpu")
         self.car = CarPlant(card, n, period)
         lidar = Lidar(beams, scan.angle_min, scan.angle_increment, scan.range_min, scan.range_max)
         middle = 0.5 * (card.front_axle - card.rear_axle)
-        self.tracks = Tracks(n, lidar, Body(middle, *card.body[:2]), ahead)
-        figures = (card.lidar_position[0], 0.0, [0.5] * (2 * KNOTS), 10.0, 2.0, 1.0)
+        self.tracks = Tracks(n, lidar, Body(middle, *card.body[:2]), ahead, courses)
+        self._known = bool(courses)
+        figures = (card.lidar_position[0], 0.0, [0.5] * (2 * KNOTS), 10.0, 2.0, 1.0, 0.0)
         own = [torch.tensor([x], dtype=torch.float32) for x in figures]
         self.nominal = Parameters(*self.car.nominal, *own)
         _, parts = empty_block(n, [value.shape[1:] for value in own])
@@ -71,7 +81,10 @@ class CarOnTrack:
 
     def refresh(self, ids: Tensor) -> None:
         """Make the tracks of ``ids`` (m,) by their parameters."""
-        self.tracks.make(ids, *(self.param(name)[ids] for name in OWN[2:]))
+        if self._known:
+            self.tracks.lay(ids, *(self.param(name)[ids] for name in CHOSEN))
+        else:
+            self.tracks.make(ids, *(self.param(name)[ids] for name in DRAWN))
         self._length[ids, 0] = self.tracks.length[ids]
 
     def put(self, ids: Tensor, part: Tensor, offset: Tensor, turn: Tensor, speed: Tensor) -> None:

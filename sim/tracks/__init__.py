@@ -8,6 +8,8 @@ Distances of a lidar's beams are exact: walls are chains of segments, each of wh
 ends (a depth buffer of one dimension, of the segments that face the car), so that the effort grows with the beams that
 are seen, not with beams times segments. The clearance is the exact distance between the car's rectangle and the walls.
 
+Tracks that exist (``sim.tracks.courses``) are measured in the same way.
+
 Native code (``kernel.cpp``), compiled as ``sim.fuse`` compiles.
 """
 
@@ -18,16 +20,20 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from sim.fuse import empty_block
 from sim.fuse.native import build
 
+if TYPE_CHECKING:
+    from sim.tracks.courses import Course
+
 POINTS = 192
-"""Of the centre line and of each wall."""
+"""Of the centre line and of each wall of tracks that are drawn."""
 KNOTS = 11
 """Control points of the centre line."""
 INSIDE = 0.5
@@ -73,12 +79,21 @@ class Located:
 
 
 class Tracks:
-    """The tracks of n environments."""
+    """The tracks of n environments: drawn (``make``), or some of ``courses`` (``lay``)."""
 
-    def __init__(self, n: int, lidar: Lidar, body: Body, ahead: Sequence[float] = ()) -> None:
+    def __init__(
+        self, n: int, lidar: Lidar, body: Body, ahead: Sequence[float] = (), courses: Sequence[Course] = ()
+    ) -> None:
         """``ahead`` (A) m: how far along the centre line the points are that are measured."""
         self.n, self._lidar, self._body = n, lidar, body
-        self.centre, self.left, self.right = torch.zeros(3, n, POINTS, 3).unbind(0)
+        self.points = POINTS
+        if courses:
+            from sim.tracks.courses import points_of
+
+            self.points = points_of(courses)
+            self._courses = [_laid(course, self.points) for course in courses]
+            self._backwards = [_laid(course.backwards(), self.points) for course in courses]
+        self.centre, self.left, self.right = self._lines = torch.zeros(3, n, self.points, 3)
         """(n, points, 3) m each, z = 0."""
         _, (self.length, self._width) = empty_block(n, [(), ()])
         """(n,) m."""
@@ -87,6 +102,18 @@ class Tracks:
         self.located = Located(*parts)
         self._ranges, (self.ranges,) = empty_block(n, [(lidar.beams,)])
         """(n, beams) m."""
+
+    def lay(self, ids: Tensor, choice: Tensor, direction: Tensor) -> None:
+        """Courses for the environments ``ids`` (m,).
+
+        ``choice`` (m,), 0 to 1, chooses evenly; ``direction`` (m,): negative for against the order of the points.
+        """
+        which = (choice * len(self._courses)).long().clamp(max=len(self._courses) - 1)
+        for k in range(len(self._courses)):
+            for laid, chosen in ((self._courses[k], direction >= 0), (self._backwards[k], direction < 0)):
+                some = ids[chosen & (which == k)]
+                self._lines[:, some] = laid.lines[:, None]
+                self.length[some], self._width[some] = laid.length, laid.width
 
     def make(self, ids: Tensor, shape: Tensor, size: Tensor, width: Tensor, direction: Tensor) -> None:
         """New tracks of the environments ``ids`` (m,).
@@ -97,7 +124,7 @@ class Tracks:
         given = [part.contiguous() for part in (shape, size, width, direction)]
         self._width[ids] = width
         ids = ids.contiguous()
-        _library().make(
+        _library(POINTS).make(
             len(ids), _at(ids), KNOTS, *map(_at, given), INSIDE, _at(self.centre), _at(self.left), _at(self.right),
             _at(self.length),
         )  # fmt: skip
@@ -111,7 +138,7 @@ class Tracks:
         m = self.n if ids is None else len(ids)
         ids = None if ids is None else ids.contiguous()
         threads = max(1, min(torch.get_num_threads(), m // FEW))
-        _library().measure(
+        _library(self.points).measure(
             self.n, m, None if ids is None else _at(ids), *map(_at, (pose, station, forward, yaw, self._width)),
             *map(_at, (self.centre, self.left, self.right, self.length)), ctypes.byref(self._lidar),
             ctypes.byref(self._body), _at(self._ahead), len(self._ahead), _at(self.block), _at(self._ranges), threads,
@@ -119,11 +146,36 @@ class Tracks:
 
     def point(self, ids: Tensor, station: Tensor) -> tuple[Tensor, Tensor]:
         """Points (m, 2) m of the centre line, ``station`` (m,) m along the tracks ``ids``; its directions (m,) rad."""
-        place = station / self.length[ids] * POINTS
-        before = place.long() % POINTS
-        a, b = self.centre[ids, before, :2], self.centre[ids, (before + 1) % POINTS, :2]
+        place = station / self.length[ids] * self.points
+        before = place.long() % self.points
+        a, b = self.centre[ids, before, :2], self.centre[ids, (before + 1) % self.points, :2]
         way = b - a
         return a + (place - place.floor())[:, None] * way, torch.atan2(way[:, 1], way[:, 0])
+
+    def width(self, ids: Tensor, station: Tensor) -> Tensor:
+        """(m,) m: twice the distance from the centre line to the nearer wall, ``station`` (m,) m along the tracks."""
+        at = (station / self.length[ids] * self.points).long() % self.points
+        centre = self.centre[ids, at]
+        walls = [torch.linalg.vector_norm(wall[ids, at] - centre, dim=-1) for wall in (self.left, self.right)]
+        return 2 * torch.minimum(*walls)
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """A course as ``Tracks`` has it."""
+
+    lines: Tensor
+    """(3, points, 3) m: centre, left, right."""
+    length: float
+    width: float
+    """m: beyond half of it from the centre line there is no track."""
+
+
+def _laid(course: Course, points: int) -> _Laid:
+    flat = np.stack(course.at(points))
+    lines = torch.as_tensor(np.pad(flat, ((0, 0), (0, 0), (0, 1))), dtype=torch.float32)
+    widest = float(torch.linalg.vector_norm(lines[1:] - lines[0], dim=-1).max())
+    return _Laid(lines, course.length, 2 * widest)
 
 
 def _at(tensor: Tensor) -> Any:
@@ -131,9 +183,9 @@ def _at(tensor: Tensor) -> Any:
 
 
 @functools.cache
-def _library() -> Any:
+def _library(points: int) -> Any:
     code = Path(__file__).with_name("kernel.cpp").read_text()
-    library = build(code, f"-DPOINTS={POINTS}", "-O3", "-ffinite-math-only")
+    library = build(code, f"-DPOINTS={points}", "-O3", "-ffinite-math-only")
     pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
     library.make.argtypes = [whole, pointer, ctypes.c_int, *[pointer] * 4, number, *[pointer] * 4]
     library.measure.argtypes = [whole, whole, *[pointer] * 13, ctypes.c_int, pointer, pointer, ctypes.c_int]

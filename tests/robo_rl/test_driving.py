@@ -140,3 +140,11 @@ def test_the_simulated_robot_stands_until_it_is_commanded() -> None:
     for _ in range(20):
         twin.step({"steering_angle": np.array([0.0], np.float32), "speed": np.array([2.0], np.float32)})
     assert np.linalg.norm(twin.truth()["position"] - begun) > 0.3
+
+
+def test_a_policy_of_drawn_tracks_laps_the_track_of_a_file(robo: Robo) -> None:
+    result = robo(
+        "evaluate", "zoo:car-race", "--task", "examples/own_track/race.py:OwnTracks", "--episodes", "60",
+        "--fixed", "track/choice", "0",
+    )  # fmt: skip
+    assert result["success"] > 0.9  # 100 % of 300

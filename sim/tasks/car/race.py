@@ -2,13 +2,15 @@
 
 The policy sees 64 beams of a lidar, the speed of the wheels and the yaw rate, and what it last commanded; it commands
 the steering angle and the speed, as an Ackermann message does. Every episode has a track that was never seen before
-(``sim.tracks``), and a car, tyres and grip of its own. An episode ends with a lap, or with the first contact.
+(``sim.tracks``), and a car, tyres and grip of its own. An episode ends with a lap, or with the first contact. A class
+with ``courses`` races on tracks that exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,6 +25,9 @@ from sim.robots.car import CARD, CarCard
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tracks import KNOTS
 
+if TYPE_CHECKING:
+    from sim.tracks.courses import Course
+
 PERIOD = 0.025  # s: a scan of Hokuyo's UST-10LX
 DELAY = (0.0, 0.025)  # s: up to one scan late
 BEAMS = 64
@@ -30,15 +35,20 @@ TOP = 8.0  # m/s, the greatest speed that is commanded
 AHEAD = tuple(0.5 * k for k in range(1, 17))  # m, along the centre line: what only the critic sees
 
 
+SLOW = 2.5  # m/s: an episode is long enough for a lap of a known track at this speed
+
+
 class CarRace(Task):
     """A lap on an unseen track."""
 
+    courses: Sequence[Course] = ()
+    """The tracks (``sim.tracks.courses.read_course``); none: every episode has one that is drawn."""
     name = "car-race"
     summary = "drive a lap of an unseen track as fast as it goes, by lidar"
     card_type = CarCard
     algorithms = ("ppo",)
     measures = (Measure("contact_free_speed", "m/s", "mean", 0.0), Measure("lap_time", "s", "end", PERIOD))
-    perturbed = ("friction", "stiffness", "steering_gain", "delay", "noise", "track/width")
+    perturbed: tuple[str, ...] = ("friction", "stiffness", "steering_gain", "delay", "noise", "track/width")
     observation_size = BEAMS + 4
     action_size = 2
     goal_size = 1
@@ -58,12 +68,21 @@ class CarRace(Task):
         limit, rate, noise = card.steering_limit, card.gyroscope_range, card.lidar_noise
         top = min(TOP, card.speed_max)
         self.top, self.wide = top, card.body[1] / 0.31
+        longest = max((course.length for course in self.courses), default=0.0)
+        if self.courses:
+            self.perturbed = tuple(name for name in self.perturbed if name != "track/width")
+        for course in self.courses:
+            if course.width.min() < 1.2 * card.body[1]:
+                raise ValueError(
+                    f"the track '{course.name}' is {course.width.min():.2f} m wide at its narrowest; expected at least "
+                    f"1.2 times the car's width, {1.2 * card.body[1]:.2f} m"
+                )
         self.spec = Spec(
             name=self.name,
             summary=self.summary,
             robot=card,
             control_period=PERIOD,
-            episode_length=40.0,
+            episode_length=max(40.0, math.ceil(longest / SLOW)),
             signals=(
                 Signal(
                     "scan", (), "m", "laser", 0.0, high + 10 * noise, noise=noise, delay=DELAY, shape=(BEAMS,),
@@ -86,10 +105,13 @@ class CarRace(Task):
     def ranges(self) -> dict[str, Range]:
         """What differs between episodes. Physical ones are factors on the card's figures where no unit is given."""
         wide = self.wide
-        return {
+        drawn = {
             "track/shape": Range.fixed(0.0, 1.0, count=2 * KNOTS),
             "track/size": Range.fixed(8.0 * wide, 14.0 * wide, unit="m"),
             "track/width": Range.fixed(1.4 * wide, 2.6 * wide, unit="m"),
+        }
+        return {
+            **({"track/choice": Range.fixed(0.0, 1.0)} if self.courses else drawn),
             "track/direction": Range.fixed(-1.0, 1.0),
             "initial/station": Range.fixed(0.0, 1.0, unit="× length"),
             "initial/offset": Range.fixed(-0.3, 0.3, unit="× width"),
@@ -114,7 +136,7 @@ class CarRace(Task):
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> CarOnTrack:
         if torch.device(device).type != "cpu":
             raise ValueError(f"device is {device}; cars on tracks are simulated on the cpu")
-        return CarOnTrack(self.card, n, PERIOD, self.scan, BEAMS, AHEAD)
+        return CarOnTrack(self.card, n, PERIOD, self.scan, BEAMS, AHEAD, self.courses)
 
     def controller(self) -> FollowTheGap:
         return FollowTheGap(self.card.facts(), self.scan, BEAMS, self.top)
@@ -134,10 +156,13 @@ class CarRace(Task):
         plant.param("lidar_yaw")[ids] = drawn["lidar/yaw"]
 
     def place(self, plant: CarOnTrack, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
-        for name in ("shape", "size", "width", "direction"):
+        for name in ("choice", "direction") if self.courses else ("shape", "size", "width", "direction"):
             plant.param(f"track_{name}")[ids] = drawn[f"track/{name}"]
         plant.refresh(ids)
-        offset = drawn["initial/offset"] * (drawn["track/width"] - 1.5 * self.card.body[1])
+        width = plant.tracks.width(ids, drawn["initial/station"] * plant.tracks.length[ids])
+        if self.courses:
+            plant.param("track_width")[ids] = width
+        offset = drawn["initial/offset"] * torch.clamp(width - 1.5 * self.card.body[1], min=0.0)
         plant.put(ids, drawn["initial/station"], offset, drawn["initial/turn"], drawn["initial/speed"])
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
