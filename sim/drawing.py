@@ -219,20 +219,27 @@ def read_shapes(path: Path) -> mujoco.MjSpec:
 def drawn(spec: mujoco.MjSpec, accents: Sequence[str] = ()) -> mujoco.MjModel:
     """The model of ``spec`` as it should be seen.
 
-    Shapes that only collide are hidden where their body has others. Shapes without a colour get one: the ``accents``,
-    by name, are orange, the base is dark, and the ends of limbs are darker than the links before them.
+    Shapes without a colour that collide are hidden where their body has others to be seen. Of what is left, shapes
+    without a colour get one: the ``accents``, by name, are orange, the base is dark, and the ends of limbs are darker
+    than the links before them.
     """
     spec.compiler.discardvisual = False
     for shape in spec.geoms:
+        if _painted(shape):
+            continue
         mine = [other for other in shape.parent.geoms if other.group < HIDDEN]
         only_seen = [other for other in mine if not other.contype and not other.conaffinity]
         if only_seen and len(only_seen) < len(mine) and shape not in only_seen:
             shape.group = HIDDEN
     for shape in spec.geoms:
-        if shape.material or tuple(np.round(shape.rgba, 6)) != UNPAINTED:
+        if _painted(shape):
             continue
         shape.rgba = _color(shape, spec, accents)
     return spec.compile()
+
+
+def _painted(shape: Any) -> bool:
+    return bool(shape.material) or tuple(np.round(shape.rgba, 6)) != UNPAINTED
 
 
 def _color(shape: Any, spec: mujoco.MjSpec, accents: Sequence[str]) -> Color:
