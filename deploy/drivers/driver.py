@@ -42,7 +42,7 @@ MODES = {
     Source.POLICY: Mode.POLICY, Source.FALLBACK: Mode.POLICY, Source.START: Mode.POLICY, Source.HOLD: Mode.HOLD,
     Source.STOP: Mode.HOLD, Source.DAMP: Mode.DAMP, Source.SAFE: Mode.SAFE,
 }  # fmt: skip
-"""By what the gate's command is made of."""
+"""By what the gate's command is made of. A stop is DAMP where the contract stops all commands so."""
 
 
 class Silence(Enum):
@@ -87,6 +87,8 @@ class Driver(Protocol):
     """See the module's text. Once connected, nothing but ``enable`` and ``disable`` may take long."""
 
     silence: Silence
+    guard: str
+    """What a process of the driver's own does then, a sentence; "" where there is none."""
     measured: tuple[str, ...]
     """Names of the contract's signals that it gives."""
 
@@ -123,6 +125,8 @@ class ForLoop:
         """
         self.driver, self.setpoints = driver, dict(setpoints)
         self.enabled = False
+        damped = all(command.stop == "damp" for command in contract.commands)
+        self.modes = {**MODES, **({Source.STOP: Mode.DAMP} if damped else {})}
         given = {*driver.measured, *setpoints, *(s.age_of for s in contract.signals)}  # the last may be absent
         without = [s.name for s in contract.signals if s.source != "runtime" and s.name not in given]
         if without:
@@ -142,4 +146,4 @@ class ForLoop:
         if not self.enabled:
             self.driver.enable()
             self.enabled = True
-        self.driver.write(commands, MODES.get(source, Mode.HOLD))
+        self.driver.write(commands, self.modes.get(source, Mode.HOLD))

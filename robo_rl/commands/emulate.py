@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from robo_rl.console import give, say
 
+ROBOTS = Literal["so101", "go2"]
+
 
 def main(
-    robot: Annotated[Literal["so101"], tyro.conf.Positional],
+    robot: Annotated[ROBOTS, tyro.conf.Positional],
     calibration: Path = Path("so101.json"),
+    interface: str = "lo",
     fault: str = "",
     after: float = 5.0,
     seconds: float = float("inf"),
@@ -21,47 +24,86 @@ def main(
 ) -> int:
     """Emulate a robot that speaks its own protocol, with the simulated robot behind it, until Ctrl-C.
 
-    Prints the port to give to 'robo-rl run --port', or to any other program for this robot, and writes the calibration
-    file that the emulated arm was calibrated to. With --json, at the end: robot, port, calibration, fault.
+    Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
+    robot, port, fault; of an arm calibration, of a Go2 refused (commands that it dropped).
 
     Args:
-        robot: The robot: so101, six Feetech servos on a pseudo-terminal.
-        calibration: Where to write LeRobot's calibration of this arm.
+        robot: so101, six Feetech servos on a pseudo-terminal; go2, a Unitree Go2 on DDS.
+        calibration: Where to write LeRobot's calibration of an emulated arm.
+        interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
         seconds: How long to run.
         json: Print one JSON object on the last line of stdout.
     """
+    faults, wire_of = _arm() if robot == "so101" else _go2()
+    if fault == "list":
+        for name, one in faults.items():
+            if name:
+                say(f"{name:<24} {one.text}; {'borne' if one.borne else 'the robot must be stopped'}", json)
+        return 0
+    if fault not in faults:
+        raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, faults))}")
+    wire, waiting = wire_of(), [fault] if fault else []
+
+    def begin(since: float) -> None:
+        if waiting and since > after:
+            say(f"from now on: {faults[waiting[0]].text}", json)
+            wire.begin(waiting.pop())
+
+    if robot == "so101":
+        told = _serve_arm(wire, begin, calibration, seconds, json)
+    else:
+        told = _serve_go2(wire, begin, interface, seconds, json)
+    give({"robot": robot, **told, "fault": fault}, json)
+    return 0
+
+
+def _arm() -> tuple[Any, Any]:
     from deploy.emulators.wire import FAULTS, Wire
 
-    if fault == "list":
-        for name, one in FAULTS.items():
-            if name:
-                say(f"{name:<20} {one.text}; {'borne' if one.borne else 'the arm must be stopped'}", json)
-        return 0
-    Wire.check(fault)
+    def wire() -> Any:
+        from deploy.emulators.so101 import Arm
+
+        arm = Arm()
+        made: Any = Wire(arm.bus)
+        made.arm = arm
+        return made
+
+    return FAULTS, wire
+
+
+def _go2() -> tuple[Any, Any]:
+    from deploy.emulators.go2 import Go2
+    from deploy.emulators.go2_wire import FAULTS, Go2Wire
+
+    return FAULTS, lambda: Go2Wire(Go2())
+
+
+def _serve_arm(wire: Any, begin: Any, calibration: Path, seconds: float, json: bool) -> dict[str, Any]:
     from deploy.drivers.feetech.calibration import write_calibration
     from deploy.emulators.pty import serve
-    from deploy.emulators.so101 import TICK, Arm
+    from deploy.emulators.so101 import TICK
 
-    arm = Arm()
-    wire = Wire(arm.bus)
-    write_calibration(calibration, arm.calibration)
+    write_calibration(calibration, wire.arm.calibration)
     begun = time.monotonic()
-    waiting = [fault] if fault else []
+    ports: list[str] = []
 
     def exchange(data: bytes) -> bytes:
-        if waiting and time.monotonic() - begun > after:
-            say(f"from now on: {FAULTS[waiting[0]].text}", json)
-            wire.begin(waiting.pop())
-        return wire.exchange(data)
-
-    ports: list[str] = []
+        begin(time.monotonic() - begun)
+        answer: bytes = wire.exchange(data)
+        return answer
 
     def announce(port: str) -> None:
         ports.append(port)
         say(f"an emulated SO-101 is at {port}, its calibration in {calibration}", json)
 
-    serve(announce, exchange, arm.advance, TICK, seconds)
-    give({"robot": robot, "port": ports[0], "calibration": str(calibration), "fault": fault}, json)
-    return 0
+    serve(announce, exchange, wire.arm.advance, TICK, seconds)
+    return {"port": ports[0], "calibration": str(calibration)}
+
+
+def _serve_go2(wire: Any, begin: Any, interface: str, seconds: float, json: bool) -> dict[str, Any]:
+    from deploy.emulators.go2_dds import serve
+
+    say(f"an emulated Go2 is on {interface}, lying, in its mode '{wire.robot.mode}'", json)
+    return {"port": interface, "refused": serve(interface, wire, begin, seconds)}

@@ -16,6 +16,8 @@ from robo_rl.console import give, say
 if TYPE_CHECKING:
     from deploy.loop import Loop, Step
 
+LATE = 1.1
+"""Control periods between two steps from which on the second counts as late."""
 READY = 25
 """Steps before the robot may be armed: the first calls of everything are slow."""
 
@@ -40,12 +42,12 @@ def main(
     The robot is connected to and checked first; nothing moves until 'arm' and 'go' are typed (or --arm is given). Lines
     on standard input: arm; go (the policy takes over); stop; disarm; reset (after a fault); 'NAME 1.0 0.0 …' (a
     set-point); quit. Ctrl-C stops the robot as its contract says, and ends. With --json: driver, robot, digest,
-    runtime, steps, state, problems, figures.
+    runtime, steps, late (of them, by more than a tenth of a period), state, problems, figures.
 
     Args:
         file: A bundle (*.onnx, or zoo:NAME).
-        driver: The robot's driver: so101, or a file of yours (*.py) with make(contract, settings).
-        port: Device, address or interface; by default the driver's usual one.
+        driver: The robot's driver: so101, go2, or a file of yours (*.py) with make(contract, settings).
+        port: Device, address or network interface; by default the driver's usual one (/dev/ttyACM0, eth0).
         calibration: The robot's calibration file.
         robot_file: What differs between two robots of a type (*.toml).
         setpoint: Operator's signals at the beginning, each 'NAME=1.0 0.0 …'.
@@ -73,6 +75,7 @@ def main(
     robot = make(driver, policy.contract, settings)
     recorder: Any = None
     last: list[Step] = []
+    late, longest = 0, LATE * 1e6 * policy.contract.control_period
     try:
         given = ForLoop(robot, policy.contract, numbers_by_name(setpoint, policy.contract, "--setpoint"))
         identity = robot.connect()
@@ -80,6 +83,8 @@ def main(
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
 
         def note(step: Step) -> None:
+            nonlocal late
+            late += bool(last) and step.time - last[0].time > longest
             last[:] = [step]
             if recorder is not None:
                 recorder.note(step.record())
@@ -117,6 +122,7 @@ def main(
         {
             "driver": driver, "robot": {"name": identity.robot, **identity.details}, "digest": policy.bundle.digest,
             "runtime": policy.runtime, "steps": last[0].number + 1 if last else 0,
+            "late": late,
             "state": State(last[0].output.state).name if last else None, "problems": list(health.problems),
             "figures": dict(health.figures),
         },
@@ -129,7 +135,8 @@ def main(
 
 
 def _silent(robot: Any) -> str:
-    return str(robot.silence.value)
+    guard = getattr(robot, "guard", "")
+    return f"{robot.silence.value}{f'; {guard}' if guard else ''}"
 
 
 def _failed(loop: Loop, reason: str, json: bool) -> None:

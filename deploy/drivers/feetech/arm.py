@@ -39,6 +39,7 @@ class FeetechArm:
     """See the module's text, and ``deploy.drivers.driver.Driver``."""
 
     silence = Silence.HOLDS
+    guard = ""
 
     def __init__(
         self, bus: Bus, contract: Contract, calibration: Mapping[str, JointCalibration], file: RobotFile,

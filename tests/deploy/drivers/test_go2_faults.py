@@ -1,0 +1,112 @@
+"""Whatever happens to a Go2 that walks, its legs end damped; what is normal on a network is borne."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from controllers.gate_codes import Source, State
+from deploy.emulators.go2_wire import FAULTS
+
+sys.path.append(str(Path(__file__).parent))
+from emulated_go2 import Session
+
+AT, SECONDS = 0.6, 1.0  # s: of walking before the fault, and after it
+SLOW = ("mode back", "brown-out")
+"""What the driver finds when it asks for the mode the next time, once a second."""
+
+
+def assert_ends_damped(session: Session, within: float) -> None:
+    """No stiffness is left, from ``within`` s after the fault on; the robot lies still at the end."""
+    states = [step.output.state for step in session.steps]
+    first = states.index(State.FAULT)
+    assert session.at < first <= session.at + round(within / 0.02)
+    assert Source.POLICY not in [step.output.source for step in session.steps[first:]]
+    assert not any(session.stiff[first + 2 :])
+    session.world.sleep(2.0)
+    assert not session.robot.stiff
+    assert np.abs(session.robot.truth["joint_velocity"]).max() < 0.2
+    assert session.robot.truth["position"][2] < 0.15
+
+
+@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+def test_what_is_normal_on_a_network_is_borne(fault: str) -> None:
+    session = Session()
+    session.run(fault, AT, SECONDS)
+    during = session.steps[session.at : session.at + round(SECONDS / 0.02) - 1]
+    assert {step.output.state for step in during} == {State.ACTIVE}
+    assert {step.output.source for step in during} == {Source.POLICY}
+    assert not session.problems
+    if fault == "some commands damaged":
+        assert session.robot.refused > 0
+
+
+@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne])
+def test_the_legs_are_damped(fault: str) -> None:
+    session = Session()
+    session.run(fault, AT, SECONDS)
+    assert_ends_damped(session, 1.2 if fault in SLOW else 0.12)
+    assert session.problems or fault in ("states late", "clock frozen", "imu frozen")
+
+
+def test_a_program_that_is_killed_leaves_legs_that_are_damped() -> None:
+    session = Session()
+    stop = RuntimeError("killed")
+
+    def die(of: Session) -> None:
+        of.world.links[-1].close()
+        raise stop
+
+    with pytest.raises(RuntimeError, match="killed"):
+        session.run("", AT, SECONDS, die)
+    link = session.world.links[-1]
+    session.world.sleep(0.01)
+    assert not session.robot.stiff
+    session.world.sleep(5.0)
+    assert not link.keeper.done(session.world.now())
+    session.world.sleep(6.0)
+    assert link.keeper.done(session.world.now())
+    assert link.keeper.reason == "the program ended"
+    assert np.abs(session.robot.truth["joint_velocity"]).max() < 0.2
+
+
+def test_a_program_that_hangs_loses_the_robot() -> None:
+    session = Session()
+    session.run("", AT, SECONDS, lambda of: of.world.sleep(0.3))
+    assert_ends_damped(session, 0.12)
+    assert "the program sent no command for 100 ms" in session.problems
+
+
+def test_a_keeper_that_is_killed_is_replaced_by_one_that_damps() -> None:
+    session = Session()
+
+    def kill(of: Session) -> None:
+        of.world.links[-1].alive = False
+
+    session.run("", AT, SECONDS, kill)
+    assert_ends_damped(session, 0.12)
+    assert len(session.world.links) == 2
+    assert any("another one damps the legs" in problem for problem in session.problems)
+
+
+def test_the_robot_rises_from_its_belly_without_a_jump() -> None:
+    session = Session()
+    rates: list[float] = []
+    heights: list[float] = []
+
+    def look(of: Session) -> None:
+        heights.append(float(of.robot.truth["position"][2]))
+
+    note = session.driver.write
+
+    def write(*args: object) -> None:
+        rates.append(float(np.abs(session.robot.truth["joint_velocity"]).max()))
+        note(*args)  # type: ignore[arg-type]
+
+    session.driver.write = write  # type: ignore[method-assign]
+    session.run("", 0.02, 0.1, look)
+    assert max(rates[:100]) < 4.0  # rad/s
+    assert heights[0] > 0.2

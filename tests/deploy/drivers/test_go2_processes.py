@@ -1,0 +1,87 @@
+"""The driver of a Go2 over real DDS: its keeper outlives a program that is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cyclonedds")
+
+from deploy.drivers.unitree.messages import decode_command
+from deploy.emulators.go2 import Go2
+from deploy.emulators.go2_dds import serve
+from deploy.emulators.go2_wire import Go2Wire
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import sys, time
+import numpy as np
+from deploy.bundle import Bundle
+from deploy.drivers import make
+from deploy.drivers.driver import Mode, Settings
+driver = make("go2", Bundle.read("zoo:go2-flat").contract, Settings(sys.argv[1]))
+print(driver.connect().details["mode before"], flush=True)
+driver.read(time.monotonic_ns() // 1000)
+driver.enable()
+while True:
+    driver.read(time.monotonic_ns() // 1000)
+    driver.write({"joint_position_target": np.array([0.0, 1.2, -2.6] * 4)}, Mode.POLICY)
+    time.sleep(0.02)
+"""
+PATIENT = 50.0  # s
+
+
+class Watched(Go2):
+    """Notes what it is commanded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stiffly, self.damped = threading.Event(), threading.Event()
+
+    def receive(self, data: bytes) -> bool:
+        command = decode_command(data)
+        if command.kp.any():
+            self.stiffly.set()
+        elif self.stiffly.is_set() and (command.kd == 3.0).all():
+            self.damped.set()
+        return super().receive(data)
+
+
+@pytest.mark.slow
+def test_legs_are_damped_after_the_program_is_killed() -> None:
+    port, robot, ended = f"lo/test{os.getpid()}", Watched(), threading.Event()
+
+    def each(since: float) -> None:
+        if ended.is_set():
+            raise InterruptedError
+
+    def emulate() -> None:
+        with contextlib.suppress(InterruptedError):
+            serve(port, Go2Wire(robot), each)
+
+    thread = threading.Thread(target=emulate)
+    thread.start()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, port], env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "normal\n"
+        assert robot.stiffly.wait(PATIENT)
+        os.kill(program.pid, signal.SIGKILL)
+        program.wait()
+        assert robot.damped.wait(PATIENT)
+    finally:
+        program.kill()
+        program.wait()
+        ended.set()
+        thread.join()
+    assert robot.refused == 0
