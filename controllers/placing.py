@@ -65,49 +65,50 @@ def place(
     """
     away = tuple(there - here for there, here in zip(object_at, tool, strict=True))
     if facing is not None:
-        wide = sizes.aside * _limited((gripper - sizes.gripped) / (sizes.opened - sizes.gripped), 0.0, 1.0)
+        wide = sizes.aside * limited((gripper - sizes.gripped) / (sizes.opened - sizes.gripped), 0.0, 1.0)
         away = tuple(x - wide * axis for x, axis in zip(away, facing, strict=True))
     way = tuple(there - here for there, here in zip(goal, object_at, strict=True))
-    aside, left = _size(away[0], away[1]), _size(way[0], way[1])
+    aside, left = size(away[0], away[1]), size(way[0], way[1])
     half, soft = sizes.half, SOFT * sizes.half
-    between = _below(aside, 0.5 * half, sizes.soft) * _below(abs(away[2]), 0.5 * half, sizes.soft)
-    near = _below(aside, NEAR, sizes.soft) * _below(abs(away[2]), BESIDE, sizes.soft)
-    there = _below(left, 0.6 * half, soft) * _below(-way[2], sizes.drop, soft)
-    closed = _below(gripper, sizes.gripped, sizes.slack)
-    felt = closed * _below(sizes.empty, gripper, sizes.slack)
+    between = below(aside, 0.5 * half, sizes.soft) * below(abs(away[2]), 0.5 * half, sizes.soft)
+    near = below(aside, NEAR, sizes.soft) * below(abs(away[2]), BESIDE, sizes.soft)
+    there = below(left, 0.6 * half, soft) * below(-way[2], sizes.drop, soft)
+    closed = below(gripper, sizes.gripped, sizes.slack)
+    felt = closed * below(sizes.empty, gripper, sizes.slack)
     near = _greater(near, felt)
     grip = grip + RATE * (closed * near * (1.0 - there) - grip)
-    held = _below(SURE, grip, UNSURE)
+    held = below(SURE, grip, UNSURE)
     # with the object: up, across, and down as its place comes near
-    high = sizes.hop * _limited((left - 0.5 * sizes.half) / sizes.hop, 0.0, 1.0)
+    high = sizes.hop * limited((left - 0.5 * sizes.half) / sizes.hop, 0.0, 1.0)
     up = way[2] + high
-    across = _limited(1.0 - up / (0.5 * sizes.hop), 0.0, 1.0)
+    across = limited(1.0 - up / (0.5 * sizes.hop), 0.0, 1.0)
     carry = (across * way[0], across * way[1], up)
     # without it: above it, and down as the tool comes over it
-    above = sizes.hop * _limited((aside - 0.3 * sizes.half) / sizes.half, 0.0, 1.0)
+    above = sizes.hop * limited((aside - 0.3 * sizes.half) / sizes.half, 0.0, 1.0)
     fetch = (away[0], away[1], away[2] + above)
     idle = 1.0 - there * near
     still = (idle, idle, idle) if facing is None else (1.0, 1.0, idle)  # a jaw that does not open leaves the object
-    seen = GAIN * _below(age, OLD, 0.5 * OLD)
+    seen = GAIN * below(age, OLD, 0.5 * OLD)
     target = tuple(seen * (held * c + (1.0 - held) * s * f) for c, s, f in zip(carry, still, fetch, strict=True))
     to_close = (1.0 - there) * _greater(between, near * held)
     return target, 1.0 - to_close, grip
 
 
-def _size(x: Any, y: Any) -> Any:
+def size(x: Any, y: Any) -> Any:
+    """Of a vector, and its derivative finite where that is 0."""
     return (x * x + y * y + 1e-12) ** 0.5
 
 
-def _below(x: Any, limit: Any, soft: float) -> Any:
+def below(x: Any, limit: Any, soft: float) -> Any:
     """1 where x is below, else 0, and in between over a width ``soft``, by arithmetic that every kind of number has."""
-    return _limited(0.5 + (limit - x) / soft, 0.0, 1.0)
+    return limited(0.5 + (limit - x) / soft, 0.0, 1.0)
 
 
 def _greater(a: Any, b: Any) -> Any:
     return 0.5 * (a + b + abs(a - b))
 
 
-def _limited(x: Any, low: float, high: float) -> Any:
+def limited(x: Any, low: float, high: float) -> Any:
     """Between two numbers."""
     x = 0.5 * (x + low + abs(x - low))
     return 0.5 * (x + high - abs(x - high))

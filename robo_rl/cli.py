@@ -19,6 +19,7 @@ COMMANDS = {
     "new": "make a project for a robot of your own: card, task, test",
     "robots": "show robots: figures, sources, pictures",
     "train": "train a policy on a task",
+    "demonstrate": "record a task's script, to learn from",
     "resume": "continue a training that was interrupted",
     "sweep": "train many policies: seeds, settings, robots and tasks, on one computer or many",
     "work": "do one job of a sweep",
@@ -53,7 +54,7 @@ USAGE = f"""usage: robo-rl COMMAND [OPTIONS]
 Train a policy in simulation, export it as one file, verify it, and run it on a robot.
 
 commands:
-{chr(10).join(f"  {name:<10} {text}" for name, text in COMMANDS.items())}
+{chr(10).join(f"  {name:<11} {text}" for name, text in COMMANDS.items())}
 
 robo-rl COMMAND --help shows the options of a command; --json prints one JSON object on the last line of stdout.
 To start:  robo-rl train quadrotor-hover"""

@@ -12,9 +12,15 @@ if TYPE_CHECKING:
     from robo_rl.runs import Run
     from robo_rl.training import Learner
 
+FROM_FILES = ("bc", "sac")
+"""Those that learn from files in the run's folder."""
+
 
 def new_learner(run: Run, policy: PolicyGraph, device: str = "cpu") -> Learner:
     """The learner of a run's algorithm, with the run's hyperparameters and seed."""
     module = importlib.import_module(f"robo_rl.algorithms.{run.algorithm}")
     settings = {name: tuple(x) if isinstance(x, list) else x for name, x in run.hyperparameters.items()}
-    return module.Learner(policy.task, policy, CONFIGS[run.algorithm](**settings), run.seed, device)
+    config = CONFIGS[run.algorithm](**settings)
+    if run.algorithm in FROM_FILES:
+        return module.Learner(policy.task, policy, config, run.seed, device, run.folder)
+    return module.Learner(policy.task, policy, config, run.seed, device)

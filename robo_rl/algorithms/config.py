@@ -6,6 +6,7 @@ import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from re import fullmatch
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 
@@ -13,7 +14,7 @@ class Bound(NamedTuple):
     """What a hyperparameter has to be."""
 
     words: str
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], object]
 
 
 MOST = 2**31 - 1
@@ -23,6 +24,8 @@ Positive = Annotated[float, Bound("a positive number", lambda x: 0.0 < x < inf)]
 NotNegative = Annotated[float, Bound("0 or a positive number", lambda x: 0.0 <= x < inf)]
 Part = Annotated[float, Bound("0 to 1", lambda x: 0.0 <= x <= 1.0)]
 Betas = Annotated[tuple[float, float], Bound("two numbers, 0 to below 1", lambda x: all(0.0 <= b < 1.0 for b in x))]
+Finite = Annotated[float, Bound("a finite number", lambda x: -inf < x < inf)]
+Digest = Annotated[str, Bound('a SHA-256 as 64 hexadecimal digits, or ""', lambda x: fullmatch("([0-9a-f]{64})?", x))]
 Widths = Annotated[
     tuple[int, ...], Bound("widths of layers, each at least 1, and below 2³¹", lambda x: all(1 <= w <= MOST for w in x))
 ]
@@ -136,6 +139,68 @@ class PpoConfig(Bounded):
 
 
 @dataclass(frozen=True)
+class SacConfig(Bounded):
+    """Hyperparameters of soft actor-critic, by RLPD's names where it has them."""
+
+    updates: Count = 100
+    """Rounds, each of ``steps`` control steps and what is learnt after each of them, times the task's update scale."""
+    steps: Count = 50
+    """Control steps per environment and round."""
+    environments: Count = 32
+    """Robots simulated at once."""
+    gradient_steps: Count = 8
+    """Steps of the critics per control step of all robots."""
+    actor_every: Count = 2
+    """Steps of the critics for one of the actor and the temperature."""
+    batch: Annotated[int, Bound("2 to 1000000", lambda x: 2 <= x <= 1_000_000)] = 256
+    """Transitions per step, half of them from demonstrations where there are some."""
+    first: Count = 2000
+    """Transitions that the robots collect before the first step."""
+    gamma: Part = 0.985
+    """Discount per control step."""
+    target_rate: Part = 0.005
+    """Of the critics, per step, that goes into the slow ones which targets come from."""
+    learning_rate: Positive = 3e-4
+    """Adam's step size."""
+    critics: Annotated[int, Bound("2 to 100", lambda x: 2 <= x <= 100)] = 2
+    """In the ensemble; a target is the least of two of them, drawn at every step."""
+    entropy_backup: bool = False
+    """Whether targets count the entropy of later actions; RLPD leaves it out where rewards are sparse."""
+    initial_temperature: Positive = 0.01
+    initial_deviation: Positive = 0.4
+    """Standard deviation of the first policy, in actions."""
+    target_entropy: Finite = -0.5
+    """Wanted entropy of the policy, per action."""
+    hidden: Widths = (128, 128)
+    """Widths of the policy's hidden layers."""
+    critic_hidden: Widths = (128, 128)
+    activation: Literal["tanh", "elu", "relu", "silu"] = "relu"
+    demonstrations: Digest = ""
+    """SHA-256 of the demonstrations in the run's folder; "" for none. Told by --demonstrations."""
+
+
+@dataclass(frozen=True)
+class BcConfig(Bounded):
+    """Hyperparameters of behaviour cloning."""
+
+    updates: Count = 100
+    """Rounds, times the task's update scale; the learning rate falls to zero along half a cosine over them."""
+    steps: Count = 50
+    """Mini-batches per round."""
+    batch: Count = 256
+    """Moments per mini-batch."""
+    learning_rate: Positive = 1e-3
+    """Adam's step size at the start."""
+    noise: NotNegative = 0.02
+    """Standard deviation of what is added to observations, so that what lies beside the demonstrations is learnt."""
+    hidden: Widths = (128, 128)
+    """Widths of the policy's hidden layers."""
+    activation: Literal["tanh", "elu", "relu", "silu"] = "relu"
+    demonstrations: Digest = ""
+    """SHA-256 of the demonstrations in the run's folder. Told by --demonstrations."""
+
+
+@dataclass(frozen=True)
 class DistillConfig(Bounded):
     """Hyperparameters of distillation (``robo_rl.distill``)."""
 
@@ -156,4 +221,4 @@ class DistillConfig(Bounded):
     """Folder of the teacher's run; "" if the teacher is a bundle."""
 
 
-CONFIGS = {"apg": ApgConfig, "ppo": PpoConfig, "distilled": DistillConfig}
+CONFIGS = {"apg": ApgConfig, "bc": BcConfig, "ppo": PpoConfig, "sac": SacConfig, "distilled": DistillConfig}

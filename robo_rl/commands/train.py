@@ -9,23 +9,24 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from robo_rl.algorithms.config import ApgConfig, PpoConfig
+from robo_rl.algorithms.config import ApgConfig, BcConfig, PpoConfig, SacConfig
 from robo_rl.console import STARTED, give, say
 from robo_rl.escaping import shell_word
 
 if TYPE_CHECKING:
     from robo_rl.runs import Run
+    from sim.tasks import Task
 
 Flag = tyro.conf.FlagCreatePairsOff
 
 
 def main(
     task: Annotated[str, tyro.conf.Positional],
-    algorithm: Literal["apg", "ppo"] = "apg",
+    algorithm: Literal["apg", "bc", "ppo", "sac"] = "apg",
     seed: int = 0,
     robot: str | None = None,
     runs: Path = Path("runs"),
@@ -36,12 +37,15 @@ def main(
     ranges: Path | None = None,
     bounds: tuple[str, ...] = (),
     begin_from: Path | None = None,
+    demonstrations: Path | None = None,
     stop_below: tuple[str, ...] = (),
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
     json: bool = False,
     apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
+    bc: BcConfig = BcConfig(),  # noqa: B008
     ppo: PpoConfig = PpoConfig(),  # noqa: B008
+    sac: SacConfig = SacConfig(),  # noqa: B008
     words: tyro.conf.Suppress[tuple[str, ...]] = (),
 ) -> int:
     """Train a policy on a task, then evaluate it.
@@ -52,7 +56,8 @@ def main(
 
     Args:
         task: Name of the task; 'robo-rl tasks' lists them. For a task in your own file: FILE.py:CLASS.
-        algorithm: apg: analytic policy gradient, seconds. ppo: proximal policy optimisation, minutes.
+        algorithm: apg: analytic policy gradient, seconds. ppo: proximal policy optimisation, minutes. sac: soft
+            actor-critic, minutes, for rewards that are rare. bc: behaviour cloning of demonstrations, seconds.
         seed: Random seed: the same seed gives the same policy, bit for bit, on the same machine.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
         runs: Folder in which the run's folder is created.
@@ -64,17 +69,22 @@ def main(
         bounds: NAME:LOW:HIGH, one or several: other bounds for these ranges, as in delay:0:0.01.
         begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
             or of a task whose observation this task's observation extends (go2-flat for go2-rough).
+        demonstrations: A file by 'robo-rl demonstrate', for sac and bc; the run keeps a copy.
         stop_below: UPDATE:REWARD, one or several: a training whose reward is lower after this update ends there.
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
+        bc: Hyperparameters of bc.
         ppo: Hyperparameters of ppo.
+        sac: Hyperparameters of sac.
         words: Of the command line, all.
     """
     from robo_rl import launch
     from robo_rl import processes as joined
     from robo_rl.commands import resume
+    from robo_rl.demonstrations import FILE_NAME
+    from robo_rl.files import write
     from robo_rl.runs import Run, free_name, label_of
     from sim.ranges import parse_bounds, read_ranges
     from sim.tasks.loading import load_task
@@ -95,7 +105,9 @@ def main(
         again = resume.words_of(runs / name, device, episodes, checkpoint_seconds, json)
         return launch.train(first, again, runs / name, processes, json)
     device = joined.join(device)
-    chosen = dataclasses.asdict(apg if algorithm == "apg" else ppo)
+    settings: dict[str, ApgConfig | BcConfig | PpoConfig | SacConfig] = {"apg": apg, "bc": bc, "ppo": ppo, "sac": sac}
+    chosen = dataclasses.asdict(settings[algorithm])
+    shown = require_demonstrations(demonstrations, algorithm, loaded, chosen)
     origin = Run.open(begin_from) if begin_from else None
     other = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else {}
     other |= parse_bounds(bounds, loaded.name, loaded.spec.ranges)
@@ -104,6 +116,8 @@ def main(
     run = None
     if joined.rank() == 0:
         run = Run.create(runs, task, robot, algorithm, seed, chosen, other, origin, plant, name, floors)
+        if shown is not None:
+            write(run.folder / FILE_NAME, shown)
     folder = joined.from_first(run and run.folder)
     return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
 
@@ -121,8 +135,26 @@ def command(words: Sequence[str]) -> Callable[..., int]:
     if not named:
         return main
     task = load_task(named[0])
-    apg, ppo = ApgConfig(**task.settings.get("apg", {})), PpoConfig(**task.settings.get("ppo", {}))
-    return functools.partial(main, algorithm=task.algorithms[0], apg=apg, ppo=ppo, words=tuple(words))
+    kinds = {"apg": ApgConfig, "bc": BcConfig, "ppo": PpoConfig, "sac": SacConfig}
+    suited = {name: kind(**task.settings.get(name, {})) for name, kind in kinds.items()}
+    return functools.partial(main, algorithm=task.algorithms[0], **suited, words=tuple(words))
+
+
+def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:
+    """The file of demonstrations, whose digest goes into ``chosen``; refused before there is a run."""
+    from robo_rl.demonstrations import digest, read
+
+    if chosen.get("demonstrations"):
+        raise ValueError(f"--{algorithm}.demonstrations is a digest that is computed; expected --demonstrations FILE")
+    if path is None:
+        if algorithm == "bc":
+            raise ValueError("bc learns from demonstrations alone; expected --demonstrations FILE")
+        return None
+    if algorithm not in ("bc", "sac"):
+        raise ValueError(f"--demonstrations is {path}, but {algorithm} can't learn from any; expected sac or bc")
+    read(path, task)
+    chosen["demonstrations"] = digest(path)
+    return path.read_bytes()
 
 
 def require_device(device: str) -> None:

@@ -131,8 +131,8 @@ class Task(ABC):
     """s; an episode that is shorter does not show success."""
     update_scale: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
-    algorithms: tuple[Literal["apg", "ppo"], ...] = ("ppo",)
-    """Those that can train it, the fastest first; "apg" needs a plant with a derivative."""
+    algorithms: tuple[Literal["apg", "bc", "ppo", "sac"], ...] = ("ppo",)
+    """Those that can train it, the fastest first; "apg" needs a plant with a derivative, "bc" demonstrations."""
     encoders: tuple[Encoder, ...] = ()
     """The networks in front of the policy's, one for each group that ``observe`` gives besides the vector."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""Tasks of arms: to bring the tool to a place, and to lift a cube and place it."""
+"""Tasks of arms: to bring the tool to a place, to lift a cube and place it, and to insert a peg."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
+    from sim.tasks.arm.insert import Insert
     from sim.tasks.arm.place import Place
     from sim.tasks.arm.reach import Reach
 
-    return Reach, Place
+    return Reach, Place, Insert

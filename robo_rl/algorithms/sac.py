@@ -1,0 +1,241 @@
+"""Soft actor-critic with demonstrations, to be read from top to bottom.
+
+All robots act at random about what the policy would do, and every transition is kept (``collect``). After each of
+their steps, critics learn from transitions of the past what an action will earn, and the policy learns to do what they
+expect most of, as randomly as a wanted entropy asks for (``learn``). With demonstrations, half of every batch comes
+from these, so that a rare success is in every batch from the first step on. What trains is the policy graph that will
+be exported.
+
+After Haarnoja et al. 2018 (Soft Actor-Critic Algorithms and Applications) and Ball et al. 2023 (Efficient Online
+Reinforcement Learning with Offline Data, RLPD), from whom the layer normalisation of the critics, the symmetric
+batches, the ensemble and the actor's mean over it are. Unlike theirs, the policy is a normal distribution that is not
+squashed: tasks cut actions at ±1, so the critics see cut actions, and means beyond ±1 are pulled back.
+
+Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from robo_rl.algorithms.config import SacConfig
+from robo_rl.algorithms.replay_buffer import ReplayBuffer
+from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
+from robo_rl.demonstrations import Transitions, kept
+from robo_rl.learning_env import LearningEnv
+from robo_rl.networks import MLP
+from robo_rl.policy import PolicyGraph
+from sim.env import VecEnv
+from sim.tasks import Task
+
+LOG_DEVIATIONS = (-5.0, 0.5)
+"""Least and greatest logarithm of the policy's standard deviation."""
+ENTROPY_OF_ONE = 1.4189385332046727
+"""0.5 (1 + log 2π), of a normal distribution with deviation 1."""
+BEYOND = 1.0
+"""Weight of squared means beyond ±1."""
+MOST_KEPT = 1_000_000
+"""Transitions in the file."""
+
+
+class Critics(nn.Module):
+    """An ensemble that expects (e, b) of observations (b, k) and actions (b, a), one product for all of a layer."""
+
+    def __init__(self, count: int, inputs: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        sizes = [inputs, *hidden, 1]
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for size, width in pairwise(sizes):
+            bound = size**-0.5
+            self.weights.append(nn.Parameter(torch.empty(count, size, width).uniform_(-bound, bound)))
+            self.biases.append(nn.Parameter(torch.zeros(count, 1, width)))
+
+    def forward(self, observation: Tensor, action: Tensor) -> Tensor:
+        x = torch.cat([observation, action], -1).expand(len(self.weights[0]), -1, -1)
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = torch.baddbmm(bias, x, weight)
+            if layer < len(self.weights) - 1:
+                x = functional.relu(functional.layer_norm(x, x.shape[-1:]))
+        return x.squeeze(-1)
+
+
+class Learner:
+    """Trains a policy, one round at a time."""
+
+    def __init__(
+        self, task: Task, policy: PolicyGraph, config: SacConfig, seed: int, device: str = "cpu",
+        folder: Path | None = None,
+    ) -> None:  # fmt: skip
+        """``folder`` is the run's, in which demonstrations are and transitions are kept."""
+        if policy.encoders or device != "cpu":
+            raise ValueError(f"task '{task.name}' on '{device}': sac takes observations that are a vector, on the cpu")
+        self.config, self.policy = config, policy
+        self.env = LearningEnv(VecEnv(task, config.environments, seed))
+        seen, acted = task.observation_size, task.action_size
+        self.spread = MLP(seen, config.hidden, acted, config.activation)
+        """The logarithm of the policy's deviation, beside what it starts with."""
+        self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
+        self.slow = Critics(config.critics, seen + acted, config.critic_hidden).requires_grad_(False)
+        self.slow.load_state_dict(self.critics.state_dict())
+        self.log_temperature = nn.Parameter(torch.tensor(config.initial_temperature).log())
+        self.start = torch.tensor(config.initial_deviation).log()
+        rate = config.learning_rate
+        self.actor_optimizer = torch.optim.Adam([*policy.parameters(), *self.spread.parameters()], rate, fused=True)
+        self.critic_optimizer = torch.optim.Adam(self.critics.parameters(), rate, fused=True)
+        self.temperature_optimizer = torch.optim.Adam([self.log_temperature], rate)
+        self.total, self.done = round(config.updates * task.update_scale), 0
+        steps = self.total * config.steps * config.environments
+        self.replay = ReplayBuffer(min(steps, MOST_KEPT), seen, acted, folder)
+        self.demonstrations = kept(folder, config.demonstrations, task)
+        self.success = 0.0
+        """Part of the episodes that ended in the last round in which any did."""
+
+    @property
+    def environment_steps(self) -> int:
+        """Control steps simulated so far, over all environments."""
+        return self.done * self.config.steps * self.config.environments
+
+    def update(self) -> dict[str, float]:
+        """Collect and learn, by turns; returns metrics."""
+        earned, won, ended, losses, learnt = 0.0, 0, 0, torch.zeros(2), 0
+        for _ in range(self.config.steps):
+            reward, succeeded, over = self.collect()
+            earned, won, ended = earned + reward, won + succeeded, ended + over
+            if self.replay.written >= self.config.first:
+                losses += self.learn()
+                learnt += 1
+        self.done += 1
+        if ended:
+            self.success = won / ended
+        critic, actor = (losses / max(1, learnt)).tolist()
+        return {
+            "success": self.success,
+            "reward": earned / self.config.steps,
+            "loss/critic": critic,
+            "loss/actor": actor,
+            "temperature": float(self.log_temperature.detach().exp()),
+            **{f"level/{name}": level for name, level in self.env.env.levels.mean().items()},
+        }
+
+    # --- what is learnt from -----------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def collect(self) -> tuple[float, int, int]:
+        """One step of all robots; returns the mean reward, episodes that succeeded, and episodes that ended."""
+        observation = self.env.observation()
+        assert isinstance(observation, Tensor)
+        action, _, _ = self.act(observation)
+        step = self.env.step(action)
+        later, final = step.observation, step.final_observation
+        assert isinstance(later, Tensor)
+        assert isinstance(final, Tensor)
+        later = later.clone()
+        later[step.ids] = final
+        ended = (step.failed | step.succeeded).float()  # after a time-out there would have been more to earn
+        self.replay.add(Transitions(observation, action, step.reward, ended, later))
+        return float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids)
+
+    def act(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there."""
+        mean = self.policy.network(self.policy.features(observation))
+        log_deviation = (self.start + self.spread(observation)).clamp(*LOG_DEVIATIONS)
+        action = mean + log_deviation.exp() * torch.randn_like(mean)
+        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1)
+
+    def batch(self) -> Transitions:
+        """Transitions of the past, half of them demonstrated where there are demonstrations."""
+        count = self.config.batch
+        if self.demonstrations is None:
+            return self.replay.sample(count)
+        shown = self.demonstrations.rows(torch.randint(len(self.demonstrations.reward), (count // 2,)))
+        own = self.replay.sample(count - count // 2)
+        return Transitions(*(torch.cat(parts) for parts in zip(shown, own, strict=True)))
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(self) -> Tensor:
+        """Steps of the critics and of the actor; returns their mean losses (2,)."""
+        critic, actor, acted = torch.zeros(()), torch.zeros(()), 0
+        for k in range(self.config.gradient_steps):
+            batch = self.batch()
+            critic += self._learn_values(batch)
+            if k % self.config.actor_every == 0:
+                actor += self._learn_actions(batch.observation)
+                acted += 1
+        return torch.stack([critic / self.config.gradient_steps, actor / acted])
+
+    def _learn_values(self, batch: Transitions) -> Tensor:
+        """One step of the critics towards what was earned and what they expect after it."""
+        config = self.config
+        with torch.no_grad():
+            action, _, entropy = self.act(batch.next_observation)
+            two = torch.randperm(config.critics)[:2]
+            expected = self.slow(batch.next_observation, action)[two].amin(0)
+            if config.entropy_backup:
+                expected = expected + self.log_temperature.exp() * entropy
+            target = batch.reward + config.gamma * (1.0 - batch.ended) * expected
+        loss = (self.critics(batch.observation, batch.action) - target).square().mean(1).sum()
+        self.critic_optimizer.zero_grad()
+        loss.backward()
+        self.critic_optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.slow.parameters()), list(self.critics.parameters()), config.target_rate)
+        return loss.detach()
+
+    def _learn_actions(self, observation: Tensor) -> Tensor:
+        """One step of the policy towards what the critics expect most of, and of the temperature."""
+        action, mean, entropy = self.act(observation)
+        temperature = self.log_temperature.detach().exp()
+        self.critics.requires_grad_(False)
+        expected = self.critics(observation, action).mean(0)
+        self.critics.requires_grad_(True)
+        beyond = (mean.abs() - 1.0).clamp(min=0.0).square().sum(-1)
+        loss = (BEYOND * beyond - temperature * entropy - expected).mean()
+        self.actor_optimizer.zero_grad()
+        loss.backward()
+        self.actor_optimizer.step()
+        wanted = self.config.target_entropy * action.shape[-1]
+        surplus = self.log_temperature.exp() * (entropy.detach().mean() - wanted)
+        self.temperature_optimizer.zero_grad()
+        surplus.backward()
+        self.temperature_optimizer.step()
+        return loss.detach()
+
+    # --- saving and restoring ----------------------------------------------------------------------------------------
+
+    def _parts(self) -> dict[str, nn.Module]:
+        return {"spread": self.spread, "critics": self.critics, "slow": self.slow}
+
+    def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {
+            "actor": self.actor_optimizer, "critic": self.critic_optimizer, "temperature": self.temperature_optimizer,
+        }  # fmt: skip
+
+    def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the training depends on, besides the policy and the transitions in their file."""
+        self.replay.flush()
+        tensors: dict[str, Tensor] = {"log_temperature": self.log_temperature}
+        for name, module in self._parts().items():
+            tensors |= {f"{name}/{key}": value for key, value in module.state_dict().items()}
+        for name, optimizer in self._optimizers().items():
+            tensors |= {f"{name}/{key}": value for key, value in optimizer_tensors(optimizer).items()}
+        tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        return tensors, {"done": self.done, "written": self.replay.written, "success": self.success}
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Go on from ``save``, bit by bit as if there had been no break, as long as all transitions have been kept."""
+        self.done, self.replay.written, self.success = numbers["done"], numbers["written"], numbers["success"]
+        with torch.no_grad():
+            self.log_temperature.copy_(tensors["log_temperature"])
+        for name, module in self._parts().items():
+            module.load_state_dict(part(tensors, f"{name}/"))
+        for name, optimizer in self._optimizers().items():
+            optimizer_from(part(tensors, f"{name}/"), optimizer)
+        self.env.load(part(tensors, "env/"))

@@ -1,0 +1,61 @@
+"""robo-rl demonstrate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from robo_rl.console import Progress, give, require_place, say
+
+
+def main(
+    task: Annotated[str, tyro.conf.Positional],
+    episodes: int = 20,
+    out: Path = Path("demonstrations.safetensors"),
+    seed: int = 0,
+    robot: str | None = None,
+    bounds: tuple[str, ...] = (),
+    json: bool = False,
+) -> int:
+    """Record a task's script, to learn from with 'robo-rl train TASK --algorithm sac --demonstrations FILE'.
+
+    Episodes are drawn over the task's full ranges; those that succeed are kept. The file tells signals, commands and
+    their units, and fits no other task. With --json: file, task, episodes, tried, control_steps, duration_mean_s.
+
+    Args:
+        task: Name of a task that has a script, or FILE.py:CLASS.
+        episodes: Number of episodes that succeed.
+        out: The file to write (*.safetensors); it must not exist.
+        seed: Random seed of the episodes.
+        robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
+        bounds: NAME:LOW:HIGH, one or several: other bounds for these ranges, as in clearance:0.001:0.001.
+        json: Print one JSON object on the last line of stdout.
+    """
+    import dataclasses
+
+    from robo_rl.demonstrations import demonstrate, write
+    from robo_rl.runs import HELD_OUT
+    from sim.ranges import parse_bounds, replaced
+    from sim.tasks.loading import load_task
+
+    if not 1 <= episodes <= 100_000:
+        raise ValueError(f"--episodes is {episodes}; expected 1 to 100000")
+    if not 0 <= seed < HELD_OUT:
+        raise ValueError(f"--seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
+    require_place(out, "--out", ".safetensors")
+    if out.exists():
+        raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
+    loaded = load_task(task, robot)
+    ranges = replaced(loaded.spec.ranges, parse_bounds(bounds, loaded.name, loaded.spec.ranges))
+    loaded.spec = dataclasses.replace(loaded.spec, ranges=ranges)
+    with Progress("demonstrating", episodes) as progress:
+        tensors, tried = demonstrate(loaded, episodes, seed, progress.update)
+    write(out, loaded, tensors)
+    steps = len(tensors["episode"])
+    seconds = steps * loaded.spec.control_period / episodes
+    say(f"{out}: {episodes} of {tried} episodes, {steps:,} control steps, {seconds:.2f} s each", json)
+    found = {"episodes": episodes, "tried": tried, "control_steps": steps, "duration_mean_s": seconds}
+    give({"file": str(out), "task": loaded.name, **found}, json)
+    return 0

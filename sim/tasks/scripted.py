@@ -1,0 +1,33 @@
+"""A task's script as a controller.
+
+A task has a script where it has ``script(signals, memory)``: the actions (n, action_size) that it takes, of what a
+policy sees too, measured signals and its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Scripted:
+    """The script in the place of a network: ``(signals, state) -> (commands, state)``, on tensors."""
+
+    def __init__(self, task: Any) -> None:
+        self.task, self.blocks = task, task.spec.memory
+        self.sizes = [block.size for block in self.blocks]
+
+    def first_state(self, n: int) -> Any:
+        """(n, k), the task's memory."""
+        return torch.cat([torch.tensor([block.initial]) for block in self.blocks], 1).repeat(n, 1).numpy()
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Any) -> tuple[dict[str, Any], Any]:
+        """What the policy commands with a network that gives the script's actions."""
+        parts = zip(self.blocks, torch.split(state, self.sizes, 1), strict=True)
+        memory = {block.name: part for block, part in parts}
+        commands = self.task.command(self.task.script(signals, memory), memory)
+        memory = self.task.remember(memory, signals, commands)
+        return commands, torch.cat([memory[block.name] for block in self.blocks], 1)

@@ -1,0 +1,126 @@
+"""Soft actor-critic: its critics, its batches, what it keeps, and that a break changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from robo_rl.algorithms.config import SacConfig
+from robo_rl.algorithms.replay_buffer import ReplayBuffer
+from robo_rl.algorithms.sac import Critics, Learner
+from robo_rl.demonstrations import Transitions
+from robo_rl.policy import PolicyGraph
+from sim.tasks.arm.insert import Insert
+
+SMALL = SacConfig(
+    updates=4, steps=3, environments=4, gradient_steps=2, batch=8, first=8, hidden=(8,), critic_hidden=(8, 8)
+)
+
+
+def transitions(count: int, reward: float = 0.0, seen: int = 17, acted: int = 3) -> Transitions:
+    ended = torch.ones(count)
+    return Transitions(
+        torch.randn(count, seen),
+        torch.rand(count, acted),
+        torch.full((count,), reward),
+        ended,
+        torch.randn(count, seen),
+    )
+
+
+def learner(folder: Path | None = None, config: SacConfig = SMALL) -> Learner:
+    torch.manual_seed(0)
+    task = Insert()
+    return Learner(task, PolicyGraph(task, config.hidden, config.activation), config, 0, folder=folder)
+
+
+def test_an_ensemble_of_critics_is_so_many_networks_with_layer_normalisation() -> None:
+    critics = Critics(3, 5, (16, 8))
+    for bias in critics.biases:
+        nn.init.normal_(bias)
+    seen, action = torch.randn(7, 3), torch.randn(7, 2)
+    found = critics(seen, action)
+    for member in range(3):
+        layers: list[nn.Module] = []
+        for weight, bias in zip(critics.weights, critics.biases, strict=True):
+            linear = nn.Linear(*weight.shape[1:])
+            linear.load_state_dict({"weight": weight[member].mT, "bias": bias[member, 0]})
+            layers += [linear, nn.LayerNorm(weight.shape[2]), nn.ReLU()]
+        own = nn.Sequential(*layers[:-2])
+        torch.testing.assert_close(found[member], own(torch.cat([seen, action], 1))[:, 0], atol=1e-5, rtol=1e-5)
+
+
+def test_the_oldest_transitions_are_replaced_and_all_are_in_the_file(tmp_path: Path) -> None:
+    buffer = ReplayBuffer(10, 4, 2, tmp_path)
+    for k in range(4):
+        buffer.add(transitions(4, float(k), 4, 2))
+    rewards = buffer.at(torch.arange(len(buffer))).reward
+    assert rewards.tolist() == [2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 1.0, 1.0, 2.0, 2.0]
+    again = ReplayBuffer(10, 4, 2, tmp_path)
+    again.written = buffer.written
+    for mine, theirs in zip(buffer.at(torch.arange(10)), again.at(torch.arange(10)), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_half_of_a_batch_is_demonstrated() -> None:
+    trained = learner()
+    trained.replay.add(transitions(20, 0.0))
+    assert float(trained.batch().reward.sum()) == 0.0
+    trained.demonstrations = transitions(5, 1.0)
+    assert float(trained.batch().reward.sum()) == SMALL.batch / 2
+
+
+def test_critics_learn_what_is_earned_at_once_where_episodes_end() -> None:
+    trained = learner(config=SacConfig(hidden=(8,), critic_hidden=(32,), learning_rate=3e-3, environments=4))
+    batch = transitions(64, 2.0)
+    for _ in range(300):
+        trained._learn_values(batch)
+    expected = trained.critics(batch.observation, batch.action)
+    torch.testing.assert_close(expected, torch.full_like(expected, 2.0), atol=0.2, rtol=0.0)
+
+
+def test_the_policy_goes_where_critics_expect_most_and_stays_within_actions() -> None:
+    trained = learner(config=SacConfig(hidden=(16,), critic_hidden=(32, 32), learning_rate=3e-3, environments=4))
+    wanted = torch.tensor([0.5, -0.5, 1.5])  # the third beyond what tasks take
+
+    def batch() -> Transitions:
+        seen, action = torch.randn(256, 17), 2.0 * torch.rand(256, 3) - 1.0
+        return Transitions(seen, action, -(action - wanted).square().sum(1), torch.ones(256), seen)
+
+    for _ in range(400):
+        trained._learn_values(batch())
+    for _ in range(300):
+        trained._learn_actions(seen := batch().observation)
+    mean = trained.policy.network(seen).detach().mean(0)
+    assert abs(float(mean[0]) - 0.5) < 0.25
+    assert abs(float(mean[1]) + 0.5) < 0.25
+    assert 0.7 < float(mean[2]) < 2.0
+
+
+def test_a_training_that_was_killed_goes_on_bit_by_bit(tmp_path: Path) -> None:
+    whole = learner(tmp_path)
+    for _ in range(2):
+        whole.update()
+    tensors, numbers = whole.save()
+    kept = {name: value.detach().clone() for name, value in tensors.items()}
+    policy = {name: value.clone() for name, value in whole.policy.state_dict().items()}
+    random = torch.get_rng_state()
+    whole.update()  # whose transitions are in the file, and of which no checkpoint knows
+    resumed = learner(tmp_path)
+    resumed.policy.load_state_dict(policy)
+    resumed.load(kept, numbers)
+    torch.set_rng_state(random)
+    resumed.update()
+    for name, value in whole.policy.state_dict().items():
+        assert torch.equal(value, resumed.policy.state_dict()[name]), name
+    for name, value in whole.save()[0].items():
+        assert torch.equal(value, resumed.save()[0][name]), name
+
+
+def test_a_task_with_images_or_another_device_is_refused() -> None:
+    task = Insert()
+    with pytest.raises(ValueError, match="sac takes observations that are a vector, on the cpu"):
+        Learner(task, PolicyGraph(task, (8,)), SMALL, 0, "cuda")
