@@ -32,17 +32,12 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from robo_rl.gym_picture import Camera
-from robo_rl.learning_env import LearningEnv
+from robo_rl.learning_env import ACTION_SCALE, LearningEnv
 from robo_rl.transitions import Observation, Transition, rows
 from sim.env import VecEnv
 from sim.tasks import Task
 from sim.tasks.checking import check
 from sim.tasks.loading import load_task, task_names
-
-ACTION_SCALE = 2.0
-"""What an action of ±1 is for the task. Trained quadrotor policies limited to it fail in no episode of 1,000;
-limited to half of it they fail in 3 in hovering and 12 in tracking."""
-
 
 RENDER_MODES = ["human", "rgb_array"]
 
