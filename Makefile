@@ -8,7 +8,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup demo tools test realtime check bench docs ros
+.PHONY: help setup demo tools test realtime walk check bench docs ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -38,11 +38,14 @@ tools: setup
 		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
 
 test: tools ## install what only tests need, and run them all, with coverage
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime" -n auto --maxprocesses 4 --dist loadfile --cov \
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk" -n auto --maxprocesses 4 --dist loadfile --cov \
 		--cov-report=term-missing:skip-covered
 
 realtime: tools ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m realtime
+
+walk: tools ## run every command of README.md and docs/ in order, as a reader would; takes most of an hour
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m walk
 
 check: setup ## look for mistakes without running anything: linter, formatter, types
 	$(BIN)/ruff check .

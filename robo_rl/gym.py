@@ -32,16 +32,12 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from robo_rl.gym_picture import Camera
-from robo_rl.learning_env import LearningEnv, Observation, Transition, rows
+from robo_rl.learning_env import ACTION_SCALE, LearningEnv
+from robo_rl.transitions import Observation, Transition, rows
 from sim.env import VecEnv
 from sim.tasks import Task
 from sim.tasks.checking import check
 from sim.tasks.loading import load_task, task_names
-
-ACTION_SCALE = 2.0
-"""What an action of ±1 is for the task. Trained quadrotor policies limited to it fail in no episode of 1,000;
-limited to half of it they fail in 3 in hovering and 12 in tracking."""
-
 
 RENDER_MODES = ["human", "rgb_array"]
 
@@ -174,9 +170,13 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
     def step(self, actions: ArrayLike) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         step = self.observed.step(_actions(np.asarray(actions), self.num_envs, self.observed.task))
         _show(self._window, step.ids)
-        infos = {**self._info(step.privileged), **self._success(step), **self._final(step)}
-        over = step.failed | step.succeeded
-        return _arrays(step.observation), _array(step.reward), _array(over), _array(step.timeout), infos
+        over, truncated = (step.failed | step.succeeded).numpy(), step.timeout.numpy().copy()
+        infos = {**self._info(step.privileged), **self._success(over | truncated), **self._final(step)}
+        return self._given(step.observation), step.reward.numpy().copy(), over, truncated, infos
+
+    def _given(self, observation: Observation) -> Any:
+        """Arrays that belong to the caller: a native step gives away new memory each time."""
+        return _arrays(observation, copy=not self.observed.gives_away)
 
     def render(self) -> Any:
         """One picture (height, width, 3) of each robot now; "human": None."""
@@ -189,33 +189,32 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[Any, NDArray[np.float32], NDArray
                 shown.close()
 
     def _info(self, privileged: Tensor) -> dict[str, Any]:
-        return {"privileged": _array(privileged), "_privileged": np.ones(self.num_envs, bool)}
+        return {"privileged": self._given(privileged), "_privileged": np.ones(self.num_envs, bool)}
 
-    def _success(self, step: Transition) -> dict[str, Any]:
+    def _success(self, ended: NDArray[Any]) -> dict[str, Any]:
         """Final info of episodes that continue: none. That of the others is in ``_final``."""
-        going_on = ~_array(step.done)
-        return {"is_success": np.zeros(self.num_envs, bool), "_is_success": going_on} if going_on.any() else {}
+        return {} if ended.all() else {"is_success": np.zeros(self.num_envs, bool), "_is_success": ~ended}
 
     def _final(self, step: Transition) -> dict[str, Any]:
         """The last observations and infos of the episodes that ended, each beside a mask of where there is one."""
         if len(step.ids) == 0:
             return {}
-        ids = _array(step.ids)
+        ids = step.ids.numpy()
         ended = np.zeros(self.num_envs, bool)
         ended[ids] = True
-        observations = np.full(self.num_envs, None, dtype=object)
+        observations = np.empty(self.num_envs, dtype=object)
         last = _arrays(step.final_observation)
-        for k, i in enumerate(ids):
+        for k, i in enumerate(ids.tolist()):
             observations[i] = {name: value[k] for name, value in last.items()} if isinstance(last, dict) else last[k]
         privileged = np.zeros((self.num_envs, step.final_privileged.shape[1]), np.float32)
-        privileged[ids] = _array(step.final_privileged)
+        privileged[ids] = step.final_privileged.numpy()
         return {
             "final_obs": observations,
             "_final_obs": ended,
             "final_info": {
                 "privileged": privileged,
                 "_privileged": ended.copy(),
-                "is_success": _array(step.succeeded),
+                "is_success": step.succeeded.numpy().copy(),
                 "_is_success": ended.copy(),
             },
             "_final_info": ended.copy(),
@@ -268,16 +267,16 @@ def _draw_seed(generator: np.random.Generator) -> int:
     return int(generator.integers(1 << 63))
 
 
-def _arrays(observation: Observation) -> Any:
-    """Copies that belong to the caller."""
+def _arrays(observation: Observation, copy: bool = True) -> Any:
+    """Copies that belong to the caller, or the memory itself."""
     if isinstance(observation, dict):
-        return {name: _array(value) for name, value in observation.items()}
-    return _array(observation)
+        return {name: _array(value, copy) for name, value in observation.items()}
+    return _array(observation, copy)
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
-    """A copy that belongs to the caller, in the same order in memory: robots of a batch are neighbours."""
-    return tensor.clone().numpy()
+def _array(tensor: Tensor, copy: bool = True) -> NDArray[Any]:
+    """In the same order in memory: robots of a batch are neighbours."""
+    return (tensor.clone() if copy else tensor).numpy()
 
 
 register_tasks()

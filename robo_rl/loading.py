@@ -1,4 +1,4 @@
-"""Find policies by what they are called: a run's folder, a bundle, or a task's classical controller."""
+"""Find policies by what they are called: a run's folder, a bundle, a task's classical controller, "zero", "random"."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 from robo_rl.contract import Contract
 from robo_rl.evaluation import ControllerPolicy, GraphPolicy
 from robo_rl.runs import Run
+from robo_rl.untrained import RandomPolicy, ZeroPolicy
 from robo_rl.zoo import located
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 
 CLASSICAL = "classical"
 """What the classical controller of any task is called; its own name does as well."""
+UNTRAINED = {"zero": ZeroPolicy, "random": RandomPolicy}
+"""Policies to look at a task with."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,13 @@ class Loaded:
 
 
 def load(target: str, task: str | Task | None = None, robot: str | None = None) -> Loaded:
-    """What is called ``target``: a run's folder, an .onnx file, or "classical", the controller of ``task``.
+    """What is called ``target``: a run's folder, an .onnx file, or of ``task`` "classical", "zero" or "random".
 
     ``task`` and ``robot`` make a policy do another task or another robot than its own; a bundle of a user's own task
     needs ``task`` in any case.
     """
     path = located(target)
-    if target == CLASSICAL or (path.suffix != ".onnx" and not path.is_dir()):
+    if target in (CLASSICAL, *UNTRAINED) or (path.suffix != ".onnx" and not path.is_dir()):
         return _controller(target, task, robot)
     if path.suffix == ".onnx":
         return _bundle(path, task, robot)
@@ -51,12 +54,17 @@ def load(target: str, task: str | Task | None = None, robot: str | None = None) 
 def _controller(target: str, task: str | Task | None, robot: str | None) -> Loaded:
     if task is None and target == CLASSICAL:
         raise ValueError("a classical controller belongs to a task; expected --task with its name")
+    if task is None and target in UNTRAINED:
+        raise ValueError(f"'{target}' is a policy for any task; expected --task with its name")
     if task is not None:
         known = task if isinstance(task, Task) else load_task(task, robot)
         if target == CLASSICAL or target == getattr(known.controller(), "name", None):
             return Loaded(target, known, ControllerPolicy(known))
+        if target in UNTRAINED:
+            return Loaded(target, known, UNTRAINED[target](known))
     raise ValueError(
-        f"'{target}' is neither a run's folder nor a .onnx file, nor '{CLASSICAL}', the classical controller of --task"
+        f"'{target}' is neither a run's folder nor a .onnx file, nor '{CLASSICAL}', the classical controller of --task,"
+        " 'zero' or 'random'"
     )
 
 

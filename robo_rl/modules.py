@@ -69,8 +69,8 @@ def export(
 
     ``task`` is the environment that it was trained in (of gymnasium, rsl_rl or stable-baselines3, wrapped or not), or a
     task, or a task's name or FILE.py:CLASS for ``robot``; an environment of gymnasium has actions in units of
-    ``robo_rl.gym.ACTION_SCALE``, the others and a task's name in the task's own. The rest goes into the contract's
-    provenance. ExportError if the module is no such function, or the file does not do what the module does.
+    ``robo_rl.learning_env.ACTION_SCALE``, the others and a task's name in the task's own. The rest goes into the
+    contract's provenance. ExportError if the module is no such function, or the file does not do what the module does.
     """
     known, scale = _task_and_scale(task, robot)
     actor = copy.deepcopy(module).cpu().eval().requires_grad_(False)

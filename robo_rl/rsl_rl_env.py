@@ -7,7 +7,8 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from robo_rl.learning_env import LearningEnv, Observation, groups
+from robo_rl.learning_env import LearningEnv
+from robo_rl.transitions import Observation, groups
 from sim.env import VecEnv
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from sim.env_state import EnvState, named, plant_state, set_plant_state
 from sim.episode import Ended, EpisodeFunctions, Judged, Kept, Past
-from sim.fuse import empty_block, fuse, streams
+from sim.fuse import empty_block, fuse, spaced, streams
 from sim.fuse.bound import Bound
 from sim.fuse.random import LIMIT
 from sim.fuse.structure import flatten
@@ -110,9 +110,9 @@ class VecEnv:
         """Blocks hold all that steps write: what resets draw, what episodes go on from, and the newest signals."""
         n, task, device, commands = self.n, self.task, self.device, self.task.spec.commands
         shapes = [(4,), (self.levels.level.shape[1],), (self.levels.size,)]
-        self._book, (self.stream, level, self.drawn_block) = empty_block(n, shapes, device)
+        self._book, (self.stream, level, self.drawn_block) = empty_block(n, shapes, device, packed=False)
         self.levels.level = level.copy_(self.levels.level)
-        _, sent = empty_block(n, [(command.size,) for command in commands], device)
+        _, sent = empty_block(n, [(command.size,) for command in commands], device, packed=False)
         self._commands = {command.name: part for command, part in zip(commands, sent, strict=True)}
         limits = {
             command.name: torch.tensor([command.lower, command.upper], device=device)[:, None].unbind(0)
@@ -120,7 +120,7 @@ class VecEnv:
         }
         idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
         self.functions = EpisodeFunctions(task, self.sensors, self.levels, idle, limits)
-        self._limit = torch.tensor([float(self.episode_steps)], device=device)
+        self.step_limit = torch.tensor([float(self.episode_steps)], device=device)  # (1,), as native loops read it
         self.large = LargeSignals(self.sensors, n, device) if self.sensors.apart else None
         self._neighbours: dict[str, Tensor] = {}
         if self.team > 1:
@@ -128,7 +128,7 @@ class VecEnv:
             _, parts = empty_block(n, [value.shape[1:] for value in found.values()], device)
             self._neighbours = dict(zip(found, parts, strict=True))
         self._turn, self._start = fuse(self.functions.turn), fuse(self.functions.start)
-        _, (goal, lost, won) = empty_block(n, [(task.goal_size,), (), ()], device)
+        _, (goal, lost, won) = empty_block(n, [(task.goal_size,), (), ()], device, packed=False)
         (block,), ((kept, signals),) = self._start.results(
             without_large(self.true()), goal, self.drawn_block, self.stream
         )
@@ -141,16 +141,16 @@ class VecEnv:
         self.past = Past(self.stream, level, self.levels.fixed, self.episode.step, sums, (lost, won), over)
         shapes_of = {name: value.shape[1:] for name, value in signals.items()}
         self.newest = NewestSignals(task.spec.signals, shapes_of, block[rows:])
-        self._step = fuse(self._fused_step if self.fused else self.functions.judge)
+        self._step = fuse(self.fused_step if self.fused else self.functions.judge)
         self._bound: Bound | None = None
         self._parameters: Any = None
         self._privileged: Privileged | None = None
         self._seen = torch.zeros(n, 0, device=device)
 
-    def _fused_step(
+    def fused_step(
         self, current: Any, parameters: Any, commands: Tensors, kept: Kept, stream: Any, limit: Any
     ) -> tuple[Any, Judged]:
-        """Plant and environment at once."""
+        """Plant and environment at once, as a pure function."""
         given = self.functions.clamped(commands)
         current = self.plant.dynamics(current, given, parameters)
         return current, self.functions.judge(current._asdict(), given, kept, stream, limit)
@@ -338,7 +338,7 @@ class VecEnv:
         parameters = self.plant.parameters if self.fused else None
         if self._bound is None or self._parameters is not parameters:
             self._parameters, self._bound = parameters, self._bind()
-        block = torch.empty(len(self.newest.block) + 1, self.n, device=self.device)
+        block = spaced(len(self.newest.block) + 1, self.n, device=self.device)
         flags = torch.empty(len(self._flags), self.n, dtype=torch.bool, device=self.device).unbind(0)
         self.newest.block, reward = block[:-1], block[-1]
         fresh = [*self.newest.small(self.newest.block).values(), reward, *flags]
@@ -349,26 +349,36 @@ class VecEnv:
         return reward, Ended(*[found.get(name, self._nobody) for name in Ended._fields])
 
     def _bind(self) -> Bound:
-        arguments: tuple[Any, ...] = (self._commands, self.kept, self.stream, self._limit)
+        arguments: tuple[Any, ...] = (self._commands, self.kept, self.stream, self.step_limit)
         before = (self.plant.current, self.plant.parameters) if self.fused else (without_large(self.true()),)
         _, (room,) = self._step.results(*before, *arguments)
-        judged: Judged = room[1] if self.fused else room
-        self._flags = [name for name in Ended._fields if isinstance(getattr(judged.ended, name), Tensor)]
-        self._can_succeed = "succeeded" in self._flags
-        self._nobody = torch.zeros(self.n, dtype=torch.bool, device=self.device)
-        goal = self.draws.goal if isinstance(judged.goal, Tensor) else ()
-        mine = judged._replace(episode=self.episode, goal=goal, sums=self.kept.sums, marks=self.past.marks)
+        mine = self.place_for(room[1] if self.fused else room)
         written: list[Tensor] = []
         flatten((self.plant.current if self.fused else (), mine[:4]), written)
         self._place = len(written)
         return self._step.bind(*before, *arguments, out=(self.plant.current, mine) if self.fused else mine)
+
+    def place_for(self, judged: Judged) -> Judged:
+        """Where a native loop writes what it judges: what goes on to the next step into this environment's memory.
+
+        The rest, signals, reward and ``Ended``, stay where they are in ``judged``.
+        """
+        self._flags = [name for name in Ended._fields if isinstance(getattr(judged.ended, name), Tensor)]
+        self._can_succeed = "succeeded" in self._flags
+        self._nobody = torch.zeros(self.n, dtype=torch.bool, device=self.device)
+        goal = self.draws.goal if isinstance(judged.goal, Tensor) else ()
+        return judged._replace(episode=self.episode, goal=goal, sums=self.kept.sums, marks=self.past.marks)
+
+    def begin_again(self, ids: Tensor) -> None:
+        """New episodes for ``ids`` (m,), which ended with the newest step; their signals are the newest."""
+        self._restart(ids, over=True)
 
     def _together(self, ended: Ended) -> Ended:
         """Robots of a team end together."""
         failed, succeeded, timeout, finite, _ = (value.unflatten(0, (-1, self.team)) for value in ended)
         failed = self.task.team_failed(failed) | ~finite.all(1)
         succeeded = self.task.team_succeeded(succeeded) & ~failed
-        timeout = (self.episode.step[:: self.team] >= self._limit) & ~failed & ~succeeded
+        timeout = (self.episode.step[:: self.team] >= self.step_limit) & ~failed & ~succeeded
         whole = failed, succeeded, timeout, failed | succeeded | timeout
         failed, succeeded, timeout, any_of = (value.repeat_interleave(self.team) for value in whole)
         return Ended(failed, succeeded, timeout, ended.finite, any_of)

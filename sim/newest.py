@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Signal
+from sim.fuse import spaced
 
 
 class NewestSignals:
@@ -19,6 +20,8 @@ class NewestSignals:
         self._sizes = [shape.numel() for shape in shapes.values()]
         self.block = block
         self.large: dict[str, Tensor] = {}
+        self.given_away = False
+        """Whether anyone may hold signals that lie in ``block``."""
 
     def small(self, block: Tensor) -> dict[str, Tensor]:
         """The signals (m, …) that lie in a block (numbers, m)."""
@@ -33,6 +36,7 @@ class NewestSignals:
 
     def named(self) -> dict[str, Tensor]:
         """All of them, (n, …) by name."""
+        self.given_away = True
         return self._ordered(self.small(self.block), self.large)
 
     def rows(self, ids: Tensor, of: tuple[Tensor, Mapping[str, Tensor]] | None = None) -> dict[str, Tensor]:
@@ -42,5 +46,5 @@ class NewestSignals:
 
     def move(self) -> None:
         """Go on in other memory."""
-        self.block = self.block.clone()
+        self.block, self.given_away = spaced(*self.block.shape, device=self.block.device).copy_(self.block), False
         self.large = {name: value.clone() for name, value in self.large.items()}

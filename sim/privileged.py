@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from sim.fuse import empty_block, fuse
-from sim.fuse.bound import Bound
+from sim.fuse import empty_block, fuse, spaced
+from sim.fuse.bound import Bound, are_rows
 from sim.sensors import without_large
 from sim.tasks import Tensors
 from sim.transition import privileged_observation
@@ -31,7 +31,7 @@ class Privileged:
             self._parameters, self._call = parameters, self._bind()
         for place, copy in self._copies.items():
             copy.copy_(parameters[place])
-        seen = torch.empty(self.size, self.env.n, device=self.env.device).mT
+        seen = spaced(self.size, self.env.n, device=self.env.device).mT
         self._call.redirect(0, seen)
         self._call()
         return seen
@@ -58,4 +58,4 @@ class Privileged:
 
 def _usable(value: Tensor, n: int) -> bool:
     """Whether a native loop can read a tensor as it is."""
-    return value.dtype == torch.float32 and len(value) == n and value.movedim(0, -1).is_contiguous()
+    return value.dtype == torch.float32 and len(value) == n and are_rows(value)

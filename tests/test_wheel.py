@@ -94,6 +94,22 @@ def test_zoo_and_inspect_need_nothing_heavy(place: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_tasks_and_robots_are_listed_without_what_simulates_them(place: Path, tmp_path: Path) -> None:
+    for words in (["tasks"], ["robots"], ["robots", "panda", "go2"]):
+        told = run(place, tmp_path, *words, "--json")
+        assert told.returncode == 0, told.stderr
+        here = subprocess.run([sys.executable, "-m", "robo_rl", *words, "--json"], capture_output=True, cwd=ROOT)
+        assert _texts(json.loads(told.stdout)) == _texts(json.loads(here.stdout))
+
+
+def _texts(value: object) -> object:
+    """Without numbers, whose last digits differ between processors."""
+    if isinstance(value, dict):
+        return {key: _texts(item) for key, item in value.items()}
+    return [_texts(item) for item in value] if isinstance(value, list) else "" if isinstance(value, float) else value
+
+
+@pytest.mark.slow
 def test_what_needs_more_says_how_to_get_it(place: Path, tmp_path: Path) -> None:
     refused = run(place, tmp_path, "train", "quadrotor-hover")
     assert refused.returncode == 1

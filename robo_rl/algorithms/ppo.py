@@ -27,9 +27,10 @@ from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.moments import Moments, RunningNormalizer, moments
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.elu import use_fast_elu
-from robo_rl.learning_env import LearningEnv, Transition, groups
+from robo_rl.learning_env import LearningEnv
 from robo_rl.networks import MLP, VECTOR, Normalizer
 from robo_rl.policy import PolicyGraph
+from robo_rl.transitions import Transition, groups
 from sim.env import VecEnv
 from sim.tasks import Task
 

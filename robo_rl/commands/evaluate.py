@@ -44,7 +44,8 @@ def main(
     success_low, success_high and the measures' means).
 
     Args:
-        target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
+        target: A run's folder, a .onnx file, or of --task: 'classical', its classical controller,
+            'zero' or 'random', to look at it.
         episodes: Number of episodes.
         seed: Random seed; the same seed gives every policy the same episodes.
         task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task

@@ -29,6 +29,7 @@ def main(
     episodes: int | None = None,
     seconds: float | None = None,
     switch: tuple[str, ...] = (),
+    digest: str | None = None,
     video: Path | None = None,
     picture: Path | None = None,
     size: tuple[int, int] = (640, 480),
@@ -45,7 +46,8 @@ def main(
     and to switch to another policy. With --json: url; or video, frames and seconds; and picture.
 
     Args:
-        target: A run's folder, a .onnx file, or 'classical', the classical controller of --task.
+        target: A run's folder, a .onnx file or its address (https://…), or of --task: 'classical', its classical
+            controller, 'zero' or 'random', to look at it.
         task: Run this task instead of its own: a name, or FILE.py:CLASS. A .onnx file of such a task
             needs it, or 'inside': the source that the file brings.
         robot: Run it on this robot instead of its own.
@@ -55,6 +57,7 @@ def main(
         seconds: Length of the episodes, after which the page resets them; of the video, 5 by default;
             of a walk in a picture, which shows its middle, 4 by default.
         switch: More targets of the same task, which the page can switch to.
+        digest: Of a file at an address, its SHA-256, which you else confirm.
         video: Write this file (.mp4 or .gif) instead of serving a page.
         picture: Write this file (.png): recoveries or steps at several moments, time running from left to right.
         size: Width and height of the video in pixels.
@@ -64,6 +67,7 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.loading import load
+    from robo_rl.sharing import fetched, is_address
 
     if episodes is not None and not 1 <= episodes <= 16:
         raise ValueError(f"--episodes is {episodes}; expected 1 to 16")
@@ -72,7 +76,7 @@ def main(
     require_port(port)
     require_place(video, "--video", ".mp4", ".gif")
     require_place(picture, "--picture", ".png")
-    loaded = load(target, task, robot)
+    loaded = load(str(fetched(target, digest, json)) if is_address(target) else target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}
         return _serve(loaded, episodes or ROBOTS, seed, seconds, fixed, others, port, address, no_open, json)

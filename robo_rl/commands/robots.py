@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import tyro
 
+from robo_rl import included
 from robo_rl.console import give, require_place, say
-
-if TYPE_CHECKING:
-    from sim.robots import Card
 
 
 def main(
@@ -29,9 +27,9 @@ def main(
     """
     from sim.robots import load_robot, robot_names
 
+    names = robots or robot_names()
     require_place(picture, "--picture", ".png")
-    cards: list[Card] = [load_robot(name) for name in robots or robot_names()]
-    found = [describe(card) for card in cards]
+    found = included.or_from_file(lambda: included.figures(names), "figures", names)
     for facts in found:
         numbers = [f"{key}={value:.4g}" for key, value in facts.items() if isinstance(value, float)]
         say(f"{facts['name']:<14} {facts['title']}: {', '.join(numbers)}", json)
@@ -44,13 +42,7 @@ def main(
     if picture:
         from sim.pictures.portrait import draw_portraits
 
-        draw_portraits(picture, cards)
+        draw_portraits(picture, [load_robot(name) for name in names])
         say(f"drawn into {picture}", json)
     give({"robots": found}, json)
     return 0
-
-
-def describe(card: Card) -> dict[str, Any]:
-    """A robot's name, figures and sources."""
-    about = {"name": card.name, "title": card.title, "kind": card.kind}
-    return {**about, **card.figures(), "sources": card.sources}

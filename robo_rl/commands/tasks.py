@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from robo_rl import included
 from robo_rl.console import give, say
+from sim.robots import robot_names
 
 
 def main(json: bool = False) -> int:
@@ -14,35 +18,23 @@ def main(json: bool = False) -> int:
     Args:
         json: Print one JSON object on the last line of stdout.
     """
-    from sim.robots import Card, load_robot, robot_names
-    from sim.tasks.loading import load_task, task_names
-
-    tasks, robots = [], []
+    refused: list[str] = []
+    tasks = included.or_from_file(lambda: _known(refused), "tasks")
+    robots = included.or_from_file(lambda: included.robots(robot_names()), "robots")
     say("tasks", json)
-    for name in task_names():
-        try:
-            spec = load_task(name).spec
-        except ValueError as error:  # of an installed package
-            say(f"  {error}", json)
-            continue
-        say(f"  {name:<18} {spec.summary} ({spec.robot.name}, {1 / spec.control_period:g} Hz)", json)
-        tasks.append(
-            {
-                "name": name,
-                "summary": spec.summary,
-                "robot": spec.robot.name,
-                "control_hz": 1 / spec.control_period,
-                "episode_s": spec.episode_length,
-                "signals": [signal.name for signal in spec.signals],
-                "commands": [command.name for command in spec.commands],
-            }
-        )
+    for task in tasks:
+        say(f"  {task['name']:<18} {task['summary']} ({task['robot']}, {task['control_hz']:g} Hz)", json)
+    for sentence in refused:
+        say(f"  {sentence}", json)
     say("robots (or the path of your own card, *.toml)", json)
-    for name in robot_names():
-        card: Card = load_robot(name)
-        actuators = list(card.facts().actuator_names)
-        say(f"  {name:<18} {card.title}, {card.kind}, {len(actuators)} actuators", json)
-        about = {"name": name, "title": card.title, "kind": card.kind, "actuators": actuators}
-        robots.append({**about, "sources": card.sources})
+    for robot in robots:
+        about = f"{robot['title']}, {robot['kind']}, {len(robot['actuators'])} actuators"
+        say(f"  {robot['name']:<18} {about}", json)
     give({"tasks": tasks, "robots": robots}, json)
     return 0
+
+
+def _known(refused: list[str]) -> list[dict[str, Any]]:
+    from sim.tasks.loading import task_names
+
+    return included.tasks(task_names(), refused)

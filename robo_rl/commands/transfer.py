@@ -36,7 +36,8 @@ def main(
     the training simulator), drop, drop_low and drop_high (its success less this one, with its 95 % interval).
 
     Args:
-        target: A .onnx file, a run's folder, or 'classical', the classical controller of --task.
+        target: A .onnx file, a run's folder, or of --task: 'classical', its classical controller,
+            'zero' or 'random', to look at it.
         episodes: Number of episodes in the training simulator.
         seed: Random seed of the episodes.
         seconds: Length of an episode instead of the task's.

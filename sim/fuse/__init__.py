@@ -17,6 +17,6 @@ each other. On other devices than the CPU, torch.compile does the work.
 
 from sim.fuse.call import Fused, fuse
 from sim.fuse.random import normal_uniforms, normals, streams, uniforms
-from sim.fuse.structure import blocks_like, empty_block
+from sim.fuse.structure import blocks_like, empty_block, spaced
 
-__all__ = ["Fused", "blocks_like", "empty_block", "fuse", "normal_uniforms", "normals", "streams", "uniforms"]
+__all__ = ["Fused", "blocks_like", "empty_block", "fuse", "normal_uniforms", "normals", "spaced", "streams", "uniforms"]

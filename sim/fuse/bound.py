@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sim.fuse.native import Loop
-from sim.fuse.structure import Layout, flatten, rows
+from sim.fuse.structure import Layout, flatten, rows, spaced, spacing
 
 ROWS_PER_THREAD = 2048  # fewer environments than this are not worth a second thread's wake-up
 
@@ -92,19 +92,20 @@ class Replayed:
 def launch(loop: Loop, tensors: Sequence[Tensor], layout: Layout) -> tuple[Tensor, Tensor | None]:
     """Run once: the numbers (numbers, n), and the truth values (truth values, n), of all results."""
     n = rows(tensors)
-    block = torch.empty(layout.total, n)
+    block = spaced(layout.total, n)
     truths = torch.empty(sum(layout.truths), n, dtype=torch.bool) if any(layout.masks) else None
+    distance = spacing(n)
     number, truth = block.data_ptr(), 0 if truths is None else truths.data_ptr()
     to = []
     for count, other, mask in zip(layout.counts, layout.truths, layout.masks, strict=True):
         to.append(truth if mask else number)
-        number, truth = number + 4 * n * count, truth + n * other
+        number, truth = number + 4 * distance * count, truth + n * other
     kept = [_as_rows(tensor, n) for tensor in tensors]
     loop.run(
         _addresses([tensor.data_ptr() for tensor in kept]),
         _addresses([_row(tensor) for tensor in kept]),
         _addresses(to),
-        _addresses([n] * len(to)),
+        _addresses([n if mask else distance for mask in layout.masks]),
         n,
         _threads(n),
     )
@@ -121,7 +122,7 @@ def _addresses(values: Sequence[int]) -> Any:
 
 def _row(tensor: Tensor) -> int:
     """The distance between the rows of n of a tensor (n, …), in numbers."""
-    return tensor.stride(-1) if tensor.ndim > 1 else 0
+    return next((tensor.stride(k) for k in range(tensor.ndim - 1, 0, -1) if tensor.shape[k] > 1), 0)
 
 
 def _as_rows(tensor: Tensor, n: int) -> Tensor:
@@ -130,5 +131,16 @@ def _as_rows(tensor: Tensor, n: int) -> Tensor:
         if n == 1 or tensor.shape[0] == 1 or tensor.stride(0) == 1 or not tensor.numel():
             return tensor
         return tensor.mT.contiguous().mT if tensor.ndim == 2 else tensor.contiguous()
-    rows_first = tensor.movedim(0, -1)
-    return tensor if rows_first.is_contiguous() else rows_first.contiguous().movedim(-1, 0)
+    return tensor if are_rows(tensor) else tensor.movedim(0, -1).contiguous().movedim(-1, 0)
+
+
+def are_rows(tensor: Tensor) -> bool:
+    """Whether the numbers of a tensor (n, …) lie in evenly spaced rows, each of n neighbours."""
+    if not tensor.numel():
+        return True
+    distance = _row(tensor)
+    for size, stride in zip(reversed(tensor.shape[1:]), reversed(tensor.stride()[1:]), strict=True):
+        if size > 1 and stride != distance:
+            return False
+        distance *= size
+    return tensor.stride(0) == 1 or tensor.shape[0] == 1

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sim.fuse.bound import Bound, Native, Replayed, launch
 from sim.fuse.program import Program, name_of
-from sim.fuse.structure import Layout, flatten, rows, unflatten
+from sim.fuse.structure import Layout, flatten, rows, spaced, unflatten
 
 
 def fuse(function: Callable[..., Any]) -> Fused:
@@ -124,7 +124,7 @@ class Fused:
         tensors: list[Tensor] = []
         structure = flatten(args, tensors)
         program = self._program(structure, tensors)
-        blocks = torch.zeros(copies, program.results.total, rows(tensors), device=tensors[0].device)
+        blocks = spaced(copies, program.results.total, rows(tensors), device=tensors[0].device, zero=True)
         return blocks, [unflatten(program.structure, iter(program.results.cut(block))) for block in blocks]
 
     def reads(self, *args: Any) -> list[bool]:

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from controllers.rotation import add, body_z, cross, dot, multiply, nearly_normalized, small_rotation
 from sim.drawing import Poser
-from sim.fuse import Fused, empty_block, fuse
+from sim.fuse import Fused, empty_block, fuse, spaced
 from sim.plants.multirotor_drawing import SLOWDOWN, draw_multirotor
 from sim.robots.multirotor import GRAVITY, MultirotorCard
 
@@ -270,10 +270,10 @@ class MultirotorPlant:
         self.parameters = MultirotorParameters(*(value.clone() for value in self.nominal))  # ours to change
         self.advance = _fused_advance(period, ground)
         rotors = len(card.rotors)
-        self._block, parts = empty_block(n, [(3,), (4,), (3,), (3,), (rotors,)], device)
+        self._block, parts = empty_block(n, [(3,), (4,), (3,), (3,), (rotors,)], device, packed=False)
         self.current = MultirotorState(*parts)
         """Live."""
-        _, (self._command,) = empty_block(n, [(rotors,)], device)
+        _, (self._command,) = empty_block(n, [(rotors,)], device, packed=False)
         self._run: Any = None
         self.reset(torch.arange(n, device=device))
 
@@ -287,7 +287,8 @@ class MultirotorPlant:
             raise KeyError(f"a multirotor has no parameter '{name}'; it has {list(MultirotorParameters._fields)}")
         value = getattr(self.parameters, name)
         if value.shape[0] != self.n:
-            value = value.movedim(0, -1).expand(*value.shape[1:], self.n).contiguous().movedim(-1, 0)
+            whole = spaced(*value.shape[1:], self.n, device=self.device)
+            value = whole.copy_(value.movedim(0, -1)).movedim(-1, 0)
             self.parameters = self.parameters._replace(**{name: value})
             self._run = None
         return value

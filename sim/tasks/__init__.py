@@ -153,7 +153,7 @@ class Task(ABC):
     def first_memory(self, n: int, device: str | torch.device = "cpu") -> dict[str, Tensor]:
         """The memory of n policies before their first step, tensors (n, *shape) by name."""
         blocks = self.spec.memory
-        _, parts = empty_block(n, [block.shape for block in blocks], device)
+        _, parts = empty_block(n, [block.shape for block in blocks], device, packed=False)
         for block, part in zip(blocks, parts, strict=True):
             part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
         return {block.name: part for block, part in zip(blocks, parts, strict=True)}

@@ -55,7 +55,7 @@ class Source:
 
 def task_names() -> list[str]:
     """All tasks that are known by a name."""
-    return sorted({*_shipped(), *_offered()})
+    return sorted({*included_tasks(), *_offered()})
 
 
 def load_task(name: str, robot: str | None = None) -> Task:
@@ -80,7 +80,7 @@ def task_class(name: str) -> type[Task]:
     """The class of a task."""
     if match := FILE.fullmatch(name):
         return _from_file(Path(match["file"]), match["name"])
-    if name in (shipped := _shipped()):
+    if name in (shipped := included_tasks()):
         return shipped[name]
     if name in (offered := _offered()):
         return _from_package(offered[name])
@@ -88,7 +88,8 @@ def task_class(name: str) -> type[Task]:
     raise ValueError(f"task '{name}' is not known; expected one of {task_names()}{hint}")
 
 
-def _shipped() -> dict[str, type[Task]]:
+def included_tasks() -> dict[str, type[Task]]:
+    """The classes of those that come with robo-rl."""
     from sim.tasks import arm, car, legged, mobile_base, multirotor
 
     kinds = (arm, car, legged, mobile_base, multirotor)

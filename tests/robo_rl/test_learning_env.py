@@ -69,3 +69,43 @@ def test_loaded_into_a_new_environment_it_goes_on_to_the_bit(task_name: str) -> 
     for action in actions[20:]:
         for mine, theirs in zip(second.step(action), first.step(action), strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+def test_what_a_step_gives_away_is_not_written_by_later_steps(task_name: str) -> None:
+    env = LearningEnv(VecEnv(load_task(task_name), 6, seed=1))
+    torch.manual_seed(0)
+    given, copies = [], []
+    for _ in range(60):
+        step = env.step(torch.randn(6, 4))
+        mine = [step.observation, step.privileged, step.reward, step.failed, *env.signals.values()]
+        given.append(mine)
+        copies.append([value.clone() for value in mine])
+    for mine, copy in zip(given, copies, strict=True):
+        for value, kept in zip(mine, copy, strict=True):
+            np.testing.assert_array_equal(value, kept)
+
+
+def test_a_robots_future_is_the_same_in_a_batch_whose_rows_lie_apart(task_name: str) -> None:
+    """256 robots lie in rows with gaps between them (``sim.fuse.structure.spacing``), 100 robots in rows without."""
+    torch.manual_seed(0)
+    actions = 0.5 * torch.randn(80, 256, 4)
+    many, few = (LearningEnv(VecEnv(load_task(task_name), n, seed=1)) for n in (256, 100))
+    ended = 0
+    for action in actions:
+        mine, theirs = many.step(action), few.step(action[:100])
+        np.testing.assert_array_equal(mine.observation[:100], theirs.observation)
+        np.testing.assert_array_equal(mine.privileged[:100], theirs.privileged)
+        np.testing.assert_array_equal(mine.reward[:100], theirs.reward)
+        ended += len(theirs.ids)
+    assert ended > 20
+
+
+def test_a_state_that_is_not_finite_ends_its_episode_and_leaves_the_last_finite_observation() -> None:
+    env = LearningEnv(VecEnv(load_task("quadrotor-hover"), 6, seed=1))
+    before = env.step(torch.zeros(6, 4)).observation
+    env.env.plant.current.position[2] = float("nan")
+    step = env.step(torch.zeros(6, 4))
+    assert env.env.diverged == 1
+    assert (step.ids.tolist(), step.reward[2].item(), bool(step.failed[2])) == ([2], 0.0, True)
+    assert torch.isfinite(step.observation).all()
+    np.testing.assert_array_equal(step.final_observation[0, :3], before[2, :3])

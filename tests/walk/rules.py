@@ -1,0 +1,147 @@
+"""How the walk differs from a reader: the only place that says so. A command that no rule names is run as written.
+
+Trainings and measurements are cut short by documented options alone. What needs hardware, another computer, a network
+or hours is not run, with the reason; ``test_walk`` checks that no rule is left over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from walk.pages import Command
+
+EPISODES = "--episodes 20"
+PPO = "--ppo.updates 1 --ppo.environments 64 --episodes 4"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """For the commands whose ``key`` matches the whole pattern; the first such rule counts."""
+
+    pattern: str
+    add: str = ""
+    """Options that cut it short."""
+    replace: tuple[str, str] = ("", "")
+    """What a reader has to replace, and by what."""
+    take: tuple[str, str] = ("", "")
+    """What a reader replaces by what a command above has printed, and its pattern."""
+    until: str = ""
+    """It goes on until it is stopped: by Ctrl-C when it has printed this."""
+    stays: bool = False
+    """After it has printed ``until`` it goes on until the page's end, for the commands below need it."""
+    says: tuple[tuple[str, float, float], ...] = ()
+    """Patterns with a number each, and the interval in which the page says that it lies."""
+    fails: bool = False
+    """The page says that it exits with 1."""
+    skip: str = ""
+    """Why it is not run."""
+
+
+SUCCESS = r"([\d.]+)% of [\d,]+ held-out episodes succeed"
+ANY = r"([\d.]+)% of [\d,]+ episodes succeed"
+HARDWARE = "needs the robot"
+SETUP = "sets up what these tests run in; .ci/run does it on every change"
+REALTIME = "keeps deadlines of the wall clock, which a busy computer does not; make realtime and tests/ros run it"
+LONG = "takes hours"
+CLUSTER = "needs several computers"
+ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
+
+MENTIONED = "names the command; the page runs it elsewhere"
+ROS_TESTS = "docs/ros.md walks a session in ROS 2; tests/ros runs these commands for this robot"
+DOMAIN = "77"
+"""Of the ROS 2 messages."""
+
+CIRCLE = {"circle.py": ("docs/own-task.md", "python", 0)}
+RATES = {"rates.toml": ("docs/scale.md", "toml", 0)}
+FILES = {"docs/own-task.md": CIRCLE, "docs/scale.md": RATES, "docs/commands.md": {**CIRCLE, **RATES}}
+"""Files that a reader writes: name; page, language and number of the block."""
+
+PLACEHOLDERS = {"docs/manipulation.md": (("RUN", "runs/arm-reach-ppo-seed0-1"),)}
+"""Words that stand for what the commands above have made."""
+
+BUNDLE = "cp $ROOT/robo_rl/zoo/quadrotor-hover.onnx policy.onnx"
+FEWER = "sed -i 's/seeds = 10/seeds = 2/; s/episodes = 1000/episodes = 20/' rates.toml"
+RUN = "robo-rl train quadrotor-hover --episodes 0"
+BEFORE = {
+    "docs/run-on-a-robot.md": (BUNDLE,),
+    "docs/bundle.md": (RUN, BUNDLE),
+    "docs/firmware.md": (BUNDLE,),
+    "docs/operate.md": (BUNDLE, "cp policy.onnx hover.onnx", "cp $ROOT/robo_rl/zoo/quadrotor-track.onnx track.onnx"),
+    "docs/ros.md": (BUNDLE,),
+    "docs/scale.md": (BUNDLE, FEWER),
+    "docs/signing.md": (BUNDLE,),
+    "docs/tasks.md": (BUNDLE,),
+    "docs/transfer.md": (BUNDLE,),
+    "docs/commands.md": (
+        BUNDLE,
+        FEWER,
+        "cp policy.onnx hover.onnx",
+        "cp policy.onnx old.onnx",
+        "cp policy.onnx other.onnx",
+        "cp $ROOT/robo_rl/zoo/quadrotor-track.onnx track.onnx",
+        "cp $ROOT/robo_rl/zoo/go2-flat.onnx walk.onnx",
+        "cp $ROOT/robo_rl/zoo/go2-rough.onnx student.onnx",
+        "robo-rl train go2-flat " + PPO,
+        "robo-rl train ./circle.py:Circle --episodes 0 --apg.updates 5",
+        "robo-rl export runs/quadrotor-circle-seed0-1 --out circle.onnx",
+        "robo-rl keys new ~/.robo-rl-key --name alice",
+        "robo-rl record policy.onnx --out session.mcap --seconds 5",
+    ),
+}
+"""What the other pages have made before, for pages that are read by themselves."""
+
+SKETCHES = {
+    "Task-v0": "tests/robo_rl/test_own_task.py makes it",
+    "stable_baselines3": "benchmarks/walking_sb3.py and tests/robo_rl/test_modules.py do it; needs minutes",
+    "/dev/ttyACM0": HARDWARE,
+    "class Balance": "examples/own_kind/balance.py is the whole of it",
+    '"scan": ranges': "a robot with a scan; tests/deploy does it",
+    "native=True": "needs the file of the commands below it; tests/deploy does it",
+}
+"""Python that is shown and not run, by a part of it: why."""
+
+RULES = (
+    # setting up, and what is not for one computer without a robot
+    Rule(r".*: (make (demo|test|setup)|git clone .*|pip install .*|\. \.venv/bin/activate)", skip=SETUP),
+    Rule(r".*: \(cd ros2_ws && colcon build\).*|.*: ros2 .*", skip=ROS_SYSTEM),
+    Rule(r"signing\.md: (for who|export ROS_SEC|ROS_SEC).*", skip=ROS_SYSTEM),
+    Rule(r"ros\.md: ROBO_RL_FAULT_TABLE=.*", skip="writes the page; make test runs these tests"),
+    Rule(r"operate\.md: ssh .*|.*: torchrun .*|.*--address auto.*", skip=CLUSTER),
+    Rule(r".*--wandb .*|.*--mlflow .*", skip="needs a server; tests/robo_rl/test_trackers.py does it"),
+    Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
+    Rule(r".*--port /dev/ttyACM0.*", skip=HARDWARE),
+    Rule(r".*--passphrase", skip="asks at a terminal"),
+    Rule(r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver so101)", skip=MENTIONED),
+    Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
+    Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
+    Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
+    Rule(r"run-on-a-robot\.md: python examples/run_on_robot\.py .*", skip=REALTIME),
+    Rule(r"ros\.md: robo-rl (ros|doctor|replay) .*", skip=REALTIME),
+    # trainings: those by gradients take seconds and are run in full
+    Rule(r"own-task\.md: robo-rl train \./circle\.py:Circle", says=((SUCCESS, 97.7, 99.9),)),
+    Rule(r"own-robot\.md: robo-rl train quadrotor-hover .*", says=((SUCCESS, 80.0, 92.0),)),
+    Rule(r"README\.md: robo-rl train quadrotor-hover", says=((SUCCESS, 98.5, 100.0),)),
+    Rule(r"README\.md: robo-rl verify policy\.onnx", says=((r"([\d.]+)% of 1000 episodes succeed", 98.5, 100.0),)),
+    Rule(r"README\.md: robo-rl (evaluate zoo:(?!go2-rough).*)", add=EPISODES, says=((ANY, 85.0, 100.0),)),
+    Rule(r".*: robo-rl train quadrotor-(?!.*(ppo|updates)).*"),
+    Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
+    Rule(r".*: robo-rl train .*", add=PPO),
+    Rule(r".*: robo-rl distill .*", add="--updates 2 --episodes 4"),
+    Rule(r".*: robo-rl compress .*", add="--updates 20 --episodes 20"),
+    # measurements
+    Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav).*", add="--episodes 20"),
+    Rule(r".*: robo-rl verify (car|nav|place)\.onnx", add="--episodes 20 --min-success 0"),
+    Rule(r".*: robo-rl transfer .*", add="--episodes 10 --seconds 2"),
+    Rule(r".*: robo-rl report .*(go2|car|nav|walk).*", add="--episodes 20"),
+    Rule(r".*: robo-rl firmware .*--fly 100.*", replace=("--fly 100", "--fly 2")),
+    # what goes on until it is stopped
+    Rule(r".*: robo-rl play (?!.*--(video|picture)).*", until=r"http://", add="--no-open"),
+    Rule(r".*: robo-rl emulate so101", until="an emulated", stays=True),
+    Rule(r".*--port /dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), add="--seconds 5"),
+)
+
+
+def rule_of(command: Command) -> Rule:
+    """The first that matches."""
+    return next((rule for rule in RULES if re.fullmatch(rule.pattern, command.key)), Rule(""))

@@ -1,0 +1,92 @@
+"""The walk: every command of README.md and docs/ is run in order, and does what the text says (``make walk``).
+
+Each page is walked in a folder of its own. ``rules.py`` says what is cut short, replaced, or not run, and why.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from walk import rules
+from walk.pages import PAGES, ROOT, Command, blocks, commands, sketches
+from walk.session import Session, opened
+
+EVERY = [command for page in PAGES for command in commands(page)]
+
+
+def test_every_rule_is_for_a_command_of_the_pages() -> None:
+    used = {id(rules.rule_of(command)) for command in EVERY}
+    assert [rule.pattern for rule in rules.RULES if id(rule) not in used] == []
+    assert set(rules.BEFORE) <= set(PAGES)
+
+
+def test_every_page_with_commands_is_walked() -> None:
+    pages = {f"docs/{path.name}" for path in ROOT.glob("docs/*.md")} | {"README.md"}
+    assert pages <= set(PAGES)
+
+
+def test_what_is_not_run_has_a_reason() -> None:
+    left_out = [command for command in EVERY if rules.rule_of(command).skip]
+    assert len(left_out) < 0.3 * len(EVERY)
+    for page in PAGES:
+        for line, text in sketches(page):
+            assert any(re.search(pattern, text) for pattern in rules.SKETCHES), f"{page}:{line}"
+
+
+@pytest.fixture
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
+    with opened(tmp_path, rules.DOMAIN) as walked:
+        yield walked
+
+
+@pytest.mark.walk
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
+def test_the_commands_of_the_page_do_what_it_says(page: str, session: Session) -> None:
+    for name, (source, language, number) in rules.FILES.get(page, {}).items():
+        written = [lines for _, kind, lines in blocks(source) if kind == language][number]
+        (session.folder / name).write_text("\n".join(written) + "\n")
+    for line in rules.BEFORE.get(page, ()):
+        code, told = session.run(line)
+        assert code == 0, f"before {page}: {line}\n{told}"
+    wrong = []
+    for command in commands(page):
+        start = time.monotonic()
+        found = walk(command, session)
+        print(f"{time.monotonic() - start:6.1f} s  {command.where}: {command.text}", flush=True)
+        if found:
+            print(found, flush=True)
+            wrong.append(f"{command.where}: {command.text}: {found}")
+    assert not wrong, "\n\n".join(wrong)
+
+
+def walk(command: Command, session: Session) -> str:
+    """Run it by its rule; what is not as the page says, or nothing."""
+    rule = rules.rule_of(command)
+    if rule.skip:
+        return ""
+    text = command.text
+    for old, new in (*rules.PLACEHOLDERS.get(command.page, ()), *((rule.replace,) if rule.replace[0] else ())):
+        text = text.replace(old, new)
+    if rule.take[0]:
+        text = text.replace(rule.take[0], re.findall(rule.take[1], session.told)[-1])
+    text = f"{text} {rule.add}".strip()
+    until = rule.until or "".join(_pattern(line) for line in command.printed[:1])
+    code, told = session.run_until(text, until, rule.stays) if until else session.run(text)
+    session.told += told
+    if code != (1 if rule.fails else 0):
+        return f"exit code {code} of '{text}':\n{told[-3000:]}"
+    for pattern, low, high in rule.says:
+        number = re.search(pattern, told)
+        if number is None or not low <= float(number[1].replace(",", "")) <= high:
+            return f"expected '{pattern}' from {low} to {high}:\n{told[-3000:]}"
+    missing = [line for line in command.printed if not re.search(_pattern(line), told)]
+    return f"expected the lines {missing}:\n{told[-3000:]}" if missing else ""
+
+
+def _pattern(line: str) -> str:
+    """A line of output, whatever its numbers."""
+    return re.sub(r"\d+", r"\\d+", re.escape(line.strip()))
