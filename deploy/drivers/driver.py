@@ -6,12 +6,12 @@
     driver.write(commands, mode)
     driver.disable()
 
-``ForLoop`` gives it to ``deploy.loop.Loop``.
+``ForLoop`` gives it to ``deploy.loop.Loop``, and to the ROS node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -119,15 +119,17 @@ class ForLoop:
     set-points beside its signals.
     """
 
-    def __init__(self, driver: Driver, contract: Contract, setpoints: Mapping[str, np.ndarray]) -> None:
-        """``setpoints``: values (*dimensions) of operator signals, which may be changed in place. DriverError where a
-        signal of the contract has no source.
+    def __init__(
+        self, driver: Driver, contract: Contract, setpoints: Mapping[str, np.ndarray], others: Collection[str] = ()
+    ) -> None:
+        """``setpoints``: values (*dimensions) of operator signals, which may be changed in place; ``others``: signals
+        that come in another way. DriverError where a signal of the contract has no source.
         """
         self.driver, self.setpoints = driver, dict(setpoints)
         self.enabled = False
         damped = all(command.stop == "damp" for command in contract.commands)
         self.modes = {**MODES, **({Source.STOP: Mode.DAMP} if damped else {})}
-        given = {*driver.measured, *setpoints, *(s.age_of for s in contract.signals)}  # the last may be absent
+        given = {*driver.measured, *setpoints, *others, *(s.age_of for s in contract.signals)}  # the last may be absent
         without = [s.name for s in contract.signals if s.source != "runtime" and s.name not in given]
         if without:
             raise DriverError(

@@ -296,6 +296,14 @@ def flight(tmp_path: Path) -> Iterator[Flight]:
         yield made
 
 
+@pytest.fixture
+def domain() -> Iterator[int]:
+    """The number of a domain for nodes in this process."""
+    made = Domain()
+    yield int(made.name)
+    made.free()
+
+
 @pytest.fixture(scope="session")
 def realtime() -> tuple[str, ...]:
     """What to put before a command that must keep real time, where this computer allows it."""

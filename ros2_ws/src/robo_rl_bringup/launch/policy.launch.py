@@ -20,6 +20,10 @@ ARGUMENTS = {
     "dry_run": ("false", "compute, but send no commands; the same as mode:=dry_run"),
     "activate": ("", "true: arm as soon as the robot's signals are there; '': as in params_file"),
     "activate_timeout": ("", "s to wait for them; '': as in params_file"),
+    "driver": ("", "driver of the robot, instead of topics: go2, so101, or a file (*.py); '': as in params_file"),
+    "port": ("", "of the driver; '': its usual one"),
+    "calibration": ("", "of the driver: the robot's calibration file"),
+    "robot_file": ("", "of the driver: what differs between two robots of a type"),
     "namespace": ("", "of topics and services"),
     "use_sim_time": ("false", "time is that of /clock"),
     "record": ("", "folder in which every session writes one .mcap file; '': as in params_file"),
@@ -36,6 +40,7 @@ def start(context):
     }
     mode = "dry_run" if given["dry_run"].lower() == "true" else given["mode"]
     parameters |= {name: value for name, value in (("mode", mode), ("record", given["record"])) if value}
+    parameters |= {name: given[name] for name in ("driver", "port", "calibration", "robot_file") if given[name]}
     if given["activate"]:
         parameters["activate"] = given["activate"].lower() == "true"
     if given["activate_timeout"]:

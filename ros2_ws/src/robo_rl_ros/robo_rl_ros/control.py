@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from controllers.gate_codes import UNANSWERED, Event, Reason, Request, State
+from controllers.gate_codes import UNANSWERED, Event, Reason, Request, Source, State
 from controllers.gate_config import SLOW_TIME
+from deploy.drivers.driver import DriverError, ForLoop
 from deploy.watchdog import Watchdog
 from robo_rl_ros.runner import Decision, PolicyRunner, Proposal, Samples
 from robo_rl_ros.scheduler import StepScheduler
@@ -55,17 +56,21 @@ class Control:
         constants: Mapping[str, np.ndarray] | None = None,
         perishable: Sequence[str] = (),
         lasting: float = 0.5,
+        robot: ForLoop | None = None,
     ) -> None:
         """``note`` sees every decision after its command was sent. ``ticking``: the clock runs by itself; else it
 
         is moved by messages, as simulated time is. ``constants`` replace signals without messages. The signals
         ``perishable``, velocities that an operator wants, are zero when older than ``lasting`` s: who is silent wants
-        nothing.
+        nothing. ``robot``: a driver that measures signals, and gets commands, itself.
         """
         self.runner, self.buffer, self.send, self.note = runner, buffer, send, note
         self.clock, self.ticking, self.constants = clock, ticking, dict(constants or {})
         self._perishable = {name: np.zeros(runner.contract.signal(name).size, np.float32) for name in perishable}
         self._lasting = round(1e6 * lasting)
+        self.robot = robot
+        self.measured: Samples = {}
+        """What the driver measured last."""
         self.scheduler = StepScheduler(runner.config.period)
         self.enabled = False
         """Whether commands may leave at all: the node is active."""
@@ -181,7 +186,8 @@ class Control:
             now = self.clock()
             if now < self._last:  # a clock that was set back: the gate must see it, now and not when it is due
                 self.scheduler = StepScheduler(self.runner.config.period)
-            due = self.scheduler.due(self.buffer.fresh or not self.ticking)
+            fresh = None if self.robot is not None else self.buffer.fresh or not self.ticking
+            due = self.scheduler.due(fresh)
             if now < due:
                 heard = self.buffer.changed.wait((due - now) * 1e-6 if self.ticking else STANDSTILL)
                 if heard or self.ticking or not self._requests & ~DANGEROUS:
@@ -221,7 +227,9 @@ class Control:
             self._last_resort()
 
     def _with_constants(self, now: int, taken: Samples) -> Samples:
-        samples = {**{name: (value, now) for name, value in self.constants.items()}, **taken}
+        if self.robot is not None:
+            self.measured = self.robot.read(now)
+        samples = {**{name: (value, now) for name, value in self.constants.items()}, **taken, **self.measured}
         for name, nothing in self._perishable.items():
             if name in samples and now - samples[name][1] > self._lasting:
                 samples[name] = nothing, now
@@ -232,8 +240,8 @@ class Control:
         with self._answered:
             requests, self._requests = self._requests, Request.NONE
         decision = self.runner.decide(now, samples, proposal, requests, operator, self.intact)
-        if decision.send is not None and self.enabled:
-            self.send(decision.send)
+        if decision.send is not None:
+            self._command(decision.send, decision.output.source)
         self.runner.finish_step()
         if self.runner.reserve.at_rest or time.monotonic() > self._retiring:
             self._fall_silent()
@@ -258,8 +266,20 @@ class Control:
     def _last_resort(self) -> None:
         """What to send where not even the gate can be asked."""
         left = self.runner.reserve.last_resort
-        if left is not None and self.enabled and self.runner.publishes:
-            self.send(left)
+        if left is not None and self.runner.publishes:
+            self._command(left, self.runner.gate.reaction)
+
+    def _command(self, command: np.ndarray, source: Source) -> None:
+        """To ``send`` while the node is active; to the driver, where there is one, as long as it is enabled, since a
+        stop of some robots has no end.
+        """
+        if self.robot is not None and (self.enabled or self.robot.enabled):
+            try:
+                self.robot.write(self.runner.config.commands_by_name(command), source)
+            except DriverError as error:  # it refuses to enable: nothing is commanded
+                self.halt(f"the driver refused: {error}")
+        if self.enabled:
+            self.send(command)
 
     @property
     def stuck(self) -> str:
@@ -287,4 +307,5 @@ class Control:
             unanswered = decision.output.problem.reason in UNANSWERED and not self.cause
             parts += [self.runner.complaint] if unanswered and self.runner.complaint else []
             parts += self.buffer.complaints()
+            parts += self.robot.driver.health().problems if self.robot is not None else ()
         return "; ".join(parts)

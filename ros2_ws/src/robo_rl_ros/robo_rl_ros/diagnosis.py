@@ -9,6 +9,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from controllers.gate_codes import Event, State
+from deploy.drivers.driver import Health
 from robo_rl_ros.control import Control
 from robo_rl_ros.runner import Decision
 from robo_rl_ros.signal_buffer import Arrivals
@@ -62,6 +63,7 @@ def diagnostics(name: str, stamp: Any, control: Control, statistics: Statistics,
     message.status = [
         _gate(name, control, statistics, complaints),
         *(_signal(name, topic, a, control) for (topic, _), a in control.buffer.arrivals.items()),
+        *([_robot(name, control.robot.driver.health())] if control.robot is not None else []),
     ]
     return message
 
@@ -104,6 +106,12 @@ def _signal(name: str, topic: str, arrivals: Arrivals, control: Control) -> Diag
     }
     level = DiagnosticStatus.ERROR if trouble else DiagnosticStatus.OK
     return _status(f"{name}: {topic}", level, trouble or "arrives", "", told)
+
+
+def _robot(name: str, health: Health) -> DiagnosticStatus:
+    level = DiagnosticStatus.ERROR if health.problems else DiagnosticStatus.OK
+    figures = {key: f"{value:g}" for key, value in health.figures.items()}
+    return _status(f"{name}: robot", level, "; ".join(health.problems) or "well", "", figures)
 
 
 def _wires(control: Control, topic: str) -> list[Any]:

@@ -46,6 +46,7 @@ from robo_rl_ros.activation import Activation
 from robo_rl_ros.arguments import name_and_arguments
 from robo_rl_ros.control import Control
 from robo_rl_ros.diagnosis import Statistics, diagnostics
+from robo_rl_ros.driven import DrivenRobot
 from robo_rl_ros.listening import Listener
 from robo_rl_ros.loading import Watch, load
 from robo_rl_ros.parameters import declare
@@ -69,6 +70,7 @@ class PolicyNode(LifecycleNode):
         self.listener: Listener | None = None
         self.control: Control | None = None
         self.recorder: Recorder | None = None
+        self.driven: DrivenRobot | None = None
         self.quality_complaints: dict[str, str] = {}
         self.stuck = False
         """Whether a policy holds a thread for ever."""
@@ -152,7 +154,13 @@ class PolicyNode(LifecycleNode):
         given = texts_by_name(self.get_parameter("wires").value, "parameter 'wires'")
         wires = signal_wires(contract.signals, given, self._text("cmd_vel"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract, "parameter 'setpoints'")
-        self.buffer = SignalBuffer(contract, [wire for wire in wires if wire.name not in constants])
+        heard = [wire for wire in wires if wire.name not in constants]
+        if self._text("driver"):
+            names = [*constants, *(wire.name for wire in heard)]
+            sensed = [s.name for s in contract.signals if s.source == "sensor"]
+            self.driven = DrivenRobot(self, contract, [name for name in names if name not in sensed], wires)
+            heard = [wire for wire in heard if wire.name not in self.driven.driver.measured]
+        self.buffer = SignalBuffer(contract, heard)
         self.statistics = Statistics(contract.control_period)
         simulated = self.get_parameter("use_sim_time").value
         self.listener = Listener(self, self.buffer, simulated, self._incompatible)
@@ -166,6 +174,7 @@ class PolicyNode(LifecycleNode):
             constants=constants,
             perishable=[wire.name for wire in wires if wire.topic == "cmd_vel" and wire.name not in constants],
             lasting=self.get_parameter("cmd_vel_timeout").value,
+            robot=self.driven.robot if self.driven is not None else None,
         )
         self._create_commands(contract)
         self._contract_topic.publish(String(data=contract.to_json()))
@@ -246,7 +255,10 @@ class PolicyNode(LifecycleNode):
 
     def _note(self, decision: Decision) -> None:
         """After the command left: record, count, and publish what the gate decided when it changed."""
-        self.statistics.note(decision, self.listener.now())  # type: ignore[union-attr]
+        assert self.listener is not None
+        self.statistics.note(decision, self.listener.now())
+        if self.driven is not None and self.control is not None:
+            self.driven.publish(self.control.measured, self.listener.now(), self.listener.ros_ns())
         if self.recorder is not None:
             self.recorder.note(decision.record(self.runner.mode, self._sentence(decision)))
         output = decision.output
@@ -361,9 +373,11 @@ class PolicyNode(LifecycleNode):
         self._periodic, self._outlets = [], []
         if self.listener is not None:
             self.listener.close()
+        if self.driven is not None:
+            self.driven.close()
         if self.recorder is not None:
             self.recorder.close()
-        self.control = self.listener = self.recorder = None
+        self.control = self.listener = self.recorder = self.driven = None
         self.quality_complaints.clear()
 
 

@@ -25,10 +25,12 @@ class StepScheduler:
     next: int = -1
     """µs, the time of the next step; -1: at once."""
 
-    def due(self, fresh: bool) -> int:
-        """When to step: ``fresh`` tells whether a complete set of new signals is there."""
+    def due(self, fresh: bool | None) -> int:
+        """When to step: ``fresh`` tells whether a complete set of new signals is there; None: nobody waits for any."""
         if self.next < 0:
             return 0
+        if fresh is None:
+            return self.next
         return self.next - round(EARLY * self.period) if fresh else self.next + round(LATE * self.period)
 
     def stepped(self, now: int) -> int:

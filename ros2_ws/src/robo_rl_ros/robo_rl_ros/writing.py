@@ -14,7 +14,7 @@ from robo_rl_ros import images, scans
 from robo_rl_ros.reading import ACKERMANN, TWIST_ELEMENTS
 from robo_rl_ros.wiring import Wire, WiringError
 
-POSE = "geometry_msgs/msg/PoseStamped"
+POSE, IMU = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/Imu"
 
 
 def message_type(kind: str) -> Any:
@@ -50,7 +50,7 @@ def write(
     if hasattr(message, "header"):
         set_stamp(message.header.stamp, ns)
         of_the_robot = wire.field in _OF_THE_ROBOT or wire.kind == POSE
-        message.header.frame_id = "base_link" if of_the_robot else ""
+        message.header.frame_id = "base_link" if of_the_robot or wire.kind == IMU else ""
     if wire.kind == POSE:
         q = message.pose.orientation
         q.x, q.y, q.z, q.w = map(float, turned)
@@ -129,7 +129,21 @@ def _ackermann(message: Any, field: str, names: list[str], values: list[float]) 
     setattr(message, field, value)
 
 
+def _imu(message: Any, field: str, elements: list[str], numbers: list[float]) -> None:
+    """A field of an Imu; what is not there is marked so, by -1 as the first covariance (sensor_msgs/Imu)."""
+    for name in ("orientation", "angular_velocity", "linear_acceleration"):
+        covariance = getattr(message, f"{name}_covariance")
+        if name == field:
+            covariance[0] = 0.0
+        elif not any(getattr(getattr(message, name), axis) for axis in "xyz"):
+            covariance[0] = -1.0
+    part = getattr(message, field)
+    for name, number in zip(elements, numbers, strict=True):
+        setattr(part, name, number)
+
+
 _WRITERS = {
+    IMU: _imu,
     "sensor_msgs/msg/JointState": _joint_state,
     "trajectory_msgs/msg/JointTrajectory": _trajectory,
     "std_msgs/msg/Float64MultiArray": _array,

@@ -1,0 +1,219 @@
+"""A robot that the node drives itself, by the driver of the robot's own protocol, behind the same gate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+from robo_rl_ros.control import Control
+from robo_rl_ros.runner import Decision, PolicyRunner
+from robo_rl_ros.signal_buffer import SignalBuffer
+from robo_rl_ros.wiring import signal_wires
+
+from controllers.gate_codes import Event, Request, Source, State
+from deploy.bundle import Bundle
+from deploy.drivers.driver import DriverError, ForLoop
+from deploy.emulators.go2_wire import FAULTS
+
+sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
+from emulated_go2 import AHEAD, Session
+
+
+class Node:
+    """What the node does in every step, in virtual time, with the emulated Go2."""
+
+    def __init__(self, mode: str = "live") -> None:
+        self.session = Session()
+        self.world, self.robot, driver = self.session.world, self.session.robot, self.session.driver
+        contract = self.session.policy.contract
+        self.runner = PolicyRunner(self.session.policy, mode)
+        wires = [wire for wire in signal_wires(contract.signals) if wire.name not in (*driver.measured, *AHEAD)]
+        self.sent: list[np.ndarray] = []
+        self.decisions: list[Decision] = []
+        driver.connect()
+        self.control = Control(
+            self.runner, SignalBuffer(contract, wires), self.sent.append, self.decisions.append,
+            clock=self.microseconds, constants=AHEAD, robot=ForLoop(driver, contract, {}, AHEAD),
+        )  # fmt: skip
+        self.control.watchdog._period = 60.0  # a busy computer is no fault of the policy
+
+    def microseconds(self) -> int:
+        return self.world.monotonic_ns() // 1000
+
+    def steps(self, count: int, request: Request = Request.NONE, until: Callable[[], Any] = lambda: False) -> None:
+        for _ in range(count):
+            self.control._requests |= request
+            request = Request.NONE
+            now = self.microseconds()
+            self.control._samples, self.control._operator = {}, now
+            self.control._step(now)
+            self.world.sleep(0.02)
+            if until():
+                return
+
+    @property
+    def state(self) -> State:
+        return self.runner.gate.state
+
+    def walk(self) -> None:
+        self.steps(10)
+        self.steps(1, Request.ARM)
+        self.control.enable()
+        self.steps(400, until=lambda: self.runner.reserve.arrived)
+        self.steps(1, Request.ACTIVATE)
+        assert self.state == State.ACTIVE
+
+
+def test_the_robot_walks_behind_the_nodes_gate_and_lies_down_when_it_is_disarmed() -> None:
+    node = Node()
+    node.walk()
+    node.steps(100)
+    assert node.robot.truth["position"][0] > 0.5
+    assert node.sent
+    node.steps(1, Request.DISARM)
+    node.control.enabled = False
+    count = len(node.sent)
+    node.steps(100)
+    assert len(node.sent) == count
+    assert not node.robot.stiff
+    assert node.state == State.IDLE
+    assert not node.session.driver.health().problems
+    node.steps(1, Request.ARM)
+    assert node.state == State.READY, "it was damped all the time, and can be armed again"
+
+
+def test_a_fault_of_the_robot_stops_it_and_is_told_in_the_gates_sentence() -> None:
+    node = Node()
+    node.walk()
+    node.steps(20)
+    FAULTS["motor hot"].at_once(node.robot)
+    node.steps(10)
+    assert node.state == State.FAULT
+    assert not node.robot.stiff
+    fault = next(d for d in node.decisions if d.output.events & Event.FAULTED)
+    assert "FR_thigh_joint has 95 °C" in node.control.explain(fault)
+
+
+@pytest.mark.parametrize("mode", ["dry_run", "shadow"])
+def test_on_the_lower_rungs_of_the_ladder_the_robot_is_never_commanded(mode: str) -> None:
+    node = Node(mode)
+    node.steps(10)
+    node.steps(1, Request.ARM)
+    node.control.enable()
+    node.steps(200)
+    assert node.decisions[-1].output.source != Source.SILENT
+    assert not node.control.robot.enabled  # type: ignore[union-attr]
+    assert node.world.links[-1].keeper.sent == 0
+
+
+def test_a_driver_that_refuses_to_enable_is_a_fault_and_commands_nothing() -> None:
+    node = Node()
+    node.steps(10)
+    node.session.driver.joints = tuple(
+        type(joint)(joint.name, 0.5, joint.upper, joint.effort) for joint in node.session.driver.joints
+    )
+    node.steps(1, Request.ARM)
+    node.control.enable()
+    node.steps(3)
+    assert node.state == State.FAULT
+    assert "the driver refused: FR_hip_joint is at" in node.control.cause
+    assert node.world.links[-1].keeper.sent == 0
+
+
+STATUE = """
+import numpy as np
+from deploy.drivers.driver import Health, Identity, Silence
+
+class Statue:
+    silence, guard = Silence.STOPS, ""
+    measured = ("orientation", "angular_velocity", "joint_position", "joint_velocity")
+    def __init__(self, contract):
+        self.contract = contract
+    def connect(self):
+        return Identity("statue", {"height": "2 m"})
+    def read(self, now):
+        values = {name: np.full(self.contract.signal(name).size, 0.5, np.float32) for name in self.measured}
+        return {name: (value, now) for name, value in values.items()}
+    def enable(self): pass
+    def write(self, commands, mode): pass
+    def disable(self): pass
+    def health(self):
+        return Health((), {"height m": 2.0})
+    def close(self): pass
+
+def make(contract, settings):
+    return Statue(contract)
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path, domain: int) -> Iterator[Callable[..., Any]]:
+    """``node(use_sim_time=…)``: a node with the parameters of the policy's, whose driver is a file's."""
+    import rclpy
+    from rclpy.parameter import Parameter
+    from robo_rl_ros.parameters import declare
+
+    (tmp_path / "statue.py").write_text(STATUE)
+    rclpy.init(domain_id=domain)
+    made = []
+
+    def make(**parameters: Any) -> Any:
+        given = {"driver": str(tmp_path / "statue.py"), **parameters}
+        overrides = [Parameter(name, value=value) for name, value in given.items()]
+        made.append(rclpy.create_node("policy", parameter_overrides=overrides))
+        declare(made[-1])
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.destroy_node()
+    rclpy.shutdown()
+
+
+def test_what_a_users_driver_measures_is_published_with_its_time(node) -> None:
+    import rclpy
+    from robo_rl_ros import quality
+    from robo_rl_ros.driven import DrivenRobot
+    from sensor_msgs.msg import Imu, JointState
+
+    contract = Bundle.read("zoo:go2-flat").contract
+    one = node()
+    driven = DrivenRobot(one, contract, AHEAD, signal_wires(contract.signals))
+    heard: dict[str, Any] = {}
+    for kind, topic in ((Imu, "imu"), (JointState, "joint_states")):
+        one.create_subscription(
+            kind, topic, lambda message, topic=topic: heard.update({topic: message}), quality.SENSOR
+        )
+    now = 5_000_000
+    while len(heard) < 2:
+        now += 1000
+        driven.publish(driven.robot.read(now), now + 250, 10_000_000_000)
+        rclpy.spin_once(one, timeout_sec=0.1)
+    imu, joints = heard["imu"], heard["joint_states"]
+    assert (imu.header.stamp.sec, imu.header.stamp.nanosec) == (9, 999_750_000)
+    assert imu.header.frame_id == "base_link"
+    assert [imu.orientation.w, imu.angular_velocity.z] == [0.5, 0.5]
+    assert imu.orientation_covariance[0] == 0.0
+    assert imu.angular_velocity_covariance[0] == 0.0
+    assert imu.linear_acceleration_covariance[0] == -1.0
+    assert list(joints.name) == list(contract.signal("joint_position").elements)
+    assert list(joints.position) == list(joints.velocity) == [0.5] * 12
+    driven.close()
+
+
+def test_a_driven_robot_has_no_simulated_time_and_needs_all_signals(node) -> None:
+    from robo_rl_ros.driven import DrivenRobot
+
+    contract = Bundle.read("zoo:go2-flat").contract
+    wires = signal_wires(contract.signals)
+    with pytest.raises(DriverError, match="'use_sim_time' is true, but a driver's robot is in real time"):
+        DrivenRobot(node(use_sim_time=True), contract, AHEAD, wires)
+    with pytest.raises(DriverError, match=r"nothing gives the signals \['linear_velocity_command'\]"):
+        DrivenRobot(node(), contract, ["yaw_rate_command"], wires)
