@@ -1,0 +1,93 @@
+"""A Go2, its network and the keepers of its commands in one process and in virtual time."""
+
+from __future__ import annotations
+
+import json
+
+from deploy.drivers.unitree.keeping import PERIOD, Keeper
+from deploy.emulators.go2 import Go2
+from deploy.emulators.go2_wire import Go2Wire
+
+
+class VirtualLink:
+    """A program's link (``deploy.drivers.unitree.link.Link``) to a keeper. Time goes on when the program waits."""
+
+    def __init__(self, world: World, damp: bool) -> None:
+        self.world, self.keeper = world, Keeper("the keeper before this one ended" if damp else "")
+        self.messages: list[tuple[bytes, bytes]] = []
+        self.open, self.alive = True, True
+        world.links.append(self)
+
+    def send(self, kind: bytes, data: bytes = b"") -> None:
+        """See ``Link``."""
+        if not self.alive:
+            raise OSError("the keeper ended")
+        now = self.world.now()
+        if kind == b"E":
+            self.keeper.enable(now, data)
+        elif kind == b"C":
+            self.keeper.command(now, data)
+        elif kind == b"Q":
+            self.keeper.quiet()
+        elif kind == b"R":
+            code, parameter = json.loads(data)
+            self.messages.append((b"A", json.dumps([code, *self.world.robot.request(code, parameter)]).encode()))
+
+    def receive(self, timeout: float = 0.0) -> list[tuple[bytes, bytes]]:
+        """See ``Link``."""
+        if not self.alive:
+            raise OSError("the keeper ended")
+        if timeout:
+            self.world.sleep(timeout)
+        found, self.messages = self.messages, []
+        return found
+
+    def close(self) -> None:
+        """See ``Link``."""
+        self.open = False
+        self.keeper.program_ended(self.world.now())
+
+
+class World:
+    """A clock, as ``time`` is one, and all that moves with it."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.nanoseconds, self.left = 1_000_000_000, 0.0
+        self.links: list[VirtualLink] = []
+        self.robot = Go2(seed=seed)
+        self.wire = Go2Wire(self.robot, foreign=self.overhear)
+
+    def overhear(self, data: bytes) -> None:
+        """Somebody else's LowCmd_, on its way to the robot and to all keepers."""
+        self.robot.receive(data)
+        for link in self.links:
+            link.keeper.other_command(self.now())
+
+    def monotonic_ns(self) -> int:
+        """As ``time.monotonic_ns``."""
+        return self.nanoseconds
+
+    def now(self) -> float:
+        """s"""
+        return self.nanoseconds / 1e9
+
+    def sleep(self, seconds: float) -> None:
+        """Let time go on, by whole periods of the robot."""
+        self.left += seconds
+        while self.left >= PERIOD:
+            self.left -= PERIOD
+            self.nanoseconds += round(1e9 * PERIOD)
+            self.tick()
+
+    def tick(self) -> None:
+        """One period."""
+        told = self.wire.advance(PERIOD)
+        for link in self.links:
+            if not link.alive or link.keeper.done(self.now()):
+                continue
+            for data in told:
+                if link.keeper.state(self.now(), data):
+                    link.messages.append((b"S", int(1e6 * self.now()).to_bytes(8, "little") + data))
+            if (sent := link.keeper.publish(self.now())) is not None:
+                self.wire.command(sent)
+            link.messages = [m for m in link.messages if m[0] != b"K"] + [(b"K", link.keeper.status.encode())]

@@ -1,0 +1,93 @@
+"""What an arm of bus servos does when the program that commands it is killed: it holds, as its driver declares."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deploy.drivers.driver import Silence
+from deploy.drivers.feetech import registers as r
+from deploy.drivers.feetech.arm import FeetechArm
+from deploy.drivers.feetech.calibration import write_calibration
+from deploy.emulators.pty import serve
+from deploy.emulators.so101 import TICK, Arm
+from deploy.emulators.wire import Wire
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import math, sys, time
+import numpy as np
+from deploy.bundle import Bundle
+from deploy.drivers import make
+from deploy.drivers.driver import DriverError, Mode, Settings
+contract = Bundle.read("zoo:arm-place-so101").contract
+for _ in range(20):  # this computer may be busy
+    driver = make("so101", contract, Settings(sys.argv[1], "", sys.argv[2]))
+    try:
+        driver.connect()
+        home = driver.read(time.monotonic_ns() // 1000)
+        driver.enable()
+        break
+    except DriverError:
+        driver.close()
+start = time.monotonic()
+while True:
+    now = time.monotonic()
+    samples = driver.read(time.monotonic_ns() // 1000)
+    wave = 0.1 * math.sin(6.0 * (now - start))
+    driver.write({c.name: home[c.feedback][0] + wave for c in contract.commands}, Mode.POLICY)
+    if samples and now - start > 1.0:
+        print("moving", flush=True)
+    time.sleep(0.02)
+"""
+PATIENT = 50.0  # s
+
+
+@pytest.mark.slow
+def test_an_arm_whose_program_is_killed_holds_its_last_goal(tmp_path: Path) -> None:
+    arm, ports, ended = Arm(), queue.Queue[str](), threading.Event()
+    calibration, wire, quiet = tmp_path / "arm.json", Wire(arm.bus), threading.Event()
+    write_calibration(calibration, arm.calibration)
+    killed = threading.Event()
+
+    def advance(seconds: float) -> None:
+        if ended.is_set():
+            raise InterruptedError
+        arm.advance(seconds)
+        if killed.is_set() and np.abs(arm.velocity).max() < 0.01:
+            quiet.set()
+
+    def emulate() -> None:
+        with pytest.raises(InterruptedError):
+            serve(ports.put, wire.exchange, advance, TICK)
+
+    thread = threading.Thread(target=emulate)
+    thread.start()
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, ports.get(timeout=PATIENT), str(calibration)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "moving\n"
+        os.kill(program.pid, signal.SIGKILL)
+        program.wait()
+        killed.set()
+        assert quiet.wait(PATIENT)
+        assert FeetechArm.silence == Silence.HOLDS
+        for servo in arm.servos:
+            assert servo.get(r.TORQUE_ENABLE) == 1
+            assert abs(servo.get(r.GOAL_POSITION) - servo.get(r.PRESENT_POSITION)) < 100  # 9°: it sags under gravity
+    finally:
+        program.kill()
+        program.wait()
+        ended.set()
+        thread.join()
