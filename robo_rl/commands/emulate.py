@@ -19,6 +19,7 @@ def main(
     interface: str = "lo",
     fault: str = "",
     after: float = 5.0,
+    realtime: bool = False,
     seconds: float = float("inf"),
     json: bool = False,
 ) -> int:
@@ -33,6 +34,7 @@ def main(
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
+        realtime: Ask for a real-time priority and for memory that is not paged out.
         seconds: How long to run.
         json: Print one JSON object on the last line of stdout.
     """
@@ -44,6 +46,11 @@ def main(
         return 0
     if fault not in faults:
         raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, faults))}")
+    if realtime:
+        from deploy.realtime import keep_time
+
+        for sentence in keep_time():
+            say(sentence, json)
     wire, waiting = wire_of(), [fault] if fault else []
 
     def begin(since: float) -> None:

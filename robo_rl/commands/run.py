@@ -33,6 +33,8 @@ def main(
     seconds: float = float("inf"),
     record: Path | None = None,
     native: bool = False,
+    realtime: bool = False,
+    cores: tuple[int, ...] = (),
     release: bool = False,
     trusted_keys: Path | None = None,
     json: bool = False,
@@ -55,6 +57,8 @@ def main(
         seconds: How long to run.
         record: Folder in which the session is recorded.
         native: Compile the policy for this computer.
+        realtime: Ask for a real-time priority and for memory that is not paged out.
+        cores: With --realtime, the cores to run on, such as isolated ones; by default all.
         release: At the end, make the actuators passive. An arm falls.
         trusted_keys: Run only what a key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
@@ -65,8 +69,13 @@ def main(
     from deploy.drivers.driver import DriverError, ForLoop, Settings
     from deploy.loop import Loop
     from deploy.named_values import numbers_by_name
+    from deploy.realtime import keep_time
     from deploy.runtime import Policy
 
+    if cores and not realtime:
+        raise ValueError("cores are for --realtime; give both")
+    for sentence in keep_time(cores) if realtime else []:
+        say(sentence, json)
     rate = 1 / Bundle.read(file).contract.control_period
     policy = Policy.load(file, rate, trusted_keys=trusted_keys, native=native)
     if policy.runtime_note:

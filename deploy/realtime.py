@@ -1,0 +1,40 @@
+"""A process that keeps time beside others: a real-time priority, memory that is not paged out, cores of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+
+PRIORITY = 40
+"""SCHED_FIFO: below the kernel's own threads of interrupts, which have 50 (kernel, Documentation, kthreads)."""
+CURRENT, FUTURE, ON_FAULT = 1, 2, 4
+"""Flags of mlockall(2)."""
+
+
+def keep_time(cores: Sequence[int] = (), priority: int = PRIORITY) -> list[str]:
+    """Ask the system for all of that, for this thread and those that it starts; sentences on what it does not grant.
+
+    Call it before threads are started. ValueError for cores that this computer lacks.
+    """
+    refused = []
+    if cores:
+        try:
+            os.sched_setaffinity(0, cores)
+        except OSError:
+            known = sorted(os.sched_getaffinity(0))
+            raise ValueError(f"cores are {list(cores)}; this process may use {known}") from None
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError:
+        refused.append(
+            f"no real-time priority: allow it in /etc/security/limits.d ('@realtime - rtprio {priority}'), "
+            "or run as root"
+        )
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mlockall(CURRENT | FUTURE | ON_FAULT) != 0:
+        refused.append(
+            f"memory is not locked ({os.strerror(ctypes.get_errno())}): allow it in /etc/security/limits.d "
+            "('@realtime - memlock unlimited'), or run as root"
+        )
+    return refused
