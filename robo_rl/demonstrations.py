@@ -88,7 +88,7 @@ def demonstrate(
             raise DemonstrationError(f"the script of '{task.name}' succeeded in {found} of {tried} episodes; gave up")
         signals, observation = env.signals, env.observation()
         assert isinstance(observation, Tensor)
-        action = script(signals, env.memory)
+        action = script(signals, env.memory).clamp(-1.0, 1.0)
         step = env.step(action)
         later, final = step.observation, step.final_observation
         assert isinstance(later, Tensor)
