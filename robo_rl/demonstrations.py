@@ -88,7 +88,7 @@ def demonstrate(
             raise DemonstrationError(f"the script of '{task.name}' succeeded in {found} of {tried} episodes; gave up")
         signals, observation = env.signals, env.observation()
         assert isinstance(observation, Tensor)
-        action = script(signals, env.memory)
+        action = script(signals, env.memory).clamp(-1.0, 1.0)
         step = env.step(action)
         later, final = step.observation, step.final_observation
         assert isinstance(later, Tensor)
@@ -133,19 +133,28 @@ def read(path: Path, task: Task) -> tuple[Transitions, int]:
             f"{path}: recorded at task '{contract.task}' with {contract.robot_name}, whose signals, commands or limits "
             f"are not those of '{task.name}' with {task.spec.robot.name}; record them again with 'robo-rl demonstrate'"
         )
-    count = len(tensors["episode"]) if "episode" in tensors and tensors["episode"].ndim else 0
+    episode = tensors.get("episode")
+    if episode is None or episode.ndim != 1 or len(episode) == 0 or episode.dtype != torch.int64:
+        raise DemonstrationError(f"{path}: episode is {_shown(episode)}; expected one int64 per control step, and some")
+    count = len(episode)
     seen, acted = (count, task.observation_size), (count, task.action_size)
-    shapes = {
-        "observation": seen, "action": acted, "reward": (count,), "ended": (count,), "next_observation": seen,
-    }  # fmt: skip
+    shapes = {"observation": seen, "action": acted, "reward": (count,), "ended": (count,), "next_observation": seen}
     for name, shape in shapes.items():
         value = tensors.get(name)
-        if value is None or tuple(value.shape) != shape or value.dtype != torch.float32 or count == 0:
-            found = None if value is None else (tuple(value.shape), str(value.dtype))
-            raise DemonstrationError(f"{path}: {name} is {found}; expected {shape} numbers of torch.float32, and some")
+        if value is None or tuple(value.shape) != shape or value.dtype != torch.float32:
+            raise DemonstrationError(f"{path}: {name} is {_shown(value)}; expected {shape} numbers of torch.float32")
         if not bool(torch.isfinite(value).all()):
             raise DemonstrationError(f"{path}: {name} has numbers that are not finite")
-    return Transitions(*(tensors[name] for name in shapes)), len(tensors["episode"].unique())
+    shown = Transitions(*(tensors[name] for name in shapes))
+    if bool((shown.action.abs() > 1.0).any()):
+        raise DemonstrationError(f"{path}: action goes beyond what a policy can do; expected −1 to 1")
+    if bool(((shown.ended != 0.0) & (shown.ended != 1.0)).any()):
+        raise DemonstrationError(f"{path}: ended has numbers that are neither 0 nor 1")
+    return shown, len(episode.unique())
+
+
+def _shown(value: Tensor | None) -> str:
+    return "missing" if value is None else f"{tuple(value.shape)} numbers of {value.dtype}"
 
 
 def digest(path: Path) -> str:

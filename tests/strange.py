@@ -1,8 +1,9 @@
-"""Copies of nested data in which one place or two hold something strange, for hypothesis."""
+"""Copies of nested data in which one place or two hold something strange, for hypothesis, and how they are read."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -51,3 +52,11 @@ def changed(draw: st.DrawFn, data: Any) -> Any:
         else:
             parent.insert(last, copy.deepcopy(draw(STRANGE)))
     return data
+
+
+def attempt(read: Callable[[], Any], refusal: type[ValueError]) -> tuple[Any, str]:
+    """What was read, or None and the refusal's sentence."""
+    try:
+        return read(), ""
+    except refusal as error:
+        return None, str(error)

@@ -6,18 +6,21 @@ policy sees too, measured signals and its memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from sim.tasks import Task
+
 
 class Scripted:
     """The script in the place of a network: ``(signals, state) -> (commands, state)``, on tensors."""
 
-    def __init__(self, task: Any) -> None:
-        self.task, self.blocks = task, task.spec.memory
+    def __init__(self, task: Task, act: Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Tensor]) -> None:
+        """``act`` gives actions (n, action_size) for signals and memory."""
+        self.task, self.act, self.blocks = task, act, task.spec.memory
         self.sizes = [block.size for block in self.blocks]
 
     def first_state(self, n: int) -> Any:
@@ -28,6 +31,6 @@ class Scripted:
         """What the policy commands with a network that gives the script's actions."""
         parts = zip(self.blocks, torch.split(state, self.sizes, 1), strict=True)
         memory = {block.name: part for block, part in parts}
-        commands = self.task.command(self.task.script(signals, memory), memory)
+        commands = self.task.command(self.act(signals, memory), memory)
         memory = self.task.remember(memory, signals, commands)
         return commands, torch.cat([memory[block.name] for block in self.blocks], 1)

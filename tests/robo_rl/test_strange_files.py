@@ -5,28 +5,19 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strange import changed
+from strange import attempt, changed
 
 from robo_rl.runs import Run, RunError
 from sim.robots import FOLDER, KINDS
 from sim.robots.figures import CardError
 
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def attempt(read: Callable[[], Any], refusal: type[ValueError]) -> tuple[Any, str]:
-    """What was read, or None and the refusal's sentence."""
-    try:
-        return read(), ""
-    except refusal as error:
-        return None, str(error)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +35,7 @@ def description(algorithm: str) -> dict[str, Any]:
 
 
 @FUZZ
-@given(data=st.sampled_from(["apg", "ppo", "distilled"]).flatmap(lambda name: changed(description(name))))
+@given(data=st.sampled_from(["apg", "bc", "ppo", "sac", "distilled"]).flatmap(lambda name: changed(description(name))))
 def test_a_strange_run_file_is_refused_in_a_sentence(folder: Path, data: Any) -> None:
     (folder / "run.json").write_text(json.dumps(data))
     run, told = attempt(lambda: Run.open(folder), RunError)

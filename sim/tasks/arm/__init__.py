@@ -12,6 +12,7 @@ def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from sim.tasks.arm.insert import Insert
     from sim.tasks.arm.place import Place
+    from sim.tasks.arm.place_direct import PlaceDirect
     from sim.tasks.arm.reach import Reach
 
-    return Reach, Place, Insert
+    return Reach, Place, PlaceDirect, Insert

@@ -29,8 +29,9 @@ from sim.robots.figures import CardError
 from sim.robots.mechanism import FreeObject
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.arm.hand import XYZ, ToolHand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm
+from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
 from sim.tasks.arm.workspace import workspace
+from sim.tasks.scripted import Scripted
 
 PERIOD = 0.05  # s; SERL and HIL-SERL insert at 10 Hz
 HOLE = 0.0125  # m, half of the hole's width
@@ -117,16 +118,7 @@ class Insert(Task):
     # --- simulation ----------------------------------------------------------------------------------------------
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from sim.plants.physics import GRASP
-
-        physics = dataclasses.replace(GRASP, contacts="model", impratio=10.0, tolerance=1e-7)
-        if self.plant == "warp" or torch.device(device).type != "cpu":
-            from sim.plants.mujoco_gpu import WarpPlant
-
-            return self.simulate(WarpPlant, n, device=device, physics=physics)
-        from sim.plants.mujoco_cpu import MujocoPlant
-
-        return self.simulate(MujocoPlant, n, physics=physics)
+        return simulated(self, n, device, impratio=10.0, tolerance=1e-7)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n arms with a peg and a block with a hole in an engine, a class of ``sim.plants``."""
@@ -233,9 +225,8 @@ class Insert(Task):
         return torch.stack([torch.clamp(x / STEP, -1.0, 1.0) for x in ahead], -1)
 
     def controller(self) -> Any:
-        from sim.tasks.scripted import Scripted
-
-        return Scripted(self)
+        """The script, as part of the policy's own graph."""
+        return Scripted(self, self.script)
 
     # --- reward and end ------------------------------------------------------------------------------------------
 

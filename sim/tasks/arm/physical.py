@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from robo_rl.contract import Envelope
+from sim.plants.physics import GRASP
 from sim.ranges import Range
 from sim.robots.arm import ArmCard
 from sim.tasks.arm.workspace import Workspace
@@ -53,3 +56,15 @@ def arm_envelope(card: ArmCard, space: Workspace) -> tuple[Envelope, ...]:
         return ()
     low, high = tuple(x - AROUND for x in space.lower), tuple(x + AROUND for x in space.upper)
     return (Envelope("tool_position", low, high),)
+
+
+def simulated(task: Any, n: int, device: str | torch.device, **choices: float) -> Any:
+    """A plant of n robots of a task, in the engine that is asked for; ``choices`` are changes of ``GRASP``."""
+    physics = dataclasses.replace(GRASP, contacts="model", **choices)  # type: ignore[arg-type]
+    if task.plant == "warp" or torch.device(device).type != "cpu":
+        from sim.plants.mujoco_gpu import WarpPlant
+
+        return task.simulate(WarpPlant, n, device=device, physics=physics)
+    from sim.plants.mujoco_cpu import MujocoPlant
+
+    return task.simulate(MujocoPlant, n, physics=physics)

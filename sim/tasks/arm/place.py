@@ -28,9 +28,10 @@ from sim.robots.arm import ArmCard, load_arm
 from sim.robots.mechanism import FreeObject
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.arm.hand import XYZ, hand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm
+from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
 from sim.tasks.arm.starts import Start, ranges, start
 from sim.tasks.arm.workspace import workspace
+from sim.tasks.scripted import Scripted
 
 PERIOD = 0.02  # s
 LIFTED = 0.04  # m
@@ -133,16 +134,7 @@ class Place(Task):
     # --- simulation ----------------------------------------------------------------------------------------------
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from sim.plants.physics import GRASP
-
-        physics = dataclasses.replace(GRASP, contacts="model", impratio=10.0, tolerance=1e-6)
-        if self.plant == "warp" or torch.device(device).type != "cpu":
-            from sim.plants.mujoco_gpu import WarpPlant
-
-            return self.simulate(WarpPlant, n, device=device, physics=physics)
-        from sim.plants.mujoco_cpu import MujocoPlant
-
-        return self.simulate(MujocoPlant, n, physics=physics)
+        return simulated(self, n, device, impratio=10.0, tolerance=1e-6)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n arms with a cube in an engine, a class of ``sim.plants``."""
@@ -241,7 +233,7 @@ class Place(Task):
 
     def controller(self) -> Any:
         """The script alone, as part of the policy's own graph."""
-        return Script(self)
+        return Scripted(self, lambda signals, memory: torch.zeros(len(memory["script"]), self.action_size))
 
     # --- reward and end ------------------------------------------------------------------------------------------
 
@@ -327,23 +319,3 @@ class Place(Task):
 
     def markers(self, truth: Tensors) -> list[Marker]:
         return [Sphere("place", truth["cube_position_setpoint"], radius=0.008)]
-
-
-class Script:
-    """The script without a network: ``(signals, state) -> (commands, state)``, on tensors."""
-
-    def __init__(self, task: Place) -> None:
-        self.task, self.blocks = task, task.spec.memory
-        self.sizes = [block.size for block in self.blocks]
-
-    def first_state(self, n: int) -> Any:
-        """(n, k), the task's memory."""
-        return torch.cat([torch.tensor([block.initial]) for block in self.blocks], 1).repeat(n, 1).numpy()
-
-    def __call__(self, signals: Tensors, state: Any) -> tuple[dict[str, Any], Any]:
-        """What the policy commands with a network that gives zeros."""
-        parts = zip(self.blocks, torch.split(state, self.sizes, 1), strict=True)
-        memory = {block.name: part for block, part in parts}
-        commands = self.task.command(torch.zeros(len(state), self.task.action_size), memory)
-        memory = self.task.remember(memory, signals, commands)
-        return commands, torch.cat([memory[block.name] for block in self.blocks], 1)

@@ -6,7 +6,6 @@ between episodes.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +20,7 @@ from sim.ranges import Range
 from sim.robots.arm import ArmCard, load_arm
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.arm.hand import XYZ, hand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm
+from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
 from sim.tasks.arm.workspace import workspace
 
 PERIOD = 0.02  # s
@@ -85,16 +84,7 @@ class Reach(Task):
         )
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from sim.plants.physics import GRASP
-
-        physics = dataclasses.replace(GRASP, contacts="model")
-        if self.plant == "warp" or torch.device(device).type != "cpu":
-            from sim.plants.mujoco_gpu import WarpPlant
-
-            return self.simulate(WarpPlant, n, device=device, physics=physics)
-        from sim.plants.mujoco_cpu import MujocoPlant
-
-        return self.simulate(MujocoPlant, n, physics=physics)
+        return simulated(self, n, device)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         """n arms in an engine, a class of ``sim.plants``."""

@@ -11,7 +11,6 @@ from sim.env import VecEnv
 from sim.robots.arm import load_arm
 from sim.robots.figures import CardError
 from sim.tasks.arm.insert import BELOW, DEEP, HELD, HOLE, KNOWN, LENGTH, RIM, Insert
-from sim.tasks.scripted import Scripted
 
 N = 32
 
@@ -111,7 +110,7 @@ def test_an_arm_without_an_impedance_is_refused() -> None:
 @pytest.mark.slow
 def test_the_script_inserts_most_pegs_with_3_mm_of_clearance(task: Insert) -> None:
     n = 48
-    env, script = VecEnv(task, n, seed=11, evaluation=True), Scripted(task)
+    env, script = VecEnv(task, n, seed=11, evaluation=True), task.controller()
     state, signals = torch.from_numpy(script.first_state(n)), env.signals()
     won, over = torch.zeros(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
     while not over.all():

@@ -13,6 +13,7 @@ from sim.env import VecEnv
 from sim.robots.arm import load_arm
 from sim.tasks.arm.hand import LOADED, TURN
 from sim.tasks.arm.place import HELD, NEAR, Place
+from sim.tasks.arm.place_direct import PlaceDirect
 from sim.tasks.arm.starts import APART
 
 N = 64
@@ -173,3 +174,19 @@ def test_a_hand_that_does_not_see_its_object_stays_and_keeps_what_it_feels() -> 
     _, opened, grip = place(tool, gone, goal, sizes.empty - 0.1, 0.0, 0.05, sizes, (0.0, 1.0, 0.0))
     assert opened == 1.0  # nothing is between the pads, and the object is seen elsewhere
     assert grip == pytest.approx(0.0)
+
+
+def test_without_a_script_in_the_policy_the_network_sees_the_same_but_for_the_scripts_own_action() -> None:
+    task, direct, n = Place(), PlaceDirect(), 8
+    env = VecEnv(task, n, seed=6, evaluation=True)
+    signals, memory = env.signals(), {**task.first_memory(n), "script": torch.rand(n, 5)}
+    seen, others = direct.observe(signals, memory), task.observe(signals, memory)
+    assert seen.shape == (n, direct.observation_size)
+    torch.testing.assert_close(seen, torch.cat([others[:, :-5], others[:, -1:]], 1))
+    for action in (0.0, 1.0):  # where the script in the other one's memory changes nothing
+        given = direct.command(torch.full((n, 4), action), {**memory, "script": torch.zeros(n, 5)})
+        again = direct.command(torch.full((n, 4), action), memory)
+        assert all(torch.equal(value, again[name]) for name, value in given.items())
+    commands = task.command(torch.zeros(n, 4), task.remember(memory, signals, {}))
+    shown = direct.command(direct.script(signals, memory), task.remember(memory, signals, {}))
+    assert all(torch.allclose(value, shown[name]) for name, value in commands.items())
