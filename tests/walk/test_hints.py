@@ -67,5 +67,7 @@ def test_every_hint_on_the_way_works(session: Session) -> None:
 
 
 def test_hints_are_read_as_they_are_printed() -> None:
-    told = "trained\nNext:  robo-rl play a      robo-rl export a --out b.onnx\n       robo-rl report a\nother\n       text"
+    told = (
+        "trained\nNext:  robo-rl play a      robo-rl export a --out b.onnx\n       robo-rl report a\nother\n       text"
+    )
     assert hints(told) == ["robo-rl play a", "robo-rl export a --out b.onnx", "robo-rl report a"]
