@@ -1,4 +1,4 @@
-"""A stranger's path: from an empty folder to a verified policy of an own robot at an own task, by printed hints alone."""
+"""A stranger's path, by printed hints alone: from an empty folder to a verified policy of an own robot and task."""
 
 from __future__ import annotations
 
