@@ -84,7 +84,7 @@ BEFORE = {
         "cp $ROOT/robo_rl/zoo/go2-flat.onnx walk.onnx",
         "cp $ROOT/robo_rl/zoo/go2-rough.onnx student.onnx",
         "robo-rl train go2-flat " + PPO,
-        "robo-rl train ./circle.py:Circle --episodes 0 --apg.updates 5",
+        "robo-rl train ./circle.py:Circle --episodes 0",
         "robo-rl export runs/quadrotor-circle-seed0-1 --out circle.onnx",
         "robo-rl keys new ~/.robo-rl-key --name alice",
         "robo-rl record policy.onnx --out session.mcap --seconds 5",
