@@ -43,6 +43,7 @@ ANY = r"([\d.]+)% of [\d,]+ episodes succeed"
 HARDWARE = "needs the robot"
 SETUP = "sets up what these tests run in; .ci/run does it on every change"
 REALTIME = "keeps deadlines of the wall clock, which a busy computer does not; make realtime and tests/ros run it"
+GO2 = "needs the robot's DDS (pip install 'robo-rl[go2]'); tests/deploy/drivers runs both"
 LONG = "takes hours"
 CLUSTER = "needs several computers"
 ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
@@ -83,7 +84,7 @@ BEFORE = {
         "cp $ROOT/robo_rl/zoo/go2-flat.onnx walk.onnx",
         "cp $ROOT/robo_rl/zoo/go2-rough.onnx student.onnx",
         "robo-rl train go2-flat " + PPO,
-        "robo-rl train ./circle.py:Circle --episodes 0 --apg.updates 5",
+        "robo-rl train ./circle.py:Circle --episodes 0",
         "robo-rl export runs/quadrotor-circle-seed0-1 --out circle.onnx",
         "robo-rl keys new ~/.robo-rl-key --name alice",
         "robo-rl record policy.onnx --out session.mcap --seconds 5",
@@ -95,6 +96,7 @@ SKETCHES = {
     "Task-v0": "tests/robo_rl/test_own_task.py makes it",
     "stable_baselines3": "benchmarks/walking_sb3.py and tests/robo_rl/test_modules.py do it; needs minutes",
     "/dev/ttyACM0": HARDWARE,
+    "class OwnTracks": "examples/own_track/race.py is the whole of it",
     "class Balance": "examples/own_kind/balance.py is the whole of it",
     '"scan": ranges': "a robot with a scan; tests/deploy does it",
     "native=True": "needs the file of the commands below it; tests/deploy does it",
@@ -110,7 +112,8 @@ RULES = (
     Rule(r"operate\.md: ssh .*|.*: torchrun .*|.*--address auto.*", skip=CLUSTER),
     Rule(r".*--wandb .*|.*--mlflow .*", skip="needs a server; tests/robo_rl/test_trackers.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
-    Rule(r".*--port /dev/ttyACM0.*", skip=HARDWARE),
+    Rule(r".*--port (/dev/ttyACM0|eth0).*", skip=HARDWARE),
+    Rule(r".*: robo-rl (emulate go2|run .*--driver go2) .*", skip=GO2),
     Rule(r".*--passphrase", skip="asks at a terminal"),
     Rule(r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver so101)", skip=MENTIONED),
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),

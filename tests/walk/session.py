@@ -15,6 +15,7 @@ from pathlib import Path
 
 from walk.pages import ROOT
 
+LINKS = ("examples", "benchmarks", "docs")
 PATIENCE = 420.0  # s, for one command on a busy computer
 STRIPPED = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -32,7 +33,7 @@ class Session:
         for name, words in (("robo-rl", "-m robo_rl "), ("python", "")):
             (programs / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {words}"$@"\n')
             (programs / name).chmod(0o755)
-        for name in ("examples", "benchmarks", "docs"):
+        for name in LINKS:
             (folder / name).symlink_to(ROOT / name)
         (folder / ".home").mkdir()
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -92,6 +93,11 @@ class Session:
         lines.append(process.stdout.read())
         code = process.wait()
         return (0 if found and code in (0, 130, -signal.SIGINT) else code or 124), "".join(lines)
+
+    def unlink(self) -> None:
+        """As where only the package is installed."""
+        for name in LINKS:
+            (self.folder / name).unlink()
 
     def close(self) -> None:
         """End what still runs."""
