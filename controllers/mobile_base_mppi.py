@@ -59,7 +59,7 @@ class PathIntegral:
         self.angles = scan.angle_min + scan.angle_increment * np.arange(beams, dtype=np.float32)
         self.reach = scan.range_max
         self.sampling = Sampling(samples, max(2, round(TIME / period)), DEVIATION, TEMPERATURE, GAMMA)
-        self.limits = (np.float32(lower), np.float32(upper))
+        self.limits = (np.asarray(lower, np.float32), np.asarray(upper, np.float32))
         self.noise, self.filter = draws(self.sampling), smoothing(self.sampling.steps)
         self.ahead = upper[0] * TIME + OFFSET * RESOLUTION
         self.half = math.ceil((upper[0] * TIME + 0.1) / RESOLUTION) + 1

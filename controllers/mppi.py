@@ -34,7 +34,7 @@ class Sampling:
 def draws(sampling: Sampling) -> np.ndarray:
     """(samples, steps, k) by which plans differ; the first one not at all."""
     shape = (sampling.samples, sampling.steps, len(sampling.deviation))
-    found = np.random.default_rng(0).standard_normal(shape, np.float32) * np.float32(sampling.deviation)
+    found = np.random.default_rng(0).standard_normal(shape, np.float32) * np.asarray(sampling.deviation, np.float32)
     found[0] = 0.0
     return found
 
@@ -56,7 +56,7 @@ def improved(plan: Any, noise: Any, cost: Callable[[Any], Any], sampling: Sampli
     """
     xp = array_namespace(plan)
     plans = plan[:, None] + noise[None]
-    variance = xp.asarray(np.square(np.float32(sampling.deviation)))
+    variance = xp.asarray(np.square(np.asarray(sampling.deviation, np.float32)))
     control = xp.sum(xp.sum(plan[:, None] * noise[None] / variance, axis=-1), axis=-1)
     total = cost(plans) + sampling.gamma * control
     weight = xp.exp(-(total - xp.min(total, axis=-1, keepdims=True)) / sampling.temperature)
