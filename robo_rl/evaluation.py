@@ -144,10 +144,10 @@ class GraphPolicy:
 
 
 class ControllerPolicy:
-    """The task's robot under its classical controller."""
+    """The task's robot under its classical controller, or another one."""
 
-    def __init__(self, task: Task) -> None:
-        self.controller = task.controller()
+    def __init__(self, task: Task, controller: Any = None) -> None:
+        self.controller = controller or task.controller()
         if self.controller is None:
             raise ValueError(f"task '{task.name}' has no classical controller")
 

@@ -62,6 +62,9 @@ def _controller(target: str, task: str | Task | None, robot: str | None) -> Load
             return Loaded(target, known, ControllerPolicy(known))
         if target in UNTRAINED:
             return Loaded(target, known, UNTRAINED[target](known))
+        named = {controller.name: controller for controller in known.controllers()}
+        if target in named:
+            return Loaded(target, known, ControllerPolicy(known, named[target]))
     raise ValueError(
         f"'{target}' is neither a run's folder nor a .onnx file, nor '{CLASSICAL}', the classical controller of --task,"
         " 'zero' or 'random'"

@@ -42,7 +42,7 @@ class Located:
     clearance: Tensor
     """(n, 1) m between robot and obstacles, 0 when they touch; at most three cells."""
     path: Tensor
-    """(n, 1) m, the length of the shortest way to the goal."""
+    """(n, 1) m, the length of the shortest way to the goal; narrow passages count three times."""
     ahead: Tensor
     """(n, 2) m: x, y in the robot's frame of a point of that way, three cells ahead."""
 
@@ -64,8 +64,9 @@ class Rooms:
         self.n, self.radius, self.cell, self._lidar = n, radius, cell, lidar
         self.cells = torch.zeros(n, ROWS, COLUMNS, dtype=torch.uint8)
         """1 where it is filled."""
-        self.way = torch.zeros(n, ROWS, COLUMNS)
-        """m to the goal from the middle of each cell; 1e6 and more where there is none."""
+        self.way = torch.zeros(n, ROWS + 1, COLUMNS + 1)
+        """m to the goal from the corners of cells, along corners that are a cell or more from what is filled, three
+        times where it is less than two; 1e6 and more where there is none."""
         self.start, self.goal = torch.zeros(2, n, 2).unbind(0)
         """(n, 2) m."""
         self.outline = torch.zeros(n, ROWS * COLUMNS, 3)

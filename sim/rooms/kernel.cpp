@@ -8,8 +8,10 @@
 #include <cstring>
 
 constexpr int W = COLUMNS, H = ROWS, N = W * H;
+constexpr int V = W + 1, CORNERS = V * (H + 1);
 constexpr float FAR = 1e6f;
 constexpr float DIAGONAL = 1.41421356f;
+constexpr float NARROW = 3;  // weight of places that are a cell, not two, from what is filled
 
 static inline uint64_t next(uint64_t &state) {  // splitmix64 (Steele, Lea, Flood 2014)
   uint64_t z = (state += 0x9e3779b97f4a7c15ull);
@@ -46,23 +48,51 @@ static void grow(uint8_t *cells, float fill, int rounds, uint64_t &state) {
   }
 }
 
-// Lengths of the shortest ways (in cells, 8 neighbours) to where they are 0, through cells that may be entered.
-static void spread(float *way, const uint8_t *may, float weight) {
+// Lengths of the shortest ways (8 neighbours) on a grid (rows, columns) to where they are 0, over places that have a
+// weight: a step costs its length times the weight of the place that it begins at. With ``corners``, a step across is
+// one only where both places beside it have a weight: else it would lead between two filled cells that touch.
+static void spread(float *way, const float *weight, int rows, int columns, bool corners) {
   for (bool changed = true; changed;) {
     changed = false;
     for (int turn = 0; turn < 2; turn++)
-      for (int k = 0; k < N; k++) {
-        const int p = turn ? N - 1 - k : k, r = p / W, c = p % W;
-        if (!may[p] || r == 0 || c == 0 || r == H - 1 || c == W - 1) continue;
-        const float straight = std::min(std::min(way[p - 1], way[p + 1]), std::min(way[p - W], way[p + W]));
-        const float across = std::min(std::min(way[p - W - 1], way[p - W + 1]), std::min(way[p + W - 1], way[p + W + 1]));
-        const float best = std::min(straight + weight, across + weight * DIAGONAL);
-        if (best < way[p] - 1e-4f) {
-          way[p] = best;
+      for (int k = 0, last = rows * columns - 1; k <= last; k++) {
+        const int p = turn ? last - k : k;
+        if (weight[p] <= 0) continue;  // places at the edges never have one
+        const float straight = std::min(std::min(way[p - 1], way[p + 1]), std::min(way[p - columns], way[p + columns]));
+        float across = FAR;
+        for (int up = -columns; up <= columns; up += 2 * columns)
+          for (int side = -1; side <= 1; side += 2)
+            if (!corners || (weight[p + up] > 0 && weight[p + side] > 0)) across = std::min(across, way[p + up + side]);
+        const float found = std::min(straight + weight[p], across + DIAGONAL * weight[p]);
+        if (found < way[p] - 1e-4f) {
+          way[p] = found;
           changed = true;
         }
       }
   }
+}
+
+// Ways from the corners of cells, where a robot fits if all four cells about it are free: it is a cell away from what
+// is filled. So gaps of two cells are passed by their middle, and gaps of one cell are none.
+static void lead(float *way, const uint8_t *cells, const float *goal, float cell) {
+  float weight[CORNERS];
+  const int column = std::min(std::max((int)(goal[0] / cell + 0.5f), 1), W - 1);
+  const int row = std::min(std::max((int)(goal[1] / cell + 0.5f), 1), H - 1);
+  for (int r = 0; r <= H; r++)
+    for (int c = 0; c <= W; c++) {
+      int filled = 0, about = 0;
+      for (int v = r - 2; v < r + 2; v++)
+        for (int u = c - 2; u < c + 2; u++) {
+          const bool here = v < 0 || u < 0 || v >= H || u >= W || cells[v * W + u];
+          about += here;
+          filled += here && v >= r - 1 && v < r + 1 && u >= c - 1 && u < c + 1;
+        }
+      weight[r * V + c] = filled ? 0 : about ? NARROW : 1;
+      way[r * V + c] = FAR;
+    }
+  way[row * V + column] = 0;
+  spread(way, weight, H + 1, V, true);
+  for (int p = 0; p < CORNERS; p++) way[p] = way[p] < FAR ? way[p] * cell : FAR;
 }
 
 static int cell_of(const float *place, float cell) {
@@ -75,8 +105,8 @@ extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const fl
 #pragma omp parallel for schedule(dynamic, 4) if (n > 8)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
-    uint8_t *cells = rooms + e * N, open[N], closed[N];
-    float *way = ways + e * N, fill = fills[m];
+    uint8_t *cells = rooms + e * N;
+    float open[N], length[N], fill = fills[m];
     uint64_t state = 0;
     memcpy(&state, seeds + 2 * m, sizeof state);
     const int rounds = 2 + next(state) % 3;
@@ -87,15 +117,13 @@ extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const fl
         const int r = p / W, c = p % W;
         const bool border = r == 0 || c == 0 || r == H - 1 || c == W - 1;
         open[p] = !border && !cells[p] && !around(cells, p);
-        closed[p] = !border && !cells[p] && !open[p];
-        way[p] = FAR;
+        length[p] = FAR;
       }
-      way[goal] = 0;
-      spread(way, open, 1.0f);
-      if (way[start] < FAR) break;
+      length[goal] = 0;
+      spread(length, open, H, W, false);
+      if (length[start] < FAR) break;
     }
-    spread(way, closed, 3.0f);  // beside obstacles, where a robot may be, but no way leads
-    for (int p = 0; p < N; p++) way[p] = way[p] < FAR ? way[p] * cell : FAR;
+    lead(ways + e * CORNERS, cells, goals + 2 * e, cell);
     for (int r = 0; r < H; r++)
       for (int k = 0; k < W; k++) {
         const int c = r & 1 ? W - 1 - k : k;
@@ -134,6 +162,8 @@ static float cast(const uint8_t *cells, float x, float y, float dx, float dy, fl
   return most;
 }
 
+constexpr float NEAREST = 1.6f;
+
 // For robots e (all, or ids): pose rows x, y, heading (3, n); how the lidar is mounted (n each). Writes clearance (m),
 // length of the way to the goal (m), and a point of it some cells ahead, x and y in the robot's frame.
 extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *pose, const float *forward,
@@ -143,33 +173,36 @@ extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *p
   for (int64_t k = 0; k < m; k++) {
     const int64_t e = ids ? ids[k] : k;
     const uint8_t *cells = rooms + e * N;
-    const float *way = ways + e * N;
+    const float *way = ways + e * CORNERS;
     const float heading = pose[2 * n + e], cosine = std::cos(heading), sine = std::sin(heading);
     const float x = pose[e] / cell, y = pose[n + e] / cell;
     const int c = std::min(std::max((int)x, 0), W - 1), r = std::min(std::max((int)y, 0), H - 1);
     float clearance = 3 * cell, length = FAR;
-    int best = r * W + c;
     for (int v = std::max(r - 3, 0); v <= std::min(r + 3, H - 1); v++)
-      for (int u = std::max(c - 3, 0); u <= std::min(c + 3, W - 1); u++) {
-        const float gx = std::fabs(x - u - 0.5f), gy = std::fabs(y - v - 0.5f);
+      for (int u = std::max(c - 3, 0); u <= std::min(c + 3, W - 1); u++)
         if (cells[v * W + u]) {
-          const float ox = std::max(gx - 0.5f, 0.0f), oy = std::max(gy - 0.5f, 0.0f);
+          const float ox = std::max(std::fabs(x - u - 0.5f) - 0.5f, 0.0f), oy = std::max(std::fabs(y - v - 0.5f) - 0.5f, 0.0f);
           clearance = std::min(clearance, cell * std::sqrt(ox * ox + oy * oy));
-        } else if (gx <= 1.5f && gy <= 1.5f) {
-          const float there = way[v * W + u] + cell * std::sqrt(gx * gx + gy * gy);
-          best = there < length ? v * W + u : best;
-          length = std::min(length, there);
+        }
+    int best = r * V + c;
+    for (int v = std::max(r - 1, 0); v <= std::min(r + 2, H); v++)
+      for (int u = std::max(c - 1, 0); u <= std::min(c + 2, W); u++) {
+        const float gx = x - u, gy = y - v, apart = std::sqrt(gx * gx + gy * gy);
+        const float there = way[v * V + u] + cell * apart;
+        if (apart <= NEAREST && there < length) {  // none behind a wall is as near
+          best = v * V + u;
+          length = there;
         }
       }
-    for (int step = 0; step < 3; step++) {
+    for (int step = 0; step < 2; step++) {
       int lower = best;
-      const int row = best / W, column = best % W;
-      if (row == 0 || column == 0 || row == H - 1 || column == W - 1) break;
+      const int row = best / V, column = best % V;
+      if (row == 0 || column == 0 || row == H || column == W) break;
       for (int v = -1; v <= 1; v++)
-        for (int u = -1; u <= 1; u++) lower = way[best + v * W + u] < way[lower] ? best + v * W + u : lower;
+        for (int u = -1; u <= 1; u++) lower = way[best + v * V + u] < way[lower] ? best + v * V + u : lower;
       best = lower;
     }
-    const float ax = (best % W + 0.5f - x) * cell, ay = (best / W + 0.5f - y) * cell;
+    const float ax = (best % V - x) * cell, ay = (best / V - y) * cell;
     located[e] = std::max(clearance - radius, 0.0f);
     located[n + e] = length;
     located[2 * n + e] = cosine * ax + sine * ay;

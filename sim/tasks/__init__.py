@@ -199,6 +199,10 @@ class Task(ABC):
         """
         return None
 
+    def controllers(self) -> tuple[Any, ...]:
+        """Others like it, to compare with; each is found by its ``name``."""
+        return ()
+
     def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
         """Parameters of the plant, (n, …) by name, that change within an episode: what they are from ``time`` on."""
         return {}

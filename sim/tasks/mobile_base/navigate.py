@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from controllers.mobile_base import DynamicWindow
+from controllers.mobile_base_mppi import PathIntegral
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
 from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
 from sim.plants.mobile_base_in_room import CELL, BaseInRoom
@@ -29,6 +30,7 @@ BEAMS = 60
 TURN = 1.5  # rad/s, the greatest turn rate that is commanded
 BACK = 0.5  # of the greatest speed, backwards
 REACHED = 0.3  # m to the goal: Nav2's goal checker takes 0.25 m of the odometry's
+NEAR = 0.08  # m, a clearance below which a place costs
 LOOKED = 4.0  # s over which it remembers where it was
 
 
@@ -41,14 +43,17 @@ class DiffNav(Task):
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
-    observation_size = BEAMS + 10
+    observation_size = BEAMS + 14
     action_size = 2
     goal_size = 2
     expected = 0.8
-    weights = {"progress": 1.0, "arrival": 5.0, "contact": -5.0, "time": -0.01, "turning": -0.005}
+    weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
-        "ppo": {"updates": 600, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.5, "entropy": 0.001}
-    }
+        "ppo": {
+            "updates": 400, "environments": 1024, "horizon": 32, "epochs": 3, "gamma": 0.99, "anneal": 0.5,
+            "entropy": 0.001, "hidden": (128, 64), "recurrent": 96,
+        }
+    }  # fmt: skip
 
     def __init__(self, card: MobileBaseCard | None = None) -> None:
         card = card or load_robot("turtlebot3", CARD)
@@ -87,7 +92,11 @@ class DiffNav(Task):
                 Command("forward_speed", ("vx",), "m/s", "body", (-BACK * self.top,), (self.top,), safe=(0.0,)),
                 Command("turn_rate", ("wz",), "rad/s", "body", (-self.turn,), (self.turn,), safe=(0.0,)),
             ),
-            memory=(StateBlock("last_command", (2,), (0.0, 0.0)), StateBlock("been", (3,), (0.0, 0.0, 0.0))),
+            memory=(
+                StateBlock("last_command", (2,), (0.0, 0.0)),
+                StateBlock("been", (3,), (0.0, 0.0, 0.0)),
+                StateBlock("scanned", (5,), (0.0, 0.0, 0.0, 0.0, 1.0)),
+            ),
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
             ranges=self.ranges(),
@@ -119,6 +128,11 @@ class DiffNav(Task):
         limits, forward = (self.top, self.turn), self.card.lidar_position[0]
         return DynamicWindow(self.card.facts(), self.scan, BEAMS, limits, forward)
 
+    def controllers(self) -> tuple[PathIntegral]:
+        lower, upper = (-BACK * self.top, -self.turn), (self.top, self.turn)
+        forward = self.card.lidar_position[0]
+        return (PathIntegral(self.card.facts(), self.scan, BEAMS, lower, upper, PERIOD, forward),)
+
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
         """(m, 2) m: the place to go to, in the world and in the frame of the odometry."""
         return ends(drawn["goal/across"], drawn["goal/across"], CELL * self.card.radius)[1]
@@ -145,7 +159,29 @@ class DiffNav(Task):
         seen = torch.cat([scan / (scan + 0.5), signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn], -1)
         way = signals["position_setpoint"] - signals["position"]
         back = memory["been"][:, :1] * (memory["been"][:, 1:] - signals["position"])
-        return torch.cat([seen, *self._polar(way, signals), *self._polar(back, signals), memory["last_command"]], -1)
+        moved = self._since_scan(signals, memory)
+        return torch.cat(
+            [seen, *self._polar(way, signals), *self._polar(back, signals), memory["last_command"], moved], -1
+        )
+
+    def _scan_pose(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 5): sum of the ranges, x, y (m), z and w of the odometry when the present scan came.
+
+        A lidar turns slower than the policy runs: a scan is read several times, while the robot goes on.
+        """
+        total = signals["scan"].sum(-1, keepdim=True)
+        now = torch.cat([total, signals["position"], signals["orientation"][:, 2:]], -1)
+        return torch.where(torch.abs(total - memory["scanned"][:, :1]) > 1e-3, now, memory["scanned"])
+
+    def _since_scan(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 4): how far the robot has moved and turned since the present scan came, in its frame."""
+        then = self._scan_pose(signals, memory)
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
+        way = (signals["position"] - then[:, 1:3]) / (0.05 * self.wide)
+        ahead, left = cosine * way[:, :1] + sine * way[:, 1:], cosine * way[:, 1:] - sine * way[:, :1]
+        half_sine, half_cosine = z * then[:, 4:5] - w * then[:, 3:4], w * then[:, 4:5] + z * then[:, 3:4]
+        return torch.cat([ahead, left, 4.0 * half_sine * half_cosine, 2.0 * half_sine * half_sine], -1)
 
     def _polar(self, way: Any, signals: Tensors) -> tuple[Any, ...]:
         """A way (n, 2) m in the world as direction in the robot's frame, and distance between 0 and 1."""
@@ -167,7 +203,8 @@ class DiffNav(Task):
         last = [commands["forward_speed"] / self.top, commands["turn_rate"] / self.turn]
         known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
         been = here + known * (1.0 - PERIOD / LOOKED) * (been - here)
-        return {"last_command": torch.cat(last, -1), "been": torch.cat([0.0 * known + 1.0, been], -1)}
+        been = torch.cat([0.0 * known + 1.0, been], -1)
+        return {"last_command": torch.cat(last, -1), "been": been, "scanned": self._scan_pose(signals, memory)}
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         change = (commands["turn_rate"] - previous["turn_rate"]) / self.turn
@@ -176,6 +213,7 @@ class DiffNav(Task):
             "progress": 4.0 * gained[:, 0],
             "arrival": torch.where(self.succeeded(truth), 1.0, 0.0),
             "contact": torch.where(truth["clearance"][:, 0] <= 0.0, 1.0, 0.0),
+            "near": torch.clamp(1.0 - truth["clearance"][:, 0] / (NEAR * self.wide), min=0.0),
             "time": torch.ones_like(gained[:, 0]),
             "turning": change.square()[:, 0],
         }
