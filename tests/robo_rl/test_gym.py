@@ -19,13 +19,23 @@ import robo_rl.gym
 from robo_rl.gym import TaskEnv
 from sim.pictures.canvas import RenderingError
 from sim.robots import load_robot, robot_names
+from sim.robots.figures import CardError
 from sim.tasks.loading import load_task, task_names
 
 
 def robots_for(task):
     """The robots that come with robo-rl and can do the task."""
     kind = load_task(task).card_type
-    return [name for name in robot_names() if isinstance(load_robot(name), kind)]
+    return [name for name in robot_names() if isinstance(load_robot(name), kind) and can_do(name, task)]
+
+
+def can_do(robot, task):
+    """Whether the task does not refuse the robot's card, such as an arm without impedance where contact is felt."""
+    try:
+        load_task(task, robot)
+    except CardError:
+        return False
+    return True
 
 
 UNBOUNDED = "ignore:.*A Box observation space (minimum|maximum) value is -?infinity:UserWarning"

@@ -132,7 +132,8 @@ RULES = (
     Rule(r".*: robo-rl train .*", add=PPO),
     Rule(r".*: robo-rl distill .*", add="--updates 2 --episodes 4"),
     Rule(r".*: robo-rl compress .*", add="--updates 20 --episodes 20"),
-    # measurements
+    # measurements; the page has exported another policy.onnx since the session was recorded
+    Rule(r"commands\.md: robo-rl replay session\.mcap policy\.onnx", replace=("policy.onnx", "hover.onnx")),
     Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav).*", add="--episodes 20"),
     Rule(r".*: robo-rl verify (car|nav|place)\.onnx", add="--episodes 20 --min-success 0"),
     Rule(r".*: robo-rl transfer .*", add="--episodes 10 --seconds 2"),
