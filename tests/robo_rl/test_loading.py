@@ -66,3 +66,10 @@ def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path
 def test_what_does_not_fly_is_refused(target: str, task: str | None, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         load(target, task)
+
+
+@pytest.mark.parametrize("name", ["dynamic-window", "mppi"])
+def test_a_task_can_have_several_controllers_each_found_by_its_name(name: str) -> None:
+    loaded = load(name, "diff-nav")
+    assert loaded.policy.controller.name == name
+    assert rollout(loaded.task, loaded.policy, Conditions(episodes=2, seconds=2.0)).summary()["episodes"] == 2

@@ -50,7 +50,7 @@ class DiffNav(Task):
     weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 400, "environments": 1024, "horizon": 32, "epochs": 3, "gamma": 0.99, "anneal": 0.5,
+            "updates": 600, "environments": 1024, "horizon": 32, "epochs": 3, "gamma": 0.99, "anneal": 0.5,
             "entropy": 0.001, "hidden": (128, 64), "recurrent": 96,
         }
     }  # fmt: skip
@@ -95,7 +95,8 @@ class DiffNav(Task):
             memory=(
                 StateBlock("last_command", (2,), (0.0, 0.0)),
                 StateBlock("been", (3,), (0.0, 0.0, 0.0)),
-                StateBlock("scanned", (5,), (0.0, 0.0, 0.0, 0.0, 1.0)),
+                StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
+                StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
             ),
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
@@ -165,22 +166,23 @@ class DiffNav(Task):
         )
 
     def _scan_pose(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, 5): sum of the ranges, x, y (m), z and w of the odometry when the present scan came.
+        """(n, 4): x, y (m), z and w of the odometry when the present scan came.
 
-        A lidar turns slower than the policy runs: a scan is read several times, while the robot goes on.
+        A lidar turns slower than the policy runs: a scan is read several times, while the robot goes on. It is the same
+        one where no range has changed, which is exact in every runtime.
         """
-        total = signals["scan"].sum(-1, keepdim=True)
-        now = torch.cat([total, signals["position"], signals["orientation"][:, 2:]], -1)
-        return torch.where(torch.abs(total - memory["scanned"][:, :1]) > 1e-3, now, memory["scanned"])
+        now = torch.cat([signals["position"], signals["orientation"][:, 2:]], -1)
+        changed = torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
+        return torch.where(changed, now, memory["scanned"])
 
     def _since_scan(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, 4): how far the robot has moved and turned since the present scan came, in its frame."""
         then = self._scan_pose(signals, memory)
         z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
         cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
-        way = (signals["position"] - then[:, 1:3]) / (0.05 * self.wide)
+        way = (signals["position"] - then[:, :2]) / (0.05 * self.wide)
         ahead, left = cosine * way[:, :1] + sine * way[:, 1:], cosine * way[:, 1:] - sine * way[:, :1]
-        half_sine, half_cosine = z * then[:, 4:5] - w * then[:, 3:4], w * then[:, 4:5] + z * then[:, 3:4]
+        half_sine, half_cosine = z * then[:, 3:4] - w * then[:, 2:3], w * then[:, 3:4] + z * then[:, 2:3]
         return torch.cat([ahead, left, 4.0 * half_sine * half_cosine, 2.0 * half_sine * half_sine], -1)
 
     def _polar(self, way: Any, signals: Tensors) -> tuple[Any, ...]:
@@ -204,7 +206,12 @@ class DiffNav(Task):
         known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
         been = here + known * (1.0 - PERIOD / LOOKED) * (been - here)
         been = torch.cat([0.0 * known + 1.0, been], -1)
-        return {"last_command": torch.cat(last, -1), "been": been, "scanned": self._scan_pose(signals, memory)}
+        return {
+            "last_command": torch.cat(last, -1),
+            "been": been,
+            "scan": signals["scan"],
+            "scanned": self._scan_pose(signals, memory),
+        }
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         change = (commands["turn_rate"] - previous["turn_rate"]) / self.turn
