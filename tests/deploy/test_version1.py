@@ -21,7 +21,7 @@ from controllers import fallback
 from controllers.gate_codes import Request, State
 from controllers.gate_config import GateConfig
 from controllers.safety import Inputs, initial, step
-from deploy.bundle import Bundle
+from deploy.bundle import Bundle, BundleError
 from deploy.c.gate_header import gate_header
 from deploy.c.generate import generate
 from deploy.c.host import compile_host
@@ -34,6 +34,8 @@ from robo_rl.contract import Contract, ContractError, PositionLaw
 
 FOLDER = Path(__file__).parents[1] / "data" / "version1"
 NAMES = ["go2-flat", "go2-recover", "go2-rough", "quadrotor-hover", "quadrotor-track"]
+WALKS = ["go2-flat", "go2-recover", "go2-rough"]
+"""Those whose task and robot are still what they were; the Crazyflie's top speed is another one."""
 
 
 def model_of(name: str) -> ModelProto:
@@ -180,12 +182,20 @@ def test_inspect_shows_it(name: str, file: Path, capsys: pytest.CaptureFixture[s
     assert all(signal["name"] in text for signal in told(name)["signals"])
 
 
+@pytest.mark.parametrize("name", WALKS)
 def test_its_task_of_today_takes_it(name: str, file: Path) -> None:
     contract = Bundle.read(file).contract
     assert task_of(contract).name == contract.task
 
 
+@pytest.mark.parametrize("name", ["quadrotor-hover", "quadrotor-track"])
+def test_a_policy_with_the_crazyflies_former_top_speed_is_refused_by_its_task_of_today(name: str, file: Path) -> None:
+    with pytest.raises(BundleError, match=r"2272\.6.*the task 'quadrotor-.*' for robot 'crazyflie' has .*2040\.6"):
+        task_of(Bundle.read(file).contract)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("name", WALKS)
 def test_it_is_verified(name: str, file: Path) -> None:
     found = verify(file, episodes=20, min_success=0.5)
     assert found.passed, found.failures
@@ -219,6 +229,7 @@ def test_the_gate_arms_a_robot_at_rest_with_it(name: str, file: Path) -> None:
 # --- as version 2 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", WALKS)
 def test_exported_again_it_is_version_2_with_the_same_graph_and_golden_vectors(
     name: str, file: Path, tmp_path: Path
 ) -> None:
@@ -234,6 +245,7 @@ def test_exported_again_it_is_version_2_with_the_same_graph_and_golden_vectors(
     assert bundle.digest != Bundle.read(file).digest
 
 
+@pytest.mark.parametrize("name", WALKS)
 def test_the_shipped_zoo_has_the_graphs_and_golden_vectors_of_version_1(name: str, tmp_path: Path) -> None:
     old, new = model_of(name), onnx.load(str(zoo.located(f"zoo:{name}")))
     assert new.graph.SerializeToString(deterministic=True) == old.graph.SerializeToString(deterministic=True)

@@ -119,7 +119,7 @@ def test_only_environments_that_ended_have_final_observations():
 
 def test_hovering_is_truncated_when_the_tasks_time_is_over_and_falling_is_terminated_before():
     spec = load_task("quadrotor-hover").spec
-    calm = {name: 0.0 for name in spec.ranges if name.startswith("initial/")} | {"initial/rotor_speed": 0.667}
+    calm = {name: 0.0 for name in spec.ranges if name.startswith("initial/")} | {"initial/rotor_speed": 1.0}
     calm |= dict.fromkeys(("mass", "thrust", "thrust_of_one_rotor"), 1.0) | dict.fromkeys(
         ("force", "torque", "wind"), 0.0
     )

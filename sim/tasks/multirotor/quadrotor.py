@@ -31,6 +31,8 @@ PERIOD = 0.01  # s
 DELAY = (0.0, 0.02)  # s, of the state estimate
 HISTORY = 8  # past commands in memory
 INTEGRAL_GAIN = 10.0  # 1/(m s): the integral saturates after 0.1 m s
+INTEGRATED = 0.05  # m: a larger error counts as this much in the integral, which is not for the way there
+AT = 0.05  # m: within this distance the last centimetres count
 
 FIGURE_EIGHT = {
     "goal/size": 1.0,
@@ -92,7 +94,7 @@ def initial_ranges() -> dict[str, Range]:
         "initial/position": Range.fixed(-0.2, 0.2, count=3, unit="m"),
         "initial/linear_velocity": Range.fixed(-1.0, 1.0, count=3, unit="m/s"),
         "initial/angular_velocity": Range.fixed(-1.0, 1.0, count=3, unit="rad/s"),
-        "initial/rotor_speed": Range.fixed(0.5, 0.8, unit="× top speed"),
+        "initial/rotor_speed": Range.fixed(0.75, 1.2, unit="× hover speed"),
     }
 
 
@@ -111,6 +113,7 @@ class QuadrotorHover(Task):
     weights = {
         "alive": 1.0,
         "near": -0.3,
+        "at": -0.1,
         "far": -4.0,
         "tilt": -0.4,
         "heading": -0.08,
@@ -199,7 +202,7 @@ class QuadrotorHover(Task):
         state.position[ids] = start["position_setpoint"] + drawn["initial/position"]
         state.linear_velocity[ids] = start["linear_velocity_setpoint"] + drawn["initial/linear_velocity"]
         state.angular_velocity[ids] = drawn["initial/angular_velocity"]
-        state.rotor_speed[ids] = self.top * drawn["initial/rotor_speed"][:, None]
+        state.rotor_speed[ids] = self.card.hover_speed * drawn["initial/rotor_speed"][:, None]
         state.orientation[ids] = attitude(drawn["initial/tilt"], drawn["initial/direction"], drawn["initial/yaw"])
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
@@ -220,7 +223,7 @@ class QuadrotorHover(Task):
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         newest = commands["rotor_speed"] * (2 / self.top) - (1 + self.hover)
         history = torch.cat([newest[:, None], memory["command_history"][:, :-1]], 1)
-        error = torch.clamp(signals["position"] - signals["position_setpoint"], -0.3, 0.3)
+        error = torch.clamp(signals["position"] - signals["position_setpoint"], -INTEGRATED, INTEGRATED)
         integral = memory["position_error_integral"] + (INTEGRAL_GAIN * PERIOD) * error
         return {"command_history": history, "position_error_integral": torch.clamp(integral, -1.0, 1.0)}
 
@@ -231,7 +234,8 @@ class QuadrotorHover(Task):
         change = (commands["rotor_speed"] - previous["rotor_speed"]) / self.top
         return {
             "alive": torch.ones_like(error),
-            "near": torch.log(1 + error / self.near**2),  # steep at the set-point, flat far away
+            "near": torch.log(1 + error / self.near**2),  # steep near the set-point, flat far away
+            "at": error / (error + AT**2),  # steep at the set-point, where "near" is flat, and constant elsewhere
             "far": error**3,  # steep towards the metre at which a flight has failed
             "tilt": x * x + y * y,  # sin² of half the tilt
             "heading": z * z / (z * z + w * w + 1e-4),  # sin² of half the yaw

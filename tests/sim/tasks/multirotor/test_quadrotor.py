@@ -87,8 +87,8 @@ def test_memory_shifts_commands_and_integrates_the_position_error(task) -> None:
         memory = task.remember(memory, signals, commands)
     newest_first = torch.stack(sent[::-1][:HISTORY], 1)
     torch.testing.assert_close(memory["command_history"], newest_first, atol=1e-5, rtol=1e-5)
-    steps, gain = HISTORY + 2, 10.0  # 1/(m s), over steps of 10 ms; errors count up to 0.3 m
-    expected = torch.tensor([[steps * 0.1 * gain * 0.01, 0.0, max(-1.0, -steps * 0.3 * gain * 0.01)]] * 2)
+    steps, gain = HISTORY + 2, 10.0  # 1/(m s), over steps of 10 ms; errors count up to 0.05 m
+    expected = torch.tensor([[steps * 0.05 * gain * 0.01, 0.0, -steps * 0.05 * gain * 0.01]] * 2)
     torch.testing.assert_close(memory["position_error_integral"], expected)
 
 
