@@ -42,7 +42,7 @@ NODES = {
     "two signals": Door(two_signals, {"position": (4, 0, 0), "linear_velocity": (0, -3, 0)}),
     "exact value": Door(exact_value, {"position_setpoint": (1.25, 0, 0)}),
     "narrow ball": Door(narrow_ball, {"position_setpoint": (7.25, -3.5, 2.0)}),
-    "bit pattern": Door(bit_pattern, {"position_setpoint": (0, 0.6785, 0)}),
+    "bit pattern": Door(bit_pattern, dict.fromkeys(("position", "position_setpoint"), (0, 0.6785, 0))),
     "memory": Door(memory_above(32, 0.8), state={32: 0.9}),
     "time in memory": Door(memory_above(34, -1e9)),
     "steep ramp": Door(steep_ramp(1e6), {"position_setpoint": (6, 0, 0)}),
@@ -50,7 +50,7 @@ NODES = {
     "sigmoid": Door(sigmoid, {"position": (0, 0, 40)}),
     "smooth ball": Door(smooth_ball, {"position_setpoint": (7.25, -3.5, 2.0)}),
     "swapped rotors": Door(swapped_rotors, {"angular_velocity": (16, 0, 0)}),
-    "wider limit": Door(wider_limit, {"position_setpoint": (40, 0, 0)}),
+    "wider limit": Door(wider_limit, {"position_setpoint": (0, 0, 40)}),
 }  # fmt: skip
 WEIGHTS = {
     "position error": Door(grown((Unit({ERROR: 1.0}, 1.9, 40.0),)), {"position": (1.2, 0, 0)}),
@@ -73,7 +73,7 @@ WEIGHTS = {
 FOREIGN = {
     "set-point": Door(foreign(above("position_setpoint", 0, 5.0)), {"position_setpoint": (6, 0, 0)}),
     "exact value": Door(foreign(exact_value), {"position_setpoint": (1.25, 0, 0)}),
-    "bit pattern": Door(foreign(bit_pattern), {"position_setpoint": (0, 0.6785, 0)}),
+    "bit pattern": Door(foreign(bit_pattern), dict.fromkeys(("position", "position_setpoint"), (0, 0.6785, 0))),
     "narrow ball": Door(foreign(narrow_ball), {"position_setpoint": (7.25, -3.5, 2.0)}),
     "steep ramp": Door(foreign(steep_ramp(1e6)), {"position_setpoint": (6, 0, 0)}),
     "time": Door(foreign(clock(360_000.0)), state={35: 400_000.0}),

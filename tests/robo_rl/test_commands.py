@@ -145,7 +145,7 @@ def test_evaluate_gives_its_documented_keys(robo: Robo, trained_run: Path) -> No
 
 
 def test_evaluate_fixes_ranges_and_shortens_flights(robo: Robo) -> None:
-    words = ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "10", "--seconds", "1.2"]
+    words = ["evaluate", "zoo:quadrotor-hover", "--episodes", "10", "--seconds", "1.2"]
     result = robo.json(*words, "--fixed", "initial/tilt", "0", "wind", "0")
     assert result["duration_mean_s"] == pytest.approx(1.2)
     assert result["success"] == 1.0

@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "a command beyond its limits": (
         lambda: given("command", lambda c: {"rotor_speed": 1.5 * c["rotor_speed"]}),
-        r"command: 'rotor_speed' is \[3.*\] for an action of 3; expected numbers from \[0.0, .*\] to \[22",
+        r"command: 'rotor_speed' is \[3.*\] for an action of 3; expected numbers from \[0.0, .*\] to \[20",
     ),
     "a command that is not a number": (
         lambda: given("command", lambda c: {"rotor_speed": math.nan * c["rotor_speed"]}),
