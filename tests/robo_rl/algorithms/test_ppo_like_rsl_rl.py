@@ -91,6 +91,7 @@ def test_an_update_is_rsl_rl_s_own(task: str, recurrent: int, mini_batches: int)
     learner = Learner(policy.task, policy, config, seed=0)
     learner.update()
     learner.optimizer = torch.optim.Adam(learner.parameters, fused=True)
+    learner.learning_rate = 1e-2  # the greatest: before the first step the divergence is 0, or above it by rounding
     base = learner.env.env
     base.episode.step[3] = base.episode_steps - 4  # an episode ends on the way, and a recurrent network forgets
     learner.collect()

@@ -82,7 +82,7 @@ def own_hosts(browser: Browser, page: Page) -> bool:
 
 
 def test_vehicles_and_their_set_points_are_drawn_and_numbers_are_told(opened):
-    page, browser = opened(still("classical", 2, "quadrotor-hover", initial__tilt=0.0))
+    page, browser = opened(still("zoo:quadrotor-hover", 2, initial__tilt=0.0))
     pixels = drawn(page, browser)
     assert count(pixels, "orange") >= 1  # front rotors: some pixels, as the vehicles are far and drift a little
     assert count(pixels, "green") > 10  # set-points
