@@ -21,7 +21,8 @@ def test_help_measures_nothing(script: Path, tmp_path: Path) -> None:
     assert reads, "it measures whatever it is told: call results.words(__doc__) first"
     needed = {"ros_latency": "rclpy", "ros_loop": "rclpy", "walking_sb3": "stable_baselines3"}
     if script.stem in needed:
-        pytest.importorskip(needed[script.stem])
+        extra = "bench" if script.stem == "walking_sb3" else "ros"
+        pytest.importorskip(needed[script.stem], reason=f"needs {needed[script.stem]}: pip install 'robo-rl[{extra}]'")
     path = os.pathsep.join([str(ROOT), str(ROOT / "ros2_ws/src/robo_rl_ros"), os.environ.get("PYTHONPATH", "")])
     found = subprocess.run(
         [sys.executable, str(script), "--help"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},

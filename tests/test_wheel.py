@@ -30,7 +30,7 @@ main(sys.argv[1:])
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy of what git has, by the setuptools that are here."""
-    pytest.importorskip("setuptools", minversion="77")
+    pytest.importorskip("setuptools", minversion="77", reason="needs setuptools: pip install 'setuptools>=77,<80'")
     folder = tmp_path_factory.mktemp("wheel")
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:

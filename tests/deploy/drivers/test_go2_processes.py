@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cyclonedds")
+pytest.importorskip("cyclonedds", reason="needs Cyclone DDS: pip install 'robo-rl[go2]' (x86-64)")
 
 from deploy.drivers.unitree.messages import decode_command
 from deploy.emulators.go2 import Go2

@@ -50,7 +50,7 @@ def emulator(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def test_the_makers_library_reads_and_moves_the_emulated_arm(emulator: tuple[str, subprocess.Popen[str]]) -> None:
-    sdk = pytest.importorskip("scservo_sdk")
+    sdk = pytest.importorskip("scservo_sdk", reason="needs the maker's library: pip install 'robo-rl[dev]'")
     port, packets = sdk.PortHandler(emulator[0]), sdk.PacketHandler(0)
     assert port.openPort()
     port.setBaudRate(1_000_000)
