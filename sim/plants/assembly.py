@@ -71,6 +71,13 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
                 raise CardError(f"{model}: joint '{name}' is of type {is_a}; expected a {expected}")
     for part in (*spec.actuators, *spec.sensors, *spec.keys):
         spec.delete(part)  # the mechanism says what is driven and sensed, and where home is
+    followers = {name for coupling in mechanism.couplings for name, _ in coupling.followers}
+    for held in spec.equalities:
+        if held.type == mujoco.mjtEq.mjEQ_JOINT and held.name1 in followers:
+            spec.delete(held)  # a URDF's <mimic>; the coupling says it
+    for tool in (*mechanism.impedances, *mechanism.frames):
+        if spec.site(tool.at) is None and spec.body(tool.at) is not None:
+            spec.body(tool.at).add_site(name=tool.at)  # a URDF has no sites, its tools are links
     free = [joint for joint in spec.body(mechanism.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     if mechanism.fixed:
         for joint in free:
@@ -87,14 +94,15 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         ("base", (mechanism.base,), bodies),
         ("joints", (*mechanism.joint_names, *followers), [joint.name for joint in spec.joints]),
         *((f"points '{contact.name}'", contact.at, shapes + sites) for contact in mechanism.contacts),
-        ("tools", [impedance.at for impedance in mechanism.impedances], sites),
+        ("tools", [impedance.at for impedance in mechanism.impedances], sites + bodies),
         ("frames", [frame.at for frame in mechanism.frames], sites + bodies + shapes),
         ("rays", [rays.at for rays in mechanism.rays], sites + bodies),
         ("frames of reference", references, bodies),
     ):
         missing = sorted(set(wanted) - set(found))
         if missing:
-            raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {found}")
+            named = [name for name in found if name]
+            raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {named}")
 
 
 def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
