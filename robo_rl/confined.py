@@ -77,9 +77,11 @@ def limit(memory: int, seconds: float) -> None:
 
 def _serve(function: Callable[..., bytes], arguments: Sequence[bytes], to: int) -> None:
     """Call it and write what it answers, or why not."""
+    spare = bytearray(1 << 20)
     try:
         said = ANSWER + function(*arguments)
     except MemoryError:
+        del spare  # what took all the memory is still held, by the error's traceback
         said = REFUSAL + b"it takes too much memory"
     except RecursionError:
         said = REFUSAL + b"it is nested too deeply"

@@ -7,6 +7,7 @@ live page (``robo_rl.viewer``) show any robot by these three, and ask for nothin
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import mujoco
 import numpy as np
 import torch
 
-from sim.models import require_bearable
+from sim.models import find_meshes, require_bearable
 from sim.robots.figures import CardError
 
 Color = tuple[float, float, float, float]
@@ -206,7 +207,10 @@ def read_shapes(path: Path) -> mujoco.MjSpec:
     try:
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, "unicode"))
         spec.modelfiledir = str(path.parent)
-        spec.copy().compile()
+        find_meshes(spec, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of texture coordinates
+            spec.copy().compile()
     except ValueError:  # meshes that are elsewhere, or of a format that MuJoCo can't read: all else is drawn
         spec = mujoco.MjSpec.from_file(str(path))
         for shape in [shape for shape in spec.geoms if shape.type == mujoco.mjtGeom.mjGEOM_MESH]:

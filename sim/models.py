@@ -46,7 +46,7 @@ def require_bearable(path: Path) -> None:
 def named_files(path: Path) -> tuple[Path, ...]:
     """The files that a model names (meshes, textures, other models), those beside it or below, sorted.
 
-    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``package://``, no ``..``.
+    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``..``, no other folders.
     """
     require_bearable(path)
     folder, found, left = path.parent, set[Path](), [path]
@@ -60,15 +60,39 @@ def named_files(path: Path) -> tuple[Path, ...]:
         for part in root.iter():
             for key in ("file", "filename"):
                 for place in places if key in part.attrib else ():
-                    file = folder / place / part.attrib[key]
-                    inside = file.is_relative_to(folder) and ".." not in file.relative_to(folder).parts
-                    if inside and file.is_file() and file.resolve().is_relative_to(folder.resolve()):
-                        if file in found or file == path:
-                            continue
-                        found.add(file)
-                        require_bearable(file)
-                        left += [file] if part.tag == "include" else []
+                    file = _inside(folder, Path(place, part.attrib[key]))
+                    file = file or in_package(folder, part.attrib[key])
+                    if file is None or file in found or file == path:
+                        continue
+                    found.add(file)
+                    require_bearable(file)
+                    left += [file] if part.tag == "include" else []
     return tuple(sorted(found))
+
+
+def in_package(folder: Path, name: str) -> Path | None:
+    """The file that a URDF in ``folder`` calls ``package://PACKAGE/REST``: there as PACKAGE/REST, or as REST."""
+    _, scheme, rest = name.partition("package://")
+    if not scheme:
+        return None
+    return _inside(folder, Path(rest)) or _inside(folder, Path(*Path(rest).parts[1:]))
+
+
+def find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
+    """Tell MuJoCo where the meshes of ROS packages are, as far as they are beside the model file ``path``."""
+    for mesh in spec.meshes:
+        found = in_package(path.parent, mesh.file)
+        if found is not None:
+            mesh.file = str(found.relative_to(path.parent))
+
+
+def _inside(folder: Path, part: Path) -> Path | None:
+    """That file of a folder, if there is one and it really is in there."""
+    file = folder / part
+    inside = file.is_relative_to(folder) and ".." not in file.relative_to(folder).parts
+    if inside and file.is_file() and file.resolve().is_relative_to(folder.resolve()):
+        return file
+    return None
 
 
 def trial(path: bytes) -> bytes:
@@ -79,7 +103,9 @@ def trial(path: bytes) -> bytes:
     with contextlib.suppress(ElementTree.ParseError):
         ElementTree.tostring(ElementTree.parse(file).getroot())  # as pictures of URDFs are read
     with contextlib.suppress(ValueError):
-        mujoco.MjSpec.from_file(file).compile()
+        spec = mujoco.MjSpec.from_file(file)
+        find_meshes(spec, Path(file))
+        spec.compile()
     if any("NaN" in warning for warning in warnings):
         raise ValueError("a number is NaN; expected finite ones")
     return b""

@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.models import require_bearable
+from sim.models import find_meshes, require_bearable
 from sim.plants.drives import add_drives
 from sim.plants.physics import Physics
 from sim.plants.sensing import add_sensors, frames
@@ -54,6 +54,7 @@ def _read(mechanism: Mechanism) -> mujoco.MjSpec:
         spec = mujoco.MjSpec.from_file(str(model))
     except ValueError as error:
         raise CardError(f"{model}: MuJoCo can't read it ({error}); expected MJCF or URDF") from None
+    find_meshes(spec, model)
     prepare(spec, mechanism)
     return spec
 
@@ -71,6 +72,13 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
                 raise CardError(f"{model}: joint '{name}' is of type {is_a}; expected a {expected}")
     for part in (*spec.actuators, *spec.sensors, *spec.keys):
         spec.delete(part)  # the mechanism says what is driven and sensed, and where home is
+    followers = {name for coupling in mechanism.couplings for name, _ in coupling.followers}
+    for held in spec.equalities:
+        if held.type == mujoco.mjtEq.mjEQ_JOINT and held.name1 in followers:
+            spec.delete(held)  # a URDF's <mimic>; the coupling says it
+    for tool in (*(part.at for part in mechanism.impedances), *(part.at for part in mechanism.frames)):
+        if spec.site(tool) is None and spec.body(tool) is not None:
+            spec.body(tool).add_site(name=tool)  # a URDF has no sites, its tools are links
     free = [joint for joint in spec.body(mechanism.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     if mechanism.fixed:
         for joint in free:
@@ -87,14 +95,18 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         ("base", (mechanism.base,), bodies),
         ("joints", (*mechanism.joint_names, *followers), [joint.name for joint in spec.joints]),
         *((f"points '{contact.name}'", contact.at, shapes + sites) for contact in mechanism.contacts),
-        ("tools", [impedance.at for impedance in mechanism.impedances], sites),
+        ("tools", [impedance.at for impedance in mechanism.impedances], sites + bodies),
         ("frames", [frame.at for frame in mechanism.frames], sites + bodies + shapes),
         ("rays", [rays.at for rays in mechanism.rays], sites + bodies),
         ("frames of reference", references, bodies),
     ):
         missing = sorted(set(wanted) - set(found))
         if missing:
-            raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {found}")
+            named = [name for name in found if name] or "none with a name"
+            how = (
+                "" if what[:6] != "points" else "; <geom name=...> of MJCF or <collision name=...> of a URDF names one"
+            )
+            raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {named}{how}")
 
 
 def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:

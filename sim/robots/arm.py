@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from controllers.chain import Chain
 from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
 from sim.robots.figures import CardError, figure, model_beside, names, require
@@ -148,6 +150,17 @@ class ArmCard:
     def gripper_law(self) -> PositionLaw:
         """Of the gripper."""
         return PositionLaw((self.gripper.joint.stiffness,), (self.gripper.joint.damping,))
+
+    @cached_property
+    def turned(self) -> tuple[float, float, float, float] | None:
+        """Its tool's orientation in all tasks, that at home; None of arms with too few joints to keep one."""
+        from scipy.spatial.transform import Rotation
+
+        if len(self.joints) <= 5:
+            return None
+        pose = self.chain.pose([float(angle) for angle in self.home])
+        x, y, z, w = Rotation.from_matrix(np.array([pose.x, pose.y, pose.z]).T).as_quat()
+        return float(x), float(y), float(z), float(w)
 
     def facts(self) -> Robot:
         """What a contract tells about this robot: its actuators, and the chain of its joints."""

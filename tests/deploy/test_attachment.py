@@ -6,9 +6,12 @@ import base64
 import dataclasses
 import json
 import shutil
+import struct
 import zlib
 from pathlib import Path
 
+import mujoco
+import numpy as np
 import pytest
 from onnx import ModelProto
 
@@ -16,7 +19,10 @@ from deploy.attachment import FILES_KEY, MAX_BYTES, MAX_FILES, Attached, Attachm
 from deploy.bundle import Bundle, BundleError
 from deploy.pack import repack
 from deploy.verify import named_task, task_of
-from sim.robots import FOLDER
+from sim.plants.assembly import assemble
+from sim.plants.physics import Physics
+from sim.robots import FOLDER, load_robot
+from sim.robots.legged import LeggedCard
 from sim.tasks.loading import load_task
 from tests.deploy.hostile_bundles import GOOD, resealed
 
@@ -105,6 +111,25 @@ def test_a_card_brings_its_model_and_what_the_model_names(tmp_path: Path) -> Non
     assert attached.card == "dog.toml"
     assert sorted(attached.files) == ["dog.toml", "meshes/hull.stl", model.name]
     assert load_task("go2-flat", str(attached.folder() / attached.card)).spec.robot.facts().name == "dog"
+
+
+@pytest.mark.parametrize("place", ["dog_description/meshes", "meshes"])
+def test_meshes_of_a_ros_package_are_found_beside_the_model_collide_and_travel(place: str, tmp_path: Path) -> None:
+    folder = tmp_path / "dog"
+    shutil.copytree(WALKER.parent, folder)
+    (folder / place).mkdir(parents=True)
+    corners = np.array([[0, 0, 0], [0.3, 0, 0], [0, 0.1, 0], [0, 0, 0.1]], np.float32)
+    faces = ([0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3])
+    triangles = b"".join(bytes(12) + corners[face].tobytes() + bytes(2) for face in faces)
+    (folder / place / "hull.stl").write_bytes(bytes(80) + struct.pack("<I", 4) + triangles)
+    model = next(folder.glob("*.urdf"))
+    mesh = '<mesh filename="package://dog_description/meshes/hull.stl"/>'
+    hull = f'<collision name="hull"><geometry>{mesh}</geometry></collision>'
+    model.write_text(model.read_text().replace("</link>", hull + "</link>", 1))
+    card = load_robot(str(folder / "card.toml"), LeggedCard)
+    compiled = assemble(card.mechanism, Physics(contacts="all"))
+    assert compiled.geom("hull").type == mujoco.mjtGeom.mjGEOM_MESH
+    assert attached_of(load_task("go2-flat", str(folder / "card.toml"))).files.keys() >= {f"{place}/hull.stl"}
 
 
 @pytest.fixture

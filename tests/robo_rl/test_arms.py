@@ -17,6 +17,9 @@ from sim.tasks.arm.place import Place
 Robo = Callable[..., dict[str, Any]]
 
 
+OWN = str(Path(__file__).parents[2] / "examples" / "own_arm" / "card.toml")
+
+
 @pytest.fixture(scope="module")
 def run_folder(trained: Callable[..., Path]) -> Path:
     """A run of one update."""
@@ -28,7 +31,7 @@ def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
     return exported(run_folder)
 
 
-@pytest.mark.parametrize("robot", ["panda", "so101"])
+@pytest.mark.parametrize("robot", ["panda", "so101", OWN], ids=["panda", "so101", "own"])
 def test_the_script_alone_places_the_cube_in_most_held_out_episodes(robot: str, robo: Robo) -> None:
     found = robo("evaluate", "classical", "--task", "arm-place", "--robot", robot, "--episodes", 60)
     assert found["success"] > 0.9

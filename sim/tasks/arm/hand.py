@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.arm import pointing_step
+from controllers.arm import pointing_step, pose_step
 from robo_rl.contract import Command, Signal, StateBlock
 from sim.robots.arm import ArmCard
 
@@ -83,7 +83,8 @@ class ToolHand:
 
 
 class JointHand:
-    """An arm that takes positions of its joints: targets come from damped least squares, the tool pointing down.
+    """An arm that takes positions of its joints: targets come from damped least squares, the tool pointing down,
+    and with six joints or more turned as at home.
 
     A servo with a proportional law yields to the weight of its links, so a target that is ahead of the measured angle
     by what is left of the way ends where the two cancel: 8 mm beside its place, with an SO-101. What a servo yields is
@@ -142,10 +143,15 @@ class JointHand:
         """Commands for an action (n, 4) and the memory of the last signals."""
         joints = memory["joints"]
         angles = joints.unbind(-1)
-        tool = torch.stack(self.chain.pose(angles).position, -1)
+        pose = self.chain.pose(angles)
+        tool = torch.stack(pose.position, -1)
         target = tool + self.step * torch.clamp(action[:, :3], -1.0, 1.0)
         target = torch.minimum(torch.maximum(target, self.box[0]), self.box[1])
-        turn = torch.stack(pointing_step(self.chain, angles, (target - tool).unbind(-1)), -1)
+        if self.card.turned is None:
+            step = pointing_step(self.chain, angles, (target - tool).unbind(-1))
+        else:
+            step = pose_step(self.chain, pose, target.unbind(-1), self.card.turned)
+        turn = torch.stack(step, -1)
         target = joints + memory["load"] + torch.clamp(turn, -TURN, TURN)
         target = torch.minimum(torch.maximum(target, self.stops[0]), self.stops[1])
         return {"joint_position_target": target, "gripper_position_target": opened(self.jaw, action[:, 3:])}

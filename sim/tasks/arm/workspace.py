@@ -8,7 +8,6 @@ import mujoco
 import numpy as np
 import torch
 from scipy.optimize import brentq
-from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from controllers.arm import inverse
@@ -87,15 +86,11 @@ def workspace(card: ArmCard) -> Workspace:
     """An arm's. CardError where it can't reach all of its box with its tool pointing down."""
     lower, upper = card.workspace
     random = np.random.default_rng(0)
-    count, box = len(card.joints), np.array([lower, upper])
+    box, turned = np.array([lower, upper]), card.turned
     wanted = box[0] + random.uniform(size=(POSES, 3)) * (box[1] - box[0])
     wanted[:LOW, 2] = box[0, 2] + random.uniform(size=LOW) * GRASPING
     corners = np.array(np.meshgrid(*zip(lower, upper, strict=True))).reshape(3, -1).T
     wanted = np.concatenate([corners, wanted[np.argsort(wanted[:, 2])]])
-    turned = None
-    if count > 5:
-        pose = card.chain.pose([float(angle) for angle in card.home])
-        turned = tuple(Rotation.from_matrix(np.array([pose.x, pose.y, pose.z]).T).as_quat())
     stops = [j.lower for j in card.joints], [j.upper for j in card.joints]
     angles, missed = inverse(card.chain, wanted, np.array(card.home), turned, *stops)
     if missed.max() > MISSED:

@@ -16,7 +16,8 @@ from sim.robots.arm import ArmCard, load_arm
 from sim.robots.figures import CardError
 from sim.tasks.arm.workspace import workspace
 
-ARMS = ("panda", "so101")
+OWN = str(Path(__file__).parents[3] / "examples" / "own_arm" / "card.toml")
+ARMS = ("panda", "so101", OWN)
 
 PANDA = [  # a, d (m), alpha (rad) of Craig's convention; Franka's documentation, Denavit-Hartenberg parameters
     (0.0, 0.333, 0.0),
@@ -30,13 +31,30 @@ PANDA = [  # a, d (m), alpha (rad) of Craig's convention; Franka's documentation
 FLANGE, HAND, HAND_TURN = 0.107, 0.1034, -math.pi / 4  # m, m, rad; the same, and the Franka Hand's tool
 
 
+UR5E = [  # a, d (m), alpha (rad) of the classical convention; Universal Robots, DH parameters of the e-Series
+    (0.0, 0.1625, math.pi / 2),
+    (-0.425, 0.0, 0.0),
+    (-0.3922, 0.0, 0.0),
+    (0.0, 0.1333, math.pi / 2),
+    (0.0, 0.0997, -math.pi / 2),
+    (0.0, 0.0996, 0.0),
+]
+GRIP = 0.148  # m, from the flange to where the gripper holds
+
+
 def craig(a: float, d: float, alpha: float, theta: float) -> np.ndarray:
     """(4, 4) from one link to the next: modified Denavit-Hartenberg parameters."""
     ca, sa, ct, st = math.cos(alpha), math.sin(alpha), math.cos(theta), math.sin(theta)
     return np.array([[ct, -st, 0, a], [st * ca, ct * ca, -sa, -d * sa], [st * sa, ct * sa, ca, d * ca], [0, 0, 0, 1.0]])
 
 
-@pytest.fixture(params=ARMS)
+def classical(a: float, d: float, alpha: float, theta: float) -> np.ndarray:
+    """(4, 4) from one link to the next: Denavit and Hartenberg's own parameters."""
+    ca, sa, ct, st = math.cos(alpha), math.sin(alpha), math.cos(theta), math.sin(theta)
+    return np.array([[ct, -st * ca, st * sa, a * ct], [st, ct * ca, -ct * sa, a * st], [0, sa, ca, d], [0, 0, 0, 1.0]])
+
+
+@pytest.fixture(params=ARMS, ids=["panda", "so101", "own"])
 def card(request: pytest.FixtureRequest) -> ArmCard:
     return load_arm(request.param)
 
@@ -57,6 +75,22 @@ def test_the_pandas_tool_is_where_its_published_parameters_have_it() -> None:
         pose = card.chain.pose([float(x) for x in joints])
         np.testing.assert_allclose(pose.position, frame[:3, 3], atol=1e-9)
         np.testing.assert_allclose(np.array([pose.x, pose.y, pose.z]).T, frame[:3, :3], atol=1e-9)
+
+
+def test_the_tool_of_an_own_arms_urdf_is_where_the_makers_parameters_have_it() -> None:
+    card = load_arm(OWN)
+    for joints in angles(card, 20):
+        frame = np.diag([-1.0, -1.0, 1.0, 1.0])  # ROS's base_link is turned by half a turn from the maker's base
+        for (a, d, alpha), theta in zip(UR5E, joints, strict=True):
+            frame = frame @ classical(a, d, alpha, theta)
+        pose = card.chain.pose([float(x) for x in joints])
+        np.testing.assert_allclose(pose.position, frame[:3, 3] + GRIP * frame[:3, 2], atol=1e-6)
+        np.testing.assert_allclose(np.array([pose.x, pose.y, pose.z]).T, frame[:3, :3], atol=1e-6)
+
+
+def test_fingers_that_mimic_each_other_in_a_urdf_are_coupled_once() -> None:
+    model = assemble(load_arm(OWN).mechanism, Physics())
+    assert [model.equality(i).name for i in range(model.neq)] == ["right_finger_joint coupling"]
 
 
 def test_the_pose_and_the_jacobian_of_a_chain_are_those_of_mujoco(card: ArmCard) -> None:

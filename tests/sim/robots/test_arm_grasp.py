@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sim.robots.mechanism import FreeObject
 from sim.tasks.arm.workspace import Workspace, workspace
 
 PERIOD = 0.02  # s
+OWN = str(Path(__file__).parents[3] / "examples" / "own_arm" / "card.toml")
 
 
 class Holding:
@@ -44,7 +46,7 @@ class Holding:
 
     def _joints(self, place: np.ndarray) -> np.ndarray:
         limits = np.array([(joint.lower, joint.upper) for joint in self.card.joints]).T
-        found, _ = inverse(self.card.chain, place[None], self.joints, None, *limits, steps=4)
+        found, _ = inverse(self.card.chain, place[None], self.joints, self.card.turned, *limits, steps=4)
         self.joints = found[0]
         return self.joints
 
@@ -67,7 +69,7 @@ class Holding:
         return away, truth["cube_orientation"][0].double().numpy().copy()
 
 
-@pytest.mark.parametrize("name", ["panda", "so101"])
+@pytest.mark.parametrize("name", ["panda", "so101", OWN], ids=["panda", "so101", "own"])
 def test_a_held_cube_creeps_twists_and_swings_as_little_as_the_card_says(name: str) -> None:
     card = load_arm(name)
     holding = Holding(card)
