@@ -24,6 +24,9 @@ Positive = Annotated[float, Bound("a positive number", lambda x: 0.0 < x < inf)]
 NotNegative = Annotated[float, Bound("0 or a positive number", lambda x: 0.0 <= x < inf)]
 Part = Annotated[float, Bound("0 to 1", lambda x: 0.0 <= x <= 1.0)]
 Betas = Annotated[tuple[float, float], Bound("two numbers, 0 to below 1", lambda x: all(0.0 <= b < 1.0 for b in x))]
+Rationality = Annotated[
+    tuple[float, float], Bound("two numbers, 0 to 1000 each", lambda x: all(0.0 <= b <= 1000.0 for b in x))
+]
 Finite = Annotated[float, Bound("a finite number", lambda x: -inf < x < inf)]
 Digest = Annotated[str, Bound('a SHA-256 as 64 hexadecimal digits, or ""', lambda x: fullmatch("([0-9a-f]{64})?", x))]
 Widths = Annotated[
@@ -90,6 +93,10 @@ class ApgConfig(Bounded):
     """Widths of the policy's hidden layers."""
     activation: Literal["tanh"] = "tanh"
     """What follows the hidden layers."""
+    adversary: tuple[str, ...] = ()
+    """Ranges that an adversary draws; see docs/algorithms.md."""
+    rationality: Rationality = (0.0, 2.0)
+    """Of the adversary, at the first and the last update: 0 draws at random."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,10 @@ class PpoConfig(Bounded):
     """Width of a recurrent network (GRU) in front of the policy's hidden layers; 0 for none."""
     normalize: bool = True
     """Normalise observations by their running mean and deviation."""
+    adversary: tuple[str, ...] = ()
+    """Ranges that an adversary draws; see docs/algorithms.md."""
+    rationality: Rationality = (0.0, 2.0)
+    """Of the adversary, at the first and the last update: 0 draws at random."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

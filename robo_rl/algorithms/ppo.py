@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl import processes
+from robo_rl.algorithms.adversary import Adversary, undrawn
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.moments import Moments, RunningNormalizer, moments
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
@@ -200,7 +201,10 @@ class Learner:
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
         self.seed = processes.own_seed(seed)
-        self.env = LearningEnv(VecEnv(task, processes.share(config.environments), self.seed, device))
+        own = processes.share(config.environments)
+        chosen = undrawn(task, config.adversary, own)
+        self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
+        self.adversary = Adversary(self.env.env, config.adversary, config.rationality) if chosen else None
         self.samples = empty_samples(self.env, config, device)
         self.hidden = self.samples.hidden.clone()
         self.normalizer = RunningNormalizer(task.observation_size).to(device)
@@ -232,7 +236,9 @@ class Learner:
 
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
-        metrics = self.collect() | self.learn()
+        if self.adversary:
+            self.adversary.plan(self.done, self.total)
+        metrics = self.collect() | self.learn() | (self.adversary.metrics() if self.adversary else {})
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
         deviation = float(self.deviation.detach().clamp(*DEVIATIONS).mean())
@@ -256,6 +262,8 @@ class Learner:
             step = self.env.step(samples.action[t])
             samples.reward[t], samples.done[t] = self.bootstrapped(step), step.done
             self.hidden[:, step.ids] = 0.0
+            if self.adversary:
+                self.adversary.hear(step.reward, step.ids)
             earned += step.reward.mean()
             failed += step.failed.sum()
             ended += len(step.ids)
@@ -339,6 +347,8 @@ class Learner:
         tensors |= {f"critic/{name}": value for name, value in self.critic.state_dict().items()}
         tensors |= {f"normalizer/{name}": value for name, value in self.normalizer.state_dict().items()}
         tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        if self.adversary:
+            tensors |= {f"adversary/{name}": value for name, value in self.adversary.save().items()}
         return tensors, {"done": self.done, "learning_rate": self.learning_rate, "survived": self.survived}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -358,4 +368,6 @@ class Learner:
             self.env.begin_at(tensors["env/env/levels"])
             return
         self.env.load(part(tensors, "env/"))
+        if self.adversary:
+            self.adversary.load(part(tensors, "adversary/"))
         self.hidden = tensors["hidden"].to(self.device, copy=True)
