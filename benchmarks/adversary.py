@@ -1,10 +1,10 @@
 """Robustness to the worst contexts: hovering trained against an adversary that chooses mass and latency.
 
-Four ways to train, 5 seeds each, the same samples for all: drawn at random (plain randomization), an adversary that does
-its worst from the start on (RARL), one whose rationality rises (QARL), and one that is as rational as that all the time.
-Every policy is then tried in 144 contexts, mass by latency, 200 episodes each; its worst decile is the mean success in
-the tenth of the contexts in which it succeeds least. The first argument is a folder for the runs, which a second start
-finds again.
+Four ways to train, 5 seeds each, with as many samples: drawn at random (plain randomization), an adversary that does
+its worst from the start on (RARL), one whose rationality rises (QARL), and one that is as rational as that all the
+time. Every policy is then tried in 144 contexts, mass by latency, 200 episodes each; its worst decile is the mean
+success in the tenth of the contexts in which it succeeds least. The first argument is a folder for the runs, which a
+second start finds again.
 
     python benchmarks/adversary.py runs/adversary
 """
@@ -114,7 +114,7 @@ def plot(maps: dict[str, np.ndarray], tails: dict[str, np.ndarray]) -> None:
         place.set_xlabel("latency (ms)")
     places[0].set_ylabel("mass (×)")
     figure.colorbar(shown, ax=places, label="success", pad=0.01)
-    for k, (colour, (name, values)) in enumerate(zip(COLOURS, tails.items(), strict=False)):
+    for k, (colour, values) in enumerate(zip(COLOURS, tails.values(), strict=False)):
         mean, low, high = interval(values)
         last.bar(k, mean, color=colour, yerr=[[mean - low], [high - mean]], capsize=3)
         last.plot([k] * len(values), values, ".", color="black", markersize=3)

@@ -140,6 +140,9 @@ class PpoConfig(Bounded):
     """Ranges that an adversary draws; see docs/algorithms.md."""
     rationality: Rationality = (0.0, 2.0)
     """Of the adversary, at the first and the last update: 0 draws at random."""
+    cut: Part = 0.0
+    """Of several processes: once this part of them has collected its horizon, the others collect no more, if they have
+    a quarter of theirs (DD-PPO, Wijmans et al. 2020, who take 0.6). 0: all collect all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,8 +189,18 @@ class SacConfig(Bounded):
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)
     activation: Literal["tanh", "elu", "relu", "silu"] = "relu"
+    actors: Whole = 0
+    """Processes of a Ray cluster that act beside the learning, each for a share of the environments; 0: none, robots
+    and learning take turns."""
+    lag: Whole = 50
+    """Of actors: what was collected with weights older than so many times of learning is dropped."""
     demonstrations: Digest = ""
     """SHA-256 of the demonstrations in the run's folder; "" for none. Told by --demonstrations."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.actors and self.environments % self.actors:
+            raise ValueError(f"environments is {self.environments}; expected a multiple of the {self.actors} actors")
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ DEVIATIONS = (1e-6, 1e6)
 """Least and greatest standard deviation of exploration."""
 LEARNING_RATES = (1e-5, 1e-2)
 """Least and greatest step size."""
+CUT_AFTER = 0.25
+"""Part of a horizon that every process collects (DD-PPO's)."""
 
 
 # --- what is learnt from -------------------------------------------------------------------------------------------
@@ -76,6 +78,11 @@ class Samples(NamedTuple):
         observation = {name: value.flatten(0, 1)[None] for name, value in self.observation.items()}
         flat = Samples(observation, *(value.flatten(0, 1)[None] for value in self[1:]))
         return flat._replace(hidden=self.hidden.new_zeros(1, flat.done.shape[1], 0))
+
+    def first(self, steps: int) -> Samples:
+        """(steps, n, …) of the first steps."""
+        observation = {name: value[:steps] for name, value in self.observation.items()}
+        return Samples(observation, *(value[:steps] for value in self[1:-1]), hidden=self.hidden)
 
     def columns(self, ids: Tensor) -> Samples:
         """(T, m, …) of some of the robots."""
@@ -205,7 +212,7 @@ class Learner:
         chosen = undrawn(task, config.adversary, own)
         self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
         self.adversary = Adversary(self.env.env, config.adversary, config.rationality) if chosen else None
-        self.samples = empty_samples(self.env, config, device)
+        self.room = self.samples = empty_samples(self.env, config, device)
         self.hidden = self.samples.hidden.clone()
         self.normalizer = RunningNormalizer(task.observation_size).to(device)
         self.set_normalizer()
@@ -247,12 +254,13 @@ class Learner:
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:
         """Act for a horizon and store what came of it; returns the mean reward and ``survived``."""
-        samples, config = self.samples, self.config
+        samples, config, steps = self.room, self.config, 0
         deviation = self.deviation.clamp(*DEVIATIONS)
         earned, failed, ended = torch.zeros((), device=self.device), torch.zeros((), device=self.device), 0
         observation, privileged = groups(self.env.observation()), self.env.privileged()
         samples.hidden.copy_(self.hidden)
-        for t in range(config.horizon):
+        while steps < config.horizon and not self._late(steps):
+            t = steps
             for name, value in observation.items():
                 samples.observation[name][t] = value
             samples.privileged[t], samples.value[t] = privileged, self.critic(privileged)
@@ -268,13 +276,33 @@ class Learner:
             failed += step.failed.sum()
             ended += len(step.ids)
             observation, privileged = groups(step.observation), step.privileged
+            steps += 1
+        if self.cuts and steps == config.horizon:
+            processes.counted(self._counter, 1)
+        self.samples = samples = samples.first(steps)
         reward, value, done, last = samples.reward, samples.value, samples.done, self.critic(privileged)
         samples.log_probability.copy_(log_probability(samples.action, samples.mean, deviation))
         samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam))
         samples.returns.copy_(samples.advantage + value)
         if ended:
             self.survived = {"alive": 1 - float(failed) / ended}
-        return {"reward": float(earned) / config.horizon, **self.survived}
+        kept = {"collected": steps / config.horizon} if self.cuts else {}
+        return {"reward": float(earned) / steps, **self.survived, **kept}
+
+    @property
+    def cuts(self) -> bool:
+        """Whether processes that are late collect less."""
+        return self.config.cut > 0.0 and processes.count() > 1
+
+    @property
+    def _counter(self) -> str:
+        """Of the processes that have collected all of this update's horizon."""
+        return f"collected/{self.done}"
+
+    def _late(self, steps: int) -> bool:
+        """Whether so many others have collected their horizon that this process is to end its own."""
+        enough = steps >= CUT_AFTER * self.config.horizon and steps * self.env.n >= self.config.mini_batches
+        return self.cuts and enough and processes.counted(self._counter, 0) >= self.config.cut * processes.count()
 
     def bootstrapped(self, step: Transition) -> Tensor:
         """Rewards (n,), with the value of the true final state where an episode ended because its time was over."""
