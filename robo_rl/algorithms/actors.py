@@ -51,6 +51,7 @@ class Actor:
     """In a process of its own: robots, and a copy of the policy."""
 
     def __init__(self, folder: str, robots: int, seed: int) -> None:
+        from robo_rl.algorithms import config_of
         from robo_rl.algorithms.sac import Explorer
         from robo_rl.learning_env import LearningEnv
         from robo_rl.runs import Run
@@ -58,10 +59,9 @@ class Actor:
 
         torch.set_num_threads(1)
         run = Run.open(Path(folder))
-        settings = {name: tuple(x) if isinstance(x, list) else x for name, x in run.hyperparameters.items()}
         policy = run.new_policy()
         policy.task.plant = run.plant
-        self.explorer = Explorer(policy, SacConfig(**settings))
+        self.explorer = Explorer(policy, config_of(run))
         self.env = LearningEnv(VecEnv(policy.task, robots, seed))
         torch.manual_seed(seed)
 

@@ -1,4 +1,4 @@
-"""Actors: what they collect is what the learner itself would, the oldest is dropped, and one that is lost is replaced."""
+"""Actors: they collect what the learner itself would, what is old is dropped, and one that is lost is replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = SacConfig(
     hidden=(8,),
     critic_hidden=(8, 8),
     actors=2,
-)
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -63,15 +63,15 @@ def test_chunks_that_lag_more_than_they_may_are_not_usable(now: int, of: int, mo
 
 def test_without_ray_actors_are_refused_in_a_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ValueError, match="^actors is 2, which needs the package 'ray': pip install 'robo-rl"):
+    with pytest.raises(ValueError, match=r"^actors is 2, which needs the package 'ray': pip install 'robo-rl"):
         learner(run)
 
 
 def test_actors_need_the_folder_of_a_run_and_equal_shares(run: Run) -> None:
     policy = run.new_policy()
-    with pytest.raises(ValueError, match="without a run's folder; expected 'robo-rl train'"):
+    with pytest.raises(ValueError, match=r"without a run's folder; expected 'robo-rl train'"):
         Learner(policy.task, policy, SMALL, 0)
-    with pytest.raises(ValueError, match="environments is 4; expected a multiple of the 3 actors"):
+    with pytest.raises(ValueError, match=r"environments is 4; expected a multiple of the 3 actors"):
         dataclasses.replace(SMALL, actors=3)
 
 
@@ -103,4 +103,4 @@ def test_a_training_by_actors_learns_as_often_as_without_drops_what_is_old_and_r
     assert metrics["dropped"] > 0
     assert metrics["lag"] == 0
     assert actors.begun == 3
-    assert trained.learnt == 5 * 20 - (SMALL.first // 4 - 1)
+    assert trained.learnt == 5 * 20 - (SMALL.first - 2 * CHUNK) // 4  # the last chunk before the first time came whole
