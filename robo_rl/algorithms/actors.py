@@ -13,6 +13,7 @@ run's folder, numbers and arrays go to other processes.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,8 @@ class Chunk(NamedTuple):
     ended: int
     """Episodes."""
     levels: dict[str, float]
+    seconds: float
+    """It took."""
 
 
 class Actor:
@@ -71,11 +74,13 @@ class Actor:
         state = self.explorer.state_dict()
         for name, value in weights.items():
             state[name].copy_(torch.from_numpy(value.copy()))  # Ray's are read-only
+        begun = time.perf_counter()
         steps = [self.explorer.step(self.env) for _ in range(CHUNK)]
+        seconds = time.perf_counter() - begun
         joined = [torch.cat(parts).numpy() for parts in zip(*(step.transitions for step in steps), strict=True)]
         reward = sum(step.reward for step in steps) / CHUNK
         won, over = sum(step.succeeded for step in steps), sum(step.ended for step in steps)
-        return Chunk(version, joined, reward, won, over, self.env.env.levels.mean())
+        return Chunk(version, joined, reward, won, over, self.env.env.levels.mean(), seconds)
 
 
 class Actors:

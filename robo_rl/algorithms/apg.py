@@ -11,6 +11,7 @@ constant it is not needed.)
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,7 @@ class Learner:
         self.optimizer = torch.optim.Adam(policy.network.parameters(), betas=config.betas, fused=True)
         self.total = round(config.updates * task.update_scale)
         self.done = 0
+        self.collect_seconds = 0.0
 
     @property
     def environment_steps(self) -> int:
@@ -66,7 +68,9 @@ class Learner:
             group["lr"] = self.config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.done / self.total))
         if self.adversary:
             self.adversary.plan(self.done, self.total)
-        reward = self.tape.forward()
+        begun = time.perf_counter()
+        reward = float(self.tape.forward())
+        self.collect_seconds += time.perf_counter() - begun
         self.tape.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.config.gradient_norm)
         if torch.isfinite(norm):
@@ -77,7 +81,7 @@ class Learner:
             self.adversary.hear(earned, ended)
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.levels.mean().items()}
-        return {"reward": float(reward), "alive": float(alive), "gradient_norm": float(norm), **levels,
+        return {"reward": reward, "alive": float(alive), "gradient_norm": float(norm), **levels,
                 **(self.adversary.metrics() if self.adversary else {})}  # fmt: skip
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

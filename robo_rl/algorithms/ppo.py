@@ -16,6 +16,7 @@ recurrent network.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -226,6 +227,7 @@ class Learner:
         self.learning_rate = config.learning_rate
         self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
         self.total, self.done = round(config.updates * task.update_scale), 0
+        self.collect_seconds = 0.0
         self.survived: dict[str, float] = {}
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
 
@@ -245,7 +247,10 @@ class Learner:
         """Collect a horizon, learn from it; returns metrics."""
         if self.adversary:
             self.adversary.plan(self.done, self.total)
-        metrics = self.collect() | self.learn() | (self.adversary.metrics() if self.adversary else {})
+        begun = time.perf_counter()
+        metrics = self.collect()
+        self.collect_seconds += time.perf_counter() - begun
+        metrics |= self.learn() | (self.adversary.metrics() if self.adversary else {})
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
         deviation = float(self.deviation.detach().clamp(*DEVIATIONS).mean())

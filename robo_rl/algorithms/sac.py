@@ -16,6 +16,7 @@ Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -143,6 +144,7 @@ class Learner:
         self.demonstrations = kept(folder, config.demonstrations, task)
         self.success = 0.0
         """Part of the episodes that ended in the last round in which any did."""
+        self.collect_seconds = 0.0
         self.learnt, self.levels = 0, dict[str, float]()
         """Times that was learnt, and the mean levels of ranges."""
         self.ahead, self.reward = 0, 0.0
@@ -187,7 +189,9 @@ class Learner:
         """One step of all robots; returns the mean reward, episodes that succeeded, and episodes that ended."""
         if self.env is None:
             return self.receive()
+        begun = time.perf_counter()
         found = self.act.step(self.env)
+        self.collect_seconds += time.perf_counter() - begun
         self.replay.add(found.transitions)
         self.levels = self.env.env.levels.mean()
         return found.reward, found.succeeded, found.ended
@@ -202,6 +206,7 @@ class Learner:
             self.replay.add(new)
             self.ahead += len(new.reward)
             self.levels, self.reward = chunk.levels, chunk.reward
+            self.collect_seconds += chunk.seconds / self.config.actors
             won, ended = won + chunk.succeeded, ended + chunk.ended
         self.ahead -= self.config.environments
         return self.reward, won, ended
