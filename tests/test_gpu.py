@@ -43,8 +43,14 @@ def test_robots_on_a_gpu_fly_as_on_the_cpu() -> None:
         torch.testing.assert_close(there[name], value, rtol=1e-3, atol=1e-3, msg=name)
 
 
+def run(*words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    assert ended.value.code == 0
+
+
 def trained(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert main(["train", *words, "--device", DEVICE, "--runs", str(folder), "--json"]) == 0
+    run("train", *words, "--device", DEVICE, "--runs", str(folder), "--json")
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
@@ -61,7 +67,7 @@ def test_ppo_on_a_gpu_learns_and_goes_on_from_its_checkpoint(
     result = trained(tmp_path, capsys, "quadrotor-hover", *shape)
     rewards = [line["reward"] for line in Run.open(result["run"]).metrics()]
     assert rewards[-1] > rewards[0]
-    assert main(["resume", result["run"], "--device", DEVICE, "--episodes", "10"]) == 0
+    run("resume", result["run"], "--device", DEVICE, "--episodes", "10")
 
 
 @pytest.mark.slow
