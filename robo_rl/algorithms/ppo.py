@@ -83,7 +83,7 @@ class Samples(NamedTuple):
     def first(self, steps: int) -> Samples:
         """(steps, n, …) of the first steps."""
         observation = {name: value[:steps] for name, value in self.observation.items()}
-        return Samples(observation, *(value[:steps] for value in self[1:-1]), self.hidden)
+        return Samples(observation, *(value[:steps] for value in self[1:]))._replace(hidden=self.hidden)
 
     def columns(self, ids: Tensor) -> Samples:
         """(T, m, …) of some of the robots."""
