@@ -1,4 +1,4 @@
-"""Soft actor-critic with its robots in turns with learning, and beside it: two Ray actors. 3 seeds each.
+"""Soft actor-critic with its robots in turns with learning, and beside it: two Ray actors. 2 seeds each.
 
 The task is examples/own_kind/balance.py. Each pair of trainings has the same seed and as many samples and steps of the
 optimiser; they are compared by the part of 500 held-out episodes in which the pole stays up. Wall-clock time depends on
@@ -22,9 +22,9 @@ from results import last_json, words, write
 
 from robo_rl.runs import Run
 
-SEEDS = 3
+SEEDS = 2
 BALANCE = Path(__file__).parents[1] / "examples" / "own_kind" / "balance.py"
-SETTINGS = "--sac.updates 60 --sac.gradient-steps 8 --sac.learning-rate 1e-3 --sac.target-rate 0.01"
+SETTINGS = "--sac.updates 25 --sac.gradient-steps 8 --sac.learning-rate 1e-3 --sac.target-rate 0.01"
 NETWORKS = "--sac.hidden 64 64 --sac.critic-hidden 64 64"
 
 
