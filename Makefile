@@ -8,7 +8,7 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup demo tools test realtime walk check bench docs ros
+.PHONY: help setup demo tools test realtime gpu walk check bench docs ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -43,6 +43,9 @@ test: tools ## install what only tests need, and run them all, with coverage
 
 realtime: tools ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m realtime
+
+gpu: tools ## run the tests that need an NVIDIA GPU
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m gpu
 
 walk: tools ## run every command of README.md and docs/ in order, as a reader would; takes most of an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m walk

@@ -67,9 +67,12 @@ def own_seed(seed: int) -> int:
     The others' are hashes of seed and rank. Environments' streams take all 48 bits, torch's own generator 32: there, of
     a thousand processes, two draw the same in one training of ten thousand.
     """
-    if rank() == 0:
-        return seed
-    digest = hashlib.sha256(f"robo-rl seed {seed} rank {rank()}".encode()).digest()
+    return derived(seed, f"rank {rank()}") if rank() else seed
+
+
+def derived(seed: int, use: str) -> int:
+    """A seed for another use of a training's seed, that no other training has."""
+    digest = hashlib.sha256(f"robo-rl seed {seed} {use}".encode()).digest()
     return int.from_bytes(digest[:6], "little")
 
 
@@ -98,6 +101,12 @@ def any_of(flag: bool) -> bool:
     with _all_there():
         distributed.all_reduce(flags)
     return bool(flags)
+
+
+def counted(name: str, more: int) -> int:
+    """Add to a counter that all processes share, without waiting for any; returns what it is then."""
+    with _all_there():
+        return distributed.distributed_c10d._get_default_store().add(name, more)
 
 
 def total(x: Tensor) -> Tensor:

@@ -36,6 +36,8 @@ class Learner(Protocol):
     policy: PolicyGraph
     total: int
     done: int
+    collect_seconds: float
+    """s in which robots acted, since the learner was made; the rest is learning. 0 where the two are not told apart."""
 
     @property
     def environment_steps(self) -> int: ...
@@ -57,6 +59,9 @@ class Trained:
     seconds: float
     stopped: bool
     """Before its last update, as its reward was too low (``Run.stop_below``)."""
+    rates: dict[str, float]
+    """Control steps per second of this part of the training: steps_per_second, and, where robots and learning are told
+    apart, simulation_steps_per_second, of the time in which robots acted."""
 
 
 def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Trained:
@@ -73,6 +78,7 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
         _Log(run, learner) as log,
     ):
         start = saved = time.perf_counter()
+        before = learner.environment_steps
         stopped = any(too_low(run, int(line["update"]), line["reward"]) for line in run.metrics() if "reward" in line)
         while learner.done < learner.total and not processes.any_of(interruption.asked or stopped):
             metrics = learner.update()
@@ -86,7 +92,11 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
                 saved = time.perf_counter()
         save(run, learner)
         seconds = time.perf_counter() - start
-    return Trained(learner.done < learner.total and not stopped, seconds, stopped)
+    steps = learner.environment_steps - before
+    rates = {"steps_per_second": steps / seconds} if steps else {}
+    if steps and learner.collect_seconds:
+        rates["simulation_steps_per_second"] = steps / learner.collect_seconds
+    return Trained(learner.done < learner.total and not stopped, seconds, stopped, rates)
 
 
 def too_low(run: Run, update: int, reward: float) -> bool:

@@ -36,7 +36,7 @@ class Balance(Task):
     summary = "balance a pole on a cart that goes where it is told"
     card_type = CartPoleCard
     files = ("lab_cart.toml",)
-    algorithms = ("apg", "ppo")
+    algorithms = ("apg", "ppo", "sac")
     measures = (Measure("cart_position_error", "m", "end"), Measure("pole_angle", "rad", "rms"))
     perturbed = ("pole_mass", "friction", "gain", "delay", "noise")
     observation_size = 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robo_rl.algorithms.config import CONFIGS
 
@@ -16,11 +16,16 @@ FROM_FILES = ("bc", "sac")
 """Those that learn from files in the run's folder."""
 
 
+def config_of(run: Run) -> Any:
+    """A run's hyperparameters."""
+    settings = {name: tuple(x) if isinstance(x, list) else x for name, x in run.hyperparameters.items()}
+    return CONFIGS[run.algorithm](**settings)
+
+
 def new_learner(run: Run, policy: PolicyGraph, device: str = "cpu") -> Learner:
     """The learner of a run's algorithm, with the run's hyperparameters and seed."""
     module = importlib.import_module(f"robo_rl.algorithms.{run.algorithm}")
-    settings = {name: tuple(x) if isinstance(x, list) else x for name, x in run.hyperparameters.items()}
-    config = CONFIGS[run.algorithm](**settings)
+    config = config_of(run)
     if run.algorithm in FROM_FILES:
         return module.Learner(policy.task, policy, config, run.seed, device, run.folder)
     return module.Learner(policy.task, policy, config, run.seed, device)

@@ -11,15 +11,17 @@ constant it is not needed.)
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from robo_rl.algorithms.adversary import Adversary, undrawn
 from robo_rl.algorithms.config import ApgConfig
 from robo_rl.algorithms.gradient_rollout import GradientRollout
-from robo_rl.checkpoint import optimizer_from, optimizer_tensors
+from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
@@ -32,12 +34,15 @@ class Learner:
         if policy.encoders:
             raise ValueError(f"task '{task.name}' has encoders of scans or images; train it with ppo")
         self.config, self.policy = config, policy.to(device)
-        self.env = VecEnv(task, config.environments, seed, device)
+        chosen = undrawn(task, config.adversary, config.environments)
+        self.env = VecEnv(task, config.environments, seed, device, fixed=chosen)
+        self.adversary = Adversary(self.env, config.adversary, config.rationality) if chosen else None
         self.tape = GradientRollout(self.env, policy.network, config.horizon)
         self.tape.start()
         self.optimizer = torch.optim.Adam(policy.network.parameters(), betas=config.betas, fused=True)
         self.total = round(config.updates * task.update_scale)
         self.done = 0
+        self.collect_seconds = 0.0
 
     @property
     def environment_steps(self) -> int:
@@ -61,21 +66,30 @@ class Learner:
     def _update(self) -> dict[str, float]:
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.done / self.total))
-        reward = self.tape.forward()
+        if self.adversary:
+            self.adversary.plan(self.done, self.total)
+        begun = time.perf_counter()
+        reward = float(self.tape.forward())
+        self.collect_seconds += time.perf_counter() - begun
         self.tape.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.config.gradient_norm)
         if torch.isfinite(norm):
             self.optimizer.step()
         alive = self.tape.moments[-1].world.alive.mean()
-        self.tape.carry_on()
+        earned, ended = self.tape.carry_on()
+        if self.adversary:
+            self.adversary.hear(earned, ended)
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.levels.mean().items()}
-        return {"reward": float(reward), "alive": float(alive), "gradient_norm": float(norm), **levels}
+        return {"reward": reward, "alive": float(alive), "gradient_norm": float(norm), **levels,
+                **(self.adversary.metrics() if self.adversary else {})}  # fmt: skip
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that the rest of the training depends on: tensors and numbers."""
         tensors = optimizer_tensors(self.optimizer) | {f"env/{name}": value for name, value in self.env.save().items()}
         tensors["tape"] = self.tape.first_block
+        if self.adversary:
+            tensors |= {f"adversary/{name}": value for name, value in self.adversary.save().items()}
         return tensors, {"done": self.done}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -84,3 +98,5 @@ class Learner:
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
         self.tape.first_block.copy_(tensors["tape"])
         optimizer_from(tensors, self.optimizer)
+        if self.adversary:
+            self.adversary.load(part(tensors, "adversary/"))

@@ -39,6 +39,8 @@ class Learner:
         self.optimizer = torch.optim.Adam(policy.network.parameters(), config.learning_rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
 
+    collect_seconds = 0.0
+
     @property
     def environment_steps(self) -> int:
         """Control steps simulated: none."""

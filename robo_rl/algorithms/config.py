@@ -24,6 +24,9 @@ Positive = Annotated[float, Bound("a positive number", lambda x: 0.0 < x < inf)]
 NotNegative = Annotated[float, Bound("0 or a positive number", lambda x: 0.0 <= x < inf)]
 Part = Annotated[float, Bound("0 to 1", lambda x: 0.0 <= x <= 1.0)]
 Betas = Annotated[tuple[float, float], Bound("two numbers, 0 to below 1", lambda x: all(0.0 <= b < 1.0 for b in x))]
+Rationality = Annotated[
+    tuple[float, float], Bound("two numbers, 0 to 1000 each", lambda x: all(0.0 <= b <= 1000.0 for b in x))
+]
 Finite = Annotated[float, Bound("a finite number", lambda x: -inf < x < inf)]
 Digest = Annotated[str, Bound('a SHA-256 as 64 hexadecimal digits, or ""', lambda x: fullmatch("([0-9a-f]{64})?", x))]
 Widths = Annotated[
@@ -90,6 +93,10 @@ class ApgConfig(Bounded):
     """Widths of the policy's hidden layers."""
     activation: Literal["tanh"] = "tanh"
     """What follows the hidden layers."""
+    adversary: tuple[str, ...] = ()
+    """Ranges that an adversary draws; see docs/algorithms.md."""
+    rationality: Rationality = (0.0, 2.0)
+    """Of the adversary, at the first and the last update: 0 draws at random."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,13 @@ class PpoConfig(Bounded):
     """Width of a recurrent network (GRU) in front of the policy's hidden layers; 0 for none."""
     normalize: bool = True
     """Normalise observations by their running mean and deviation."""
+    adversary: tuple[str, ...] = ()
+    """Ranges that an adversary draws; see docs/algorithms.md."""
+    rationality: Rationality = (0.0, 2.0)
+    """Of the adversary, at the first and the last update: 0 draws at random."""
+    cut: Part = 0.0
+    """Of several processes: once this part of them has collected its horizon, the others collect no more, if they have
+    a quarter of theirs (DD-PPO, Wijmans et al. 2020, who take 0.6). 0: all collect all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,8 +189,18 @@ class SacConfig(Bounded):
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)
     activation: Literal["tanh", "elu", "relu", "silu"] = "relu"
+    actors: Whole = 0
+    """Processes of a Ray cluster that act beside the learning, each for a share of the environments; 0: none, robots
+    and learning take turns."""
+    lag: Whole = 50
+    """Of actors: what was collected with weights older than so many times of learning is dropped."""
     demonstrations: Digest = ""
     """SHA-256 of the demonstrations in the run's folder; "" for none. Told by --demonstrations."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.actors and self.environments % self.actors:
+            raise ValueError(f"environments is {self.environments}; expected a multiple of the {self.actors} actors")
 
 
 @dataclass(frozen=True)

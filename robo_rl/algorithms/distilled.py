@@ -35,6 +35,8 @@ class Learner:
         self.lessons = Distillation(teacher, policy, config, seed)
         self._kept = _kept(run.checkpoint_file, task.observation_size)
 
+    collect_seconds = 0.0
+
     @property
     def done(self) -> int:
         """Updates so far."""

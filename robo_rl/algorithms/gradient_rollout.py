@@ -168,17 +168,22 @@ class GradientRollout:
         ids = torch.arange(self.env.n, device=self.env.device)
         self._place(ids, self.env.reset(ids))
 
-    def carry_on(self) -> None:
-        """Start the next horizon from the end of this one; reset the episodes that have ended."""
+    def carry_on(self) -> tuple[Tensor, Tensor]:
+        """Start the next horizon from the end of this one; reset the episodes that have ended.
+
+        Returns the rewards of this one, (n,), and the environments (m,) whose episode has ended.
+        """
         self._blocks[0].copy_(self._blocks[-1])
         world = self.moments[0].world
         over = world.alive < 0.5
         ids = (over | (world.episode.step >= self.env.episode_steps)).nonzero()[:, 0]
-        self.env.continue_from(world.state, world.episode, world.goal, self._terms.sum(0))
+        terms = self._terms.sum(0)
+        self.env.continue_from(world.state, world.episode, world.goal, terms)
         if len(ids):
             won = world.won[ids] > 0.5 if self.ends else None
             failed = over[ids] if won is None else over[ids] & ~won
             self._place(ids, self.env.end(ids, failed, won))
+        return terms.sum(1), ids
 
     def _place(self, ids: Tensor, signals: dict[str, Tensor]) -> None:
         """Put the environment's newly begun episodes ``ids`` into the first moment."""

@@ -21,7 +21,7 @@ class Moments(NamedTuple):
 
 
 def moments(*samples: Tensor) -> list[Moments]:
-    """Of each of the samples (n, …), n the same in all processes, which tell each other in one message.
+    """Of each of the samples (n, …), n the same for all of a process, which tell each other in one message.
 
     Merged as in Chan, Golub and LeVeque 1983, Algorithms for Computing the Sample Variance, equation 2.1: squares of
     large means are never subtracted.
@@ -30,15 +30,18 @@ def moments(*samples: Tensor) -> list[Moments]:
     squares = [
         (x - mean).square_().sum(0) for x, mean in zip(samples, means, strict=True)
     ]  # x.var takes 3.7 times that
-    found = processes.gathered(torch.cat([part.flatten() for part in (*means, *squares)]))
-    parts = found.split([part.numel() for part in (*means, *squares)], 1)
+    number = torch.full((1,), float(len(samples[0])), device=samples[0].device)
+    found = processes.gathered(torch.cat([part.flatten() for part in (*means, *squares, number)]))
+    *parts, numbers = found.split([part.numel() for part in (*means, *squares, number)], 1)
+    total = int(numbers.sum(dtype=torch.float64)) if len(found) > 1 else len(samples[0])
+    weights = numbers / total  # (processes, 1)
     merged = []
     for k, x in enumerate(samples):
         own_means, own_squares = parts[k], parts[len(samples) + k]
-        mean = own_means.mean(0)
-        between = len(x) * (own_means - mean).square().sum(0)
+        mean = (weights * own_means).sum(0)
+        between = (numbers * (own_means - mean).square()).sum(0)
         shape = x.shape[1:]
-        merged.append(Moments(len(x) * len(found), mean.view(shape), (own_squares.sum(0) + between).view(shape)))
+        merged.append(Moments(total, mean.view(shape), (own_squares.sum(0) + between).view(shape)))
     return merged
 
 

@@ -16,6 +16,7 @@ recurrent network.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl import processes
+from robo_rl.algorithms.adversary import Adversary, undrawn
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.moments import Moments, RunningNormalizer, moments
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
@@ -39,6 +41,8 @@ DEVIATIONS = (1e-6, 1e6)
 """Least and greatest standard deviation of exploration."""
 LEARNING_RATES = (1e-5, 1e-2)
 """Least and greatest step size."""
+CUT_AFTER = 0.25
+"""Part of a horizon that every process collects (DD-PPO's)."""
 
 
 # --- what is learnt from -------------------------------------------------------------------------------------------
@@ -75,6 +79,11 @@ class Samples(NamedTuple):
         observation = {name: value.flatten(0, 1)[None] for name, value in self.observation.items()}
         flat = Samples(observation, *(value.flatten(0, 1)[None] for value in self[1:]))
         return flat._replace(hidden=self.hidden.new_zeros(1, flat.done.shape[1], 0))
+
+    def first(self, steps: int) -> Samples:
+        """(steps, n, …) of the first steps."""
+        observation = {name: value[:steps] for name, value in self.observation.items()}
+        return Samples(observation, *(value[:steps] for value in self[1:]))._replace(hidden=self.hidden)
 
     def columns(self, ids: Tensor) -> Samples:
         """(T, m, …) of some of the robots."""
@@ -200,8 +209,11 @@ class Learner:
     def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
         self.config, self.policy, self.device = config, policy.to(device), device
         self.seed = processes.own_seed(seed)
-        self.env = LearningEnv(VecEnv(task, processes.share(config.environments), self.seed, device))
-        self.samples = empty_samples(self.env, config, device)
+        own = processes.share(config.environments)
+        chosen = undrawn(task, config.adversary, own)
+        self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
+        self.adversary = Adversary(self.env.env, config.adversary, config.rationality) if chosen else None
+        self.room = self.samples = empty_samples(self.env, config, device)
         self.hidden = self.samples.hidden.clone()
         self.normalizer = RunningNormalizer(task.observation_size).to(device)
         self.set_normalizer()
@@ -215,6 +227,7 @@ class Learner:
         self.learning_rate = config.learning_rate
         self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
         self.total, self.done = round(config.updates * task.update_scale), 0
+        self.collect_seconds = 0.0
         self.survived: dict[str, float] = {}
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
 
@@ -232,7 +245,12 @@ class Learner:
 
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
-        metrics = self.collect() | self.learn()
+        if self.adversary:
+            self.adversary.plan(self.done, self.total)
+        begun = time.perf_counter()
+        metrics = self.collect()
+        self.collect_seconds += time.perf_counter() - begun
+        metrics |= self.learn() | (self.adversary.metrics() if self.adversary else {})
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
         deviation = float(self.deviation.detach().clamp(*DEVIATIONS).mean())
@@ -241,12 +259,13 @@ class Learner:
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:
         """Act for a horizon and store what came of it; returns the mean reward and ``survived``."""
-        samples, config = self.samples, self.config
+        samples, config, steps = self.room, self.config, 0
         deviation = self.deviation.clamp(*DEVIATIONS)
         earned, failed, ended = torch.zeros((), device=self.device), torch.zeros((), device=self.device), 0
         observation, privileged = groups(self.env.observation()), self.env.privileged()
         samples.hidden.copy_(self.hidden)
-        for t in range(config.horizon):
+        while steps < config.horizon and not self._late(steps):
+            t = steps
             for name, value in observation.items():
                 samples.observation[name][t] = value
             samples.privileged[t], samples.value[t] = privileged, self.critic(privileged)
@@ -256,17 +275,39 @@ class Learner:
             step = self.env.step(samples.action[t])
             samples.reward[t], samples.done[t] = self.bootstrapped(step), step.done
             self.hidden[:, step.ids] = 0.0
+            if self.adversary:
+                self.adversary.hear(step.reward, step.ids)
             earned += step.reward.mean()
             failed += step.failed.sum()
             ended += len(step.ids)
             observation, privileged = groups(step.observation), step.privileged
+            steps += 1
+        if self.cuts and steps == config.horizon:
+            processes.counted(self._counter, 1)
+        self.samples = samples = samples.first(steps)
         reward, value, done, last = samples.reward, samples.value, samples.done, self.critic(privileged)
         samples.log_probability.copy_(log_probability(samples.action, samples.mean, deviation))
         samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam))
         samples.returns.copy_(samples.advantage + value)
         if ended:
             self.survived = {"alive": 1 - float(failed) / ended}
-        return {"reward": float(earned) / config.horizon, **self.survived}
+        kept = {"collected": steps / config.horizon} if self.cuts else {}
+        return {"reward": float(earned) / steps, **self.survived, **kept}
+
+    @property
+    def cuts(self) -> bool:
+        """Whether processes that are late collect less."""
+        return self.config.cut > 0.0 and processes.count() > 1
+
+    @property
+    def _counter(self) -> str:
+        """Of the processes that have collected all of this update's horizon."""
+        return f"collected/{self.done}"
+
+    def _late(self, steps: int) -> bool:
+        """Whether so many others have collected their horizon that this process is to end its own."""
+        enough = steps >= CUT_AFTER * self.config.horizon and steps * self.env.n >= self.config.mini_batches
+        return self.cuts and enough and processes.counted(self._counter, 0) >= self.config.cut * processes.count()
 
     def bootstrapped(self, step: Transition) -> Tensor:
         """Rewards (n,), with the value of the true final state where an episode ended because its time was over."""
@@ -339,6 +380,8 @@ class Learner:
         tensors |= {f"critic/{name}": value for name, value in self.critic.state_dict().items()}
         tensors |= {f"normalizer/{name}": value for name, value in self.normalizer.state_dict().items()}
         tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        if self.adversary:
+            tensors |= {f"adversary/{name}": value for name, value in self.adversary.save().items()}
         return tensors, {"done": self.done, "learning_rate": self.learning_rate, "survived": self.survived}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -358,4 +401,6 @@ class Learner:
             self.env.begin_at(tensors["env/env/levels"])
             return
         self.env.load(part(tensors, "env/"))
+        if self.adversary:
+            self.adversary.load(part(tensors, "adversary/"))
         self.hidden = tensors["hidden"].to(self.device, copy=True)

@@ -16,15 +16,18 @@ Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from robo_rl.algorithms.actors import Actors, tensors
 from robo_rl.algorithms.config import SacConfig
 from robo_rl.algorithms.replay_buffer import ReplayBuffer
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
@@ -66,6 +69,52 @@ class Critics(nn.Module):
         return x.squeeze(-1)
 
 
+class Collected(NamedTuple):
+    """A step of some robots."""
+
+    transitions: Transitions
+    reward: float
+    """Mean."""
+    succeeded: int
+    ended: int
+    """Episodes."""
+
+
+class Explorer(nn.Module):
+    """The policy, and how randomly it acts."""
+
+    def __init__(self, policy: PolicyGraph, config: SacConfig) -> None:
+        super().__init__()
+        self.policy = policy
+        task = policy.task
+        self.spread = MLP(task.observation_size, config.hidden, task.action_size, config.activation)
+        """The logarithm of the policy's deviation, beside what it starts with."""
+        self.start = torch.tensor(config.initial_deviation).log()
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there."""
+        mean = self.policy.network(self.policy.features(observation))
+        log_deviation = (self.start + self.spread(observation)).clamp(*LOG_DEVIATIONS)
+        action = mean + log_deviation.exp() * torch.randn_like(mean)
+        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1)
+
+    @torch.no_grad()
+    def step(self, env: LearningEnv) -> Collected:
+        """One step of all robots."""
+        observation = env.observation()
+        assert isinstance(observation, Tensor)
+        action, _, _ = self(observation)
+        step = env.step(action)
+        later, final = step.observation, step.final_observation
+        assert isinstance(later, Tensor)
+        assert isinstance(final, Tensor)
+        later = later.clone()
+        later[step.ids] = final
+        ended = (step.failed | step.succeeded).float()  # after a time-out there would have been more to earn
+        transitions = Transitions(observation, action, step.reward, ended, later)
+        return Collected(transitions, float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids))
+
+
 class Learner:
     """Trains a policy, one round at a time."""
 
@@ -77,17 +126,16 @@ class Learner:
         if policy.encoders or device != "cpu":
             raise ValueError(f"task '{task.name}' on '{device}': sac takes observations that are a vector, on the cpu")
         self.config, self.policy = config, policy
-        self.env = LearningEnv(VecEnv(task, config.environments, seed))
         seen, acted = task.observation_size, task.action_size
-        self.spread = MLP(seen, config.hidden, acted, config.activation)
-        """The logarithm of the policy's deviation, beside what it starts with."""
+        self.env = None if config.actors else LearningEnv(VecEnv(task, config.environments, seed))
+        """None where actors have the robots."""
+        self.act = Explorer(policy, config)
         self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
         self.slow = Critics(config.critics, seen + acted, config.critic_hidden).requires_grad_(False)
         self.slow.load_state_dict(self.critics.state_dict())
         self.log_temperature = nn.Parameter(torch.tensor(config.initial_temperature).log())
-        self.start = torch.tensor(config.initial_deviation).log()
         rate = config.learning_rate
-        self.actor_optimizer = torch.optim.Adam([*policy.parameters(), *self.spread.parameters()], rate, fused=True)
+        self.actor_optimizer = torch.optim.Adam(self.act.parameters(), rate, fused=True)
         self.critic_optimizer = torch.optim.Adam(self.critics.parameters(), rate, fused=True)
         self.temperature_optimizer = torch.optim.Adam([self.log_temperature], rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
@@ -96,6 +144,12 @@ class Learner:
         self.demonstrations = kept(folder, config.demonstrations, task)
         self.success = 0.0
         """Part of the episodes that ended in the last round in which any did."""
+        self.collect_seconds = 0.0
+        self.learnt, self.levels = 0, dict[str, float]()
+        """Times that was learnt, and the mean levels of ranges."""
+        self.ahead, self.reward = 0, 0.0
+        """Transitions of actors that nothing was learnt for yet, and their mean reward."""
+        self.actors = Actors(config, folder, seed) if config.actors else None
 
     @property
     def environment_steps(self) -> int:
@@ -104,50 +158,62 @@ class Learner:
 
     def update(self) -> dict[str, float]:
         """Collect and learn, by turns; returns metrics."""
-        earned, won, ended, losses, learnt = 0.0, 0, 0, torch.zeros(2), 0
+        earned, won, ended, losses, before, lag = 0.0, 0, 0, torch.zeros(2), self.learnt, 0.0
         for _ in range(self.config.steps):
             reward, succeeded, over = self.collect()
             earned, won, ended = earned + reward, won + succeeded, ended + over
+            lag += self.actors.lag if self.actors else 0
             if self.replay.written >= self.config.first:
                 losses += self.learn()
-                learnt += 1
+                self.learnt += 1
         self.done += 1
         if ended:
             self.success = won / ended
-        critic, actor = (losses / max(1, learnt)).tolist()
+        critic, actor = (losses / max(1, self.learnt - before)).tolist()
+        beside = {"lag": lag / self.config.steps, "dropped": float(self.actors.dropped)} if self.actors else {}
+        if self.actors and self.done == self.total:
+            self.actors.close()
         return {
             "success": self.success,
             "reward": earned / self.config.steps,
             "loss/critic": critic,
             "loss/actor": actor,
             "temperature": float(self.log_temperature.detach().exp()),
-            **{f"level/{name}": level for name, level in self.env.env.levels.mean().items()},
+            **beside,
+            **{f"level/{name}": level for name, level in self.levels.items()},
         }
 
     # --- what is learnt from -----------------------------------------------------------------------------------------
 
-    @torch.no_grad()
     def collect(self) -> tuple[float, int, int]:
         """One step of all robots; returns the mean reward, episodes that succeeded, and episodes that ended."""
-        observation = self.env.observation()
-        assert isinstance(observation, Tensor)
-        action, _, _ = self.act(observation)
-        step = self.env.step(action)
-        later, final = step.observation, step.final_observation
-        assert isinstance(later, Tensor)
-        assert isinstance(final, Tensor)
-        later = later.clone()
-        later[step.ids] = final
-        ended = (step.failed | step.succeeded).float()  # after a time-out there would have been more to earn
-        self.replay.add(Transitions(observation, action, step.reward, ended, later))
-        return float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids)
+        if self.env is None:
+            return self.receive()
+        begun = time.perf_counter()
+        found = self.act.step(self.env)
+        self.collect_seconds += time.perf_counter() - begun
+        self.replay.add(found.transitions)
+        self.levels = self.env.env.levels.mean()
+        return found.reward, found.succeeded, found.ended
 
-    def act(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there."""
-        mean = self.policy.network(self.policy.features(observation))
-        log_deviation = (self.start + self.spread(observation)).clamp(*LOG_DEVIATIONS)
-        action = mean + log_deviation.exp() * torch.randn_like(mean)
-        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1)
+    def receive(self) -> tuple[float, int, int]:
+        """As many transitions, from actors."""
+        assert self.actors is not None
+        won, ended = 0, 0
+        while self.ahead < self.config.environments:
+            chunk = self.actors.next(self.learnt, self.weights)
+            new = tensors(chunk)
+            self.replay.add(new)
+            self.ahead += len(new.reward)
+            self.levels, self.reward = chunk.levels, chunk.reward
+            self.collect_seconds += chunk.seconds / self.config.actors
+            won, ended = won + chunk.succeeded, ended + chunk.ended
+        self.ahead -= self.config.environments
+        return self.reward, won, ended
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Of the policy and its deviation."""
+        return {name: value.numpy(force=True).copy() for name, value in self.act.state_dict().items()}
 
     def batch(self) -> Transitions:
         """Transitions of the past, half of them demonstrated where there are demonstrations."""
@@ -211,7 +277,7 @@ class Learner:
     # --- saving and restoring ----------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, nn.Module]:
-        return {"spread": self.spread, "critics": self.critics, "slow": self.slow}
+        return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow}
 
     def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {
@@ -226,7 +292,8 @@ class Learner:
             tensors |= {f"{name}/{key}": value for key, value in module.state_dict().items()}
         for name, optimizer in self._optimizers().items():
             tensors |= {f"{name}/{key}": value for key, value in optimizer_tensors(optimizer).items()}
-        tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        if self.env is not None:
+            tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
         return tensors, {"done": self.done, "written": self.replay.written, "success": self.success}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -238,4 +305,5 @@ class Learner:
             module.load_state_dict(part(tensors, f"{name}/"))
         for name, optimizer in self._optimizers().items():
             optimizer_from(part(tensors, f"{name}/"), optimizer)
-        self.env.load(part(tensors, "env/"))
+        if self.env is not None:
+            self.env.load(part(tensors, "env/"))

@@ -9,6 +9,9 @@ import tyro
 
 from robo_rl.console import give, say
 
+FIGURES = ("success", "policy_digest", "steps_per_second", "simulation_steps_per_second")
+"""Of done.json; null where there is none."""
+
 
 def main(
     folder: Annotated[Path, tyro.conf.Positional] = Path("runs"),
@@ -23,7 +26,9 @@ def main(
 ) -> int:
     """List the runs in a folder, with the state and the success rate of each.
 
-    With --json: runs, a list of run, task, robot, algorithm, seed, state (new, begun, done), success, policy_digest.
+    Beside them, in thousands of control steps per second: simulation alone, and simulation with learning. With --json:
+    runs, a list of run, task, robot, algorithm, seed, state (new, begun, done), success, policy_digest,
+    steps_per_second, simulation_steps_per_second.
 
     Args:
         folder: Where to look; also three folders deep.
@@ -46,7 +51,7 @@ def main(
         {
             "run": str(row.run.folder), "task": row.run.task_name, "robot": row.run.robot,
             "algorithm": row.run.algorithm, "seed": row.run.seed, "state": row.state,
-            "success": (row.result or {}).get("success"), "policy_digest": (row.result or {}).get("policy_digest"),
+            **{name: (row.result or {}).get(name) for name in FIGURES},
         }
         for row in rows
     ]  # fmt: skip
@@ -54,7 +59,11 @@ def main(
     for one in listed:
         success = one["success"]
         rate = f"{success:7.1%}" if isinstance(success, float) else ""
-        say(f"{one['run']:<{wide}}  {one['algorithm']:<9}  seed {one['seed']:<4}  {one['state']:<5}  {rate}", json)
+        sps = "  ".join(thousands(one[name]) for name in ("simulation_steps_per_second", "steps_per_second"))
+        line = (
+            f"{one['run']:<{wide}}  {one['algorithm']:<9}  seed {one['seed']:<4}  {one['state']:<5}  {rate:<7}  {sps}"
+        )
+        say(line.rstrip(), json)
     if page is not None:
         from robo_rl.report.groups import write_page
 
@@ -74,3 +83,8 @@ def main(
         say(f"Published at {mlflow}: {to_mlflow(done, mlflow, group)} runs", json)
     give({"runs": listed}, json)
     return 0
+
+
+def thousands(rate: object) -> str:
+    """Control steps per second in thousands; blank where they are not known."""
+    return f"{rate / 1000:8.1f} k/s" if isinstance(rate, float) else " " * 12

@@ -52,7 +52,7 @@ def main(
 
     'robo-rl train TASK --help' shows the defaults for the task. Ctrl-C saves and stops; 'robo-rl resume RUN'
     continues. With --json: run, task, algorithm, seed, train_seconds, compile_seconds, wall_seconds,
-    environment_steps, interrupted, and what 'evaluate' gives.
+    environment_steps, steps_per_second, simulation_steps_per_second, interrupted, and what 'evaluate' gives.
 
     Args:
         task: Name of the task; 'robo-rl tasks' lists them. For a task in your own file: FILE.py:CLASS.
@@ -260,6 +260,7 @@ def _learn(
         "train_seconds": trained.seconds,
         "compile_seconds": compile_seconds,
         "environment_steps": learner.environment_steps,
+        **trained.rates,
         "interrupted": trained.interrupted,
     }
     say(

@@ -83,6 +83,7 @@ def test_train_gives_its_documented_keys(robo: Robo, tmp_path: Path) -> None:
     assert result["episodes"] == 6
     assert not result["interrupted"]
     assert 0 < result["train_seconds"] < result["wall_seconds"]
+    assert 0 < result["steps_per_second"] < result["simulation_steps_per_second"]
     assert f"robo-rl play {folder}" in robo.err
     assert Run.open(folder).hyperparameters["hidden"] == [8]
 

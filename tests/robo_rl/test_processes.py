@@ -21,7 +21,7 @@ from robo_rl.algorithms.ppo import Learner
 from robo_rl.policy import PolicyGraph
 from sim.tasks.loading import load_task
 
-JOINED = Path(__file__).with_name("joined.py")
+JOINED, CUT = Path(__file__).with_name("joined.py"), Path(__file__).with_name("cut.py")
 
 
 def torchrun(*words: str) -> str:
@@ -41,6 +41,19 @@ def test_two_processes_learn_what_one_would_from_the_samples_of_both(tmp_path: P
     for name, value in first.items():
         assert torch.equal(value, second[name]), name
         torch.testing.assert_close(value, alone[name], rtol=1e-4, atol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+def test_a_process_that_is_late_collects_less_and_all_learn_from_what_there_is(tmp_path: Path) -> None:
+    torchrun(str(CUT), str(tmp_path))
+    first, late = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    assert [len(one["cut"]["observation"]) for one in (first, late)] == [8, 3]
+    assert [one["cut"]["metrics"]["collected"] for one in (first, late)] == [1.0, 3 / 8]
+    seen = torch.cat([one["cut"]["observation"].flatten(0, 1) for one in (first, late)])
+    torch.testing.assert_close(first["cut"]["mean"], seen.mean(0), rtol=1e-4, atol=1e-5)
+    assert torch.equal(first["cut"]["weights"], late["cut"]["weights"])
+    assert [len(one["whole"]["observation"]) for one in (first, late)] == [8, 8]
+    assert "collected" not in first["whole"]["metrics"]
 
 
 @pytest.mark.slow

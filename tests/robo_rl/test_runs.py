@@ -148,7 +148,14 @@ def test_the_configuration_digest_depends_on_all_choices_and_on_nothing_else(tmp
     assert digest() == digest()
     others = [digest(task="quadrotor-track"), digest(robot="hummingbird"), digest(seed=1)]
     for name, value in SMALL.items():
-        change = {"hidden": (9,), "betas": (0.5, 0.5), "activation": "relu"}.get(name, 2 * value)
+        given = {
+            "hidden": (9,),
+            "betas": (0.5, 0.5),
+            "activation": "relu",
+            "adversary": ("mass",),
+            "rationality": (1.0, 1.0),
+        }
+        change = given.get(name, 2 * value)
         others.append(digest(**{name: change}))
     assert len({digest(), *others}) == len(others) + 1
 

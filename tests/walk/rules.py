@@ -111,6 +111,7 @@ RULES = (
     Rule(r"ros\.md: ROBO_RL_FAULT_TABLE=.*", skip="writes the page; make test runs these tests"),
     Rule(r"operate\.md: ssh .*|.*: torchrun .*|.*--address auto.*", skip=CLUSTER),
     Rule(r".*--wandb .*|.*--mlflow .*", skip="needs a server; tests/robo_rl/test_trackers.py does it"),
+    Rule(r".*--sac\.actors .*", skip="needs Ray; tests/robo_rl/algorithms/test_actors.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|eth0).*", skip=HARDWARE),
     Rule(r".*: robo-rl (emulate go2|run .*--driver go2) .*", skip=GO2),

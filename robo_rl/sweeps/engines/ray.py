@@ -20,11 +20,8 @@ RETRIES = 3
 
 def run(folder: Path, indices: Sequence[int], slots: int, address: str = "local") -> Iterator[tuple[int, int]]:
     """(number, exit code) of each job as it ends; each takes one of the cluster's CPUs."""
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise ValueError("the engine ray needs the package 'ray': pip install 'robo-rl[scale]'") from None
-    _connect(slots, address)
+    ray = needed("the engine ray")
+    connect(slots, address)
     job = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
     waiting, running = deque(indices), dict[Any, int]()
     try:
@@ -52,7 +49,17 @@ def work(folder: str, index: int) -> int:
     return start(Path(folder), index, threads=1).wait()
 
 
-def _connect(slots: int, address: str) -> None:
+def needed(user: str) -> Any:
+    """Ray. ValueError where it is missing."""
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise ValueError(f"{user} needs the package 'ray': pip install 'robo-rl[scale]'") from None
+    return ray
+
+
+def connect(slots: int, address: str) -> None:
+    """Join the cluster at ``address``, or make one of so many CPUs on this computer where that is "local"."""
     import ray
 
     if os.environ.get("RAY_AUTH_MODE") == "disabled":
