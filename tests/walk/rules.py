@@ -141,7 +141,7 @@ RULES = (
     Rule(r".*: robo-rl firmware .*--fly 100.*", replace=("--fly 100", "--fly 2")),
     # what goes on until it is stopped
     Rule(r".*: robo-rl play (?!.*--(video|picture)).*", until=r"http://", add="--no-open"),
-    Rule(r".*: robo-rl emulate so101", until="an emulated", stays=True),
+    Rule(r".*: robo-rl emulate (so101|f1tenth)", until="an emulated", stays=True),
     Rule(r".*--port /dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), add="--seconds 5"),
 )
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from deploy.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
+from deploy.drivers.ticks import Ticks
 from deploy.drivers.unitree.following import Following, Order
 from deploy.drivers.unitree.keeping import DAMPING, FOREIGN, PATIENCE
 from deploy.drivers.unitree.link import Link
 from deploy.drivers.unitree.mapping import JointLimits, mapping
 from deploy.drivers.unitree.messages import LowCommand, LowState, decode_state, encode_command, tick_of
-from deploy.drivers.ticks import Ticks
 from robo_rl.contract import Contract
 
 CHECK, SELECT, RELEASE = 1001, 1002, 1003

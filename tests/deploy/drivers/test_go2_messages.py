@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.drivers.driver import DriverError
+from deploy.drivers.ticks import WRAP, Ticks
 from deploy.drivers.unitree import dds, messages
 from deploy.drivers.unitree.dog import _name
 from deploy.drivers.unitree.messages import LowCommand, LowState
-from deploy.drivers.ticks import WRAP, Ticks
 
 CYCLONE = "needs Cyclone DDS: pip install 'robo-rl[go2]' (x86-64)"
 numbers = st.floats(-50.0, 50.0, width=32)
