@@ -5,105 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.gate_codes import Request, State
-from deploy.drivers.deadman import PATIENCE as SILENT
 from deploy.drivers.driver import ForLoop
 from deploy.drivers.hokuyo.lidar import Lidar
-from deploy.drivers.vesc.car import Car, brake_orders
+from deploy.drivers.vesc.car import Car
 from deploy.drivers.vesc.robot_file import CarFile
-from deploy.emulators.f1tenth import FILE, TICK, Racer
-from deploy.emulators.f1tenth_wire import CarWire
+from deploy.emulators.f1tenth import FILE
+from deploy.emulators.f1tenth_virtual import World
 from deploy.loop import Loop, Step
 from deploy.runtime import Policy
 
 PATIENCE = 60.0  # s of real time for a period of virtual time: the computer may be busy
 RUN_IN = 10  # steps
-
-
-class World:
-    """A clock, as ``time`` is one, and all that moves with it."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.nanoseconds, self.left = 1_000_000_000, 0.0
-        self.racer = Racer(seed=seed)
-        self.wire = CarWire(self.racer)
-        self.vesc, self.lidar, self.deadman = VescLine(self), LidarLine(self), VirtualDeadman(self)
-
-    def monotonic_ns(self) -> int:
-        return self.nanoseconds
-
-    def now(self) -> float:
-        return self.nanoseconds / 1e9
-
-    def sleep(self, seconds: float) -> None:
-        self.left += seconds
-        while self.left >= TICK:
-            self.left -= TICK
-            self.nanoseconds += round(1e9 * TICK)
-            self.lidar.came += b"".join(self.wire.advance(TICK))
-            self.deadman.tick()
-
-
-class VescLine:
-    """A port to the emulated VESC, without a terminal in between. Time goes on while the program waits for it."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.came = world, b""
-
-    def write(self, data: bytes) -> None:
-        self.came += self.world.wire.exchange(data)
-
-    def read(self, timeout: float) -> bytes:
-        if timeout and not self.came:
-            self.world.sleep(timeout)
-        found, self.came = self.came, b""
-        return found
-
-    def close(self) -> None:
-        pass
-
-
-class LidarLine:
-    """A connection to the emulated lidar. Time goes on while the program waits for it."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.came = world, b""
-
-    def write(self, data: bytes) -> None:
-        for line in data.decode().splitlines():
-            self.came += self.world.wire.ask_lidar(line)
-
-    def read(self, timeout: float) -> bytes:
-        if not self.world.wire.lidar_open:
-            raise OSError(104, "Connection reset by peer")
-        if timeout and not self.came:
-            self.world.sleep(timeout)
-        found, self.came = self.came, b""
-        return found
-
-    def close(self) -> None:
-        pass
-
-
-class VirtualDeadman:
-    """What ``deploy.drivers.deadman`` does, in this world's time."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.fired, self.beaten = world, False, float("inf")
-
-    def beat(self) -> None:
-        self.beaten = self.world.now()
-
-    def leave(self) -> None:
-        self.beaten = float("inf")
-
-    def close(self) -> None:
-        self.fired = self.fired or self.beaten < float("inf")
-
-    def tick(self) -> None:
-        self.fired = self.fired or self.world.now() - self.beaten > SILENT
-        if self.fired:
-            for order in brake_orders(self.world.racer.file):
-                self.world.racer.receive(order)
 
 
 class Session:
