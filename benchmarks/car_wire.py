@@ -2,9 +2,9 @@
 
     python benchmarks/car_wire.py [--episodes 100] [--policy zoo:car-race]
 
-Every episode has a track of its own, 1.4 to 2.6 m wide, and a lap from standstill. On one side the driver, the
-VESC's packets, the lidar's scans of 1,081 beams and the emulated car with a time step of 2.5 ms; on the other the task's
-own plant on the same track. Time is virtual on both.
+Every episode has a track of its own, 1.4 to 2.6 m wide, and a lap from standstill. On one side the driver, the VESC's
+packets, the lidar's scans of 1,081 beams and the emulated car with a time step of 2.5 ms; on the other the task's own
+plant on the same track. Time is virtual on both.
 """
 
 from __future__ import annotations
