@@ -101,7 +101,7 @@ def simulated(policy: Policy, velocity: np.ndarray, seed: int) -> tuple[bool, fl
     parts = (torch.tensor([part], dtype=torch.float32) for part in base)
     plant.place(torch.tensor([0]), *parts, stand, 0.0 * stand)
     scale = dict(
-        zip(("orientation", "angular_velocity", "joint_position", "joint_velocity"), NOISE.values(), strict=True)
+        zip(("orientation", "angular_velocity", "joint_position", "joint_velocity"), NOISE.values(), strict=False)
     )
     policy.reset()
     differences = []

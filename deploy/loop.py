@@ -63,6 +63,8 @@ class Step:
     inputs: Inputs
     memory: np.ndarray
     """(S,) the policy's, before it."""
+    took: int = 0
+    """µs from its beginning until its command was sent."""
 
     def record(self) -> StepRecord:
         """As the recorder takes it."""
@@ -211,6 +213,7 @@ class Loop:
         given, output = self.reserve.step(given, by_name)
         silent = output.source == Source.SILENT
         self.driver.write(None if silent else config.commands_by_name(output.command), output.source)
+        took = self._microseconds() - now
         self.reserve.finish(output, by_name)
         if output.events & Event.FAULTED and self._latest == float("inf"):
             self._faulted = True
@@ -218,7 +221,7 @@ class Loop:
         parts += [self._late(now)] if output.problem.reason == Reason.OVERRUN else []
         parts += [complaint] if complaint and output.problem.reason in UNANSWERED else []
         self._steps, self._before = self._steps + 1, now
-        self.note(Step(now, output, "; ".join(parts), self._steps - 1, given, memory))
+        self.note(Step(now, output, "; ".join(parts), self._steps - 1, given, memory, took))
         if self._latest < float("inf") and output.state in (State.IDLE, State.FAULT) and self.reserve.at_rest:
             self._ended.set()
         self._leave_in_time()

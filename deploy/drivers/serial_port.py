@@ -85,6 +85,11 @@ class SerialPort:
             raise OSError(errno.EIO, f"{self.path}: it was unplugged")
         return data
 
+    @property
+    def number(self) -> int:
+        """The file descriptor: for a process that is to write on, when this one is dead."""
+        return self._file
+
     def close(self) -> None:
         """Give it back."""
         with contextlib.suppress(OSError):

@@ -22,8 +22,11 @@ TICK = 0.002
 """s: states come 500 times a second."""
 FOLDED = (0.0, 1.25, -2.6)
 """rad: hip, thigh and calf of a robot that lies."""
-NOISE = {"quaternion": 0.001, "gyroscope": 0.02, "q": 0.001, "dq": 0.1}
+NOISE = {"quaternion": 0.001, "gyroscope": 0.02, "q": 0.001, "dq": 0.1, "tau": 0.5}
 """Standard deviations, estimates: below what policies are trained with."""
+TORQUE_GAIN = 0.9
+"""What the motors tell of their torque is estimated from currents; this robot's are wrong by as much."""
+TORQUE = 45.0  # N m, the greatest that is told
 NORMAL = "normal"
 MODES = (NORMAL, "ai", "advanced")
 STOP_KEYS = bytes([0, 0, 0x20, 0x02]) + bytes(36)
@@ -177,9 +180,10 @@ class Go2:
             temperature[self.broken.hot_motor] = 95
         q, dq = truth["joint_position"], truth["joint_velocity"]
         pulled = self.command.kp * (self.command.q - q) + self.command.kd * (self.command.dq - dq) + self.command.tau
+        tau = np.clip(TORQUE_GAIN * self.command.on * pulled + self._noise("tau", MOTORS), -TORQUE, TORQUE)
         return LowState(
             round(self.ticks * 1000 * TICK), *imu, GRAVITY * up, q + self._noise("q", MOTORS),
-            dq + self._noise("dq", MOTORS), np.clip(pulled, -45.0, 45.0), temperature, self._lost, 80, 29.6,
+            dq + self._noise("dq", MOTORS), tau, temperature, self._lost, 80, 29.6,
             np.full(4, 30), self.broken.keys,
         )  # fmt: skip
 

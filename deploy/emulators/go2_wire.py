@@ -142,6 +142,7 @@ FAULTS = {
     "some states damaged": Fault("5 % of the states have a wrong bit", True, states=_damaged(0.05)),
     "states doubled": Fault("every state comes twice", True, states=_doubled),
     "states reordered": Fault("states overtake one another", True, states=_reordered),
+    "commands lost": Fault("the robot is heard, but gets no commands any more", commands=_nothing),
     "all states damaged": Fault("every state has a wrong bit", states=_damaged(1.0)),
     "states cut": Fault("half of every state comes", states=_cut),
     "no states": Fault("the robot is not heard any more", states=_nothing),

@@ -10,12 +10,13 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "go2"]
+ROBOTS = Literal["so101", "go2", "f1tenth"]
 
 
 def main(
     robot: Annotated[ROBOTS, tyro.conf.Positional],
     calibration: Path = Path("so101.json"),
+    robot_file: Path = Path("f1tenth.toml"),
     interface: str = "lo",
     fault: str = "",
     after: float = 5.0,
@@ -26,11 +27,14 @@ def main(
     """Emulate a robot that speaks its own protocol, with the simulated robot behind it, until Ctrl-C.
 
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
-    robot, port, fault; of an arm calibration, of a Go2 refused (commands that it dropped).
+    robot, port, fault; of an arm calibration, of a Go2 refused (commands that it dropped), of a car robot_file, laps
+    and touched (whether it met a wall).
 
     Args:
-        robot: so101, six Feetech servos on a pseudo-terminal; go2, a Unitree Go2 on DDS.
+        robot: so101, six Feetech servos on a pseudo-terminal; go2, a Unitree Go2 on DDS; f1tenth, a RoboRacer car,
+            its VESC on a pseudo-terminal and its lidar on TCP.
         calibration: Where to write LeRobot's calibration of an emulated arm.
+        robot_file: Where to write the robot file of an emulated car, for 'robo-rl run --robot-file'.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
@@ -38,7 +42,7 @@ def main(
         seconds: How long to run.
         json: Print one JSON object on the last line of stdout.
     """
-    faults, wire_of = _arm() if robot == "so101" else _go2()
+    faults, wire_of = {"so101": _arm, "go2": _go2, "f1tenth": _car}[robot]()
     if fault == "list":
         for name, one in faults.items():
             if name:
@@ -60,8 +64,10 @@ def main(
 
     if robot == "so101":
         told = _serve_arm(wire, begin, calibration, seconds, json)
-    else:
+    elif robot == "go2":
         told = _serve_go2(wire, begin, interface, seconds, json)
+    else:
+        told = _serve_car(wire, begin, robot_file, seconds, json)
     give({"robot": robot, **told, "fault": fault}, json)
     return 0
 
@@ -85,6 +91,13 @@ def _go2() -> tuple[Any, Any]:
     from deploy.emulators.go2_wire import FAULTS, Go2Wire
 
     return FAULTS, lambda: Go2Wire(Go2())
+
+
+def _car() -> tuple[Any, Any]:
+    from deploy.emulators.f1tenth import Racer
+    from deploy.emulators.f1tenth_wire import FAULTS, CarWire
+
+    return FAULTS, lambda: CarWire(Racer())
 
 
 def _serve_arm(wire: Any, begin: Any, calibration: Path, seconds: float, json: bool) -> dict[str, Any]:
@@ -114,3 +127,22 @@ def _serve_go2(wire: Any, begin: Any, interface: str, seconds: float, json: bool
 
     say(f"an emulated Go2 is on {interface}, lying, in its mode '{wire.robot.mode}'", json)
     return {"port": interface, "refused": serve(interface, wire, begin, seconds)}
+
+
+def _serve_car(wire: Any, begin: Any, robot_file: Path, seconds: float, json: bool) -> dict[str, Any]:
+    import dataclasses
+
+    from deploy.drivers.vesc.robot_file import write_robot_file
+    from deploy.emulators.f1tenth_serve import serve
+
+    ports: list[str] = []
+
+    def announce(port: str, lidar: str) -> None:
+        write_robot_file(robot_file, dataclasses.replace(wire.racer.file, lidar=lidar))
+        ports.append(port)
+        say(f"an emulated F1TENTH car is at {port}, its lidar at {lidar}, its robot file in {robot_file}", json)
+
+    serve(wire, announce, begin, seconds)
+    return {
+        "port": ports[0], "robot_file": str(robot_file), "laps": wire.racer.laps, "touched": wire.racer.touches
+    }  # fmt: skip

@@ -17,7 +17,7 @@ from robo_rl.zoo import located
 
 What = Literal[
     "policy", "twin", "panel", "teleop", "configure", "activate", "engage", "stop", "reset", "arm", "disarm",
-    "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions",
+    "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions", "install",
 ]  # fmt: skip
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
 
@@ -36,18 +36,21 @@ def main(
     address: str = "127.0.0.1",
     port: int = 8080,
     parameter: tuple[str, ...] = (),
+    out: Path = Path("robo-rl-install"),
 ) -> int:
     """Run a policy or a simulated robot as a ROS 2 node, or operate a running node.
 
     'policy FILE', 'twin', 'panel' and 'teleop' run until Ctrl-C. Everything else is a request to running nodes:
     configure, activate (arms), engage (the policy takes control), stop, reset, and so on; 'select NAME' switches to
     another policy; 'fault "freeze odom"' injects a fault into the simulated robot. 'permissions FILE' prints who may
-    do what in a secured network, for 'ros2 security create_permission'.
+    do what in a secured network, for 'ros2 security create_permission'. 'install FILE' writes a systemd unit for
+    'policy FILE' with the same options, a udev rule for the driver's adapter, and limits, and prints how to put them in
+    place.
 
     Args:
         what: The node to run, or the request to a running one.
-        file: For policy and permissions, a bundle (*.onnx, or zoo:NAME); for twin, one whose task is simulated; for
-            fault, the fault; for select, the policy's name.
+        file: For policy, permissions and install, a bundle (*.onnx, or zoo:NAME); for twin, one whose task is
+            simulated; for fault, the fault; for select, the policy's name.
         mode: Initial mode of the policy node.
         record: Folder in which the session is recorded.
         task: For twin: the task; by default that of the file, or quadrotor-hover. 'inside': a file's own source.
@@ -59,7 +62,10 @@ def main(
         address: For panel: the address to serve at; on any but this computer's own a token is required and printed.
         port: For panel: the port; 0 for any free one.
         parameter: More parameters of the node, each name:=value.
+        out: For install: the folder in which the files are written.
     """
+    if what == "install":
+        return _install(file, mode, record, robot, other, namespace, parameter, out)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
     if what == "permissions":
@@ -114,6 +120,36 @@ def _started() -> Iterator[None]:
             "; ROS_SECURITY_ENABLE is true: expected ROS_SECURITY_KEYSTORE with this enclave, and a DDS with security"
         )
         raise ValueError(f"ROS 2 does not start: {str(error).strip()}{hint if secured else ''}") from None
+
+
+def _install(
+    file: str, mode: str, record: Path | None, robot: str, other: tuple[str, ...], namespace: str,
+    parameter: tuple[str, ...], out: Path,
+) -> int:  # fmt: skip
+    from deploy.bundle import Bundle
+    from deploy.service import install
+
+    if not file:
+        raise ValueError("expected a bundle: robo-rl ros install FILE")
+    task = Bundle.read(file).contract.task
+    given = [one.partition(":=") for one in parameter]
+    named = {name: value for name, mark, value in given if mark}
+    if len(named) < len(given):
+        raise ValueError(f"parameters are {list(parameter)}; expected each as name:=value")
+    for name in ("calibration", "robot_file"):
+        if named.get(name):
+            named[name] = str(Path(named[name]).expanduser().absolute())
+    arguments = ["ros", "policy", str(located(file).absolute()), "--mode", mode]
+    arguments += ["--record", str(record.absolute())] if record else []
+    arguments += ["--robot", robot] if robot else []
+    arguments += ["--namespace", namespace] if namespace else []
+    paths = [f"{name}={located(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
+    arguments += ["--other", *paths] if paths else []
+    arguments += ["--parameter", *(f"{name}:={value}" for name, value in named.items())] if named else []
+    name = "-".join(filter(None, ("robo-rl", namespace.strip("/").lower(), task.lower())))
+    for line in install(out, name, named.get("driver", ""), arguments):
+        say(line)
+    return 0
 
 
 def _permissions(file: str, namespace: str) -> int:

@@ -16,8 +16,6 @@ from robo_rl.console import give, say
 if TYPE_CHECKING:
     from deploy.loop import Loop, Step
 
-LATE = 1.1
-"""Control periods between two steps from which on the second counts as late."""
 READY = 25
 """Steps before the robot may be armed: the first calls of everything are slow."""
 
@@ -44,11 +42,13 @@ def main(
     The robot is connected to and checked first; nothing moves until 'arm' and 'go' are typed (or --arm is given). Lines
     on standard input: arm; go (the policy takes over); stop; disarm; reset (after a fault); 'NAME 1.0 0.0 …' (a
     set-point); quit. Ctrl-C stops the robot as its contract says, and ends. With --json: driver, robot, digest,
-    runtime, steps, late (of them, by more than a tenth of a period), state, problems, figures.
+    runtime, steps, late (of them, by more than a tenth of a period), longest_interval_ms, computing_p50_ms, _p99_ms and
+    _max_ms (from a step's beginning until its command is sent), memory_mb (greatest, resident), state, problems,
+    figures.
 
     Args:
         file: A bundle (*.onnx, or zoo:NAME).
-        driver: The robot's driver: so101, go2, or a file of yours (*.py) with make(contract, settings).
+        driver: The robot's driver: so101, go2, f1tenth, or a file of yours (*.py) with make(contract, settings).
         port: Device, address or network interface; by default the driver's usual one (/dev/ttyACM0, eth0).
         calibration: The robot's calibration file.
         robot_file: What differs between two robots of a type (*.toml).
@@ -71,6 +71,7 @@ def main(
     from deploy.named_values import numbers_by_name
     from deploy.realtime import keep_time
     from deploy.runtime import Policy
+    from deploy.timing import Timing
 
     if cores and not realtime:
         raise ValueError("cores are for --realtime; give both")
@@ -84,7 +85,7 @@ def main(
     robot = make(driver, policy.contract, settings)
     recorder: Any = None
     last: list[Step] = []
-    late, longest = 0, LATE * 1e6 * policy.contract.control_period
+    timing = Timing(policy.contract.control_period)
     try:
         given = ForLoop(robot, policy.contract, numbers_by_name(setpoint, policy.contract, "--setpoint"))
         identity = robot.connect()
@@ -92,8 +93,7 @@ def main(
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
 
         def note(step: Step) -> None:
-            nonlocal late
-            late += bool(last) and step.time - last[0].time > longest
+            timing.note(step.time, step.took)
             last[:] = [step]
             if recorder is not None:
                 recorder.note(step.record())
@@ -130,8 +130,8 @@ def main(
     give(
         {
             "driver": driver, "robot": {"name": identity.robot, **identity.details}, "digest": policy.bundle.digest,
-            "runtime": policy.runtime, "steps": last[0].number + 1 if last else 0,
-            "late": late,
+            "runtime": policy.runtime, **timing.figures(),
+            "memory_mb": _greatest_memory(),
             "state": State(last[0].output.state).name if last else None, "problems": list(health.problems),
             "figures": dict(health.figures),
         },
@@ -141,6 +141,12 @@ def main(
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _greatest_memory() -> float:
+    """MB that this process has had resident."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
 
 
 def _silent(robot: Any) -> str:

@@ -20,27 +20,32 @@ from robo_rl_ros.wiring import signal_wires
 from controllers.gate_codes import Event, Request, Source, State
 from deploy.bundle import Bundle
 from deploy.drivers.driver import DriverError, ForLoop
+from deploy.drivers.feetech import registers
 from deploy.emulators.go2_wire import FAULTS
+from deploy.runtime import Policy
 
 sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
+import emulated_arm
+import emulated_car
 from emulated_go2 import AHEAD, Session
+
+CUBE = {"cube_position": (0.2, 0.0, 0.015), "cube_position_setpoint": (0.15, 0.1, 0.015)}  # m
 
 
 class Node:
-    """What the node does in every step, in virtual time, with the emulated Go2."""
+    """What the node does in every step, in virtual time, with an emulated robot."""
 
-    def __init__(self, mode: str = "live") -> None:
-        self.session = Session()
-        self.world, self.robot, driver = self.session.world, self.session.robot, self.session.driver
-        contract = self.session.policy.contract
-        self.runner = PolicyRunner(self.session.policy, mode)
-        wires = [wire for wire in signal_wires(contract.signals) if wire.name not in (*driver.measured, *AHEAD)]
+    def __init__(self, mode: str, policy: Any, driver: Any, world: Any, constants: dict[str, np.ndarray]) -> None:
+        self.world, self.driver, contract = world, driver, policy.contract
+        self.period = contract.control_period
+        self.runner = PolicyRunner(policy, mode)
+        wires = [wire for wire in signal_wires(contract.signals) if wire.name not in (*driver.measured, *constants)]
         self.sent: list[np.ndarray] = []
         self.decisions: list[Decision] = []
         driver.connect()
         self.control = Control(
             self.runner, SignalBuffer(contract, wires), self.sent.append, self.decisions.append,
-            clock=self.microseconds, constants=AHEAD, robot=ForLoop(driver, contract, {}, AHEAD),
+            clock=self.microseconds, constants=constants, robot=ForLoop(driver, contract, {}, constants),
         )  # fmt: skip
         self.control.watchdog._period = 60.0  # a busy computer is no fault of the policy
 
@@ -54,7 +59,7 @@ class Node:
             now = self.microseconds()
             self.control._samples, self.control._operator = {}, now
             self.control._step(now)
-            self.world.sleep(0.02)
+            self.world.sleep(self.period)
             if until():
                 return
 
@@ -62,7 +67,8 @@ class Node:
     def state(self) -> State:
         return self.runner.gate.state
 
-    def walk(self) -> None:
+    def begin(self) -> None:
+        """Arm, and let the policy take over."""
         self.steps(10)
         self.steps(1, Request.ARM)
         self.control.enable()
@@ -71,9 +77,18 @@ class Node:
         assert self.state == State.ACTIVE
 
 
+class Walking(Node):
+    """With the emulated Go2."""
+
+    def __init__(self, mode: str = "live") -> None:
+        self.session = Session()
+        self.robot = self.session.robot
+        super().__init__(mode, self.session.policy, self.session.driver, self.session.world, AHEAD)
+
+
 def test_the_robot_walks_behind_the_nodes_gate_and_lies_down_when_it_is_disarmed() -> None:
-    node = Node()
-    node.walk()
+    node = Walking()
+    node.begin()
     node.steps(100)
     assert node.robot.truth["position"][0] > 0.5
     assert node.sent
@@ -90,8 +105,8 @@ def test_the_robot_walks_behind_the_nodes_gate_and_lies_down_when_it_is_disarmed
 
 
 def test_a_fault_of_the_robot_stops_it_and_is_told_in_the_gates_sentence() -> None:
-    node = Node()
-    node.walk()
+    node = Walking()
+    node.begin()
     node.steps(20)
     FAULTS["motor hot"].at_once(node.robot)
     node.steps(10)
@@ -103,7 +118,7 @@ def test_a_fault_of_the_robot_stops_it_and_is_told_in_the_gates_sentence() -> No
 
 @pytest.mark.parametrize("mode", ["dry_run", "shadow"])
 def test_on_the_lower_rungs_of_the_ladder_the_robot_is_never_commanded(mode: str) -> None:
-    node = Node(mode)
+    node = Walking(mode)
     node.steps(10)
     node.steps(1, Request.ARM)
     node.control.enable()
@@ -114,7 +129,7 @@ def test_on_the_lower_rungs_of_the_ladder_the_robot_is_never_commanded(mode: str
 
 
 def test_a_driver_that_refuses_to_enable_is_a_fault_and_commands_nothing() -> None:
-    node = Node()
+    node = Walking()
     node.steps(10)
     node.session.driver.joints = tuple(
         type(joint)(joint.name, 0.5, joint.upper, joint.effort) for joint in node.session.driver.joints
@@ -125,6 +140,39 @@ def test_a_driver_that_refuses_to_enable_is_a_fault_and_commands_nothing() -> No
     assert node.state == State.FAULT
     assert "the driver refused: FR_hip_joint is at" in node.control.cause
     assert node.world.links[-1].keeper.sent == 0
+
+
+def test_an_arm_of_bus_servos_places_a_cube_behind_the_nodes_gate_and_holds_when_it_is_unplugged() -> None:
+    policy = Policy.load("zoo:arm-place-so101", 50)
+    arm = emulated_arm.Session(policy.contract)
+    cube = {name: np.array(place, np.float32) for name, place in CUBE.items()}
+    node = Node("live", policy, arm.driver, arm.clock, cube)
+    node.begin()
+    home = arm.arm.position
+    node.steps(100)
+    assert node.state == State.ACTIVE
+    assert np.abs(arm.arm.position - home).max() > 0.2
+    arm.wire.begin("unplugged")
+    node.steps(15)
+    assert node.state == State.FAULT
+    fault = next(d for d in node.decisions if d.output.events & Event.FAULTED)
+    assert "the port is gone" in node.control.explain(fault)
+    node.steps(100)
+    assert np.abs(arm.arm.velocity).max() < 0.05
+    assert all(servo.get(registers.TORQUE_ENABLE) == 1 for servo in arm.arm.servos)
+
+
+def test_a_car_races_behind_the_nodes_gate_and_is_braked_when_the_node_dies() -> None:
+    car = emulated_car.Session()
+    node = Node("live", car.policy, car.driver, car.world, {})
+    node.begin()
+    node.steps(80)
+    assert car.racer.speed > 3.0
+    car.world.sleep(2.0)  # the node does nothing more
+    assert car.racer.speed < 0.1
+    assert car.racer.drive[0] == "brake"
+    node.steps(3)
+    assert node.state == State.FAULT
 
 
 STATUE = """

@@ -44,6 +44,7 @@ HARDWARE = "needs the robot"
 SETUP = "sets up what these tests run in; .ci/run does it on every change"
 REALTIME = "keeps deadlines of the wall clock, which a busy computer does not; make realtime and tests/ros run it"
 GO2 = "needs the robot's DDS (pip install 'robo-rl[go2]'); tests/deploy/drivers runs both"
+CAR = "keeps deadlines of the wall clock; tests/deploy/drivers runs it in virtual time"
 LONG = "takes hours"
 CLUSTER = "needs several computers"
 ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
@@ -114,6 +115,8 @@ RULES = (
     Rule(r".*--sac\.actors .*", skip="needs Ray; tests/robo_rl/algorithms/test_actors.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|eth0).*", skip=HARDWARE),
+    Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
+    Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
     Rule(r".*: robo-rl (emulate go2|run .*--driver go2) .*", skip=GO2),
     Rule(r".*--passphrase", skip="asks at a terminal"),
     Rule(r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver so101)", skip=MENTIONED),
@@ -142,7 +145,7 @@ RULES = (
     Rule(r".*: robo-rl firmware .*--fly 100.*", replace=("--fly 100", "--fly 2")),
     # what goes on until it is stopped
     Rule(r".*: robo-rl play (?!.*--(video|picture)).*", until=r"http://", add="--no-open"),
-    Rule(r".*: robo-rl emulate so101", until="an emulated", stays=True),
+    Rule(r".*: robo-rl emulate (so101|f1tenth)", until="an emulated", stays=True),
     Rule(r".*--port /dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), add="--seconds 5"),
 )
 

@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from deploy.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
+from deploy.drivers.ticks import Ticks
+from deploy.drivers.unitree.following import Following, Order
 from deploy.drivers.unitree.keeping import DAMPING, FOREIGN, PATIENCE
 from deploy.drivers.unitree.link import Link
 from deploy.drivers.unitree.mapping import JointLimits, mapping
-from deploy.drivers.unitree.messages import LowCommand, LowState, decode_state, encode_command
-from deploy.drivers.unitree.ticks import Ticks
+from deploy.drivers.unitree.messages import LowCommand, LowState, decode_state, encode_command, tick_of
 from robo_rl.contract import Contract
 
 CHECK, SELECT, RELEASE = 1001, 1002, 1003
@@ -32,7 +33,7 @@ FOLDED = -2.3
 HOTTEST = 80
 """°C, of a motor: choice."""
 LOST = 3
-"""Cycles in a row in which a motor's count of lost packets rises."""
+"""Readings in a row in which a motor's count of lost packets rises."""
 FRESH = 0.1
 """s: age of a state with which the robot may be enabled."""
 FIRST_GAINS, RAMP = 0.3, 1.0
@@ -65,6 +66,7 @@ class Dog:
         self._enabled_at: float | None = None
         self._mode, self._before, self._asked = "", "", 0.0
         self._rising = np.zeros(len(self.joints), int)
+        self._following = Following()
         self._came = -1e9
         self._gone = ""
 
@@ -201,12 +203,12 @@ class Dog:
     # ----------------------------------------------------------------------------------------------------------------
 
     def _take(self, messages: Sequence[tuple[bytes, bytes]]) -> None:
+        newest = b""
         for kind, data in messages:
             if kind == b"S":
-                came, state = int.from_bytes(data[:8], "little") / 1e6, decode_state(data[8:])
-                if self._ticks.new(state.tick):
-                    self._count_lost(state)
-                    self._state, self._came = state, self._ticks.sent(state.tick, came)
+                came, tick = int.from_bytes(data[:8], "little") / 1e6, tick_of(data[8:])
+                if self._ticks.new(tick):
+                    newest, self._came = data[8:], self._ticks.sent(came)
             elif kind == b"A":
                 code, status, text = json.loads(data)
                 self._answers.append((code, status, text))
@@ -216,6 +218,11 @@ class Dog:
                 self._status = json.loads(data)
             elif kind == b"X":
                 self._gone = data.decode(errors="replace")
+        if newest:  # the keeper has read all of them: none is damaged
+            state = decode_state(newest)
+            self._count_lost(state)
+            self._following.state(state.q, state.dq, state.tau)
+            self._state = state
 
     def _count_lost(self, state: LowState) -> None:
         if self._state is not None:
@@ -229,6 +236,11 @@ class Dog:
             found.append(str(reason))
         if self._mode:
             found.append(f"the robot's mode '{self._mode}' commands the legs again; release it: start anew")
+        if self._following.lost:
+            found.append(
+                "the legs' torques are those of an old command: the robot is heard, but does not get what it is sent; "
+                "press L2 and B on its remote"
+            )
         state = self._state
         if state is not None:
             hot, lost = state.temperature > HOTTEST, self._rising >= LOST
@@ -250,11 +262,13 @@ class Dog:
 
     def _command(self, targets: np.ndarray, mode: Mode) -> bytes:
         on, nothing = np.ones(len(self.joints), bool), np.zeros(len(self.joints))
-        if mode in (Mode.DAMP, Mode.SAFE):
-            return encode_command(LowCommand(on, targets, nothing, nothing, nothing, nothing + DAMPING))
-        since = self._now() - self._enabled_at if self._enabled_at is not None else 0.0
-        part = min(1.0, FIRST_GAINS + (1.0 - FIRST_GAINS) * since / RAMP)
-        return encode_command(LowCommand(on, targets, nothing, nothing, part * self._map.kp, self._map.kd))
+        kp, kd = nothing, nothing + DAMPING
+        if mode not in (Mode.DAMP, Mode.SAFE):
+            since = self._now() - self._enabled_at if self._enabled_at is not None else 0.0
+            part = min(1.0, FIRST_GAINS + (1.0 - FIRST_GAINS) * since / RAMP)
+            kp, kd = part * self._map.kp, self._map.kd
+        self._following.order(Order(targets, kp, kd))
+        return encode_command(LowCommand(on, targets, nothing, nothing, kp, kd))
 
     def _send(self, kind: bytes, data: bytes = b"") -> None:
         try:

@@ -54,6 +54,9 @@ _MOTOR_STATE = np.dtype(
         "itemsize": 48,
     }
 )
+_WORDS = 20 + 12 * np.arange(MOTORS)  # where motors begin in LowState_, in words of 4 bytes
+_LOST, _TEMPERATURES = _WORDS + 8, 4 * _WORDS + 28
+_NUMBERS = np.concatenate([_WORDS, _WORDS + 1, _WORDS + 3, np.arange(6, 16), [288]])  # q, dq, tau, the IMU's, voltage
 _MODE0 = 77  # of the first motor, in LowState_
 _REVERSED = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
 
@@ -171,22 +174,25 @@ def decode_state(data: bytes) -> LowState:
     """What a LowState_ says. A checksum of 0 is one that the sender does not make. ValueError for what can't be."""
     if len(data) != _STATE.itemsize:
         raise ValueError(f"a LowState_ has {len(data)} bytes; expected {_STATE.itemsize}")
-    body = np.frombuffer(data, _STATE)[0]
-    if body["crc"] and (expected := crc(_state_image(data))) != body["crc"]:
-        raise ValueError(f"a LowState_ has the checksum {body['crc']:08x}; expected {expected:08x}")
-    motors = np.frombuffer(body["motors"].tobytes(), _MOTOR_STATE)[:MOTORS]
+    said = int.from_bytes(data[1172:], "little")
+    if said and (expected := crc(_state_image(data))) != said:
+        raise ValueError(f"a LowState_ has the checksum {said:08x}; expected {expected:08x}")
+    words = np.frombuffer(data, "<u4")
     with np.errstate(invalid="ignore"):  # signalling NaN
-        turned, rates = np.asarray(body["quaternion"], float), np.asarray(body["gyroscope"], float)
-        pull = np.asarray(body["accelerometer"], float)
-        q, dq, tau = (motors[name].astype(float) for name in ("q", "dq", "tau"))
-        voltage = float(body["voltage"])
-    if not all(np.isfinite(part).all() for part in (turned, rates, pull, q, dq, tau)) or not np.isfinite(voltage):
+        numbers = words.view("<f4")[_NUMBERS].astype(float)
+    if not np.isfinite(numbers).all():
         raise ValueError("a LowState_ has numbers that are not finite")
+    q, dq, tau = numbers[:36].reshape(3, MOTORS)
     return LowState(
-        int(body["tick"]), turned, rates, pull, q, dq, tau, motors["temperature"].astype(int),
-        motors["lost"].astype(np.int64), int(body["soc"]), voltage,
-        body["foot_force"].astype(int), body["remote"].tobytes(),
+        tick_of(data), numbers[36:40], numbers[40:43], numbers[43:46], q, dq, tau,
+        np.frombuffer(data, np.uint8)[_TEMPERATURES].astype(int), words[_LOST].astype(np.int64), data[1039],
+        float(numbers[46]), np.frombuffer(data, "<i2", 4, 1080).astype(int), data[1100:1140],
     )  # fmt: skip
+
+
+def tick_of(data: bytes) -> int:
+    """The robot's clock in a LowState_ of the right length: ms."""
+    return int.from_bytes(data[1096:1100], "little")
 
 
 def remote_stop(remote: bytes) -> bool:

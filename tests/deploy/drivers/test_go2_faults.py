@@ -15,6 +15,8 @@ sys.path.append(str(Path(__file__).parent))
 from emulated_go2 import Session
 
 AT, SECONDS = 0.6, 1.0  # s: of walking before the fault, and after it
+DEAF = "commands lost"
+"""Nothing that is sent can help then."""
 SLOW = ("mode back", "brown-out")
 """What the driver finds when it asks for the mode the next time, once a second."""
 
@@ -26,7 +28,12 @@ def assert_ends_damped(session: Session, within: float) -> None:
     assert session.at < first <= session.at + round(within / 0.02)
     assert Source.POLICY not in [step.output.source for step in session.steps[first:]]
     assert not any(session.stiff[first + 2 :])
-    session.world.sleep(2.0)
+    assert_lies(session)
+
+
+def assert_lies(session: Session, after: float = 2.0) -> None:
+    """So many s later."""
+    session.world.sleep(after)
     assert not session.robot.stiff
     assert np.abs(session.robot.truth["joint_velocity"]).max() < 0.2
     assert session.robot.truth["position"][2] < 0.15
@@ -44,12 +51,25 @@ def test_what_is_normal_on_a_network_is_borne(fault: str) -> None:
         assert session.robot.refused > 0
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne])
+@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne and name != DEAF])
 def test_the_legs_are_damped(fault: str) -> None:
     session = Session()
     session.run(fault, AT, SECONDS)
     assert_ends_damped(session, 1.2 if fault in SLOW else 0.12)
     assert session.problems or fault in ("states late", "clock frozen", "imu frozen")
+
+
+def test_a_robot_that_gets_no_commands_is_noticed_and_damped_when_it_gets_them_again() -> None:
+    session = Session()
+    session.run(DEAF, AT, SECONDS)
+    states = [step.output.state for step in session.steps]
+    assert states.index(State.FAULT) <= session.at + round(0.4 / 0.02)
+    assert any("torques are those of an old command" in problem for problem in session.problems)
+    assert session.robot.stiff
+    session.world.wire.begin("")
+    session.world.sleep(0.02)
+    assert not session.robot.stiff
+    assert_lies(session, 4.0)
 
 
 def test_a_program_that_is_killed_leaves_legs_that_are_damped() -> None:

@@ -20,7 +20,10 @@ ARGUMENTS = {
     "dry_run": ("false", "compute, but send no commands; the same as mode:=dry_run"),
     "activate": ("", "true: arm as soon as the robot's signals are there; '': as in params_file"),
     "activate_timeout": ("", "s to wait for them; '': as in params_file"),
-    "driver": ("", "driver of the robot, instead of topics: go2, so101, or a file (*.py); '': as in params_file"),
+    "driver": (
+        "",
+        "driver of the robot, instead of topics: go2, so101, f1tenth, or a file (*.py); '': as in params_file",
+    ),
     "port": ("", "of the driver; '': its usual one"),
     "calibration": ("", "of the driver: the robot's calibration file"),
     "robot_file": ("", "of the driver: what differs between two robots of a type"),

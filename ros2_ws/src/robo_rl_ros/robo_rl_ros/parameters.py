@@ -20,7 +20,10 @@ FIXED = {
     "cmd_vel_timeout": (0.5, "s after which a velocity on cmd_vel counts as zero"),
     "setpoints": ([""], "constant operator signals: 'signal=1.0 0.0 …'"),
     "runtime": ("onnxruntime", "what runs the policy's graph: onnxruntime, or native (compiled when it is loaded)"),
-    "driver": ("", "driver of the robot, which measures and commands instead of topics: go2, so101, or a file (*.py)"),
+    "driver": (
+        "",
+        "driver of the robot, which measures and commands instead of topics: go2, so101, f1tenth, or a file",
+    ),
     "port": ("", "of the driver: device, address or network interface; '': its usual one"),
     "calibration": ("", "of the driver: the robot's calibration file"),
     "robot_file": ("", "of the driver: what differs between two robots of a type (*.toml)"),

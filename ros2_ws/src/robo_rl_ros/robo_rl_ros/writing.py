@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deploy import scans
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl_ros import images, scans
+from robo_rl_ros import images
 from robo_rl_ros.reading import ACKERMANN, TWIST_ELEMENTS
 from robo_rl_ros.wiring import Wire, WiringError
 

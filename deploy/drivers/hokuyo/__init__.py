@@ -1,0 +1,1 @@
+"""Hokuyo lidars on a network: SCIP 2, and what they measure as scans."""
