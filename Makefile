@@ -5,34 +5,41 @@ BIN := .venv/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 CPU_TORCH := https://download.pytorch.org/whl/cpu
+# PyTorch's own index has a build without CUDA, which is smaller by gigabytes: taken where there is no NVIDIA GPU.
+REACH = import urllib.request as u; u.urlopen('$(CPU_TORCH)/torch/', timeout=5)
+INDEX = $$(command -v nvidia-smi >/dev/null || ! $(BIN)/python -c "$(REACH)" 2>/dev/null || echo --extra-index-url $(CPU_TORCH))
+INSTALL = $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup demo tools test realtime gpu walk check bench docs ros
+.PHONY: help setup setup-dev demo tools test realtime gpu walk check bench docs ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || grep '##' Makefile
 
-setup: .venv/installed ## install robo-rl and all it needs into .venv
+setup: .venv/installed ## install robo-rl and what training needs into .venv
 
-# PyTorch's own index has a build without CUDA, which is smaller by gigabytes: take it where there is no NVIDIA GPU.
+setup-dev: .venv/installed-dev ## and what its own tests, checks and docs need besides
+
 .venv/installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "robo-rl needs Python 3.11 or newer; found none"; exit 1; }
 	@PYTHON="$(PYTHON)" sh .ci/packages
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
-	@set -e; index=""; reach="import urllib.request as u; u.urlopen('$(CPU_TORCH)/torch/', timeout=5)"; \
-	if ! command -v nvidia-smi >/dev/null && $(BIN)/python -c "$$reach" 2>/dev/null; then \
-		index="--extra-index-url $(CPU_TORCH)"; fi; \
-	echo "Installing robo-rl and its dependencies (some minutes)"; \
-	$(BIN)/python -m pip install --quiet $$index -c constraints.txt --build-constraint constraints.txt -e '.[dev]'
+	@echo "Installing robo-rl and its dependencies (some minutes)"
+	@$(INSTALL) '.[train,sign$(shell command -v nvidia-smi >/dev/null && echo ,gpu)]'
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	@echo "Installing what tests and checks need besides"
+	@$(INSTALL) '.[dev]'
 	@touch $@
 
 demo: setup ## train a quadrotor, export it, prove the file, and make a report with a video in demo/
 	@BIN=$(BIN) sh examples/demo.sh
 
-tools: setup
+tools: setup-dev
 	@sh .ci/packages tests
 	@if ls $(ROS_WHEELS)/ros2launch-*.whl >/dev/null 2>&1; then \
 		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
@@ -50,7 +57,7 @@ gpu: tools ## run the tests that need an NVIDIA GPU
 walk: tools ## run every command of README.md and docs/ in order, as a reader would; takes most of an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m walk
 
-check: setup ## look for mistakes without running anything: linter, formatter, types
+check: setup-dev ## look for mistakes without running anything: linter, formatter, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -17,6 +17,8 @@ def keep_time(cores: Sequence[int] = (), priority: int = PRIORITY) -> list[str]:
 
     Call it before threads are started. ValueError for cores that this computer lacks.
     """
+    if not hasattr(os, "sched_setscheduler"):
+        raise ValueError("real-time priorities need Linux; this system has none that robo-rl can ask for")
     refused = []
     if cores:
         try:

@@ -130,7 +130,7 @@ def _leave_all(kept: int) -> None:
         os.dup2(nothing, standard)
     os.closerange(3, kept)
     os.closerange(kept + 1, 1 << 12)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):  # macOS has no such policies
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 

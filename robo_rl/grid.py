@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import multiprocessing
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 from scipy.stats import binomtest
 
+from robo_rl import cores
 from robo_rl.console import Progress
 from robo_rl.evaluation import BATCH, Conditions, Episodes, rollout
 from robo_rl.loading import Loaded, load
@@ -135,7 +135,7 @@ def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Ce
     if workers == 1:
         yield from enumerate(_part(*argument) for argument in arguments)
         return
-    threads = max(1, len(os.sched_getaffinity(0)) // workers)
+    threads = max(1, cores.available() // workers)
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:

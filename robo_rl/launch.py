@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from robo_rl import cores
 from robo_rl.console import say
 from robo_rl.sweeps.engines import MORTAL
 
@@ -51,15 +52,18 @@ def checked(processes: int) -> int:
     return processes
 
 
+OWN = ("--processes", "--name", "--wandb")
+
+
 def without(words: Sequence[str]) -> list[str]:
-    """Words of a command line without --processes and --name, with their values."""
+    """Words of a command line without what the process that starts the others does itself, with their values."""
     kept, skip = [], False
     for word in words:
         if skip:
             skip = False
-        elif word in ("--processes", "--name"):
+        elif word in OWN:
             skip = True
-        elif not word.startswith(("--processes=", "--name=")):
+        elif word.split("=")[0] not in OWN:
             kept.append(word)
     return kept
 
@@ -70,7 +74,7 @@ def _together(words: Sequence[str], processes: int) -> list[int]:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // processes)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores.available() // processes)))
     command: list[str] = [*MORTAL, sys.executable, "-m", "robo_rl", *words]
     config = LaunchConfig(
         min_nodes=1, max_nodes=1, nproc_per_node=processes, run_id=f"robo-rl-{os.getpid()}", rdzv_backend="c10d",

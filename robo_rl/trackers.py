@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from robo_rl.escaping import printable
 from robo_rl.run_table import Row
 
 FILES = ("run.json", "done.json", "policy.onnx", "report.html")
@@ -20,25 +21,46 @@ BATCH, MOST_PARAMETERS, LONGEST = 1000, 100, 500
 DIGEST = "configuration_digest"
 
 
+class PublishingError(ValueError):
+    """A tracker did not take a run."""
+
+
 def to_wandb(rows: Sequence[Row], project: str, group: str) -> int:
     """Publish runs in a project of Weights & Biases, where WANDB_MODE says; returns how many."""
+    require_wandb()
+    import wandb
+
+    for row in rows:
+        try:
+            _publish(row, project, group)
+        except wandb.errors.Error as error:
+            why = printable(str(error).strip().partition("\n")[0])
+            raise PublishingError(f"Weights & Biases refused {row.run.folder.name}: {why}") from None
+    return len(rows)
+
+
+def require_wandb() -> None:
+    """ValueError where Weights & Biases is not installed."""
     try:
-        import wandb
+        import wandb  # noqa: F401
     except ModuleNotFoundError:
         raise ValueError("--wandb needs the package 'wandb': pip install 'robo-rl[track]'") from None
-    for row in rows:
-        run = row.run
-        told = wandb.init(
-            project=project, group=group, name=run.folder.name, id=run.configuration_digest[:32], resume="allow",
-            config=_settings(row), dir=run.folder.parent,
-        )  # fmt: skip
-        for line in run.metrics():
-            told.log({name: value for name, value in line.items() if name != "update"}, step=int(line["update"]))
-        told.summary.update(dict(_figures(row)))
-        for file in _files(run.folder):
-            told.save(str(file), base_path=str(run.folder), policy="now")
-        told.finish()
-    return len(rows)
+
+
+def _publish(row: Row, project: str, group: str) -> None:
+    import wandb
+
+    run = row.run
+    told = wandb.init(
+        project=project, group=group, name=run.folder.name, id=run.configuration_digest[:32], resume="allow",
+        config=_settings(row), dir=run.folder.parent,
+    )  # fmt: skip
+    for line in run.metrics():
+        told.log({name: value for name, value in line.items() if name != "update"}, step=int(line["update"]))
+    told.summary.update(dict(_figures(row)))
+    for file in _files(run.folder):
+        told.save(str(file), base_path=str(run.folder), policy="now")
+    told.finish()
 
 
 def to_mlflow(rows: Sequence[Row], uri: str, group: str) -> int:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,11 @@ WEBGL = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu
 def find_browser() -> str | None:
     """The path of Chromium, if it is installed."""
     return next((path for path in map(shutil.which, PROGRAMS) if path), None)
+
+
+def without_scripts(page: str) -> str:
+    """A report's page without the scripts of its interactive plots, and what they read."""
+    return re.sub(r"<script>.*?</script>|<script type=\"application/json\">.*?</script>", "", page, flags=re.DOTALL)
 
 
 class Browser:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import email
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -12,14 +14,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("torch", "mujoco", "scipy", "matplotlib", "onnx", "gymnasium", "viser")
-RUN = f"""
+HEAVY = ("torch", "mujoco", "scipy", "matplotlib", "onnx", "gymnasium", "viser", "bokeh")
+RUN = """
+import os
 import sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {HEAVY!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        if name.split(".")[0] in os.environ["ABSENT"].split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
 from robo_rl.cli import main
@@ -58,9 +61,10 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command of the installed package, where nothing heavy is installed."""
-    environment = {**os.environ, "PYTHONPATH": str(place)}
+def run(place: Path, folder: Path, *words: str, but: str = "") -> subprocess.CompletedProcess[str]:
+    """A command of the installed package, where nothing heavy is installed ``but`` this."""
+    absent = " ".join(name for name in HEAVY if name != but)
+    environment = {**os.environ, "PYTHONPATH": str(place), "ABSENT": absent}
     return subprocess.run(
         [sys.executable, "-c", RUN, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -107,6 +111,27 @@ def _texts(value: object) -> object:
     if isinstance(value, dict):
         return {key: _texts(item) for key, item in value.items()}
     return [_texts(item) for item in value] if isinstance(value, list) else "" if isinstance(value, float) else value
+
+
+@pytest.mark.slow
+def test_firmware_needs_the_extra_firmware_alone(place: Path, tmp_path: Path) -> None:
+    made = run(place, tmp_path, "firmware", "zoo:quadrotor-hover", "--out", "c", but="onnx")
+    assert made.returncode == 0, made.stderr
+    assert list((tmp_path / "c").rglob("*.c"))
+    extras = re.findall(r"^firmware = (.*)$", (ROOT / "pyproject.toml").read_text(), re.M)
+    assert extras == ['["onnx>=1.17"]']
+
+
+@pytest.mark.slow
+def test_the_wheel_tells_who_made_it_and_shows_the_readme(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    told = email.message_from_bytes(archive.read(name))
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert told["License-Expression"] == "Apache-2.0"
+    assert told["Author"]
+    assert len(told.get_all("Classifier", [])) > 5
+    assert told.get_payload().startswith("# robo-rl")
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def main(
     if fault == "list":
         for name, one in faults.items():
             if name:
-                say(f"{name:<24} {one.text}; {'borne' if one.borne else 'the robot must be stopped'}", json)
+                say(f"{name:<24} {one.text}; {'tolerated' if one.borne else 'the robot must be stopped'}", json)
         return 0
     if fault not in faults:
         raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, faults))}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -46,7 +45,9 @@ def main(
     from robo_rl.sweeps.sweep_file import read_description
 
     folder = out or Path("runs") / file.stem
-    slots = slots or (1000 if engine == "slurm" else len(os.sched_getaffinity(0)))
+    from robo_rl import cores
+
+    slots = slots or (1000 if engine == "slurm" else cores.available())
     if slots < 1:
         raise ValueError(f"--slots is {slots}; expected 1 or more")
     most, parts = rounds(read_description(file), folder)

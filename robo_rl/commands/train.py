@@ -41,6 +41,7 @@ def main(
     stop_below: tuple[str, ...] = (),
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
+    wandb: str | None = None,
     json: bool = False,
     apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
     bc: BcConfig = BcConfig(),  # noqa: B008
@@ -73,6 +74,7 @@ def main(
         stop_below: UPDATE:REWARD, one or several: a training whose reward is lower after this update ends there.
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
+        wandb: Publish the run in this project of Weights & Biases when it is done (pip install 'robo-rl[track]').
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
         bc: Hyperparameters of bc.
@@ -92,6 +94,10 @@ def main(
     require_device(device)
     require_plant(plant, task, device)
     require_times(episodes, checkpoint_seconds)
+    if wandb is not None:
+        from robo_rl.trackers import require_wandb
+
+        require_wandb()
     loaded = load_task(task, robot)
     if algorithm not in loaded.algorithms:
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
@@ -103,7 +109,8 @@ def main(
         name = name or free_name(runs, label_of(loaded, algorithm, seed))
         first = ["train", *launch.without(words), "--name", name]
         again = resume.words_of(runs / name, device, episodes, checkpoint_seconds, json)
-        return launch.train(first, again, runs / name, processes, json)
+        code = launch.train(first, again, runs / name, processes, json)
+        return code or published(runs / name, wandb, json)
     device = joined.join(device)
     settings: dict[str, ApgConfig | BcConfig | PpoConfig | SacConfig] = {"apg": apg, "bc": bc, "ppo": ppo, "sac": sac}
     chosen = dataclasses.asdict(settings[algorithm])
@@ -119,7 +126,25 @@ def main(
         if shown is not None:
             write(run.folder / FILE_NAME, shown)
     folder = joined.from_first(run and run.folder)
-    return learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
+    code = learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
+    return code or published(folder, wandb if joined.rank() == 0 else None, json)
+
+
+def published(folder: Path, project: str | None, as_json: bool) -> int:
+    """Publish a finished run in a project of Weights & Biases, if there is one; the exit code."""
+    if project is None:
+        return 0
+    from robo_rl.run_table import found
+    from robo_rl.trackers import PublishingError, to_wandb
+
+    rows = found([folder])
+    try:
+        to_wandb(rows, project, rows[0].run.task_name)
+    except PublishingError as error:
+        again = f"robo-rl runs {shell_word(folder)} --wandb {shell_word(project)}"
+        raise PublishingError(f"the run is done, but {error}; to publish it:  {again}") from None
+    say(f"Published in {project}", as_json)
+    return 0
 
 
 def command(words: Sequence[str]) -> Callable[..., int]:

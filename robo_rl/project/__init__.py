@@ -1,4 +1,4 @@
-"""A project of a user's own robot: its card, a task, a test and a page with the commands, for ``robo-rl new``."""
+"""A project of a user's own robot: its card, a task, a test, CI and a page with the commands, for ``robo-rl new``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sim.robots import FOLDER, Card, load_robot, place_of, robot_names
 from sim.tasks import Task
 
 TEMPLATES = Path(__file__).parent / "files"
+PLACES = {"ci.yml": ".github/workflows/test.yml", "gitignore": ".gitignore"}
+"""Of files that have to be called otherwise than their template."""
 BASES = {
     "multirotor": ("sim.tasks.multirotor.quadrotor", "QuadrotorHover", "hover"),
     "arm": ("sim.tasks.arm.reach", "Reach", "reach"),
@@ -62,6 +64,8 @@ def write_project(folder: Path, like: str) -> list[Path]:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
     for template in sorted(TEMPLATES.iterdir()):
-        made = folder / template.name.removesuffix(".txt").replace("NAME", name)
+        told = template.name.removesuffix(".txt").replace("NAME", name)
+        made = folder / PLACES.get(told, told)
+        made.parent.mkdir(parents=True, exist_ok=True)
         made.write_text(Template(template.read_text()).substitute(texts))
     return sorted(folder.iterdir())

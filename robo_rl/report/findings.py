@@ -44,7 +44,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Findings:
-    """The contents of the page for any task. The plots are those of the first subject."""
+    """The contents of the page for any task. What only a kind of robot has is drawn of the first subject alone."""
 
     task: Task
     conditions: Conditions
@@ -54,7 +54,7 @@ class Findings:
     comparisons: Sequence[Mapping[str, Any]] = ()
     """Of each subject with the controller: what ``robo_rl.comparison.compare`` gives, and block (episodes)."""
     sweeps: Mapping[str, Mapping[str, list[dict[str, float]]]] = field(default_factory=dict)
-    """By "policy" and "classical", then by range; values fixed for ``few`` episodes each."""
+    """By the names of ``policies``, then by range; values fixed for ``few`` episodes each."""
     few: int = 0
     transfer: Transfer | None = None
     """Of the first subject."""
@@ -68,17 +68,19 @@ class Findings:
 
     @property
     def policies(self) -> dict[str, Any]:
-        """The first subject's policy as "policy", and the classical controller as "classical" where there is one."""
-        return {name: subject.loaded.policy for name, subject in self._both.items()}
+        """The subjects' policies by their names in plots, and the classical controller where there is one."""
+        return {name: subject.loaded.policy for name, subject in self.named.items()}
 
     @property
     def episodes(self) -> dict[str, Episodes]:
         """Of the same."""
-        return {name: subject.episodes for name, subject in self._both.items()}
+        return {name: subject.episodes for name, subject in self.named.items()}
 
     @property
-    def _both(self) -> dict[str, Subject]:
-        return {"policy": self.subjects[0], **({CLASSICAL: self.classical} if self.classical else {})}
+    def named(self) -> dict[str, Subject]:
+        """By their names in plots: "policy", "policy 2" and so on, "classical"."""
+        found = {f"policy {k}" if k > 1 else "policy": subject for k, subject in enumerate(self.subjects, 1)}
+        return {**found, **({CLASSICAL: self.classical} if self.classical else {})}
 
     def figures(self) -> dict[str, Any]:
         """What ``robo-rl report --json`` prints of any task."""

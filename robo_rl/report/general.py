@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shlex
@@ -48,20 +49,20 @@ def gather(
     if task.controller() is not None:
         controller = load(CLASSICAL, task)
         classical = Subject(CLASSICAL, controller, rollout(task, controller.policy, conditions, "classical controller"))
-    policies = {"policy": loaded[0].policy, **({CLASSICAL: classical.loaded.policy} if classical else {})}
     grid = perturbations(task)
     options = {"--task": task_name, "--robot": robot}
-    return Findings(
+    found = Findings(
         task=task,
         conditions=conditions,
         subjects=subjects,
         classical=classical,
         comparisons=[_compare(subject, classical, task.measures[-1]) for subject in subjects] if classical else [],
-        sweeps={name: sweep(task, policy, grid, few) for name, policy in policies.items()} if grid else {},
         few=few.episodes,
         transfer=there,
         options="".join(f" {name} {shlex.quote(value)}" for name, value in options.items() if value),
     )
+    sweeps = {name: sweep(task, policy, grid, few) for name, policy in found.policies.items()} if grid else {}
+    return dataclasses.replace(found, sweeps=sweeps)
 
 
 def load_all(targets: Sequence[str], episodes: int, robot: str | None, task: str | None = None) -> list[Loaded]:
@@ -171,22 +172,24 @@ def failures(findings: Findings) -> list[dict[str, float]]:
     ]
 
 
-def write(findings: Findings, sections: Sequence[Section], out: Path) -> int:
-    """Write the page; returns its size in bytes."""
+def write(findings: Findings, sections: Sequence[Section], out: Path, plain: bool = False) -> int:
+    """Write the page, ``plain`` without its script; returns its size in bytes."""
     first, task = findings.subjects[0], findings.task
     kind = kind_report(task.spec.robot.kind)
     hints = kind.HINTS if kind else {}
     lost = int((~first.episodes.survived).sum())
+    trained = {name: subject.metrics for name, subject in findings.named.items() if subject.metrics}
     return write_page(
         out,
         first,
         figures_of(findings, sections),
+        plain,
         findings=findings,
         sections=sections,
         episodes=_episodes(findings),
         robustness=_robustness(findings, hints),
         transfer=plots.transfer(findings.transfer, task.spec.ranges) if findings.transfer else None,
-        training=[Plot(*drawn) for drawn in plots.training(first.metrics)] if first.metrics else [],
+        training=[Plot(*drawn) for drawn in plots.training(trained)] if trained else [],
         failures=failures(findings),
         lost=lost,
         goes_on=type(task).succeeded is Task.succeeded,
@@ -219,7 +222,7 @@ def _episodes(findings: Findings) -> list[Plot]:
             known.append(flat)
             count = len(next(iter(lines.values())))
             caption = (
-                f"The first {count} episodes{' of both' if len(lines) > 1 else ''}; a cross marks a failure. Look at "
+                f"The first {count} episodes{' of each' if len(lines) > 1 else ''}; a cross marks a failure. Look at "
                 "how fast the errors fall, and whether they stay small."
             )
             failed = {name: ended[name][: len(of)].tolist() for name, of in lines.items()}

@@ -37,8 +37,11 @@ def figure_eight(findings: Findings) -> Section:
     flown = {name: rollout(task, policy, around, "figure-eight") for name, policy in findings.policies.items()}
     summaries = {name: episodes.summary() for name, episodes in flown.items()}
     keys = {"policy": "figure_eight_policy_rms_m", CLASSICAL: "figure_eight_geometric_rms_m"}
-    errors = {keys[name]: summary["tracking_error_rms_m"] for name, summary in summaries.items()}
-    names = {"policy": findings.subjects[0].loaded.name, CLASSICAL: "classical controller"}
+    errors = {key: summaries[name]["tracking_error_rms_m"] for name, key in keys.items() if name in summaries}
+    names = {name: subject.loaded.name for name, subject in findings.named.items()}
+    if len(findings.subjects) > 1:
+        names = {name: f"{name}: {subject}" for name, subject in names.items()}
+    names |= {CLASSICAL: "classical controller"}
     table = {
         names[name]: [
             Cell(quantity(summary["tracking_error_rms_m"], "m"), "root mean square error"),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.spatial.transform import Rotation
 
 from robo_rl.evaluation import Episodes
-from robo_rl.report.plots import COLOURS, INK, LINES, POLICY, SMALL, TARGET, courses, small_axes, styled
+from robo_rl.report.plots import COLOURS, INK, POLICY, SMALL, TARGET, courses, line_of, small_axes, styled
 
 
 @styled
@@ -20,7 +20,7 @@ def figure_eight(episodes: Mapping[str, Episodes], period: float, skipped: float
     for name, of in reversed(list(episodes.items())):
         for i, course in enumerate(courses(of, period)):
             x, y, _ = course["position"][start:].T
-            axes.plot(x[::2], y[::2], lw=1, alpha=0.75, **LINES[name], label=name if not i else None)
+            axes.plot(x[::2], y[::2], lw=1, alpha=0.75, **line_of(name), label=name if not i else None)
     u, v, _ = episodes["policy"].recording["position_setpoint"][:, 0].T
     axes.plot(u[::2], v[::2], color=TARGET, lw=2.5, alpha=0.9, label="set-point", zorder=1)
     axes.set_aspect("equal", "datalim")

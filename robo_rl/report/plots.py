@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from robo_rl.escaping import plot_label
+from robo_rl.loading import CLASSICAL
 from sim.ranges import Range
 from sim.tasks import Measure
 
@@ -31,11 +32,6 @@ matplotlib.use("agg")
 POLICY, CONTROLLER, TARGET, THIRD = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A8F98", "#B8A800")
 INK = "#010203"  # becomes the page's colour
-LINES: Mapping[str, Any] = {
-    "policy": {"color": POLICY, "linestyle": "-"},
-    "classical": {"color": CONTROLLER, "linestyle": "--"},
-}
-"""Of the two that are compared."""
 SMALL, WIDE = (4.0, 2.7), (8.2, 2.9)  # inches at 72 points each
 SHORT = 0.5
 """s: shorter times are given in ms."""
@@ -63,36 +59,56 @@ styled = matplotlib.rc_context(STYLE)
 """Decorates what draws a figure."""
 
 
+def line_of(name: str) -> dict[str, Any]:
+    """Colour and style of a policy's lines: "policy", "policy 2", and so on, or the classical controller."""
+    if name == CLASSICAL:
+        return {"color": CONTROLLER, "linestyle": "--"}
+    number = int(name.removeprefix("policy") or 1) - 1
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": ("-", "-.", ":")[number % 3]}
+
+
 @styled
-def training(metrics: Sequence[Mapping[str, float]]) -> list[tuple[Figure, str]]:
-    """Reward, part of episodes alive, a student's error and levels of curricula over the control steps; what to see."""
-    steps = np.array([row["environment_steps"] for row in metrics]) / 1e6
+def training(runs: Mapping[str, Sequence[Mapping[str, float]]]) -> list[tuple[Figure, str]]:
+    """Reward, part of episodes alive, a student's error and levels of curricula over the control steps; what to see.
+
+    ``runs`` has the metrics of each policy that is a run; the levels are those of the first one.
+    """
+    (first, metrics), *_ = runs.items()
     levels = [name for name in metrics[-1] if name.startswith("level/")]
     rises = "If it still {} at the end, more updates would help."
     panels = [
-        ("reward per step", {"": "reward"}, rises.format("rises")),
-        ("part alive after an update", {"": "alive"}, "Fraction of episodes without failure."),
-        ("difference in commands, of their range", {"": "error"}, rises.format("falls")),
-        (
-            "level of the curriculum",
-            {name.removeprefix("level/"): name for name in levels},
-            "Level 1 is the full difficulty.",
-        ),
+        ("reward per step", "reward", rises.format("rises")),
+        ("part alive after an update", "alive", "Fraction of episodes without failure."),
+        ("difference in commands, of their range", "error", rises.format("falls")),
     ]
     drawn = []
-    for label, lines, caption in panels:
-        present = {key: name for key, name in lines.items() if any(name in row for row in metrics)}
+    for label, key, caption in panels:
+        present = {name: of for name, of in runs.items() if any(key in row for row in of)}
         if not present:
             continue
         figure, axes = small_axes(SMALL, "control steps, millions", label)
-        for colour, (key, name) in zip(itertools.cycle(COLOURS), present.items()):
-            axes.plot(steps, [row.get(name, math.nan) for row in metrics], color=colour, label=plot_label(key))
-        if any(present):
+        for name, of in present.items():
+            axes.plot(_steps(of), [row.get(key, math.nan) for row in of], **line_of(name), label=name)
+        if len(present) > 1:
             axes.legend()
-        if name not in ("reward", "error"):
+        if key == "alive":
             axes.set_ylim(-0.03, 1.03)
         drawn.append((figure, caption))
+    if levels:
+        figure, axes = small_axes(SMALL, "control steps, millions", "level of the curriculum")
+        for colour, key in zip(itertools.cycle(COLOURS), levels):
+            values = [row.get(key, math.nan) for row in metrics]
+            axes.plot(_steps(metrics), values, color=colour, label=plot_label(key.removeprefix("level/")))
+        axes.legend()
+        axes.set_ylim(-0.03, 1.03)
+        of_which = f" Of {first}." if len(runs) > 1 else ""
+        drawn.append((figure, f"Level 1 is the full difficulty.{of_which}"))
     return drawn
+
+
+def _steps(metrics: Sequence[Mapping[str, float]]) -> np.ndarray:
+    """Control steps, in millions."""
+    return np.array([row["environment_steps"] for row in metrics]) / 1e6
 
 
 @styled
@@ -106,9 +122,9 @@ def errors(
         for i, (error, failed) in enumerate(zip(episodes, ended[name], strict=True)):
             time, every = np.arange(len(error)) * period, -(-len(error) // POINTS)
             label = name if not i and len(series) > 1 else None
-            axes.plot(time[::every], factor * error[::every], **LINES[name], lw=1, alpha=0.8, label=label)
+            axes.plot(time[::every], factor * error[::every], **line_of(name), lw=1, alpha=0.8, label=label)
             if failed:
-                axes.plot(time[-1], factor * error[-1], "x", color=LINES[name]["color"])
+                axes.plot(time[-1], factor * error[-1], "x", color=line_of(name)["color"])
     axes.set_ylim(bottom=0)
     if len(series) > 1:
         axes.legend()
@@ -123,7 +139,7 @@ def distribution(errors: Mapping[str, np.ndarray], measure: Measure) -> Figure:
     for name, of in reversed(list(errors.items())):
         error = np.sort(of[~np.isnan(of)])
         part = 100 * np.arange(1, len(error) + 1) / len(of)
-        axes.step(factor * error, part, where="post", **LINES[name], label=name)
+        axes.step(factor * error, part, where="post", **line_of(name), label=name)
     known = np.concatenate(list(errors.values()))
     low, high = np.quantile(known[~np.isnan(known)], [0.02, 0.98]) if not np.isnan(known).all() else (0.0, 1.0)
     if low > 0 and high > SPREAD * low:
@@ -147,7 +163,7 @@ def survival(episodes: Mapping[str, Episodes], length: float) -> Figure:
         ends = np.sort(of.duration[~of.survived])
         part = 100 * (1 - np.arange(len(ends) + 1) / len(of))
         least = min(least, part[-1] - 1)
-        axes.step([0.0, *ends, length], [*part, part[-1]], where="post", **LINES[name], label=name)
+        axes.step([0.0, *ends, length], [*part, part[-1]], where="post", **line_of(name), label=name)
     axes.set(ylim=(least, 100.2), xlim=(0, length))
     if len(episodes) > 1:
         axes.legend(loc="lower left")
@@ -161,7 +177,7 @@ def success(episodes: Mapping[str, Episodes], length: float) -> Figure:
     for name, of in reversed(list(episodes.items())):
         ends = np.sort(of.duration[of.success])
         part = 100 * np.arange(len(ends) + 1) / len(of)
-        axes.step([0.0, *ends, length], [*part, part[-1]], where="post", **LINES[name], label=name)
+        axes.step([0.0, *ends, length], [*part, part[-1]], where="post", **line_of(name), label=name)
     axes.set(ylim=(-2, 102), xlim=(0, length))
     if len(episodes) > 1:
         axes.legend(loc="upper left")
@@ -178,7 +194,7 @@ def perturbation(
     figure = Figure(figsize=(4.0, 3.5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
     for policy, rows in reversed(list(policies.items())):
-        line = {**LINES[policy], "marker": "o" if policy == "policy" else "s", "ms": 3.5}
+        line = {**line_of(policy), "marker": "s" if policy == CLASSICAL else "o", "ms": 3.5}
         x = [factor * row["value"] for row in rows]
         low, middle, high = ([100 * row[key] for row in rows] for key in ("success_low", "success", "success_high"))
         upper.fill_between(x, low, high, color=line["color"], alpha=0.15, lw=0)

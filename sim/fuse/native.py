@@ -29,12 +29,19 @@ from typing import Any, NamedTuple
 
 from sim.fuse.graph import MASKS, RANDOM, Graph, Node, needed
 
-# No -ffast-math: NaN and infinity must stay what they are. Scheduling for register pressure gains a tenth: the
-# loop is one long block with more values alive than there are registers.
-FLAGS = (
-    "-std=gnu++17 -O2 -march=native -fschedule-insns -fsched-pressure "
-    "-ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -fPIC -shared"
-)
+
+def flags(system: str = platform.system(), machine: str = platform.machine()) -> tuple[str, ...]:
+    """The compiler's options: GCC's on Linux, Apple's clang's on macOS, which has no OpenMP: one thread there.
+
+    No -ffast-math: NaN and infinity must stay what they are. Scheduling for register pressure gains a tenth: the loop
+    is one long block with more values alive than there are registers.
+    """
+    own = ["-march=native", "-fschedule-insns", "-fsched-pressure"], ["-fopenmp"]
+    if system == "Darwin":
+        own = ["-mcpu=apple-m1" if machine == "arm64" else "-march=native"], []
+    numbers = ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+    return ("-std=gnu++17", "-O2", *own[0], *numbers, *own[1], "-fPIC", "-shared")
+
 
 TEMPLATES = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}",
@@ -261,7 +268,7 @@ def load(code: Code) -> Loop:
 def build(code: str, *options: str) -> ctypes.CDLL:
     """Compile C++ ``code`` with further ``options`` of the compiler, or find it in the cache, and load it."""
     compiler = _compiler()
-    key = hashlib.sha256("\n".join((code, FLAGS, *options, _machine(compiler))).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\n".join((code, " ".join(flags()), *options, _machine(compiler))).encode()).hexdigest()[:32]
     library = cache_folder() / f"{key}.so"
     if not _is_whole(library):
         _compile(compiler, code, options, library)
@@ -291,7 +298,7 @@ def _compile(compiler: tuple[str, ...], code: str, options: Sequence[str], libra
         path = Path(folder, "step.cpp")
         path.write_text(code)
         built = Path(folder, "step.so")
-        command = [*compiler, *FLAGS.split(), str(path), "-o", str(built), *options]
+        command = [*compiler, *flags(), str(path), "-o", str(built), *options]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0 or not built.is_file():
             said = result.stderr[:2000] or "it wrote no library and said nothing"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from robo_rl.cli import main
+from robo_rl.commands.train import published
 from robo_rl.run_table import found
 from robo_rl.runs import Run
-from robo_rl.trackers import to_mlflow, to_wandb
+from robo_rl.trackers import PublishingError, to_mlflow, to_wandb
 
 
 @pytest.fixture
@@ -52,6 +55,62 @@ def test_mlflow_finds_settings_metrics_and_files_of_runs_once_each(runs: Path, m
         curve = [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, "reward")]
         assert curve == [(k, k + int(run.data.params["seed"])) for k in (1, 2, 3)]
         assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"run.json", "done.json"}
+
+
+class Recorded(ModuleType):
+    """A stand-in for the package wandb: what was published; it refuses a project called "closed"."""
+
+    def __init__(self) -> None:
+        super().__init__("wandb")
+        self.errors = ModuleType("wandb.errors")
+        self.errors.Error = type("Error", (Exception,), {})
+        self.runs: list[dict[str, Any]] = []
+
+    def init(self, **told: Any) -> Recorded:
+        if told["project"] == "closed":
+            raise self.errors.Error("permission denied\nDetails: none")
+        self.runs.append({**told, "lines": [], "files": []})
+        self.summary: dict[str, float] = {}
+        return self
+
+    def log(self, line: dict[str, float], step: int) -> None:
+        self.runs[-1]["lines"].append((step, line))
+
+    def save(self, file: str, **_: Any) -> None:
+        self.runs[-1]["files"].append(Path(file).name)
+
+    def finish(self) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_a_training_is_published_when_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = Recorded()
+    monkeypatch.setitem(sys.modules, "wandb", recorded)
+    words = ["train", "quadrotor-hover", "--runs", str(tmp_path), "--apg.updates", "3", "--episodes", "0"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--wandb", "hover"])
+    assert not ended.value.code
+    (run,) = recorded.runs
+    assert (run["project"], run["group"], run["name"]) == ("hover", "quadrotor-hover", "quadrotor-hover-seed0-1")
+    assert [line["reward"] for _, line in run["lines"]] == [
+        one["reward"] for one in Run.open(tmp_path / run["name"]).metrics()
+    ]
+    assert recorded.summary["environment_steps"] > 0
+    assert run["files"] == ["run.json", "done.json"]
+
+
+def test_a_run_that_was_not_published_can_be_published_later(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = Recorded()
+    monkeypatch.setitem(sys.modules, "wandb", recorded)
+    done = next(row.run.folder for row in found([runs]) if row.result)
+    with pytest.raises(PublishingError, match=r"the run is done, but .* permission denied; .*") as refused:
+        published(done, "closed", False)
+    hint = str(refused.value).split("to publish it:  ")[1].replace("closed", "open")
+    with pytest.raises(SystemExit) as ended:
+        main(hint.split()[1:])
+    assert not ended.value.code
+    assert [run["name"] for run in recorded.runs] == [done.name]
 
 
 @pytest.mark.slow

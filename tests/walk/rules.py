@@ -14,6 +14,8 @@ from walk.pages import Command
 EPISODES = "--episodes 20"
 PPO = "--ppo.updates 1 --ppo.environments 64 --episodes 4"
 
+SAC = "--sac.updates 2 --sac.first 100 --episodes 4"
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -56,18 +58,23 @@ DOMAIN = "77"
 
 CIRCLE = {"circle.py": ("docs/own-task.md", "python", 0)}
 RATES = {"rates.toml": ("docs/scale.md", "toml", 0)}
-FILES = {"docs/own-task.md": CIRCLE, "docs/scale.md": RATES, "docs/commands.md": {**CIRCLE, **RATES}}
+FILES = {
+    "docs/own-task.md": CIRCLE,
+    "docs/bundle.md": CIRCLE,
+    "docs/scale.md": RATES,
+    "docs/commands.md": {**CIRCLE, **RATES},
+}
 """Files that a reader writes: name; page, language and number of the block."""
 
-PLACEHOLDERS = {"docs/manipulation.md": (("RUN", "runs/arm-reach-ppo-seed0-1"),)}
-"""Words that stand for what the commands above have made."""
 
 BUNDLE = "cp $ROOT/robo_rl/zoo/quadrotor-hover.onnx policy.onnx"
 FEWER = "sed -i 's/seeds = 10/seeds = 2/; s/episodes = 1000/episodes = 20/' rates.toml"
-RUN = "robo-rl train quadrotor-hover --episodes 0"
 BEFORE = {
     "docs/run-on-a-robot.md": (BUNDLE,),
-    "docs/bundle.md": (RUN, BUNDLE),
+    "docs/bundle.md": (
+        "robo-rl train ./circle.py:Circle --episodes 0",
+        "robo-rl export runs/quadrotor-circle-seed0-1 --out policy.onnx",
+    ),
     "docs/firmware.md": (BUNDLE,),
     "docs/operate.md": (BUNDLE, "cp policy.onnx hover.onnx", "cp $ROOT/robo_rl/zoo/quadrotor-track.onnx track.onnx"),
     "docs/ros.md": (BUNDLE,),
@@ -133,11 +140,17 @@ RULES = (
     Rule(r"README\.md: robo-rl (evaluate zoo:(?!go2-rough).*)", add=EPISODES, says=((ANY, 85.0, 100.0),)),
     Rule(r".*: robo-rl train quadrotor-(?!.*(ppo|updates)).*"),
     Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
+    Rule(r".*: robo-rl train .*--algorithm bc .*", add="--episodes 4"),
+    Rule(r".*: robo-rl train arm-insert .*", add=SAC),
     Rule(r".*: robo-rl train .*", add=PPO),
     Rule(r".*: robo-rl distill .*", add="--updates 2 --episodes 4"),
     Rule(r".*: robo-rl compress .*", add="--updates 20 --episodes 20"),
     # measurements; the page has exported another policy.onnx since the session was recorded
     Rule(r"commands\.md: robo-rl replay session\.mcap policy\.onnx", replace=("policy.onnx", "hover.onnx")),
+    Rule(
+        r"driving\.md: robo-rl evaluate runs/.* --against classical",
+        replace=("runs/car-race-ppo-seed0-1", "zoo:car-race"),
+    ),
     Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav).*", add="--episodes 20"),
     Rule(r".*: robo-rl verify (car|nav|place)\.onnx", add="--episodes 20 --min-success 0"),
     Rule(r".*: robo-rl transfer .*", add="--episodes 10 --seconds 2"),

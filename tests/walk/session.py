@@ -30,7 +30,7 @@ class Session:
         self._running: list[subprocess.Popen[str]] = []
         programs = folder / ".programs"
         programs.mkdir()
-        for name, words in (("robo-rl", "-m robo_rl "), ("python", "")):
+        for name, words in (("robo-rl", "-m robo_rl "), ("pytest", "-m pytest "), ("python", "")):
             (programs / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {words}"$@"\n')
             (programs / name).chmod(0o755)
         for name in LINKS:

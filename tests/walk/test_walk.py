@@ -71,7 +71,7 @@ def walk(command: Command, session: Session) -> str:
     if rule.skip:
         return ""
     text = command.text
-    for old, new in (*rules.PLACEHOLDERS.get(command.page, ()), *((rule.replace,) if rule.replace[0] else ())):
+    for old, new in (rule.replace,) if rule.replace[0] else ():
         text = text.replace(old, new)
     if rule.take[0]:
         text = text.replace(rule.take[0], re.findall(rule.take[1], session.told)[-1])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from robo_rl import cores
 from robo_rl.sweeps.engines import start
 
 POLL = 0.05  # s
@@ -19,7 +19,7 @@ SAVING = 60.0
 def run(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int, int]]:
     """(number, exit code) of each job as it ends. When the caller stops, those that run save and end."""
     waiting, running = deque(indices), dict[int, subprocess.Popen[bytes]]()
-    threads = max(1, len(os.sched_getaffinity(0)) // slots)
+    threads = max(1, cores.available() // slots)
     try:
         while waiting or running:
             while waiting and len(running) < slots:

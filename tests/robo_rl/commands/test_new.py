@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from robo_rl.commands.new import main
 from sim.robots import robot_names
@@ -32,6 +33,14 @@ def test_card_and_task_of_the_project_fit_together(
     theirs = load_task(BASES[task.spec.robot.kind], like)
     assert task.spec.robot.facts().actuators == theirs.spec.robot.facts().actuators
     assert {Path(file).name for file in made["files"]} >= {"my_robot.toml", "my_robot_task.py", "README.md"}
+
+
+def test_ci_of_the_project_installs_what_its_test_needs_and_runs_it(tmp_path: Path) -> None:
+    main(tmp_path / "my_robot")
+    workflow = yaml.safe_load((tmp_path / "my_robot/.github/workflows/test.yml").read_text())
+    steps = [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step]
+    assert steps == ["pip install 'robo-rl[train]' pytest", "pytest"]
+    assert "runs/" in (tmp_path / "my_robot/.gitignore").read_text().split()
 
 
 @pytest.mark.slow

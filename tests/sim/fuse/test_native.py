@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from sim.fuse import empty_block, fuse
-from sim.fuse.native import Code, CompilerFailed, CompilerMissing, cache_folder, load
+from sim.fuse.native import Code, CompilerFailed, CompilerMissing, cache_folder, flags, load
 
 
 @pytest.fixture(scope="module")
@@ -282,3 +284,24 @@ assert torch.equal(fuse(lambda x: 3 * x)(torch.ones(3)), torch.full((3,), 3.0))
     )
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     assert [file.read_bytes() for file in cache_folder().iterdir()] == [whole]
+
+
+def test_clang_knows_all_options_for_macos(tmp_path: Path) -> None:
+    clang = shutil.which("clang")
+    if clang is None:
+        pytest.skip("clang is missing: apt-get install clang")
+    (tmp_path / "step.cpp").write_text('extern "C" int one() { return 1; }\n')
+    options = [option for option in flags("Darwin", "arm64") if option != "-shared"]  # needs Apple's linker
+    words = [
+        clang,
+        "--target=arm64-apple-macos13",
+        "-Werror",
+        "-nostdinc++",
+        *options,
+        "-c",
+        "step.cpp",
+        "-o",
+        "step.o",
+    ]
+    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
