@@ -52,10 +52,11 @@ def trained(folder: Path, seed: int, actors: int) -> dict[str, float]:
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     done = last_json(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment))
     metrics = Run.open(done["run"]).metrics()
-    beside = {"lag": float(np.mean([line["lag"] for line in metrics])), "dropped": metrics[-1]["dropped"]}
+    lags = [line["lag"] for line in metrics if "lag" in line]
+    beside = {"lag": float(np.mean(lags)), "dropped": metrics[-1]["dropped"]} if lags else {}
     told = {"seed": seed, "actors": actors, "success": done["success"], "seconds": done["train_seconds"]}
     rates = {name: done[name] for name in ("steps_per_second", "simulation_steps_per_second")}
-    return told | rates | (beside if actors else {})
+    return told | rates | beside
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from robo_rl.policy import PolicyGraph
 from sim.tasks.loading import load_task
 
 CONFIG = PpoConfig(environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2, cut=0.5)
-LATE_AT = 3
+LATE_AT = 2
 """Control steps of the second process when it begins to wait."""
 
 
