@@ -41,7 +41,7 @@ def measured(weight: float, seed: int) -> dict[str, Any]:
         loaded = load(told["run"])
         summary = rollout(loaded.task, loaded.policy, Conditions(episodes=EPISODES)).summary()
     row = {"rnd": weight, "seed": seed, "steps": told["environment_steps"], "seconds": told["train_seconds"]}
-    return row | {name: summary[name] for name in ("success", "success_low", "success_high", "arrival_time_mean_s")}
+    return row | {name: summary[name] for name in ("success", "success_low", "success_high")}
 
 
 def main(seeds: Sequence[int]) -> None:

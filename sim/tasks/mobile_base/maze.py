@@ -85,7 +85,7 @@ class AgvMaze(Task):
     maze = MAZE
     settings = {
         "ppo": {
-            "updates": 60, "environments": 512, "horizon": 64, "gamma": 0.995, "lam": 0.97, "anneal": 0.5,
+            "updates": 100, "environments": 512, "horizon": 64, "gamma": 0.995, "lam": 0.97, "anneal": 0.5,
             "desired_kl": 0.01, "initial_deviation": 1.0, "rnd": 0.5,
         }
     }  # fmt: skip
