@@ -143,6 +143,8 @@ class PpoConfig(Bounded):
     cut: Part = 0.0
     """Of several processes: once this part of them has collected its horizon, the others collect no more, if they have
     a quarter of theirs (DD-PPO, Wijmans et al. 2020, who take 0.6). 0: all collect all."""
+    rnd: NotNegative = 0.0
+    """Weight of novelty in the reward, by random network distillation; 0 for none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

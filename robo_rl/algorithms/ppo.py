@@ -27,6 +27,7 @@ from robo_rl import processes
 from robo_rl.algorithms.adversary import Adversary, undrawn
 from robo_rl.algorithms.config import PpoConfig
 from robo_rl.algorithms.moments import Moments, RunningNormalizer, moments
+from robo_rl.algorithms.rnd import Novelty
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.elu import use_fast_elu
 from robo_rl.learning_env import LearningEnv
@@ -218,6 +219,7 @@ class Learner:
         self.normalizer = RunningNormalizer(task.observation_size).to(device)
         self.set_normalizer()
         self.critic = Critic(self.samples.privileged.shape[-1], config).to(device)
+        self.novelty = Novelty(self.samples.privileged.shape[-1], config.rnd).to(device) if config.rnd else None
         self.deviation = nn.Parameter(torch.full((task.action_size,), config.initial_deviation, device=device))
         if torch.device(device).type == "cpu":
             use_fast_elu(policy)
@@ -285,6 +287,7 @@ class Learner:
         if self.cuts and steps == config.horizon:
             processes.counted(self._counter, 1)
         self.samples = samples = samples.first(steps)
+        seldom = self.reward_novelty() if self.novelty else {}
         reward, value, done, last = samples.reward, samples.value, samples.done, self.critic(privileged)
         samples.log_probability.copy_(log_probability(samples.action, samples.mean, deviation))
         samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam))
@@ -292,7 +295,7 @@ class Learner:
         if ended:
             self.survived = {"alive": 1 - float(failed) / ended}
         kept = {"collected": steps / config.horizon} if self.cuts else {}
-        return {"reward": float(earned) / steps, **self.survived, **kept}
+        return {"reward": float(earned) / steps, **seldom, **self.survived, **kept}
 
     @property
     def cuts(self) -> bool:
@@ -308,6 +311,13 @@ class Learner:
         """Whether so many others have collected their horizon that this process is to end its own."""
         enough = steps >= CUT_AFTER * self.config.horizon and steps * self.env.n >= self.config.mini_batches
         return self.cuts and enough and processes.counted(self._counter, 0) >= self.config.cut * processes.count()
+
+    def reward_novelty(self) -> dict[str, float]:
+        """Add to every reward the novelty of the state in which it was earned; returns its mean."""
+        assert self.novelty is not None
+        found = self.novelty.reward(self.samples.privileged)
+        self.samples.reward.add_(found, alpha=self.novelty.weight_at(self.done / self.total))
+        return {"novelty": float(found.mean())}
 
     def bootstrapped(self, step: Transition) -> Tensor:
         """Rewards (n,), with the value of the true final state where an episode ended because its time was over."""
@@ -326,6 +336,8 @@ class Learner:
         for _ in range(self.config.epochs):
             for batch in batches:
                 losses += self._step(batch, old)
+        if self.novelty:
+            self.novelty.learn(samples.privileged)
         if isinstance(self.critic.normalizer, RunningNormalizer):
             self.critic.normalizer.update(new[0])
             self.normalizer.update(new[1])
@@ -382,6 +394,8 @@ class Learner:
         tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
         if self.adversary:
             tensors |= {f"adversary/{name}": value for name, value in self.adversary.save().items()}
+        if self.novelty:
+            tensors |= {f"novelty/{name}": value for name, value in self.novelty.save().items()}
         return tensors, {"done": self.done, "learning_rate": self.learning_rate, "survived": self.survived}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -396,6 +410,8 @@ class Learner:
         self.critic.load_state_dict(part(tensors, "critic/"))
         self.normalizer.load_state_dict(part(tensors, "normalizer/"))
         optimizer_from(tensors, self.optimizer)
+        if self.novelty:
+            self.novelty.load(part(tensors, "novelty/"))
         if processes.rank() > 0:
             self.env.env.seed(self.seed + self.done)  # not the first draws again
             self.env.begin_at(tensors["env/env/levels"])

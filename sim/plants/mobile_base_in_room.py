@@ -168,3 +168,16 @@ def _fused_advance(period: float) -> Fused:
         return advance(state, speed, turn, parameters, period)
 
     return fuse(base_step)
+
+
+class BaseInMaze(BaseInRoom):
+    """n bases in one room that is given: all in the same."""
+
+    def __init__(self, card: MobileBaseCard, n: int, period: float, scan: Scan, beams: int, cells: Tensor) -> None:
+        """``cells`` (ROWS, COLUMNS) uint8 are those of ``sim.rooms.drawn``."""
+        self.cells = cells
+        super().__init__(card, n, period, scan, beams)
+
+    def refresh(self, ids: Tensor) -> None:
+        """Begin at the starts of ``ids`` (m,), and go to their goals."""
+        self.rooms.put(ids, self.cells, self.param("room_start")[ids], self.param("room_goal")[ids])

@@ -56,6 +56,23 @@ def ends(start: Tensor, goal: Tensor, cell: float) -> tuple[Tensor, Tensor]:
     return places[0], places[1]
 
 
+def drawn(text: str) -> Tensor:
+    """(ROWS, COLUMNS) cells of a room drawn in text: one line a row, the last of them the first row, # what is filled.
+
+    Whatever is drawn lies inside the walls, which are not: ROWS − 2 lines of COLUMNS − 2 letters. ValueError else.
+    """
+    lines = text.strip("\n").split("\n")
+    wrong = [k for k, line in enumerate(lines, 1) if len(line) != COLUMNS - 2 or set(line) - set("#.")]
+    if len(lines) != ROWS - 2 or wrong:
+        where = f"line {wrong[0]} is {lines[wrong[0] - 1]!r}" if wrong else f"there are {len(lines)} lines"
+        expected = f"{ROWS - 2} lines of {COLUMNS - 2} letters, # for walls and . for none"
+        raise ValueError(f"maze: {where}; expected {expected}")
+    inside = torch.tensor([[letter == "#" for letter in line] for line in reversed(lines)], dtype=torch.uint8)
+    cells = torch.ones(ROWS, COLUMNS, dtype=torch.uint8)
+    cells[1:-1, 1:-1] = inside
+    return cells
+
+
 class Rooms:
     """The rooms of n environments. x is across, y from start to goal, from a corner."""
 
@@ -86,6 +103,13 @@ class Rooms:
         parts = (self.start, self.goal, self.cells, self.way, self.outline)
         _library().make(len(ids), *map(_at, (ids, seed, fill, *parts)), self.cell, TALL)
 
+    def put(self, ids: Tensor, cells: Tensor, start: Tensor, goal: Tensor) -> None:
+        """Rooms whose cells (ROWS, COLUMNS) are given, for the environments ``ids``; see ``drawn``."""
+        ids = ids.contiguous()
+        self.start[ids], self.goal[ids], self.cells[ids] = start, goal, cells.to(torch.uint8)
+        parts = (ids, self.cells, self.goal, self.way, self.outline)
+        _library().finish(len(ids), *map(_at, parts), self.cell, TALL)
+
     def measure(self, pose: Tensor, forward: Tensor, yaw: Tensor, ids: Tensor | None = None) -> None:
         """Write ``located`` and ``ranges``, of all environments or of ``ids`` (m,).
 
@@ -112,5 +136,6 @@ def _library() -> Any:
     pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
     library.make.argtypes = [whole, *[pointer] * 8, number, number]
     library.measure.argtypes = [whole, whole, *[pointer] * 7, number, number, pointer, pointer, ctypes.c_int]
-    library.make.restype = library.measure.restype = None
+    library.finish.argtypes = [whole, *[pointer] * 5, number, number]
+    library.finish.restype = library.make.restype = library.measure.restype = None
     return library

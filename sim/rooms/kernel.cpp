@@ -95,6 +95,18 @@ static void lead(float *way, const uint8_t *cells, const float *goal, float cell
   for (int p = 0; p < CORNERS; p++) way[p] = way[p] < FAR ? way[p] * cell : FAR;
 }
 
+// A line over all cells, row by row, that is high where they are filled.
+static void draw(float *outline, const uint8_t *cells, float cell, float tall) {
+  for (int r = 0; r < H; r++)
+    for (int k = 0; k < W; k++) {
+      const int c = r & 1 ? W - 1 - k : k;
+      float *point = outline + 3 * (r * W + k);
+      point[0] = (c + 0.5f) * cell;
+      point[1] = (r + 0.5f) * cell;
+      point[2] = cells[r * W + c] ? tall : 0;
+    }
+}
+
 static int cell_of(const float *place, float cell) {
   const int c = (int)(place[0] / cell), r = (int)(place[1] / cell);
   return std::min(std::max(r, 2), H - 3) * W + std::min(std::max(c, 2), W - 3);
@@ -124,14 +136,17 @@ extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const fl
       if (length[start] < FAR) break;
     }
     lead(ways + e * CORNERS, cells, goals + 2 * e, cell);
-    for (int r = 0; r < H; r++)
-      for (int k = 0; k < W; k++) {
-        const int c = r & 1 ? W - 1 - k : k;
-        float *point = outline + 3 * (e * N + r * W + k);
-        point[0] = (c + 0.5f) * cell;
-        point[1] = (r + 0.5f) * cell;
-        point[2] = cells[r * W + c] ? tall : 0;
-      }
+    draw(outline + 3 * e * N, cells, cell, tall);
+  }
+}
+
+// Ways and pictures of rooms whose cells are given.
+extern "C" void finish(int64_t n, const int64_t *ids, const uint8_t *rooms, const float *goals, float *ways,
+                       float *outline, float cell, float tall) {
+  for (int64_t m = 0; m < n; m++) {
+    const int64_t e = ids[m];
+    lead(ways + e * CORNERS, rooms + e * N, goals + 2 * e, cell);
+    draw(outline + 3 * e * N, rooms + e * N, cell, tall);
   }
 }
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
+    from sim.tasks.mobile_base.maze import AgvMaze
     from sim.tasks.mobile_base.navigate import DiffNav
 
-    return (DiffNav,)
+    return (DiffNav, AgvMaze)

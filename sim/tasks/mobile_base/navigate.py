@@ -17,13 +17,14 @@ from torch import Tensor
 from controllers.mobile_base import DynamicWindow
 from controllers.mobile_base_mppi import PathIntegral
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
-from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from sim.drawing import Marker
 from sim.plants.mobile_base_in_room import CELL, BaseInRoom
 from sim.ranges import Range
 from sim.robots import load_robot
 from sim.robots.mobile_base import CARD, MobileBaseCard
 from sim.rooms import ROWS, ends
 from sim.tasks import Measure, Spec, Task, Tensors
+from sim.tasks.mobile_base.lidar_base import FAR, PLANE, measured, randomize_motors, room_markers
 
 PERIOD = 0.1  # s
 BEAMS = 60
@@ -62,11 +63,7 @@ class DiffNav(Task):
         self.scan = Scan(-math.pi, 2 * math.pi / BEAMS, low, high)
         self.wide = card.radius / 0.105
         self.top, self.turn = card.speed_max, min(TURN, card.turn_rate_max)
-        rate, noise = card.gyroscope_range, card.lidar_noise
         across = ROWS * CELL * card.radius  # m
-        plane, far = ("x", "y"), (1e3, 1e3)
-        near = (-1e3, -1e3)
-        delay = (0.0, 0.1)
         self.spec = Spec(
             name=self.name,
             summary=self.summary,
@@ -74,19 +71,8 @@ class DiffNav(Task):
             control_period=PERIOD,
             episode_length=round(3.0 * across / card.speed_max),
             signals=(
-                Signal(
-                    "scan", (), "m", "base_scan", 0.0, high + 10 * noise, noise=noise, delay=delay, shape=(BEAMS,),
-                    layout=self.scan, period=card.lidar_period,
-                ),
-                # without noise: odometry at rest repeats, and is no frozen sensor
-                Signal("position", plane, "m", "world", near, far),
-                Signal(
-                    "orientation", ("x", "y", "z", "w"), "1", "body to world", (-1.001,) * 4, (1.001,) * 4,
-                    kind="quaternion",
-                ),
-                Signal("wheel_speed", ("x",), "m/s", "body", (-5.0,), (5.0,)),
-                Signal("yaw_rate", ("z",), "rad/s", "body", (-rate,), (rate,), noise=(0.01,), delay=delay),
-                Signal("position_setpoint", plane, "m", "world", near, far, source="operator"),
+                *measured(card, self.scan, BEAMS),
+                Signal("position_setpoint", PLANE, "m", "world", (-FAR, -FAR), (FAR, FAR), source="operator"),
             ),
             commands=(
                 Command("forward_speed", ("vx",), "m/s", "body", (-BACK * self.top,), (self.top,), safe=(0.0,)),
@@ -139,9 +125,7 @@ class DiffNav(Task):
         return ends(drawn["goal/across"], drawn["goal/across"], CELL * self.card.radius)[1]
 
     def randomize(self, plant: BaseInRoom, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
-        for name in ("acceleration", "motor_time", "speed_scale", "turn_scale"):
-            plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
-        plant.param("turn_acceleration")[ids] = plant.nominal.turn_acceleration * drawn["acceleration"]
+        randomize_motors(plant, ids, drawn)
         plant.param("lidar_yaw")[ids] = drawn["lidar/yaw"]
 
     def place(self, plant: BaseInRoom, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
@@ -252,10 +236,4 @@ class DiffNav(Task):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        low = torch.full_like(truth["heading"], 0.5 * self.card.height)
-        goal = torch.cat([truth["place"] + truth["to_goal"], low], -1)
-        return [
-            Line("obstacles", truth["obstacles"], SLATE),
-            Sphere("goal", goal, 0.5 * REACHED * self.wide),
-            Trail("path", torch.cat([truth["place"], low], -1), seconds=None, color=ORANGE),
-        ]
+        return room_markers(truth, self.card, REACHED * self.wide)
