@@ -3,7 +3,8 @@
 What the policy commands is a displacement of the tool from where it was measured, of an impedance, so that it feels
 with what it presses: the deflection of the tool from its target, which is the force over the stiffness. Its memory
 holds the deflection, and a clock of how long the peg has been pressed on the rim, with the point of a spiral that
-belongs to it (``controllers.inserting``): what a search without a trace of itself can't do. Rewarded is success alone.
+belongs to it (``controllers.inserting``): what a search without a trace of itself can't do.It also holds the height at which the peg
+was pressed, from which it knows how deep the peg is. Rewarded is success alone.
 An episode succeeds once the peg's end is 2 cm below the rim, for a fifth of a second.
 
 The hole is 25 mm wide; ``clearance`` says how much narrower the peg is: 3 mm, and with ``--bounds
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.inserting import SEARCH_TIME, insert, searched, spiral
+from controllers.inserting import SEARCH_TIME, below_rim, insert, pressed, searched, spiral, touched
 from robo_rl.contract import Safety, Signal, StateBlock
 from sim.drawing import Marker, Sphere
 from sim.engines import Engine
@@ -48,6 +49,7 @@ HELD = 4  # control steps for which it has to be there
 LOST = 0.05  # m, of the peg from the hand
 STEP = 0.015  # m, displacement at an action of 1
 HEIGHT = (0.1, 0.17)  # m, of the tool above the ground at first
+ROOM = 0.015  # m, of the hole from the border of the workspace: the tool has to search around it
 WAY = 0.04  # m, along x and y from there to the hole at most
 
 
@@ -62,7 +64,7 @@ class Insert(Task):
     perturbed = ("clearance", "peg_friction", "bias/hole_position", "strength", "command_delay", "noise")
     action_size = 3
     goal_size = 1
-    observation_size = 17
+    observation_size = 18
     algorithms = ("sac", "bc", "ppo")
 
     def __init__(self, card: ArmCard | None = None) -> None:
@@ -85,7 +87,7 @@ class Insert(Task):
             summary=self.summary,
             robot=card,
             control_period=PERIOD,
-            episode_length=8.0,
+            episode_length=10.0,
             signals=(
                 *self.hand.signals,
                 Signal("hole_position", XYZ, "m", "base", (-2.0,) * 3, far, noise=(0.0002,) * 3),
@@ -94,6 +96,8 @@ class Insert(Task):
             memory=(
                 *self.hand.memory,
                 StateBlock("deflection", (3,), (0.0,) * 3),
+                StateBlock("contact", (1,), (0.0,)),
+                StateBlock("touched", (1,), (0.0,)),
                 StateBlock("search", (1,), (0.0,)),
             ),
             safety=Safety(signal_timeout=0.15, envelope=arm_envelope(card, self.space)),
@@ -155,7 +159,7 @@ class Insert(Task):
         pose, upright = self._pose(drawn), torch.tensor([0.0, 0.0, 0.0, 1.0])
         tool = self.space.places[pose]
         room = torch.tensor([self.space.lower[:2], self.space.upper[:2]])
-        level = torch.clamp(tool[:, :2] + drawn["initial/way"], room[0], room[1])
+        level = torch.clamp(tool[:, :2] + drawn["initial/way"], room[0] + ROOM, room[1] - ROOM)
         half_yaw = 0.5 * drawn["initial/yaw"]
         zero = torch.zeros_like(half_yaw)
         x, z = drawn["initial/grasp"].unbind(-1)
@@ -184,12 +188,17 @@ class Insert(Task):
         down = torch.tensor([[0.0, 0.0, self.end]])
         return signals["hole_position"] - signals["tool_position"] + down
 
+    def _depth(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n,) m, how far the peg's end is below the rim as it was touched."""
+        seen = signals["hole_position"][:, 2] + self.end
+        return below_rim(signals["tool_position"][:, 2], memory["touched"][:, 0], seen)
+
     def _point(self, memory: Tensors) -> Any:
         """(n, 2) m, of the spiral."""
         return torch.stack(spiral(memory["search"][:, 0], torch.sin, torch.cos), -1)
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        away, point = self._away(signals), self._point(memory)
+        away, point, depth = self._away(signals), self._point(memory), self._depth(signals, memory)
         aside = away[:, :2] + point
         return torch.cat(
             [
@@ -199,6 +208,7 @@ class Insert(Task):
                 torch.clamp(10.0 * signals["tool_linear_velocity"], -3.0, 3.0),
                 torch.clamp(100.0 * memory["deflection"], -3.0, 3.0),
                 300.0 * point,
+                torch.clamp(400.0 * depth[:, None], -3.0, 3.0),
                 2.0 * memory["search"] / SEARCH_TIME - 1.0,
                 torch.clamp(20.0 * aside, -2.0, 2.0),
             ],
@@ -211,17 +221,22 @@ class Insert(Task):
         return self.hand.command(torch.cat([moved, closed], -1), memory)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        depth = self._away(signals)[:, 2]
-        clock = searched(memory["search"][:, 0], memory["deflection"][:, 2], depth, PERIOD)
+        height, upwards = signals["tool_position"][:, 2], signals["tool_linear_velocity"][:, 2]
+        contact = pressed(memory["deflection"][:, 2], upwards, -self._away(signals)[:, 2])
+        touching = contact * memory["contact"][:, 0]  # twice: a hand that has just been told to go down is not pressed
+        clock = searched(memory["search"][:, 0], touching, self._depth(signals, memory), PERIOD)
         return {
             **self.hand.remember(memory, signals, commands),
             "deflection": signals["tool_position"] - commands["tool_position_target"],
+            "contact": contact[:, None],
+            "touched": touched(memory["touched"][:, 0], height, touching)[:, None],
             "search": clock[:, None],
         }
 
     def script(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, 3) actions of the script."""
-        ahead = insert(self._away(signals).unbind(-1), self._point(memory).unbind(-1))
+        depth = self._depth(signals, memory)
+        ahead = insert(self._away(signals).unbind(-1), depth, self._point(memory).unbind(-1))
         return torch.stack([torch.clamp(x / STEP, -1.0, 1.0) for x in ahead], -1)
 
     def controller(self) -> Any:

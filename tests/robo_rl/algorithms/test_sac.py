@@ -20,7 +20,7 @@ SMALL = SacConfig(
 )
 
 
-def transitions(count: int, reward: float = 0.0, seen: int = 17, acted: int = 3) -> Transitions:
+def transitions(count: int, reward: float = 0.0, seen: int = Insert.observation_size, acted: int = 3) -> Transitions:
     ended = torch.ones(count)
     return Transitions(
         torch.randn(count, seen),
@@ -87,10 +87,10 @@ def test_the_policy_goes_where_critics_expect_most_and_stays_within_actions() ->
     wanted = torch.tensor([0.5, -0.5, 1.5])  # the third beyond what tasks take
 
     def batch() -> Transitions:
-        seen, action = torch.randn(256, 17), 2.0 * torch.rand(256, 3) - 1.0
+        seen, action = torch.randn(256, Insert.observation_size), 2.0 * torch.rand(256, 3) - 1.0
         return Transitions(seen, action, -(action - wanted).square().sum(1), torch.ones(256), seen)
 
-    for _ in range(400):
+    for _ in range(800):
         trained._learn_values(batch())
     for _ in range(300):
         trained._learn_actions(seen := batch().observation)

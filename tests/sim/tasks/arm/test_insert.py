@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from controllers.inserting import WIDEST
 from sim.env import VecEnv
 from sim.robots.arm import load_arm
 from sim.robots.figures import CardError
@@ -39,6 +40,13 @@ def test_episodes_begin_with_the_peg_in_the_hand_above_the_block(env: VecEnv) ->
     measured = env.signals()["hole_position"] - truth["hole_position"]
     assert float(measured.abs().max()) < KNOWN + 0.002
     assert float(measured.abs().mean()) > 0.3 * KNOWN
+
+
+def test_the_tool_can_search_around_every_hole(task: Insert) -> None:
+    env = VecEnv(task, 256, seed=7, evaluation=True)
+    hole = env.truth(torch.arange(256))["hole_position"][:, :2]
+    low, high = torch.tensor(task.space.lower[:2]), torch.tensor(task.space.upper[:2])
+    assert float(torch.minimum(hole - low, high - hole).min()) > 2.0 * KNOWN + WIDEST
 
 
 def test_the_peg_is_narrower_than_the_hole_by_the_clearance(task: Insert) -> None:
@@ -119,5 +127,5 @@ def test_the_script_inserts_most_pegs_with_3_mm_of_clearance(task: Insert) -> No
         won |= ~over & step.succeeded
         over[step.ids] = True
         signals = step.signals
-    assert float(won.float().mean()) > 0.85
+    assert float(won.float().mean()) > 0.9
     assert env.diverged == 0
