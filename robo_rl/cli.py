@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import os
 import select
 import signal
@@ -63,6 +64,9 @@ To start:  robo-rl train quadrotor-hover"""
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; exits with 0, with 1 when a check failed or an input was refused, with 2 on wrong usage."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows question marks
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(USAGE)
         sys.exit(0 if arguments else 2)

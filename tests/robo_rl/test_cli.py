@@ -172,6 +172,16 @@ main(sys.argv[2:])
 """
 
 
+@pytest.mark.parametrize("words", [("robots", "crazyflie"), ("inspect", "zoo:quadrotor-hover")])
+def test_a_terminal_that_knows_ascii_alone_shows_the_rest_as_question_marks(words: tuple[str, ...]) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "TERM": "dumb", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "robo_rl", *words]
+    told = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert b"?" in told.stdout + told.stderr
+    assert (told.stdout + told.stderr).isascii()
+
+
 def test_a_missing_package_is_named_with_how_to_install_it() -> None:
     words = [sys.executable, "-c", BLOCKED, "torch", "train", "quadrotor-hover"]
     found = subprocess.run(words, capture_output=True, text=True, timeout=300)
