@@ -3,9 +3,9 @@
 What the policy commands is a displacement of the tool from where it was measured, of an impedance, so that it feels
 with what it presses: the deflection of the tool from its target, which is the force over the stiffness. Its memory
 holds the deflection, and a clock of how long the peg has been pressed on the rim, with the point of a spiral that
-belongs to it (``controllers.inserting``): what a search without a trace of itself can't do.It also holds the height at which the peg
-was pressed, from which it knows how deep the peg is. Rewarded is success alone.
-An episode succeeds once the peg's end is 2 cm below the rim, for a fifth of a second.
+belongs to it (``controllers.inserting``): what a search without a trace of itself can't do. It also
+holds the height at which the peg was pressed, from which it knows how deep the peg is. Rewarded is success alone. An
+episode succeeds once the peg's end is 2 cm below the rim, for a fifth of a second.
 
 The hole is 25 mm wide; ``clearance`` says how much narrower the peg is: 3 mm, and with ``--bounds
 clearance:0.001:0.001`` 1 mm.
