@@ -33,6 +33,9 @@ BACK = 0.5  # of the greatest speed, backwards
 REACHED = 0.3  # m to the goal: Nav2's goal checker takes 0.25 m of the odometry's
 NEAR = 0.08  # m, a clearance below which a place costs
 LOOKED = 4.0  # s over which it remembers where it was
+TRAIL = 16
+STRIDE = 0.25  # m: it remembers that many places that it came by, so far apart
+NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
 
 
 class DiffNav(Task):
@@ -44,15 +47,15 @@ class DiffNav(Task):
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
-    observation_size = BEAMS + 14
+    observation_size = 2 * BEAMS + 2 * TRAIL + 14
     action_size = 2
     goal_size = 2
     expected = 0.8
     weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 600, "environments": 1024, "horizon": 32, "epochs": 3, "gamma": 0.99, "anneal": 0.5,
-            "entropy": 0.001, "hidden": (128, 64), "recurrent": 96,
+            "updates": 460, "environments": 512, "horizon": 64, "epochs": 2, "gamma": 0.99, "anneal": 0.5,
+            "entropy": 0.001, "hidden": (128, 64), "recurrent": 128,
         }
     }  # fmt: skip
 
@@ -69,7 +72,7 @@ class DiffNav(Task):
             summary=self.summary,
             robot=card,
             control_period=PERIOD,
-            episode_length=round(3.0 * across / card.speed_max),
+            episode_length=round(4.0 * across / card.speed_max),
             signals=(
                 *measured(card, self.scan, BEAMS),
                 Signal("position_setpoint", PLANE, "m", "world", (-FAR, -FAR), (FAR, FAR), source="operator"),
@@ -81,6 +84,8 @@ class DiffNav(Task):
             memory=(
                 StateBlock("last_command", (2,), (0.0, 0.0)),
                 StateBlock("been", (3,), (0.0, 0.0, 0.0)),
+                StateBlock("trail_x", (TRAIL,), (0.0,) * TRAIL),
+                StateBlock("trail_y", (TRAIL,), (0.0,) * TRAIL),
                 StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
                 StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
             ),
@@ -141,13 +146,20 @@ class DiffNav(Task):
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         scan = signals["scan"] / self.wide
-        seen = torch.cat([scan / (scan + 0.5), signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn], -1)
+        far, near = scan / (scan + 0.5), NEAREST / torch.clamp(scan, min=NEAREST)
+        moving = [signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn]
         way = signals["position_setpoint"] - signals["position"]
         back = memory["been"][:, :1] * (memory["been"][:, 1:] - signals["position"])
-        moved = self._since_scan(signals, memory)
-        return torch.cat(
-            [seen, *self._polar(way, signals), *self._polar(back, signals), memory["last_command"], moved], -1
-        )
+        ways = [*self._polar(way, signals), *self._polar(back, signals), *self._trail(signals, memory)]
+        return torch.cat([far, near, *moving, *ways, memory["last_command"], self._since_scan(signals, memory)], -1)
+
+    def _trail(self, signals: Tensors, memory: Tensors) -> tuple[Any, Any]:
+        """(n, TRAIL) each: where the places that it came by are, ahead and to the left, between -1 and 1 (1 m is ½)."""
+        known = memory["been"][:, :1]
+        x = known * (memory["trail_x"] - signals["position"][:, :1])
+        y = known * (memory["trail_y"] - signals["position"][:, 1:])
+        ahead, left = self._in_frame(x, y, signals)
+        return ahead / (torch.abs(ahead) + 1.0), left / (torch.abs(left) + 1.0)
 
     def _scan_pose(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, 4): x, y (m), z and w of the odometry when the present scan came.
@@ -169,13 +181,16 @@ class DiffNav(Task):
         half_sine, half_cosine = z * then[:, 3:4] - w * then[:, 2:3], w * then[:, 3:4] + z * then[:, 2:3]
         return torch.cat([ahead, left, 4.0 * half_sine * half_cosine, 2.0 * half_sine * half_sine], -1)
 
+    def _in_frame(self, x: Any, y: Any, signals: Tensors) -> tuple[Any, Any]:
+        """Ways (n, k) m in the world, as ways ahead and to the left in robots of TurtleBot3's size."""
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        cosine, sine = (1.0 - 2.0 * z * z) / self.wide, 2.0 * z * w / self.wide
+        return cosine * x + sine * y, cosine * y - sine * x
+
     def _polar(self, way: Any, signals: Tensors) -> tuple[Any, ...]:
         """A way (n, 2) m in the world as direction in the robot's frame, and distance between 0 and 1."""
-        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
-        cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
-        x, y = way[:, :1] / self.wide, way[:, 1:] / self.wide
-        distance = torch.sqrt(x * x + y * y + 1e-4)
-        ahead, left = cosine * x + sine * y, cosine * y - sine * x
+        ahead, left = self._in_frame(way[:, :1], way[:, 1:], signals)
+        distance = torch.sqrt(ahead * ahead + left * left + 1e-4)
         return ahead / distance, left / distance, distance / (distance + 1.0)
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
@@ -190,9 +205,14 @@ class DiffNav(Task):
         known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
         been = here + known * (1.0 - PERIOD / LOOKED) * (been - here)
         been = torch.cat([0.0 * known + 1.0, been], -1)
+        x, y = memory["trail_x"], memory["trail_y"]
+        apart = (here[:, :1] - x[:, :1]).square() + (here[:, 1:] - y[:, :1]).square()
+        next_place, first = apart > (STRIDE * self.wide) ** 2, known < 0.5
         return {
             "last_command": torch.cat(last, -1),
             "been": been,
+            "trail_x": torch.where(first, here[:, :1], torch.where(next_place, _shifted(here[:, :1], x), x)),
+            "trail_y": torch.where(first, here[:, 1:], torch.where(next_place, _shifted(here[:, 1:], y), y)),
             "scan": signals["scan"],
             "scanned": self._scan_pose(signals, memory),
         }
@@ -237,3 +257,8 @@ class DiffNav(Task):
 
     def markers(self, truth: Tensors) -> list[Marker]:
         return room_markers(truth, self.card, REACHED * self.wide)
+
+
+def _shifted(first: Any, others: Any) -> Any:
+    """(n, k): ``first`` (n, 1), then all but the last of ``others`` (n, k)."""
+    return torch.cat([first, others[:, :-1]], -1)
