@@ -91,7 +91,7 @@ def waits_for_a_lock() -> bytes:
 def attempt(request: pytest.FixtureRequest) -> Attempt:
     """Of ``confined``: by a fork, and by a new interpreter."""
 
-    def call(name: str, *arguments: bytes, memory: int = confined.MEMORY, seconds: float = 5.0) -> bytes:
+    def call(name: str, *arguments: bytes, memory: int = confined.MEMORY, seconds: float = 30.0) -> bytes:
         if request.param == "forked":
             return confined._forked(globals()[name], arguments, memory, seconds)
         return confined._started(f"{HERE}:{name}", arguments, memory, seconds)

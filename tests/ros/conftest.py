@@ -129,7 +129,14 @@ class Flight:
         self.status = {}
 
     def take_off_again(self) -> None:
-        """From whatever state of an active node, back to a policy that climbs."""
+        """From whatever state of an active node, back to a policy that climbs, which a busy computer may prevent."""
+        for _ in range(5):
+            self._take_off()
+            if self.state == "ACTIVE":
+                return
+        raise AssertionError(self.gates)
+
+    def _take_off(self) -> None:
         self.operator.fault("")
         self.operator.do("stop")
         self.operator.do("reset")
@@ -141,7 +148,6 @@ class Flight:
         self.applied.clear()
         begun = self.truth[-1][0]
         self.until(lambda: self.truth[-1][0] > begun + 0.5, "half a second of flight")
-        assert self.state == "ACTIVE", self.gates
 
     def patiently(self, action: str) -> None:
         """Do it as soon as it is not refused any more: signals may not all have arrived yet."""
