@@ -53,6 +53,7 @@ ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
 
 MENTIONED = "names the command; the page runs it elsewhere"
 ROS_TESTS = "docs/ros.md walks a session in ROS 2; tests/ros runs these commands for this robot"
+LOCKSTEP = "--use-sim-time"
 DOMAIN = "77"
 """Of the ROS 2 messages."""
 
@@ -124,14 +125,17 @@ RULES = (
     Rule(r".*--port (/dev/ttyACM0|eth0).*", skip=HARDWARE),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
-    Rule(r".*: robo-rl (emulate go2|run .*--driver go2) .*", skip=GO2),
+    Rule(r".*: robo-rl (emulate go2|run .*--driver go2|ros policy .*driver:=go2) .*", skip=GO2),
     Rule(r".*--passphrase", skip="asks at a terminal"),
     Rule(r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver so101)", skip=MENTIONED),
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
     Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
     Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
     Rule(r"run-on-a-robot\.md: python examples/run_on_robot\.py .*", skip=REALTIME),
-    Rule(r"ros\.md: robo-rl (ros|doctor|replay) .*", skip=REALTIME),
+    # a session in simulated time, which a busy computer keeps too
+    Rule(r"ros\.md: robo-rl ros twin", add=LOCKSTEP, until="Ctrl-C ends", stays=True),
+    Rule(r"ros\.md: robo-rl ros policy policy\.onnx .*", add=LOCKSTEP, until="not configured yet", stays=True),
+    Rule(r"ros\.md: robo-rl doctor .*", skip=REALTIME),
     # trainings: those by gradients take seconds and are run in full
     Rule(r"own-task\.md: robo-rl train \./circle\.py:Circle", says=((SUCCESS, 97.7, 99.9),)),
     Rule(r"own-robot\.md: robo-rl train quadrotor-hover .*", says=((SUCCESS, 80.0, 92.0),)),

@@ -407,6 +407,7 @@ def main(arguments: list[str] | None = None) -> None:
         signal.signal(number, end)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
+    node.get_logger().info("not configured yet; Ctrl-C stops the robot and ends it")
     try:
         while not ended.is_set():
             node.survive(executor)

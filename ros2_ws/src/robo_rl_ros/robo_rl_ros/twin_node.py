@@ -355,6 +355,7 @@ def main(arguments: list[str] | None = None) -> None:
     executor.add_node(node)
     receiving = threading.Thread(target=_receive, args=(executor, going), name="receive")
     receiving.start()
+    node.get_logger().info(f"a simulated {node.twin.spec.robot.name}; Ctrl-C ends it")
     try:
         node.run(going)
     finally:
