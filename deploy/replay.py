@@ -209,7 +209,16 @@ def _replay_gate(log: Log) -> Difference | None:
     return None
 
 
-ROUNDING = 1e-6
+ROUNDING, SLIGHT = 1e-6, 1e-3
+
+
+def beyond(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which of the values (steps, elements) left the range seen in training, (elements,) each.
+
+    By more than a thousandth of it, and more than float32 rounds: the extremes of a training are a sample.
+    """
+    room = np.maximum(SLIGHT * (high - low), ROUNDING * np.maximum(1.0, np.maximum(abs(low), abs(high))))
+    return ~((values >= low - room) & (values <= high + room))
 
 
 def _outside(log: Log) -> tuple[dict[str, float], str]:
@@ -224,19 +233,19 @@ def _outside(log: Log) -> tuple[dict[str, float], str]:
             continue
         values = np.array([step.signals[span] for _, step in flying])
         low, high = signal.spread(signal.seen_low), signal.spread(signal.seen_high)
-        room = ROUNDING * np.maximum(1.0, np.maximum(abs(low), abs(high)))  # of float32, on both sides
-        out = ~((values >= low - room) & (values <= high + room))
+        out = beyond(values, low, high)
         parts[signal.name] = float(out.any(-1).mean())
         if out.any():
             row = int(np.argmax(out.any(-1)))
             element = int(np.argmax(out[row]))
             k, step = flying[row]
+            unit = "" if signal.unit == "1" else f" {signal.unit}"
             if first is None or k < first[0]:
                 first = (
                     k,
                     (
                         f"step {k} ({_since(log, step):.3f} s): signal '{signal.name}', element "
-                        f"'{signal.labels[element]}' is {values[row, element]:.6g} {signal.unit}; seen in training: "
+                        f"'{signal.labels[element]}' is {values[row, element]:.6g}{unit}; seen in training: "
                         f"{low[element]:.6g} to {high[element]:.6g}"
                     ),
                 )

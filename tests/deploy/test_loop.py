@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -210,6 +211,24 @@ def test_nothing_is_sent_before_the_first_arming(policy: Policy) -> None:
     armed = next(k for k, step in enumerate(steps) if step.output.state == State.READY)
     assert robot.written[:armed] == [None] * armed
     assert all(sent is not None for sent in robot.written[armed:])
+
+
+def test_after_a_late_step_the_sentence_names_it_and_says_what_to_do(policy: Policy) -> None:
+    steps: list[Step] = []
+    loop = Loop(policy, Robot(policy), clock=VirtualTime(), patience=PATIENCE)
+    note = take_off(loop, steps, 1)
+
+    def watched(step: Step) -> None:
+        note(step)
+        if sum(step.output.source == Source.POLICY for step in steps) == FLOWN:
+            loop.clock.sleep(1.0)  # as where the computer does something else
+
+    loop.note = watched
+    loop.run(10.0)
+    fault = next(step for step in steps if step.output.state == State.FAULT)
+    assert fault.output.problem.reason == Reason.OVERRUN
+    assert re.search(rf"step {fault.number} began at [\d.]+ s, 10\d\d ms after the one before it", fault.sentence)
+    assert "taskset" in fault.sentence
 
 
 @pytest.mark.parametrize("broken", ["read", "write", "note", "end"])
