@@ -157,6 +157,9 @@ RULES = (
     ),
     Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav).*", add="--episodes 20"),
     Rule(r".*: robo-rl verify (car|nav|place)\.onnx", add="--episodes 20 --min-success 0"),
+    Rule(
+        r"manipulation\.md: robo-rl transfer place\.onnx", add="--episodes 10", replace=("place.onnx", "zoo:arm-place")
+    ),  # a policy of one update places nothing, of which nothing can be kept
     Rule(r".*: robo-rl transfer .*", add="--episodes 10 --seconds 2"),
     Rule(r".*: robo-rl report .*(go2|car|nav|walk).*", add="--episodes 20"),
     Rule(r".*: robo-rl firmware .*--fly 100.*", replace=("--fly 100", "--fly 2")),
