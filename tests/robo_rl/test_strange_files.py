@@ -73,7 +73,7 @@ def test_strange_metrics_are_read_or_refused_in_a_sentence(folder: Path, lines: 
     metrics, told = attempt(run.metrics, RunError)
     assert metrics is not None or "metrics.jsonl" in told
     if metrics:
-        for figure, _ in training(metrics):
+        for figure, _ in training({"policy": metrics}):
             figure.canvas.draw()
 
 
