@@ -146,7 +146,7 @@ def test_a_fault_of_signals_ends_where_the_arm_is_with_the_cube_in_its_hand(hand
         hand.lift()
         flight.operator.fault(fault)
         found = flight.fault()
-        if found["reason"] != "OVERRUN":  # about a busy computer
+        if found["reason"] != "OVERRUN" and hand.never_opens():  # on a busy computer the fault comes when it is placed
             break
     flight.until(lambda: flight.status.get("since_us") and flight.status["fault"], "the fault's time")
     since = flight.status["since_us"] * 1e-6
