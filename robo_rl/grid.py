@@ -143,6 +143,9 @@ def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Ce
             for future in as_completed(running):
                 yield running[future], future.result()
     except BrokenProcessPool:
+        # While parts are handed out, the pool may die before it ends the other processes, and Python would wait for them
+        for process in multiprocessing.active_children():
+            process.kill()
         raise ValueError(
             "a process that evaluated was killed, perhaps for want of memory; expected fewer --workers"
         ) from None
