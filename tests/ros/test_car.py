@@ -97,10 +97,12 @@ def test_a_car_brakes_within_its_deadline_whatever_is_wrong_with_its_signals(
     assert found["source"] == "SAFE"
     allowed = DEADLINE + (PERIOD if reason == "SIGNAL_FROZEN" else 0)  # from the first that repeats
     assert passed <= allowed + 1e-6
-    end = max(car.applied[-1][0], since + DEADLINE)
+    # messages of a megabyte may crowd out commands; then the robot's own watchdog takes as long again
+    heard = allowed + (DEADLINE if fault.startswith("huge") else 0)
+    end = max(car.applied[-1][0], since + heard)
     car.until(lambda: car.applied[-1][0] > end + 0.1, "more commands")
     driven = [t for t, command in car.applied if (command != 0).any()]
-    assert driven[-1] - since <= allowed + PERIOD + 1e-6  # and the message's way
+    assert driven[-1] - since <= heard + PERIOD + 1e-6  # and the message's way
     fault_table.add(f"car: {fault}", passed, found["source"], found["reason"], found["sentence"])
 
 
