@@ -4,8 +4,9 @@
     python benchmarks/ros_decision.py nav.onnx [SECONDS]
 
 The node and all its threads run on one core, the simulated robot on the others. A decision is the time from complete
-signals to the policy's commands; from the node's step to the command that has left is longer by the gate, the record and
-the message. The recorded signals are then given to the same policy again: commands and memory must be equal bit by bit.
+signals to the policy's commands; from the node's step to the command that has left is longer by the gate, the record
+and the message. The recorded signals are then given to the same policy again: commands and memory must be equal bit by
+bit.
 """
 
 from __future__ import annotations
