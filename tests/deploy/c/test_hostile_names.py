@@ -72,32 +72,35 @@ def moderate(value: Any) -> Any:
     return math.asinh(value) if isinstance(value, float) else value
 
 
-sentences: list[str] = []
-"""Of refusals."""
+def test_the_c_of_any_contract_compiles_without_a_warning() -> None:
+    compiled = 0
 
+    @settings(max_examples=20, suppress_health_check=list(HealthCheck))
+    @given(contracts(), st.integers(0, 9))
+    def compiles_or_is_refused(contract: Contract, usual: int) -> None:
+        nonlocal compiled
+        assume(all(signal.size < 10_000 for signal in contract.signals))
+        if usual:
+            told = moderate(json.loads(contract.to_json()))
+            timeout = min(max(told["safety"]["signal_timeout"], 1e-3), 1e3)
+            told["safety"] |= {"tilt_limit": None, "signal_timeout": timeout}  # few of them measure the tilt
+            try:
+                contract = Contract.from_json(json.dumps(told))
+            except ContractError:
+                assume(False)
+        with tempfile.TemporaryDirectory() as name:
+            bundle = bundle_of(contract, Path(name))
+            try:
+                made = generate(bundle, Path(name) / "c")
+                write_device(made)
+            except (UnsupportedError, ContractError) as refusal:  # in a sentence, before anything is compiled
+                assert re.search("expected |can't be told apart", str(refusal))  # noqa: PT017
+                return
+            compiles(made.folder)
+            compiled += 1
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(contracts(), st.integers(0, 3))
-def test_the_c_of_any_contract_compiles_without_a_warning(contract: Contract, large: int) -> None:
-    assume(all(signal.size < 10_000 for signal in contract.signals))
-    if large:
-        try:
-            contract = Contract.from_json(json.dumps(moderate(json.loads(contract.to_json()))))
-        except ContractError:
-            assume(False)
-    with tempfile.TemporaryDirectory() as name:
-        bundle = bundle_of(contract, Path(name))
-        try:
-            made = generate(bundle, Path(name) / "c")
-            write_device(made)
-        except (UnsupportedError, ContractError) as refusal:  # in a sentence, before anything is compiled
-            sentences.append(str(refusal))
-            return
-        compiles(made.folder)
-
-
-def test_contracts_that_can_t_become_c_were_refused_in_a_sentence() -> None:
-    assert all(re.search("expected |can't be told apart", sentence) for sentence in sentences)
+    compiles_or_is_refused()
+    assert compiled >= 2  # 10 of the 20 that are drawn by default
 
 
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
