@@ -65,7 +65,7 @@ class Insert(Task):
     action_size = 3
     goal_size = 1
     observation_size = 18
-    algorithms = ("sac", "bc", "ppo")
+    algorithms = ("bc", "sac", "ppo")
 
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
