@@ -48,7 +48,7 @@ def main(
     Args:
         target: The policy that the robot ran: its run's folder, whose networks the training begins with, or its
             .onnx file, or zoo:NAME, whose training begins anew.
-        from_log: Recordings (*.mcap) of the policy's node, of 'robo-rl run --log' or of 'robo-rl record'.
+        from_log: Recordings (*.mcap) of the policy's node, of 'robo-rl run --record' or of 'robo-rl record'.
         out: Where the ranges are written (*.toml); by default beside the first log.
         runs: Folder in which the new run's folder is created.
         name: The run folder's name, in place of the task, the seed and a number.
