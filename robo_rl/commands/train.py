@@ -236,18 +236,23 @@ def learn(
     as_json: bool,
     resumed: bool,
     origin: Run | None = None,
+    after: Callable[[], dict[str, Any]] | None = None,
 ) -> int:
-    """Build the learner, train, evaluate, print the result. HeldError if another process works on the run."""
+    """Build the learner, train, evaluate, print the result. HeldError if another process works on the run.
+
+    ``after`` a training that was not interrupted gives more figures of the result.
+    """
     from robo_rl import processes
     from robo_rl.files import held
 
     with held(run.folder) if processes.rank() == 0 else contextlib.nullcontext():
-        return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin)
+        return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin, after)
 
 
 def _learn(
-    run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool, origin: Run | None
-) -> int:
+    run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool, origin: Run | None,
+    after: Callable[[], dict[str, Any]] | None,
+) -> int:  # fmt: skip
     import torch
 
     from robo_rl import processes, training
@@ -314,6 +319,8 @@ def _learn(
             f"       robo-rl report {word}    robo-rl evaluate {word} --sweep",
             as_json,
         )
+    if after is not None and not trained.interrupted:
+        result |= after()
     result["wall_seconds"] = time.monotonic() - STARTED
     if not trained.interrupted:
         run.finish(result)

@@ -6,9 +6,10 @@ error methods). The parameters that make it least are found by Gauss and Newton'
 searches, ``judge`` tells whether the result may be believed, ``recorded`` reads logs.
 """
 
+from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.fit import Identified, identify
 from robo_rl.identification.judge import faults
-from robo_rl.identification.observer import UNKNOWNS, Unknown
+from robo_rl.identification.observer import UNKNOWNS
 from robo_rl.identification.recorded import IdentificationError, Record, walk
 
 __all__ = ["UNKNOWNS", "IdentificationError", "Identified", "Record", "Unknown", "faults", "identify", "walk"]

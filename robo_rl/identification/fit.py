@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, hadamard
 
+from robo_rl.identification.estimate import Estimate, Residual, Unknown
 from robo_rl.identification.excitation import unexcited
-from robo_rl.identification.observer import UNKNOWNS, Observer, Unknown
+from robo_rl.identification.observer import UNKNOWNS, Observer
 from robo_rl.identification.recorded import IdentificationError, Record
 from sim.plants.physics import Physics
 from sim.robots.mechanism import Mechanism
@@ -45,44 +46,6 @@ AT_END = 0.01
 """Of the range that is physically possible: what is found so close to one of its ends is no minimum."""
 TOGETHER = 6
 """Sets of parameters that are simulated at once, which bounds the memory."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One parameter as found."""
-
-    unknown: Unknown
-    value: float
-    error: float
-    """Uncertainty, one standard deviation; of a factor, as a part of the value."""
-    reason: str = ""
-    """Why the record can't tell it, whatever the uncertainty; it is then nominal, or at the end of what may be."""
-
-    @property
-    def determined(self) -> bool:
-        """Whether the record tells it."""
-        return not self.reason and self.error < self.unknown.enough
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Two standard deviations to both sides, within bounds."""
-        unknown, inner = self.unknown, self.unknown.inner(self.value)
-        low, high = (unknown.outer(inner + sign * 2 * self.error) for sign in (-1, 1))
-        return float(max(unknown.least, low)), float(min(unknown.most, high))
-
-
-@dataclass(frozen=True)
-class Residual:
-    """What is left of the prediction of one kind of sensor, one control step ahead."""
-
-    size: float
-    """Of its noise: the median, in a normal distribution's deviations."""
-    nominal: float
-    """The same with the card's figures."""
-    worst: float
-    """As ``size``, of the axis or joint where it is largest."""
-    correlation: float
-    """Of an error with the one of the control step before; 0 for white noise."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ delay need not be a whole number of steps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy.signal import savgol_filter
 from scipy.spatial.transform import Rotation
 
+from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.recorded import Record
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import LONGEST_DELAY, Physics
@@ -26,34 +26,6 @@ from sim.robots.mechanism import Mechanism
 ATTITUDE, RATE, ANGLE, SPEED = 0.03, 0.05, 0.05, 0.01
 """Parts of the errors of attitude, body rates, joint angles and speeds that are corrected at each control step."""
 FACTORS = ("joint_friction", "armature", "stiffness", "damping")
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A parameter to be found, by the name of the task's range. Factors are found as logarithms."""
-
-    name: str
-    unit: str
-    nominal: float
-    least: float
-    most: float
-    spread: float
-    """How far from nominal it may well be (one standard deviation). Of factors the logarithm, as all that follows."""
-    step: float
-    """By which it is varied to see what it does."""
-    bias: float
-    """An estimate of what contacts and noise bias the method by; part of the uncertainty (docs/sysid.md)."""
-    enough: float
-    """The uncertainty below which it counts as determined."""
-    factor: bool = True
-
-    def inner(self, value: float) -> float:
-        """The number that is searched for."""
-        return math.log(value) if self.factor else value
-
-    def outer(self, inner: float) -> float:
-        """The parameter itself."""
-        return math.exp(inner) if self.factor else inner
 
 
 UNKNOWNS = (

@@ -19,9 +19,9 @@ from robo_rl.commands.record import CALM
 from robo_rl.commands.record import main as record_walk
 from robo_rl.contract import Network, Provenance
 from robo_rl.identification import UNKNOWNS, IdentificationError, Identified, Record, faults, identify, walk
+from robo_rl.identification.estimate import Estimate, Residual, Unknown
 from robo_rl.identification.excitation import unexcited
-from robo_rl.identification.fit import Estimate, Residual
-from robo_rl.identification.observer import Observer, Unknown
+from robo_rl.identification.observer import Observer
 from sim.env import VecEnv
 from sim.plants.physics import Physics
 from sim.ranges import read_ranges

@@ -128,6 +128,7 @@ RULES = (
     Rule(r".*: robo-rl (emulate go2|run .*--driver go2|ros policy .*driver:=go2) .*", skip=GO2),
     Rule(r".*--passphrase", skip="asks at a terminal"),
     Rule(r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver so101)", skip=MENTIONED),
+    Rule(r"commands\.md: robo-rl retrain .*", skip="docs/retrain.md runs it, with a log that it records"),
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
     Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
     Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
