@@ -20,13 +20,12 @@ from first_episodes import Act, by_controller, by_policy, first_episodes, interv
 from results import write
 from torch import Tensor
 
-from robo_rl.evaluation import ControllerPolicy
+from robo_rl.evaluation import HELD_OUT, ControllerPolicy
 from robo_rl.loading import load
 from sim.env import VecEnv
 from sim.tasks.loading import load_task
 from sim.tasks.mobile_base.navigate import DiffNav
 
-HELD_OUT = 1 << 20
 MOVED, WITHIN = 0.5, 10.0
 """m and s: required_movement_radius and movement_time_allowance of Nav2's SimpleProgressChecker."""
 

@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from deploy.drivers.deadman import PATIENCE
 from deploy.drivers.vesc.car import brake_orders
 from deploy.emulators.f1tenth import TICK, Racer
 from deploy.emulators.f1tenth_wire import CarWire
+from deploy.emulators.virtual_time import VirtualTime
 
 
-class World:
-    """A clock, as ``time`` is one, and all that moves with it."""
+class World(VirtualTime):
+    """All that moves with the car."""
+
+    period = TICK
 
     def __init__(self, seed: int = 0, width: float = 2.0) -> None:
         """See ``Racer``."""
-        self.nanoseconds, self.left = 1_000_000_000, 0.0
+        super().__init__()
         self.racer = Racer(seed=seed, width=width)
         self.wire = CarWire(self.racer)
-        self.vesc, self.lidar, self.deadman = VescLine(self), LidarLine(self), VirtualDeadman(self)
+        self.vesc, self.lidar, self.deadman = Line(self, self.wire.exchange), LidarLine(self), VirtualDeadman(self)
 
-    def monotonic_ns(self) -> int:
-        """As ``time.monotonic_ns``."""
-        return self.nanoseconds
-
-    def now(self) -> float:
-        """s"""
-        return self.nanoseconds / 1e9
-
-    def sleep(self, seconds: float) -> None:
-        """Let time go on, by whole ticks of the car."""
-        self.left += seconds
-        while self.left >= TICK:
-            self.left -= TICK
-            self.nanoseconds += round(1e9 * TICK)
-            self.lidar.came += b"".join(self.wire.advance(TICK))
-            self.deadman.tick()
+    def tick(self) -> None:
+        """One tick of the car."""
+        self.lidar.came += b"".join(self.wire.advance(TICK))
+        self.deadman.tick()
 
 
-class VescLine:
-    """A port to the emulated VESC, without a terminal in between. Time goes on while the program waits for it."""
+class Line:
+    """A port to an emulated device, without a terminal in between. Time goes on while the program waits for it."""
 
-    def __init__(self, world: World) -> None:
-        self.world, self.came = world, b""
+    def __init__(self, world: World, answer: Callable[[bytes], bytes]) -> None:
+        self.world, self.answer, self.came = world, answer, b""
 
     def write(self, data: bytes) -> None:
         """See ``Port``."""
-        self.came += self.world.wire.exchange(data)
+        self.came += self.answer(data)
 
     def read(self, timeout: float) -> bytes:
         """See ``Port``."""
@@ -58,29 +51,17 @@ class VescLine:
         pass
 
 
-class LidarLine:
-    """A connection to the emulated lidar. Time goes on while the program waits for it."""
+class LidarLine(Line):
+    """A connection to the emulated lidar."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.came = world, b""
-
-    def write(self, data: bytes) -> None:
-        """See ``Port``."""
-        for line in data.decode().splitlines():
-            self.came += self.world.wire.ask_lidar(line)
+        super().__init__(world, lambda data: b"".join(map(world.wire.ask_lidar, data.decode().splitlines())))
 
     def read(self, timeout: float) -> bytes:
         """See ``Port``."""
         if not self.world.wire.lidar_open:
             raise OSError(104, "Connection reset by peer")
-        if timeout and not self.came:
-            self.world.sleep(timeout)
-        found, self.came = self.came, b""
-        return found
-
-    def close(self) -> None:
-        """See ``Port``."""
-        pass
+        return super().read(timeout)
 
 
 class VirtualDeadman:

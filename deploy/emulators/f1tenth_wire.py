@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from deploy.drivers.vesc import messages as m
 from deploy.drivers.vesc.packets import Parser, encode
+from deploy.emulators.damage import Way, cut, damaged, doubled, dropped, nothing, whole
 from deploy.emulators.f1tenth import Racer
 
 LATE = 10
@@ -72,41 +73,6 @@ class CarWire:
         return [scan for one in told for scan in FAULTS[self.fault].scans(self, one)]
 
 
-Way = Callable[[CarWire, bytes], list[bytes]]
-
-
-def _whole(wire: CarWire, data: bytes) -> list[bytes]:
-    return [data]
-
-
-def _nothing(wire: CarWire, data: bytes) -> list[bytes]:
-    return []
-
-
-def _dropped(part: float) -> Way:
-    return lambda wire, data: [data] if wire.random.random() >= part else []
-
-
-def _damaged(part: float) -> Way:
-    """One bit of some is wrong."""
-
-    def way(wire: CarWire, data: bytes) -> list[bytes]:
-        if wire.random.random() >= part:
-            return [data]
-        at = wire.random.randrange(len(data))
-        return [data[:at] + bytes([data[at] ^ 1 << wire.random.randrange(8)]) + data[at + 1 :]]
-
-    return way
-
-
-def _doubled(wire: CarWire, data: bytes) -> list[bytes]:
-    return [data, data]
-
-
-def _cut(wire: CarWire, data: bytes) -> list[bytes]:
-    return [data[: len(data) // 2]]
-
-
 def _noise(wire: CarWire, data: bytes) -> list[bytes]:
     return [bytes(wire.random.randrange(256) for _ in range(5)), data]
 
@@ -152,25 +118,25 @@ class Fault:
     """Whether the policy goes on: it happens on every line. Else the car has to stop."""
     helpless: bool = False
     """Whether nothing that is sent reaches the motor any more: it coasts, or obeys somebody else."""
-    orders: Way = _whole
-    answers: Way = _whole
-    scans: Way = _whole
+    orders: Way = whole
+    answers: Way = whole
+    scans: Way = whole
     at_once: Callable[[Racer], None] = lambda racer: None
 
 
 FAULTS = {
     "": Fault("nothing", True),
-    "some answers lost": Fault("10 % of the VESC's answers don't arrive", True, answers=_dropped(0.1)),
-    "some answers damaged": Fault("5 % of the VESC's answers have a wrong bit", True, answers=_damaged(0.05)),
-    "answers doubled": Fault("the VESC's answers come twice", True, answers=_doubled),
+    "some answers lost": Fault("10 % of the VESC's answers don't arrive", True, answers=dropped(0.1)),
+    "some answers damaged": Fault("5 % of the VESC's answers have a wrong bit", True, answers=damaged(0.05)),
+    "answers doubled": Fault("the VESC's answers come twice", True, answers=doubled),
     "noise": Fault("bytes that mean nothing come before the VESC's answers", True, answers=_noise),
-    "some commands lost": Fault("10 % of what is sent to the VESC does not arrive", True, orders=_dropped(0.1)),
-    "some scans lost": Fault("20 % of the scans don't arrive", True, scans=_dropped(0.2)),
-    "some scans damaged": Fault("20 % of the scans have a wrong bit", True, scans=_damaged(0.2)),
-    "scans doubled": Fault("every scan comes twice", True, scans=_doubled),
-    "no answers": Fault("the VESC is not heard any more", answers=_nothing),
-    "all answers damaged": Fault("every answer of the VESC has a wrong bit", answers=_damaged(1.0)),
-    "answers cut": Fault("half of every answer comes", answers=_cut),
+    "some commands lost": Fault("10 % of what is sent to the VESC does not arrive", True, orders=dropped(0.1)),
+    "some scans lost": Fault("20 % of the scans don't arrive", True, scans=dropped(0.2)),
+    "some scans damaged": Fault("20 % of the scans have a wrong bit", True, scans=damaged(0.2)),
+    "scans doubled": Fault("every scan comes twice", True, scans=doubled),
+    "no answers": Fault("the VESC is not heard any more", answers=nothing),
+    "all answers damaged": Fault("every answer of the VESC has a wrong bit", answers=damaged(1.0)),
+    "answers cut": Fault("half of every answer comes", answers=cut),
     "answers late": Fault("the VESC's answers come two cycles after their questions", answers=_late_answers),
     "unplugged": Fault("the VESC's port is gone", helpless=True, answers=_unplugged, orders=_unplugged),
     "brown-out": Fault("the VESC's power fails for a moment", orders=_rebooting, at_once=Racer.restart),
@@ -181,9 +147,9 @@ FAULTS = {
     "wheels blocked": Fault("the wheels can't turn", at_once=_car(blocked=True)),
     "another commander": Fault("somebody else sends the motor backwards", helpless=True),
     "gyroscope frozen": Fault("the IMU repeats itself", at_once=_car(gyroscope=True)),
-    "no scans": Fault("the lidar sends nothing any more", scans=_nothing),
-    "all scans damaged": Fault("every scan has a wrong bit", scans=_damaged(1.0)),
-    "scans cut": Fault("half of every scan comes", scans=_cut),
+    "no scans": Fault("the lidar sends nothing any more", scans=nothing),
+    "all scans damaged": Fault("every scan has a wrong bit", scans=damaged(1.0)),
+    "scans cut": Fault("half of every scan comes", scans=cut),
     "scans late": Fault(f"every scan comes {25 * LATE} ms late", scans=_late_scans),
     "lidar unplugged": Fault("the lidar's connection is closed"),
     "lidar's clock frozen": Fault(

@@ -7,6 +7,7 @@ import json
 from deploy.drivers.unitree.keeping import PERIOD, Keeper
 from deploy.emulators.go2 import Go2
 from deploy.emulators.go2_wire import Go2Wire
+from deploy.emulators.virtual_time import VirtualTime
 
 
 class VirtualLink:
@@ -48,11 +49,13 @@ class VirtualLink:
         self.keeper.program_ended(self.world.now())
 
 
-class World:
-    """A clock, as ``time`` is one, and all that moves with it."""
+class World(VirtualTime):
+    """All that moves with the robot."""
+
+    period = PERIOD
 
     def __init__(self, seed: int = 0) -> None:
-        self.nanoseconds, self.left = 1_000_000_000, 0.0
+        super().__init__()
         self.links: list[VirtualLink] = []
         self.robot = Go2(seed=seed)
         self.wire = Go2Wire(self.robot, foreign=self.overhear)
@@ -62,22 +65,6 @@ class World:
         self.robot.receive(data)
         for link in self.links:
             link.keeper.other_command(self.now())
-
-    def monotonic_ns(self) -> int:
-        """As ``time.monotonic_ns``."""
-        return self.nanoseconds
-
-    def now(self) -> float:
-        """s"""
-        return self.nanoseconds / 1e9
-
-    def sleep(self, seconds: float) -> None:
-        """Let time go on, by whole periods of the robot."""
-        self.left += seconds
-        while self.left >= PERIOD:
-            self.left -= PERIOD
-            self.nanoseconds += round(1e9 * PERIOD)
-            self.tick()
 
     def tick(self) -> None:
         """One period."""

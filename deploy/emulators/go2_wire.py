@@ -12,11 +12,14 @@ import numpy as np
 
 from deploy.drivers.unitree.keeping import damping
 from deploy.drivers.unitree.messages import MOTORS, sealed_state
+from deploy.emulators.damage import Way, cut, damaged, doubled, dropped, nothing, whole
 from deploy.emulators.go2 import NORMAL, STOP_KEYS, Go2
 
 LATE = 30
 """States by which late ones come late: 60 ms."""
 REORDERED = 4
+SEALED = (24, 700)
+"""Bytes under the checksum: not all of a message are, some are between the struct's."""
 
 
 @dataclass
@@ -55,37 +58,6 @@ class Go2Wire:
         return [one for data in told for one in FAULTS[self.fault].states(self, data)]
 
 
-Way = Callable[[Go2Wire, bytes], list[bytes]]
-
-
-def _whole(wire: Go2Wire, data: bytes) -> list[bytes]:
-    return [data]
-
-
-def _nothing(wire: Go2Wire, data: bytes) -> list[bytes]:
-    return []
-
-
-def _dropped(part: float) -> Way:
-    return lambda wire, data: [data] if wire.random.random() >= part else []
-
-
-def _damaged(part: float) -> Way:
-    """One bit of some is wrong, and the checksum is not."""
-
-    def way(wire: Go2Wire, data: bytes) -> list[bytes]:
-        if wire.random.random() >= part:
-            return [data]
-        at = wire.random.randrange(24, 700)  # not all bytes are under the checksum: some are between the struct's
-        return [data[:at] + bytes([data[at] ^ 1 << wire.random.randrange(8)]) + data[at + 1 :]]
-
-    return way
-
-
-def _doubled(wire: Go2Wire, data: bytes) -> list[bytes]:
-    return [data, data]
-
-
 def _reordered(wire: Go2Wire, data: bytes) -> list[bytes]:
     wire.waiting.append(data)
     if len(wire.waiting) < REORDERED:
@@ -103,10 +75,6 @@ def _late(wire: Go2Wire, data: bytes) -> list[bytes]:
 def _not_finite(wire: Go2Wire, data: bytes) -> list[bytes]:
     """The robot itself tells that a joint is nowhere."""
     return [sealed_state(data[:80] + b"\0\0\xc0\x7f" + data[84:])]
-
-
-def _cut(wire: Go2Wire, data: bytes) -> list[bytes]:
-    return [data[: len(data) // 2]]
 
 
 def _robot(**values: object) -> Callable[[Go2], None]:
@@ -128,24 +96,24 @@ class Fault:
     text: str
     borne: bool = False
     """Whether the policy goes on: it happens on every network. Else the legs have to be damped."""
-    commands: Way = _whole
-    states: Way = _whole
+    commands: Way = whole
+    states: Way = whole
     at_once: Callable[[Go2], None] = lambda robot: None
 
 
 FAULTS = {
     "": Fault("nothing", True),
-    "some commands lost": Fault("20 % of the commands don't arrive", True, commands=_dropped(0.2)),
-    "some commands damaged": Fault("5 % of the commands have a wrong bit", True, commands=_damaged(0.05)),
-    "commands doubled": Fault("every command comes twice", True, commands=_doubled),
-    "some states lost": Fault("20 % of the states don't arrive", True, states=_dropped(0.2)),
-    "some states damaged": Fault("5 % of the states have a wrong bit", True, states=_damaged(0.05)),
-    "states doubled": Fault("every state comes twice", True, states=_doubled),
+    "some commands lost": Fault("20 % of the commands don't arrive", True, commands=dropped(0.2)),
+    "some commands damaged": Fault("5 % of the commands have a wrong bit", True, commands=damaged(0.05, *SEALED)),
+    "commands doubled": Fault("every command comes twice", True, commands=doubled),
+    "some states lost": Fault("20 % of the states don't arrive", True, states=dropped(0.2)),
+    "some states damaged": Fault("5 % of the states have a wrong bit", True, states=damaged(0.05, *SEALED)),
+    "states doubled": Fault("every state comes twice", True, states=doubled),
     "states reordered": Fault("states overtake one another", True, states=_reordered),
-    "commands lost": Fault("the robot is heard, but gets no commands any more", commands=_nothing),
-    "all states damaged": Fault("every state has a wrong bit", states=_damaged(1.0)),
-    "states cut": Fault("half of every state comes", states=_cut),
-    "no states": Fault("the robot is not heard any more", states=_nothing),
+    "commands lost": Fault("the robot is heard, but gets no commands any more", commands=nothing),
+    "all states damaged": Fault("every state has a wrong bit", states=damaged(1.0, *SEALED)),
+    "states cut": Fault("half of every state comes", states=cut),
+    "no states": Fault("the robot is not heard any more", states=nothing),
     "states late": Fault(f"every state comes {2 * LATE} ms late", states=_late),
     "not finite": Fault("the robot tells that a joint's angle is not a number", states=_not_finite),
     "clock frozen": Fault("states come with the same tick again and again", at_once=_robot(clock=True)),

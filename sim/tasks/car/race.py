@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from controllers.car import FollowTheGap
+from controllers.car_mppi import GRIP, PathIntegral
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
 from sim.drawing import ORANGE, SLATE, Line, Marker, Trail
 from sim.plants.car_on_track import CarOnTrack
@@ -140,6 +141,14 @@ class CarRace(Task):
 
     def controller(self) -> FollowTheGap:
         return FollowTheGap(self.card.facts(), self.scan, BEAMS, self.top)
+
+    def controllers(self) -> tuple[PathIntegral]:
+        return (self.path_integral(),)
+
+    def path_integral(self, grip: float = GRIP) -> PathIntegral:
+        """MPPI by the lidar, which uses a part of the card's friction."""
+        card, forward = self.card, self.card.lidar_position[0]
+        return PathIntegral(card.facts(), self.scan, BEAMS, self.top, PERIOD, card.speed_gain, forward, grip)
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
         """There is none: (m, 1) zeros."""

@@ -16,21 +16,19 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Safety, Scan, StateBlock
-from sim.drawing import Marker
 from sim.plants.mobile_base_in_room import CELL, BaseInMaze
 from sim.ranges import Range
 from sim.robots import load_robot
 from sim.robots.mobile_base import CARD, MobileBaseCard
 from sim.rooms import COLUMNS, ROWS, drawn, ends
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.mobile_base.lidar_base import measured, randomize_motors, room_markers
+from sim.tasks import Measure, Spec, Tensors
+from sim.tasks.mobile_base.lidar_base import ToGoal, last_command, measured, randomize_motors
 
 PERIOD = 0.2  # s
 LENGTH = 4.1  # × the length of the room at the greatest speed: 100 s
 BEAMS = 20
 TURN = 1.5  # rad/s, the greatest turn rate that is commanded
 WAVES = (0.5, 1.0, 2.0, 4.0)  # half-waves of the critic's coordinates across the maze
-REACHED = 0.3  # m to the goal, for a robot of TurtleBot3's size
 
 MAZE = """
 ......................
@@ -68,7 +66,7 @@ MAZE = """
 """
 
 
-class AgvMaze(Task):
+class AgvMaze(ToGoal):
     """A way through a maze that only its end rewards."""
 
     name = "agv-maze"
@@ -177,21 +175,10 @@ class AgvMaze(Task):
         }
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        last = [commands["forward_speed"] / self.top, commands["turn_rate"] / self.turn]
-        return {"last_command": torch.cat(last, -1)}
+        return {"last_command": last_command(commands, self.top, self.turn)}
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         return {"arrival": torch.where(self.succeeded(truth), 1.0, 0.0)}
-
-    def errors(self, truth: Tensors) -> dict[str, Any]:
-        """The length of the way that is left (m), and how long the robot has been under way (s)."""
-        return {"path_left": truth["path"][:, 0], "arrival_time": truth["time"][:, 0]}
-
-    def failed(self, truth: Tensors) -> Any:
-        return (truth["clearance"] <= 0.0)[:, 0]
-
-    def succeeded(self, truth: Tensors) -> Any:
-        return (truth["to_goal"].square().sum(-1) <= (REACHED * self.wide) ** 2) & (truth["clearance"][:, 0] > 0.0)
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         # places by waves of several lengths, so that what is learnt of one says little of others (Tancik et al. 2020,
@@ -199,6 +186,3 @@ class AgvMaze(Task):
         phase = [math.pi * k * self._place(truth["place"]) for k in WAVES]
         heading = [torch.cos(truth["heading"]), torch.sin(truth["heading"])]
         return torch.cat([*heading, *(torch.cos(x) for x in phase), *(torch.sin(x) for x in phase)], -1)
-
-    def markers(self, truth: Tensors) -> list[Marker]:
-        return room_markers(truth, self.card, REACHED * self.wide)

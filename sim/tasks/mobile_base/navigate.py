@@ -17,20 +17,18 @@ from torch import Tensor
 from controllers.mobile_base import DynamicWindow
 from controllers.mobile_base_mppi import PathIntegral
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
-from sim.drawing import Marker
 from sim.plants.mobile_base_in_room import CELL, BaseInRoom
 from sim.ranges import Range
 from sim.robots import load_robot
 from sim.robots.mobile_base import CARD, MobileBaseCard
 from sim.rooms import ROWS, ends
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.mobile_base.lidar_base import FAR, PLANE, measured, randomize_motors, room_markers
+from sim.tasks import Measure, Spec, Tensors
+from sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, last_command, measured, randomize_motors
 
 PERIOD = 0.1  # s
 BEAMS = 60
 TURN = 1.5  # rad/s, the greatest turn rate that is commanded
 BACK = 0.5  # of the greatest speed, backwards
-REACHED = 0.3  # m to the goal: Nav2's goal checker takes 0.25 m of the odometry's
 NEAR = 0.08  # m, a clearance below which a place costs
 LOOKED = 4.0  # s over which it remembers where it was
 TRAIL = 16
@@ -38,7 +36,7 @@ STRIDE = 0.25  # m: it remembers that many places that it came by, so far apart
 NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
 
 
-class DiffNav(Task):
+class DiffNav(ToGoal):
     """A way through an unseen room."""
 
     name = "diff-nav"
@@ -201,7 +199,6 @@ class DiffNav(Task):
         }
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        last = [commands["forward_speed"] / self.top, commands["turn_rate"] / self.turn]
         known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
         been = here + known * (1.0 - PERIOD / LOOKED) * (been - here)
         been = torch.cat([0.0 * known + 1.0, been], -1)
@@ -209,7 +206,7 @@ class DiffNav(Task):
         apart = (here[:, :1] - x[:, :1]).square() + (here[:, 1:] - y[:, :1]).square()
         next_place, first = apart > (STRIDE * self.wide) ** 2, known < 0.5
         return {
-            "last_command": torch.cat(last, -1),
+            "last_command": last_command(commands, self.top, self.turn),
             "been": been,
             "trail_x": torch.where(first, here[:, :1], torch.where(next_place, _shifted(here[:, :1], x), x)),
             "trail_y": torch.where(first, here[:, 1:], torch.where(next_place, _shifted(here[:, 1:], y), y)),
@@ -229,16 +226,6 @@ class DiffNav(Task):
             "turning": change.square()[:, 0],
         }
 
-    def errors(self, truth: Tensors) -> dict[str, Any]:
-        """The length of the way that is left (m), and how long the robot has been under way (s)."""
-        return {"path_left": truth["path"][:, 0], "arrival_time": truth["time"][:, 0]}
-
-    def failed(self, truth: Tensors) -> Any:
-        return (truth["clearance"] <= 0.0)[:, 0]
-
-    def succeeded(self, truth: Tensors) -> Any:
-        return (truth["to_goal"].square().sum(-1) <= (REACHED * self.wide) ** 2) & (truth["clearance"][:, 0] > 0.0)
-
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         scan, left = truth["scan"] / self.wide, truth["path"] / self.wide
         return torch.cat(
@@ -254,9 +241,6 @@ class DiffNav(Task):
             ],
             -1,
         )
-
-    def markers(self, truth: Tensors) -> list[Marker]:
-        return room_markers(truth, self.card, REACHED * self.wide)
 
 
 def _shifted(first: Any, others: Any) -> Any:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sim.env import VecEnv
 from sim.rooms import COLUMNS, ROWS, drawn
-from sim.tasks.mobile_base.maze import MAZE, REACHED, AgvMaze
+from sim.tasks.mobile_base.lidar_base import REACHED
+from sim.tasks.mobile_base.maze import MAZE, AgvMaze
 
 
 def test_a_maze_stands_as_it_is_drawn_with_walls_about_it() -> None:
