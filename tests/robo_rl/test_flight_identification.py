@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from pathlib import Path
@@ -279,12 +280,8 @@ def test_strange_steps_are_read_or_refused_in_a_sentence(
             np.array(sent, np.float32), {"state": State.ACTIVE},
         )  # fmt: skip
         steps.append(row)
-    try:
-        told = flights([Log(Path("strange.mcap"), contract, {}, steps)])
-    except IdentificationError as error:
-        assert str(error).startswith("strange.mcap: ")
-    else:
-        for part in told.parts:
+    with contextlib.suppress(IdentificationError):  # anything else fails
+        for part in flights([Log(Path("strange.mcap"), contract, {}, steps)]).parts:
             for name in ("position", "orientation", "linear_velocity", "angular_velocity", "command"):
                 assert np.isfinite(getattr(part, name)).all()
             np.testing.assert_allclose(np.linalg.norm(part.orientation, axis=1), 1.0)
