@@ -19,6 +19,7 @@ from sim.tasks import Task
 
 if TYPE_CHECKING:
     from deploy.log_reader import Log
+    from robo_rl.identification.estimate import Estimate
 
 SETTINGS = {"apg": ApgConfig, "ppo": PpoConfig, "sac": SacConfig}
 RESAMPLED = 2000
@@ -102,6 +103,21 @@ def bounds_with(
     }
 
 
+def widened(
+    estimates: Sequence[Estimate], ranges: Mapping[str, Range], known: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    """Bounds of ranges that logs put a parameter outside of, without determining it: the range and what was found."""
+    wide = {}
+    for estimate in estimates:
+        name, (low, high) = estimate.unknown.name, estimate.range
+        if estimate.reason or name in known or name not in ranges or ranges[name].count is not None:
+            continue
+        least, most = ranges[name].end
+        if low > most or high < least:
+            wide[name] = min(low, least), max(high, most)
+    return wide
+
+
 def compare(
     task: Task, bounds: Mapping[str, Sequence[float]], old: Any, run: Run, episodes: int
 ) -> dict[str, Any]:  # fmt: skip
@@ -116,12 +132,20 @@ def compare(
     first, second = (part.errors[measure.error][both] for part in (before, after))
     figures = ratio(first, second, squared=measure.over == "rms")
     old_figures, new_figures = before.summary(), after.summary()
-    worse = new_figures["success_high"] < old_figures["success"]
-    gained = new_figures["success_low"] > old_figures["success"]
     return {
         "old": old_figures, "new": new_figures, "measure": measure.error.replace("_", " "), "episodes": int(both.sum()),
-        **figures, "better": bool(gained or (not worse and figures["ratio"] < 1.0)),
+        **figures, "better": better(old_figures, new_figures, figures["ratio"]),
     }  # fmt: skip
+
+
+def better(old: Mapping[str, float], new: Mapping[str, float], over: float) -> bool:
+    """Whether the new policy is: by success where the 95 % intervals are apart, else by the errors.
+
+    ``over`` is the new error over the old one, NaN where there are none to compare.
+    """
+    if new["success_low"] > old["success_high"]:
+        return True
+    return not new["success_high"] < old["success_low"] and over < 1.0
 
 
 def ratio(old: np.ndarray, new: np.ndarray, squared: bool) -> dict[str, float]:

@@ -68,7 +68,7 @@ def main(
     from robo_rl.commands import sysid
     from robo_rl.commands.train import learn, require_device, require_times
     from robo_rl.identification.findings import ITERATIONS, find
-    from robo_rl.retraining import bounds_with, compare, origin_of, require_log
+    from robo_rl.retraining import bounds_with, compare, origin_of, require_log, widened
     from robo_rl.runs import Run
     from sim.ranges import write_ranges
 
@@ -95,7 +95,8 @@ def main(
         raise ValueError(f"{reason}nothing is trained; --force trains all the same" if found.bounds else
                          f"{reason}nothing is trained")  # fmt: skip
     spec = origin.task.spec
-    bounds = bounds_with(found.bounds, spec.ranges, margin)
+    told = found.bounds | widened(found.estimates, spec.ranges, found.bounds)
+    bounds = bounds_with(told, spec.ranges, margin)
     file = out or from_log[0].with_suffix(".toml")
     kept = [name for name in spec.ranges if name not in bounds and "/" not in name]
     note = f"{sysid.source(found, from_log)}, factors by {margin:.0%} more\n# as in the task: {', '.join(kept)}"
@@ -109,12 +110,12 @@ def main(
 
     def compared() -> dict[str, Any]:
         identified = run.task()
-        tight = {**origin.ranges, **found.bounds}
+        tight = {**origin.ranges, **told}
         result = compare(identified, tight, origin.policy, run, episodes)
         _say_compared(result, identified, json)
         _say_next(run.folder, file, origin, result["better"], json)
-        told = {"file": str(file), "bounds": {key: list(pair) for key, pair in bounds.items()}}
-        return {**told, "parameters": sysid.parameters(found), "comparison": result}
+        written = {"file": str(file), "bounds": {key: list(pair) for key, pair in bounds.items()}}
+        return {**written, "parameters": sysid.parameters(found), "comparison": result}
 
     code = learn(run, device, 0, checkpoint_seconds, json, resumed=False, origin=begun, after=compared)
     if code:

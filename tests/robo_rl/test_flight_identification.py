@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controllers.gate_codes import State
 from deploy.log_reader import Log, read_log
@@ -253,3 +256,32 @@ def test_a_robot_that_hangs_still_is_refused(tmp_path: Path) -> None:
 def test_a_log_of_a_car_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is of a robot of kind 'car'; expected one of"):
         find([log(tmp_path / "car.mcap", "car-race", 3)], load_task("car-race"))
+
+
+NUMBERS = st.floats(width=32) | st.sampled_from([0.0, 1.0, -1.0])
+ROW = st.tuples(
+    st.integers(-5, 5), st.lists(NUMBERS, min_size=19, max_size=19), st.lists(NUMBERS, min_size=4, max_size=4)
+)
+STAMPS = st.lists(st.integers(-(2**62), 2**62) | st.integers(-(10**6), 10**7), min_size=6, max_size=6)
+
+
+@given(st.dictionaries(st.integers(0, 199), ROW, max_size=4), STAMPS, st.sampled_from([1, 0, 2, 40]))
+def test_strange_steps_are_read_or_refused_in_a_sentence(
+    changed: dict[int, tuple[int, list[float], list[float]]], stamps: list[int], every: int
+) -> None:
+    contract, steps = TASK.spec.contract(Provenance("apg", 0, 1, "0" * 64), Network((8,), "tanh", False)), []
+    sane = np.zeros(19)
+    sane[6] = 1.0
+    for k in range(200):
+        late, signals, sent = changed.get(k, (0, sane, np.full(4, 1000.0)))
+        of = tuple(stamps) if every and k % every == every - 1 and k in changed else (10000 * k,) * 6
+        row = StepRecord(
+            10000 * k + 1000 * late, 0, np.array(signals, np.float32), of, np.zeros(1), None, None, None,
+            np.array(sent, np.float32), {"state": State.ACTIVE},
+        )  # fmt: skip
+        steps.append(row)
+    with contextlib.suppress(IdentificationError):  # anything else fails
+        for part in flights([Log(Path("strange.mcap"), contract, {}, steps)]).parts:
+            for name in ("position", "orientation", "linear_velocity", "angular_velocity", "command"):
+                assert np.isfinite(getattr(part, name)).all()
+            np.testing.assert_allclose(np.linalg.norm(part.orientation, axis=1), 1.0)

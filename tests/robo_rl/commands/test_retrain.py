@@ -14,7 +14,8 @@ from deploy.log_reader import Log
 from robo_rl.commands.record import main as record
 from robo_rl.commands.retrain import main as retrain
 from robo_rl.contract import Network, Provenance
-from robo_rl.retraining import bounds_with, origin_of, ratio, require_log
+from robo_rl.identification.estimate import Estimate, Unknown
+from robo_rl.retraining import better, bounds_with, origin_of, ratio, require_log, widened
 from robo_rl.runs import Run
 from sim.ranges import Range
 from sim.tasks.loading import load_task
@@ -78,6 +79,25 @@ def test_factors_get_a_margin_and_other_quantities_none() -> None:
     told = bounds_with({"mass": (1.0, 1.2), "delay": (0.01, 0.012)}, ranges, 0.1)
     assert told["mass"] == pytest.approx((0.9, 1.32))
     assert told["delay"] == (0.01, 0.012)
+
+
+def test_what_is_found_outside_of_a_range_but_not_determined_widens_it() -> None:
+    payload = Unknown("payload", "kg", 0.0, -3.0, 20.0, 5.0, 0.5, bias=0.25, enough=0.5, factor=False)
+    ranges = {"payload": Range.fixed(0.0, 2.0, unit="kg")}
+    assert widened([Estimate(payload, 4.5, 0.7)], ranges, {}) == {"payload": pytest.approx((0.0, 5.9))}
+    assert widened([Estimate(payload, 2.5, 0.7)], ranges, {}) == {}
+    assert widened([Estimate(payload, 4.5, 0.7, "its end")], ranges, {}) == {}
+    assert widened([Estimate(payload, 4.5, 0.1)], ranges, {"payload": (4.3, 4.7)}) == {}
+
+
+def test_a_policy_is_better_by_success_where_intervals_are_apart_else_by_its_errors() -> None:
+    low, high, same = ({"success_low": a, "success_high": b} for a, b in ((0.2, 0.4), (0.6, 0.8), (0.3, 0.7)))
+    assert better(low, high, float("nan"))
+    assert not better(high, low, 0.5)
+    assert better(low, same, 0.9)
+    assert better(same, low, 0.9)
+    assert not better(low, same, 1.1)
+    assert not better(low, same, float("nan"))
 
 
 def test_the_ratio_of_errors_is_that_of_root_mean_squares_within_its_interval() -> None:
