@@ -143,7 +143,7 @@ def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Ce
             for future in as_completed(running):
                 yield running[future], future.result()
     except BrokenProcessPool:
-        # While parts are handed out, the pool may die before it ends the other processes, and Python would wait for them
+        # While parts are handed out, the pool may die before it ends the other processes: Python would wait for them
         for process in multiprocessing.active_children():
             process.kill()
         raise ValueError(
