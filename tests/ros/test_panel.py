@@ -49,6 +49,22 @@ def arm(page: Browser) -> None:
             page.until("document.querySelector('#state')?.textContent === 'READY'")
 
 
+def engage(flight: Any, page: Browser) -> None:
+    """Arm and engage, again where this computer was too busy for the steps to be in time."""
+    for _ in range(5):
+        arm(page)
+        flight.gates.clear()
+        page.click("#do-engage")
+        page.until("['ACTIVE', 'FAULT'].includes(document.querySelector('#state')?.textContent)")
+        if page.text("#state") == "ACTIVE":
+            return
+        assert flight.fault()["reason"] == "OVERRUN"
+        flight.operator.restart_twin()
+        page.click("#do-reset")
+        page.until("document.querySelector('#state')?.textContent === 'IDLE'")
+    raise AssertionError(flight.gates)
+
+
 def complaints(page: Browser) -> list[str]:
     """Of the browser, but for the refusals of ``arm``."""
     return [text for text in page.complaints if "400 (Bad Request)" not in text]
@@ -63,9 +79,7 @@ def test_a_person_arms_engages_and_stops_with_the_space_key(panel, open_page):
     page = open_page(url)
     page.until("document.querySelector('#about')?.textContent.includes('unconfigured')")
     page.click("#do-configure")
-    arm(page)
-    page.click("#do-engage")
-    page.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
+    engage(flight, page)
     assert page.text("#ladder [aria-current]") == "live"
     assert "This page is the operator" in page.text("#alive")
 
@@ -105,8 +119,7 @@ def test_a_robot_stops_when_the_page_that_armed_it_is_closed(panel, open_page):
     flight, url = panel
     flight.operator.do("configure")
     page, other = open_page(url), open_page(url)
-    arm(page)
-    page.click("#do-engage")
+    engage(flight, page)
     other.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
     assert "Another page" in other.text("#alive")
     page.ask("Page.navigate", url="about:blank")
@@ -136,9 +149,7 @@ def test_who_may_only_view_can_stop_the_robot_and_nothing_else(flight, make_vari
     page = open_page(operating)
     page.until("document.querySelector('#about')?.textContent.includes('unconfigured')")
     page.click("#do-configure")
-    arm(page)
-    page.click("#do-engage")
-    page.until("document.querySelector('#state')?.textContent === 'ACTIVE'")
+    engage(flight, page)
     for action in ("configure", "arm", "engage", "disarm", "reset", "deactivate", "cleanup", "promote", "demote"):
         assert act(VIEW, do=action, page="x")[0] == 403
     assert act(VIEW, do="select", page="x", name="other")[0] == 403
