@@ -92,7 +92,8 @@ class Hand:
         flight.patiently("activate")
 
     def _seen(self, message: Any) -> None:
-        self.heights.append(message.pose.position.z)
+        if np.isfinite(message.pose.position.z):
+            self.heights.append(message.pose.position.z)
 
     def lift(self) -> None:
         """From whatever state of an active node, to a cube that is in the air, which a busy computer may prevent."""
@@ -144,8 +145,7 @@ class Hand:
 
     def never_opens(self) -> bool:
         """Whether the jaw was told to open by no command since the cube was in the air, but for noise."""
-        jaw = np.array([command[-1] for _, command in self.flight.applied])
-        return bool(jaw.max() < 0.2)
+        return all(command[-1] < 0.2 for _, command in self.flight.applied)
 
     def is_still(self, seconds: float) -> bool:
         """Whether the joints were told the same in the last ``seconds``."""
