@@ -150,9 +150,9 @@ class Levels:
         return {self.names[column]: float(self.level[:, column].mean()) for column in moved}
 
 
-def write_ranges(path: Path, task: str, bounds: Mapping[str, tuple[float, float]], source: str) -> None:
-    """Write bounds by name as a TOML file that ``read_ranges`` reads."""
-    lines = [f"# {printable(source)}", f"task = {toml_string(task)}", "", "[ranges]"]
+def write_ranges(path: Path, task: str, bounds: Mapping[str, tuple[float, float]], *notes: str) -> None:
+    """Write bounds by name as a TOML file that ``read_ranges`` reads, after a line of comment for each note."""
+    lines = [*(f"# {printable(note)}" for note in notes), f"task = {toml_string(task)}", "", "[ranges]"]
     lines += [f"{toml_string(name)} = [{low:.6g}, {high:.6g}]" for name, (low, high) in bounds.items()]
     path.write_text("\n".join(lines) + "\n")
 

@@ -99,8 +99,8 @@ def main(
     bounds = bounds_with(told, spec.ranges, margin)
     file = out or from_log[0].with_suffix(".toml")
     kept = [name for name in spec.ranges if name not in bounds and "/" not in name]
-    note = f"{sysid.source(found, from_log)}, factors by {margin:.0%} more\n# as in the task: {', '.join(kept)}"
-    write_ranges(file, spec.name, bounds, note)
+    note = f"{sysid.source(found, from_log)}, factors by {margin:.0%} more"
+    write_ranges(file, spec.name, bounds, note, f"as in the task: {', '.join(kept)}")
     say(f"{file}: {_listed(bounds, origin.task)}\n  as in the task: {', '.join(kept)}", json)
     begun = origin.run if origin.run is not None and not anew else None
     run = Run.create(

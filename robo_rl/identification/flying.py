@@ -53,8 +53,8 @@ def find(logs: Sequence[Log], task: Task, iterations: int, progress: Progress) -
         estimates=tuple(found.estimates),
         notes=(
             "thrust and inertia are per mass, which a flight doesn't tell: the mass is put to the card's",
-            f"the predicted attitude is off by {1000 * found.error_fitted:.1f} mrad after {AHEAD} steps; with the "
-            f"card's figures by {1000 * found.error_nominal:.1f} mrad, {ratio:.1f} times as much",
+            f"the predicted attitude is off by {1000 * found.error_fitted:.1f} mrad (root mean square) over {AHEAD} "
+            f"steps; with the card's figures by {1000 * found.error_nominal:.1f} mrad, {ratio:.1f} times as much",
             f"one step ahead, errors are so many times the sensors' noise: {listed}",
         ),
         faults=tuple(faults(recorded, found)),
