@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from controllers.gate_codes import NO_PROBLEM, Problem, Reason, State
-from controllers.gate_config import GateConfig
+from controllers.gate_config import Ahead, GateConfig
 from controllers.gate_memory import Gate, Inputs
 from robo_rl.contract import ContractError
 
@@ -125,6 +125,25 @@ def check_envelope(config: GateConfig, gate: Gate) -> Problem:
         if np.isfinite(bounds.square) and _square(value) > bounds.square:
             return Problem(Reason.ENVELOPE, bounds.signal)
     return NO_PROBLEM
+
+
+def check_ahead(config: GateConfig, ahead: Ahead, gate: Gate) -> Problem:
+    """Whether the robot can still stop before what its scan sees in the way."""
+    known = (ahead.scan, ahead.speed, ahead.yaw_rate)
+    if any(gate.stamps[i] < 0 for i in known if i >= 0):  # one may be absent
+        return NO_PROBLEM
+    speed = gate.values[config.signals[ahead.speed].offset]
+    if not speed > 0:
+        return NO_PROBLEM
+    turn = gate.values[config.signals[ahead.yaw_rate].offset] if ahead.yaw_rate >= 0 else np.float32(0)
+    watch = config.signals[ahead.scan]
+    scan = gate.values[watch.offset : watch.offset + watch.size]
+    with np.errstate(invalid="ignore"):  # ∞ − ∞ is not in the way
+        x, y = scan * ahead.cosine, scan * ahead.sine
+        beside = speed * y - (np.float32(0.5) * turn) * (x * x)  # m²/s: speed times the distance from the arc
+    wide = speed * ahead.half_width
+    met = (x > 0) & (beside <= wide) & (beside >= -wide) & (x - ahead.front < speed * ahead.time)
+    return Problem(Reason.COLLISION, ahead.scan, int(np.argmax(met))) if met.any() else NO_PROBLEM
 
 
 def check_command(config: GateConfig, given: Inputs) -> Problem:

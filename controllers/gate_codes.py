@@ -77,6 +77,7 @@ class Reason(IntEnum):
     NOT_READY = 19
     ENVELOPE = 20
     HALTED = 21
+    COLLISION = 22
 
 
 UNANSWERED = (Reason.OVERRUN, Reason.COMMAND_MISSING, Reason.COMMAND_STALE)
@@ -128,7 +129,7 @@ NO_PROBLEM = Problem()
 def explain(config: GateConfig, problem: Problem) -> str:
     """The problem as one sentence."""
     about_signal = Reason.SIGNAL_MISSING <= problem.reason <= Reason.SIGNAL_FROZEN or problem.reason == Reason.CLOCK
-    about_signal |= problem.reason == Reason.ENVELOPE
+    about_signal |= problem.reason in (Reason.ENVELOPE, Reason.COLLISION)
     what, channels = ("signal", config.signals) if about_signal else ("command", config.commands)
     if problem.channel < 0:
         return MEANING[problem.reason]
@@ -160,4 +161,5 @@ MEANING = {
     Reason.NOT_READY: "the gate is not armed, or the start pose is not reached",
     Reason.ENVELOPE: "it is outside the contract's envelope, where the robot may be",
     Reason.HALTED: "the program around the gate stopped the robot",
+    Reason.COLLISION: "what it sees in the way is nearer than the contract's time to collision",
 }

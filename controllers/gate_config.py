@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from controllers.gate_codes import Source, Stop
-from robo_rl.contract import Actuator, Command, Contract, ContractError, PositionLaw, Signal
+from robo_rl.contract import Actuator, Command, Contract, ContractError, PositionLaw, Scan, Signal
 from robo_rl.contract.channels import ATTITUDE_FRAMES
 
 NEVER = -1
@@ -80,6 +80,25 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What a scan tells of the way ahead, see ``robo_rl.contract.Collision``. Signals by their numbers."""
+
+    scan: int
+    speed: int
+    yaw_rate: int
+    """-1: the way is straight."""
+    time: np.float32
+    """s."""
+    half_width: np.float32
+    """m."""
+    front: np.float32
+    """m."""
+    cosine: np.ndarray
+    """(beams,) float32, of the beams' angles."""
+    sine: np.ndarray
+
+
+@dataclass(frozen=True)
 class GateConfig:
     """Everything that the gate compares with. Times in µs; arrays are float32, (N,) for signals, (M,) for commands."""
 
@@ -122,6 +141,7 @@ class GateConfig:
     feedback_signal: np.ndarray
     """(M,) int: the number of that signal; -1: none."""
     envelope: tuple[Bounds, ...]
+    ahead: Ahead | None = None
 
     @staticmethod
     def from_contract(contract: Contract) -> GateConfig:
@@ -162,6 +182,7 @@ class GateConfig:
             feedback=np.array([place for _, place in feedback], np.int64),
             feedback_signal=np.array([signal for signal, _ in feedback], np.int64),
             envelope=_envelope(contract),
+            ahead=_ahead(contract),
         )
         config._check(contract)
         return config
@@ -337,6 +358,26 @@ def _feedback(contract: Contract, command: Command, watches: tuple[Watch, ...]) 
     numbers = {watch.name: number for number, watch in enumerate(watches)}
     places = [(numbers[signal], index) for signal, index in contract.feedback(command)]
     return [(number, watches[number].offset + index) for number, index in places]
+
+
+def _ahead(contract: Contract) -> Ahead | None:
+    watched = contract.safety.collision
+    if watched is None:
+        return None
+    number = [signal.name for signal in contract.signals].index
+    signal = contract.signal(watched.scan)
+    assert isinstance(signal.layout, Scan)
+    angles = [signal.layout.angle_min + signal.layout.angle_increment * i for i in range(signal.size)]
+    return Ahead(
+        scan=number(watched.scan),
+        speed=number(watched.speed),
+        yaw_rate=-1 if watched.yaw_rate is None else number(watched.yaw_rate),
+        time=np.float32(watched.time),
+        half_width=np.float32(watched.half_width),
+        front=np.float32(watched.front),
+        cosine=_flat([[math.cos(angle) for angle in angles]]),
+        sine=_flat([[math.sin(angle) for angle in angles]]),
+    )
 
 
 def _envelope(contract: Contract) -> tuple[Bounds, ...]:

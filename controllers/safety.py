@@ -27,6 +27,7 @@ import numpy as np
 
 from controllers.gate_checks import (
     channel_of,
+    check_ahead,
     check_command,
     check_envelope,
     check_signals,
@@ -62,6 +63,7 @@ def step(config: GateConfig, before: Gate, given: Inputs) -> tuple[Gate, Output]
         problem = check_surroundings(config, before, given, late)
         problem = problem if problem.reason else check_signals(config, gate, given, sensors_only=False)
         problem = problem if problem.reason or not config.envelope else check_envelope(config, gate)
+        problem = problem if problem.reason or config.ahead is None else check_ahead(config, config.ahead, gate)
         if gate.state == State.IDLE:
             return _arm(config, gate, problem)
         if problem.reason:

@@ -181,6 +181,33 @@ static gate_problem check_envelope(const gate_config *config, const gate_memory 
     return NO_PROBLEM;
 }
 
+/* Whether the robot can still stop before what its scan sees in the way: an arc of its speed and yaw rate. */
+static gate_problem check_ahead(const gate_config *config, const gate_memory *memory) {
+    const gate_ahead *ahead = config->ahead;
+    const gate_watch *scan = &config->signals[ahead->scan];
+    if (memory->at.stamps[ahead->scan] < 0 || memory->at.stamps[ahead->speed] < 0 ||
+        (ahead->yaw_rate >= 0 && memory->at.stamps[ahead->yaw_rate] < 0)) { /* one may be absent */
+        return NO_PROBLEM;
+    }
+    float speed = memory->at.values[config->signals[ahead->speed].offset];
+    if (!(speed > 0.0f)) {
+        return NO_PROBLEM;
+    }
+    float turn = ahead->yaw_rate >= 0 ? memory->at.values[config->signals[ahead->yaw_rate].offset] : 0.0f;
+    float wide = product(speed, ahead->half_width);
+    float far = product(speed, ahead->time);
+    for (size_t k = 0; k < scan->size; k++) {
+        float range = memory->at.values[scan->offset + k];
+        float x = product(range, ahead->cosine[k]);
+        float y = product(range, ahead->sine[k]);
+        float beside = product(speed, y) - product(product(0.5f, turn), product(x, x));
+        if (x > 0.0f && beside <= wide && beside >= -wide && x - ahead->front < far) {
+            return problem_at(GATE_REASON_COLLISION, (int)ahead->scan, (int)k);
+        }
+    }
+    return NO_PROBLEM;
+}
+
 /* What is wrong with anything but the command. */
 static gate_problem check(const gate_config *config, const gate_memory *memory, const gate_input *given, int64_t last,
                           int64_t late) {
@@ -190,6 +217,9 @@ static gate_problem check(const gate_config *config, const gate_memory *memory, 
     }
     if (problem.reason == GATE_REASON_NONE) {
         problem = check_envelope(config, memory);
+    }
+    if (problem.reason == GATE_REASON_NONE && config->ahead != NULL) {
+        problem = check_ahead(config, memory);
     }
     return problem;
 }

@@ -65,7 +65,8 @@ enum gate_reason {
     GATE_REASON_COMMAND_RATE = 18,
     GATE_REASON_NOT_READY = 19,
     GATE_REASON_ENVELOPE = 20,
-    GATE_REASON_HALTED = 21
+    GATE_REASON_HALTED = 21,
+    GATE_REASON_COLLISION = 22
 };
 
 /* Of several requests in one step, the first in the order stop, halt, disarm, reset, arm, activate counts. */
@@ -111,6 +112,18 @@ typedef struct {
     const float *upper;
 } gate_bounds;
 
+/* What a scan tells of the way ahead: the least time to a collision. */
+typedef struct {
+    uint16_t scan; /* signals, by their numbers */
+    uint16_t speed;
+    int16_t yaw_rate; /* -1: the way is straight */
+    float time;       /* s */
+    float half_width; /* m */
+    float front;      /* m */
+    const float *cosine; /* of the beams' angles */
+    const float *sine;
+} gate_ahead;
+
 /* Everything that the gate compares with, made from a contract by deploy.c.gate_header. */
 typedef struct {
     int64_t period;
@@ -129,6 +142,7 @@ typedef struct {
     uint8_t stopped;  /* enum gate_source: what a stop is, GATE_SOURCE_SAFE where all actuators are off then */
     const gate_watch *signals;
     const gate_bounds *bounds;
+    const gate_ahead *ahead; /* NULL: not watched */
     const uint16_t *command_offset; /* of each command in the flat array */
     const float *signal_lower;
     const float *signal_upper;

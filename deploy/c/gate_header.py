@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from controllers.gate_codes import REACTIONS
-from controllers.gate_config import Bounds, GateConfig
+from controllers.gate_config import Ahead, Bounds, GateConfig
 from robo_rl.contract import Contract, ContractError
 
 MOST = (1 << 15) - 1
@@ -60,6 +60,7 @@ def gate_header(contract: Contract) -> str:
             _array("uint8_t", "GATE_STOP", map(str, config.stop)),
             *(_array("float", f"GATE_{name.upper()}", map(_float, getattr(config, name))) for name in FLOATS),
             *_bounds(config.envelope),
+            *_ahead(config.ahead),
             "",
             "static const gate_config GATE_CONFIG = {",
             *(f"    .{name} = {getattr(config, name)}," for name in TIMES),
@@ -72,6 +73,7 @@ def gate_header(contract: Contract) -> str:
             f"    .stopped = GATE_SOURCE_{config.stopped.name},",
             "    .signals = GATE_SIGNALS,",
             f"    .bounds = {'GATE_BOUNDS' if config.envelope else 'NULL'},",
+            f"    .ahead = {'NULL' if config.ahead is None else '&GATE_AHEAD'},",
             "    .command_offset = GATE_COMMAND_OFFSET,",
             *(f"    .{name} = GATE_{name.upper()}," for name in POINTERS),
             "};",
@@ -110,6 +112,22 @@ def _bounds(envelope: Iterable[Bounds]) -> list[str]:
 
 
 ENDS = ("lower", "upper")
+
+
+def _ahead(ahead: Ahead | None) -> list[str]:
+    """The table of the way ahead, where it is watched."""
+    if ahead is None:
+        return []
+    numbers = ", ".join(f".{name} = {getattr(ahead, name)}" for name in ("scan", "speed", "yaw_rate"))
+    limits = ", ".join(f".{name} = {_float(getattr(ahead, name))}" for name in ("time", "half_width", "front"))
+    return [
+        *(_array("float", f"GATE_AHEAD_{name.upper()}", map(_float, getattr(ahead, name))) for name in BEAMS),
+        f"static const gate_ahead GATE_AHEAD = {{{numbers}, {limits}, "
+        ".cosine = GATE_AHEAD_COSINE, .sine = GATE_AHEAD_SINE};",
+    ]
+
+
+BEAMS = ("cosine", "sine")
 
 
 def _array(kind: str, name: str, values: Iterable[str]) -> str:

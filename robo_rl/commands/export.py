@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 def main(
     run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, task: str | None = None,
-    robot: str | None = None, native: bool = False, machine: Literal["", "x86_64", "aarch64"] = "", json: bool = False,
+    robot: str | None = None, native: bool = False, machine: Literal["", "x86_64", "aarch64"] = "",
+    collision: tuple[float, float, float] | None = None, json: bool = False,
 ) -> int:  # fmt: skip
     """Write a run's policy as one .onnx file with its contract and golden vectors.
 
@@ -36,6 +38,8 @@ def main(
         native: Compile a shared library, which runs a step several times faster than onnxruntime.
         machine: The processor it is for; by default one like this computer's. Another one needs a cross-compiler; its
             code is tried here if QEMU is installed.
+        collision: For a robot with a lidar: TIME HALF_WIDTH FRONT. The gate stops it where what is in its way, so far
+            (m) to either side, is nearer than TIME (s) at its speed; its front is so far (m) ahead of the lidar.
         json: Print one JSON object on the last line of stdout.
     """
     if machine and not native:
@@ -46,6 +50,8 @@ def main(
         give(_library(Bundle.read(run), machine, json), json)
         return 0
     bundle = _renewed(run, out, task, robot) if located(run).suffix == ".onnx" else _exported(run, out, json)
+    if collision is not None:
+        bundle = _watching(bundle, *collision)
     size = bundle.path.stat().st_size
     say(f"{bundle.path}: {size:,} bytes, digest {bundle.digest[:16]}…", json)
     word, task_words = shell_word(bundle.path), inside(bundle)
@@ -99,6 +105,25 @@ def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
 
     policy, provenance = Run.open(run).policy()
     return export(policy, provenance, out or run / "policy.onnx")
+
+
+def _watching(bundle: Bundle, time: float, half_width: float, front: float) -> Bundle:
+    """The same file with a contract by which the gate watches the time to a collision."""
+    from deploy.pack import repack
+    from robo_rl.contract import Collision, ContractError, Scan
+
+    contract = bundle.contract
+    sensed = [signal for signal in contract.signals if signal.source == "sensor"]
+    scans = [signal.name for signal in sensed if isinstance(signal.layout, Scan)]
+    speeds, rates = ([s.name for s in sensed if s.size == 1 and s.unit == unit] for unit in ("m/s", "rad/s"))
+    if not scans or not speeds:
+        names = [signal.name for signal in contract.signals]
+        raise ContractError(
+            f"--collision: the policy's signals are {names}; expected a scan, and a speed of one number"
+        )
+    watched = Collision(scans[0], speeds[0], time, half_width, front, rates[0] if rates else None)
+    safety = dataclasses.replace(contract.safety, collision=watched)
+    return repack(bundle.path, dataclasses.replace(contract, safety=safety), bundle.path)
 
 
 def _renewed(file: Path, out: Path | None, task: str | None, robot: str | None) -> Bundle:

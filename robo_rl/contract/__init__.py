@@ -25,12 +25,13 @@ from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, To
 from robo_rl.contract.provenance import Encoder, Network, Provenance
 from robo_rl.contract.reading import build, read_object
 from robo_rl.contract.robots import Actuator, Robot
-from robo_rl.contract.safety import Envelope, Safety
+from robo_rl.contract.safety import Collision, Envelope, Safety
 from robo_rl.contract.version1 import upgraded
 
 __all__ = [
     "UNITS",
     "Actuator",
+    "Collision",
     "Command",
     "Contract",
     "ContractError",
@@ -100,6 +101,8 @@ class Contract:
                 self.feedback(command)
         for envelope in self.safety.envelope:
             self._check_envelope(envelope)
+        if self.safety.collision is not None:
+            self._check_collision(self.safety.collision)
 
     def _check_signal(self, signal: Signal) -> None:
         robots = "'sensor' or 'operator': no robot measures it, and 'robo-rl distill' teaches a policy to do without"
@@ -134,6 +137,16 @@ class Contract:
             for i in np.flatnonzero(~(lower < upper))[:1]:
                 expected = f"a number below upper[{i}] = {upper[i]}"
                 require(False, f"{where}: lower[{i}]", float(lower[i]), expected)
+
+    def _check_collision(self, collision: Collision) -> None:
+        where, sensed = "safety: collision", [signal for signal in self.signals if signal.source == "sensor"]
+        scans = [s.name for s in sensed if isinstance(s.layout, Scan) and s.unit == "m"]
+        require(collision.scan in scans, f"{where}: scan", collision.scan, f"one of the sensors' scans {scans}")
+        for name, unit in (("speed", "m/s"), ("yaw_rate", "rad/s")):
+            given = getattr(collision, name)
+            known = [signal.name for signal in sensed if signal.size == 1 and signal.unit == unit]
+            expected = f"one of the sensors' signals with one element in {unit}, {known}"
+            require(given in known or (given is None and name == "yaw_rate"), f"{where}: {name}", given, expected)
 
     def feedback(self, command: Command) -> tuple[tuple[str, int], ...]:
         """As ``robo_rl.contract.channels.feedback``."""
@@ -180,6 +193,8 @@ class Contract:
             return self.text if indent is None else _canonical(json.loads(self.text), indent)
         data = dataclasses.asdict(self)
         del data["text"]
+        if self.safety.collision is None:  # so contracts without it keep their digests
+            del data["safety"]["collision"]
         return _canonical(data, indent)
 
     @staticmethod
@@ -192,11 +207,21 @@ class Contract:
         data = read_object(text, where)
         version = data.get("version")
         if version != 1 or type(version) is not int:
-            return build(Contract, data, where)
+            return build(Contract, _with_collision(data, where), where)
         read, told = upgraded(data, where)
-        contract = build(Contract, told, where)
+        contract = build(Contract, _with_collision(told, where), where)
         object.__setattr__(contract, "text", _canonical(read))
         return contract
+
+
+def _with_collision(data: dict[str, Any], where: str) -> dict[str, Any]:
+    """With the key that a contract has only where it is watched."""
+    safety = data.get("safety")
+    if not isinstance(safety, dict):
+        return data
+    if "collision" in safety and safety["collision"] is None:
+        raise ContractError(f"{where}: safety.collision is null; expected an object, or no such key")
+    return {**data, "safety": {"collision": None, **safety}}
 
 
 def _canonical(data: dict[str, Any], indent: int | None = None) -> str:

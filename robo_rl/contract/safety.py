@@ -39,6 +39,44 @@ class Envelope:
 
 
 @dataclass(frozen=True)
+class Collision:
+    """The least time to a collision that a scan tells of: below it is a fault, so that the robot can still stop.
+
+    The way is an arc of the robot's speed and yaw rate, from the lidar forwards; what lies within ``half_width`` (m)
+    of its middle is in the way. The time is the distance ahead of the robot's front, ``front`` (m) ahead of the lidar,
+    over the speed. The lidar looks ahead along its x. A robot that stands or reverses has no collision.
+    """
+
+    scan: str
+    """A sensor's scan, m."""
+    speed: str
+    """A sensor's signal of one element: forwards, m/s."""
+    time: float
+    """s: what the robot needs to stop, and the scan's age."""
+    half_width: float
+    """m: half of the robot's width, and a margin."""
+    front: float = 0.0
+    yaw_rate: str | None = None
+    """A sensor's signal of one element, rad/s; None: the way is straight."""
+
+    def __post_init__(self) -> None:
+        for name in ("scan", "speed"):
+            require_identifier(getattr(self, name), f"safety: collision: {name}")
+        if self.yaw_rate is not None:
+            require_identifier(self.yaw_rate, "safety: collision: yaw_rate")
+        for name in ("time", "half_width", "front"):
+            object.__setattr__(self, name, finite_number(getattr(self, name), f"safety: collision: {name}"))
+        for name in ("time", "half_width"):
+            good = 0 < getattr(self, name) <= MOST
+            require(good, f"safety: collision: {name}", getattr(self, name), f"a positive number, at most {MOST:g}")
+        require(abs(self.front) <= MOST, "safety: collision: front", self.front, f"at most {MOST:g} m")
+
+
+MOST = 1000.0
+"""s and m, of a ``Collision``."""
+
+
+@dataclass(frozen=True)
 class Safety:
     """The limits in time, attitude and space, and what a fault means.
 
@@ -48,6 +86,7 @@ class Safety:
     controller of the robot's kind lands or holds, then it stops.
     ``operator_timeout`` (s): an older heartbeat of the operator is a fault; None: no operator is needed.
     ``envelope``: where the robot may be.
+    ``collision``: the least time to a collision; None: it is not watched, and the contract's JSON has no such key.
     """
 
     signal_timeout: float
@@ -55,6 +94,7 @@ class Safety:
     on_fault: Literal["stop", "hold", "controller"] = "stop"
     operator_timeout: float | None = None
     envelope: tuple[Envelope, ...] = ()
+    collision: Collision | None = None
 
     def __post_init__(self) -> None:
         for name in ("signal_timeout", "tilt_limit", "operator_timeout"):

@@ -15,6 +15,7 @@ from controllers.gate_moves import arrived
 from controllers.safety import Inputs, Output, initial, step
 from robo_rl.contract import (
     Actuator,
+    Collision,
     Command,
     Contract,
     Envelope,
@@ -23,6 +24,7 @@ from robo_rl.contract import (
     Provenance,
     Robot,
     Safety,
+    Scan,
     Signal,
 )
 
@@ -120,12 +122,43 @@ def arm(stop: str) -> Contract:
     )  # fmt: skip
 
 
+def racer() -> Contract:
+    """A made-up car with nine beams of a lidar, which brakes before a wall."""
+    return Contract(
+        task="racing",
+        control_period=PERIOD / 1e6,
+        signals=(
+            Signal("scan", (), "m", "laser", 0.0, 10.0, noise=0.01, shape=(9,), layout=Scan(-1.0, 0.25, 0.0625, 10.0)),
+            Signal("wheel_speed", ("x",), "m/s", "body", (-8,), (8,)),
+            Signal("yaw_rate", ("z",), "rad/s", "body", (-10,), (10,)),
+        ),
+        commands=(
+            Command("steering_angle", ("steering",), "rad", "body", (-0.5,), (0.5,), (0,)),
+            Command("speed", ("drive",), "m/s", "body", (0,), (8,), (0,)),
+        ),
+        state=(),
+        safety=Safety(
+            TIMEOUT / 1e6,
+            collision=Collision("scan", "wheel_speed", time=0.5, half_width=0.25, front=0.125, yaw_rate="yaw_rate"),
+        ),
+        robot=Robot(
+            "racer", "car",
+            (
+                Actuator("steering", "position", "rad", -0.5, 0.5, 0),
+                Actuator("drive", "velocity", "m/s", 0, 8, 0),
+            ),
+        ),
+        **UNTRAINED,
+    )  # fmt: skip
+
+
 CONTRACTS = {
     **{on_fault: inspector(on_fault) for on_fault in REACTIONS},
     "off": inspector(stop="off"),
     "autonomous": autonomous(),
     "guided": guided(),
     **{f"arm_{stop}": arm(stop) for stop in ("ramp", "hold", "damp")},
+    "car": racer(),
 }
 
 
@@ -142,12 +175,15 @@ def healthy(config: GateConfig, count: int) -> np.ndarray:
         "tool_force": [0.0, 0.0, -5.0],
         "object_position": [0.5, 0.25, 0.0],
         "object_age": [0.0],
+        "scan": [1.0, 1.25, 1.5, 3.0, 8.0 + wobble, 3.0, 1.5, 1.25, 1.0],
+        "wheel_speed": [4.0],
+        "yaw_rate": [0.0],
     }
     return np.array([x for watch in config.signals for x in values[watch.name]], np.float32)
 
 
-COMMAND = {"inspector": [400, 400, 400, 400, 0.25, 0], "picker": [0.5, -0.25, 0.5, 12]}
-"""What the policies of the two robots propose."""
+COMMAND = {"inspector": [400, 400, 400, 400, 0.25, 0], "picker": [0.5, -0.25, 0.5, 12], "racer": [0.0, 4.0]}
+"""What the policies of the robots propose."""
 
 
 class Story:

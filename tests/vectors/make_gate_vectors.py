@@ -387,6 +387,36 @@ def places() -> Iterator[Story]:
     yield story.ends(S.FAULT, Reason.ENVELOPE, Source.STOP)
 
 
+def collisions() -> Iterator[Story]:
+    """A wall in the way: at 4 m/s and 0.5 s, within 2 m of the front, which is 0.125 m ahead of the lidar."""
+    R, S = Request, State
+    bend = {3: 1.75, 4: 1.75, 5: 1.75}
+    met: dict[str, dict[str, Any]] = {
+        "wall_ahead": {4: above(2.0)},
+        "something_narrow_beside_the_middle": {3: 0.75},
+        "wall_beside_the_way_in_a_bend": {3: 2.0, 10: -1.0},
+        "nearest_range": {4: 0.0625},
+    }
+    for name, signal in met.items():
+        (story := Story(f"collision_{name}", "car").active()).step(signal=signal)
+        yield story.ends(S.FAULT, Reason.COLLISION, Source.SAFE, Event.FAULTED)
+    (story := Story("collision_in_ready", "car").ready()).step(signal=bend)
+    yield story.ends(S.FAULT, Reason.COLLISION, Source.SAFE, Event.FAULTED)
+    (story := Story("collision_is_not_armed", "car")).step(R.ARM, signal=bend)
+    yield story.ends(S.IDLE, Reason.COLLISION, Source.SILENT, Event.REFUSED)
+    free: dict[str, dict[str, Any]] = {
+        "wall_at_the_limit": {4: 2.125},
+        "narrow_gap": {3: 1.25, 5: 1.25, 2: 0.625, 6: 0.625},
+        "wall_ahead_of_a_bend": {4: 2.0, 10: 1.5},
+        "wall_before_a_robot_that_stands": {4: 0.125, 9: 0.0},
+        "wall_before_a_robot_that_reverses": {4: 0.125, 9: -4.0},
+        "slow_robot_near_a_wall": {4: 0.75, 9: 1.0},
+    }
+    for name, signal in free.items():
+        (story := Story(f"allowed_{name}", "car").active()).step(signal=signal)
+        yield story.ends(S.ACTIVE, source=Source.POLICY)
+
+
 def reactions() -> Iterator[Story]:
     """What is sent after a fault, as the contract says."""
     story = Story("hold_after_a_fault", "hold").active()
@@ -440,7 +470,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
     check = parser.parse_args().check
     texts = {f"configurations/{name}.json": configuration(contract) for name, contract in CONTRACTS.items()}
-    for chapter in (transitions, faults, boundaries, memories, stops, places, reactions):
+    for chapter in (transitions, faults, boundaries, memories, stops, places, collisions, reactions):
         for story in chapter():
             assert f"{story.name}.json" not in texts, f"two stories are called {story.name}"
             texts[f"{story.name}.json"] = story.to_json()
