@@ -3,7 +3,8 @@
 from controllers.multirotor.facts import Multirotor, Rotor
 from controllers.multirotor.fallback import Landing
 from controllers.multirotor.geometric import Gains, GeometricController, Mixer
+from controllers.multirotor.rates import RatesController
 
 FALLBACK = Landing
 
-__all__ = ["FALLBACK", "Gains", "GeometricController", "Landing", "Mixer", "Multirotor", "Rotor"]
+__all__ = ["FALLBACK", "Gains", "GeometricController", "Landing", "Mixer", "Multirotor", "RatesController", "Rotor"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from controllers.multirotor.facts import KIND, Multirotor
 from controllers.multirotor.geometric import GeometricController
+from controllers.multirotor.rates import RatesController
 from robo_rl.contract import Contract
 
 DESCENT = 0.5
@@ -20,6 +21,8 @@ TOUCHDOWN = 0.05
 LONGEST = 30.0
 """s: a landing that takes longer ends with the safe command."""
 NEEDED = ("position", "orientation", "linear_velocity", "angular_velocity")
+BY_SPEED, BY_RATES = ("rotor_speed",), ("body_rate", "thrust")
+"""Commands that there is a controller for."""
 
 
 class Landing:
@@ -30,7 +33,7 @@ class Landing:
     def __init__(self, contract: Contract) -> None:
         self.contract, self.robot = contract, Multirotor.of(contract.robot)
         robot = self.robot
-        self.controller = GeometricController(robot, contract.control_period)
+        self.controller, self._motors = _controller(robot, contract)
         self._rises = np.exp(-contract.control_period / np.array([rotor.rise for rotor in robot.rotors], np.float32))
         self._falls = np.exp(-contract.control_period / np.array([rotor.fall for rotor in robot.rotors], np.float32))
         """Part of the way to a commanded speed that is left after a period."""
@@ -49,13 +52,13 @@ class Landing:
     def suits(contract: Contract) -> bool:
         """Whether there is a controller for this robot and these signals and commands."""
         names = {signal.name for signal in contract.signals}
-        commands = [command.name for command in contract.commands]
-        return contract.robot.kind == KIND and names >= set(NEEDED) and commands == ["rotor_speed"]
+        commands = tuple(command.name for command in contract.commands)
+        return contract.robot.kind == KIND and names >= set(NEEDED) and commands in (BY_SPEED, BY_RATES)
 
     def rest(self) -> None:
         """Motors stand still, and no landing is under way."""
         self.state = self.controller.first_state(1)
-        self.state[:, : len(self.robot.rotors)] = 0.0
+        self.state[:, : self._motors] = 0.0
         self.landing_since: float | None = None
 
     def arm(self, signals: Mapping[str, np.ndarray]) -> None:
@@ -86,14 +89,23 @@ class Landing:
         with np.errstate(all="ignore"):  # what comes of bad signals is not finite, and the gate refuses it
             batch = {name: value[None] for name, value in signals.items()}
             commands, self._next = self.controller(batch, self.state.astype(np.float32))
-        return commands["rotor_speed"][0].astype(np.float32)
+        return np.concatenate([commands[one.name][0] for one in self.contract.commands]).astype(np.float32)
 
     def follow(self, sent: np.ndarray) -> None:
         """Note what was sent (M,), after ``propose`` or ``land``: the motors move to that, whoever chose it."""
-        count = len(self.robot.rotors)
-        motors = self.state[0, :count]
-        left = np.where(sent > motors, self._rises, self._falls)
         state = getattr(self, "_next", self.state).copy()
-        state[0, :count] = sent + (motors - sent) * left
+        if count := self._motors:
+            motors = self.state[0, :count]
+            left = np.where(sent > motors, self._rises, self._falls)
+            state[0, :count] = sent + (motors - sent) * left
         if np.isfinite(state).all():
             self.state = state.astype(np.float32)
+
+
+def _controller(robot: Multirotor, contract: Contract) -> tuple[GeometricController, int]:
+    """That of the contract's commands, and how many numbers of its state are the rotors' speeds."""
+    if len(contract.commands) == len(BY_SPEED):
+        return GeometricController(robot, contract.control_period), len(robot.rotors)
+    rates, thrust = contract.commands
+    most = (*rates.upper, *thrust.upper)
+    return RatesController(robot, contract.control_period, most), 0  # type: ignore[arg-type]

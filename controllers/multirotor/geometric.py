@@ -61,7 +61,11 @@ class Gains:
         """
         lag = float(np.mean([0.5 * (rotor.rise + rotor.fall) for rotor in robot.rotors]))
         motor = max(0.1 * lag, control_period)
-        response = motor + 1.5 * control_period
+        return cls.for_response(motor + 1.5 * control_period, motor)
+
+    @classmethod
+    def for_response(cls, response: float, motor: float = 0.0) -> Gains:
+        """Those of a vehicle whose thrust or rates answer in ``response`` s."""
         attitude = (0.4 / response) ** 2
         position = attitude / 8.7
         return cls(
@@ -125,17 +129,21 @@ class GeometricController:
         """Rotor speeds (n, R) in rad/s within their limits."""
         xp = array_namespace(state)
         count = len(self.robot.rotors)
-        motors, last_velocity, steady = state[:, :count], state[:, count : count + 3], state[:, count + 3 :]
+        motors = state[:, :count]
+        force, kept = self._follow(signals, state[:, count:], xp)
+        thrust, torque = self._wrench(signals, force, xp)
+        wanted = _speed(self._mix(thrust, torque, xp), self.robot.rotors[0].thrust, xp)
+        commands, motors = self._drive(motors, wanted, xp)
+        return {"rotor_speed": commands}, xp.concat([motors, *kept], axis=-1)
+
+    def _follow(self, signals: Mapping[str, Any], kept: Any, xp: Any) -> tuple[Vector, tuple[Any, Any]]:
+        """Wanted force per mass, and what is kept (n, 3) each: the velocity set-point, and what is steady."""
+        last_velocity, steady = kept[:, :3], kept[:, 3:]
         wanted_velocity = signals["linear_velocity_setpoint"]
         change = xp.clip((wanted_velocity - last_velocity) / self.period, -10.0, 10.0)
         error = xp.clip(signals["position"] - signals["position_setpoint"], -INTEGRATED, INTEGRATED)
         steady = xp.clip(steady - self.gains.integral * self.period * error, -STEADY, STEADY)
-        force = self._force(signals, change + steady)
-        thrust, torque = self._wrench(signals, force, xp)
-        wanted = _speed(self._mix(thrust, torque, xp), self.robot.rotors[0].thrust, xp)
-        commands, motors = self._drive(motors, wanted, xp)
-        state = xp.concat([motors, wanted_velocity, steady], axis=-1)
-        return {"rotor_speed": commands}, state
+        return self._force(signals, change + steady), (wanted_velocity, steady)
 
     def _force(self, signals: Mapping[str, Any], acceleration: Any) -> Vector:
         """Wanted force per mass in the world, m/s²."""
@@ -149,9 +157,20 @@ class GeometricController:
     def _wrench(self, signals: Mapping[str, Any], force: Vector, xp: Any) -> tuple[Any, Vector]:
         """Thrust (N) along body z and torque (N m) in the body frame, for the wanted force with the nose to x."""
         g, robot = self.gains, self.robot
-        q = _columns(signals["orientation"])
         rates = _columns(signals["angular_velocity"])
-        rows = matrix(q)
+        thrust, error = self._tilt(signals, force, xp)
+        inertia = robot.inertia
+        spin = cross(rates, (inertia[0] * rates[0], inertia[1] * rates[1], inertia[2] * rates[2]))
+        soft = (1.0, 1.0, g.yaw)
+        torque = tuple(
+            inertia[i] * (-soft[i] * g.attitude * error[i] - soft[i] ** 0.5 * g.rate * rates[i]) + spin[i]
+            for i in range(3)
+        )
+        return robot.mass * thrust, torque
+
+    def _tilt(self, signals: Mapping[str, Any], force: Vector, xp: Any) -> tuple[Any, Vector]:
+        """Thrust per mass along body z, m/s², and the attitude's error about the body's axes, rad where it is small."""
+        rows = matrix(_columns(signals["orientation"]))
         up = tuple(row[2] for row in rows)
         z = _unit((force[0], force[1], xp.clip(force[2], 0.2 * GRAVITY, None)), xp)  # never ask it to fly upside down
         y = _unit(cross(z, (xp.ones_like(z[0]), 0.0 * z[0], 0.0 * z[0])), xp)
@@ -162,15 +181,7 @@ class GeometricController:
             0.5 * (a + b + c)
             for a, b, c in zip(*(cross(w, a) for w, a in zip((x, y, z), axes, strict=True)), strict=True)
         )
-        error = tuple(dot(axis, turn) for axis in axes)
-        inertia = robot.inertia
-        spin = cross(rates, (inertia[0] * rates[0], inertia[1] * rates[1], inertia[2] * rates[2]))
-        soft = (1.0, 1.0, g.yaw)
-        torque = tuple(
-            inertia[i] * (-soft[i] * g.attitude * error[i] - soft[i] ** 0.5 * g.rate * rates[i]) + spin[i]
-            for i in range(3)
-        )
-        return robot.mass * xp.clip(dot(force, up), 0.0, None), torque
+        return xp.clip(dot(force, up), 0.0, None), tuple(dot(axis, turn) for axis in axes)
 
     def _mix(self, thrust: Any, torque: Vector, xp: Any) -> Any:
         """Rotor thrusts (n, R) in N: roll and pitch first, then thrust, then yaw with what is left."""

@@ -73,7 +73,7 @@ def heights(episodes: Episodes, period: float) -> Figure:
 
 @styled
 def rotor_speeds(episodes: Episodes, period: float, names: Sequence[str], top: float) -> Figure:
-    """Speed (lines) and command (dots) of every rotor, first 1.5 s of the first episode."""
+    """Speed (lines) and command (dots, where speeds are commanded) of every rotor, first 1.5 s of the first episode."""
     figure, axes = small_axes(SMALL, "time, s", "rotor speed, rad/s")
     course = courses(episodes, period)[0]
     count = min(len(course["position"]), round(1.5 / period))
@@ -81,7 +81,8 @@ def rotor_speeds(episodes: Episodes, period: float, names: Sequence[str], top: f
     for i, name in enumerate(names):
         colour = COLOURS[i % len(COLOURS)]
         axes.plot(time, course["rotor_speed"][:count, i], color=colour, label=name)
-        axes.plot(time[::2], course["rotor_speed_command"][:count:2, i], ".", color=colour, ms=2, alpha=0.6)
+        if "rotor_speed_command" in course:
+            axes.plot(time[::2], course["rotor_speed_command"][:count:2, i], ".", color=colour, ms=2, alpha=0.6)
     axes.axhline(top, color=INK, lw=0.8, ls=":")
     axes.set_ylim(0, 1.08 * top)
     axes.legend(ncols=4, loc="lower right")

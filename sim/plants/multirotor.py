@@ -283,8 +283,8 @@ class MultirotorPlant:
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter: what is written into it holds from the next step on."""
-        if name not in MultirotorParameters._fields:
-            raise KeyError(f"a multirotor has no parameter '{name}'; it has {list(MultirotorParameters._fields)}")
+        if name not in self.parameters._fields:
+            raise KeyError(f"a multirotor has no parameter '{name}'; it has {list(self.parameters._fields)}")
         value = getattr(self.parameters, name)
         if value.shape[0] != self.n:
             whole = spaced(*value.shape[1:], self.n, device=self.device)

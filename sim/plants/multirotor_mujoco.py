@@ -37,8 +37,8 @@ class FlyingMujoco(MultirotorPlant):
 
     def step(self, commands: dict[str, Tensor]) -> None:
         """One control period under ``rotor_speed`` commands (n, R), rad/s, held constant."""
-        expanded = (value.expand(self.n, *value.shape[1:]).double().numpy() for value in self.parameters)
-        p = MultirotorParameters(*expanded)  # type: ignore[arg-type]
+        given = {name: getattr(self.parameters, name) for name in MultirotorParameters._fields}
+        p = MultirotorParameters(**{k: v.expand(self.n, *v.shape[1:]).double().numpy() for k, v in given.items()})
         position, orientation, linear, angular, rotors = (value.double().numpy() for value in self.current)
         if not (np.array_equal(self._mass[:, 1], p.mass) and np.array_equal(self._inertia[:, 1], p.inertia)):
             self._mass[:, 1], self._inertia[:, 1] = p.mass, p.inertia

@@ -11,5 +11,6 @@ if TYPE_CHECKING:
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from sim.tasks.multirotor.quadrotor import QuadrotorHover, QuadrotorTrack
+    from sim.tasks.multirotor.rates import QuadrotorRates
 
-    return QuadrotorHover, QuadrotorTrack
+    return QuadrotorHover, QuadrotorTrack, QuadrotorRates

@@ -107,9 +107,10 @@ class QuadrotorHover(Task):
     algorithms = ("apg", "ppo")
     goal_size = 3
     measures = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
-    perturbed = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")
+    perturbed: tuple[str, ...] = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")
     near = 0.2
     """Distance (m) within which the reward becomes steep."""
+    period = PERIOD
     weights = {
         "alive": 1.0,
         "near": -0.3,
@@ -136,7 +137,7 @@ class QuadrotorHover(Task):
             name=self.name,
             summary=self.summary,
             robot=card,
-            control_period=PERIOD,
+            control_period=self.period,
             episode_length=5.0,
             signals=signals(card),
             commands=(
@@ -220,18 +221,26 @@ class QuadrotorHover(Task):
         speed = (0.5 * self.top) * (1 + torch.tanh(action + self.offset))
         return {"rotor_speed": torch.clamp(speed, 0.0, self.top)}
 
+    def scaled(self, commands: Tensors) -> Any:
+        """(n, k) commands, of about unit size, and zero at hover."""
+        return commands["rotor_speed"] * (2 / self.top) - (1 + self.hover)
+
+    def command_change(self, commands: Tensors, previous: Tensors) -> Any:
+        """(n, k) as parts of the ranges of the commands."""
+        return (commands["rotor_speed"] - previous["rotor_speed"]) / self.top
+
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        newest = commands["rotor_speed"] * (2 / self.top) - (1 + self.hover)
+        newest = self.scaled(commands)
         history = torch.cat([newest[:, None], memory["command_history"][:, :-1]], 1)
         error = torch.clamp(signals["position"] - signals["position_setpoint"], -INTEGRATED, INTEGRATED)
-        integral = memory["position_error_integral"] + (INTEGRAL_GAIN * PERIOD) * error
+        integral = memory["position_error_integral"] + (INTEGRAL_GAIN * self.period) * error
         return {"command_history": history, "position_error_integral": torch.clamp(integral, -1.0, 1.0)}
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
         velocity = truth["linear_velocity"] - truth["linear_velocity_setpoint"]
         x, y, z, w = truth["orientation"].unbind(-1)
-        change = (commands["rotor_speed"] - previous["rotor_speed"]) / self.top
+        change = self.command_change(commands, previous)
         return {
             "alive": torch.ones_like(error),
             "near": torch.log(1 + error / self.near**2),  # steep near the set-point, flat far away
@@ -317,7 +326,7 @@ class QuadrotorTrack(QuadrotorHover):
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         cosine, sine = heading(signals["orientation"].split(1, -1))
         change = signals["linear_velocity_setpoint"] - memory["last_velocity_setpoint"]
-        acceleration = torch.clamp(change / PERIOD, -10.0, 10.0)  # m/s²
+        acceleration = torch.clamp(change / self.period, -10.0, 10.0)  # m/s²
         ahead = turn_back((0.2 * acceleration).split(1, -1), cosine, sine)
         return torch.cat([super().observe(signals, memory), *ahead], -1)
 

@@ -60,6 +60,7 @@ USUAL = {
     "gripper_position": "joint_states sensor_msgs/msg/JointState position",
     "position_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped position",
     "orientation_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped orientation",
+    "waypoint_position": "waypoint/pose geometry_msgs/msg/PoseStamped position",
     "linear_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped linear",
     "angular_velocity_setpoint": "setpoint/twist geometry_msgs/msg/TwistStamped angular",
     "linear_velocity_command": "cmd_vel geometry_msgs/msg/TwistStamped linear",

@@ -43,7 +43,9 @@ class FlyingTwin(Twin):
     def _make_plant(self) -> MultirotorPlant:
         card = self.spec.robot
         assert isinstance(card, MultirotorCard)
-        return MultirotorPlant(card, 1, self.period, ground=True)
+        kind = type(self.task.make_plant(1, "cpu"))
+        assert issubclass(kind, MultirotorPlant)
+        return kind(card, 1, self.period, ground=True)
 
     def _draw(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
         fixed = {name: value for name, value in FIGURE_EIGHT.items() if name in self.spec.ranges}

@@ -1,0 +1,115 @@
+"""Following a moving set-point by body rates and a thrust, the commands that autopilots take from a computer on board.
+
+As quadrotor-track, at 50 Hz: PX4 and ArduPilot take rates and thrust by MAVLink, and keep the rates themselves. What an
+autopilot knows of its vehicle is not exact, so the thrust that it gives is randomized most: by the thrust at which it
+hovers, and by how it changes about that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from controllers.multirotor import RatesController
+from robo_rl.contract import Command, Safety, Signal
+from sim.engines import Engine
+from sim.plants.multirotor_rates import FlyingMujocoByRates, MultirotorByRates
+from sim.ranges import Range
+from sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
+from sim.tasks import Tensors
+from sim.tasks.multirotor.quadrotor import HISTORY, XYZ, QuadrotorTrack
+
+DELAY = (0.0, 0.04)
+"""s, of the autopilot's estimate when it arrives over MAVLink."""
+RATES = (3.84, 3.84, 3.49)
+"""rad/s about x, y and z: PX4's MC_ROLLRATE_MAX and MC_PITCHRATE_MAX of 220 deg/s, MC_YAWRATE_MAX of 200."""
+USABLE = 0.9
+"""Part of the greatest thrust that may be commanded: rotors need some to turn the vehicle."""
+NOISE = {"position": 0.01, "orientation": 0.003, "linear_velocity": 0.03, "angular_velocity": 0.02}
+"""Standard deviations of an autopilot's estimate from one message to the next, in the signals' units."""
+
+
+class QuadrotorRates(QuadrotorTrack):
+    """See the module's text."""
+
+    name = "quadrotor-rates"
+    summary = "follow a moving set-point by body rates and thrust, as PX4 and ArduPilot take them"
+    perturbed = ("mass", "thrust", "thrust_slope", "rate_gain", "inertia", "rise_time", "delay", "wind", "noise")
+    period = 0.02
+    update_scale = 36.0
+
+    def __init__(self, card: MultirotorCard | None = None) -> None:
+        super().__init__(card or load_multirotor("x500"))
+        card = self.card
+        self.observation_size += (4 - self.action_size) * HISTORY
+        self.action_size = 4
+        self.most = min(2.0, USABLE * card.thrust_to_weight) * GRAVITY
+        self.offset = math.atanh(2 * GRAVITY / self.most - 1)
+        self.spec = dataclasses.replace(
+            self.spec,
+            signals=tuple(map(_estimated, self.spec.signals)),
+            commands=(
+                Command("body_rate", XYZ, "rad/s", "body", tuple(-r for r in RATES), RATES, (0.0,) * 3),
+                Command("thrust", ("z",), "m/s^2", "body", (0.0,), (self.most,), (0.0,)),
+            ),
+            memory=self.memory_blocks(4),
+            safety=Safety(signal_timeout=0.2, on_fault="controller"),
+            ranges={**self.spec.ranges, **changed_ranges()},
+        )
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorByRates:
+        return MultirotorByRates(self.card, n, self.period, device)
+
+    def engines(self) -> list[Engine]:
+        return [Engine("mujoco", "MuJoCo at 1 ms", lambda n: FlyingMujocoByRates(self.card, n, self.period))]
+
+    def controller(self) -> RatesController:
+        return RatesController(self.card.airframe, self.period, (*RATES, self.most))
+
+    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+        super().randomize(plant, ids, drawn)
+        plant.param("rate_gain")[ids] = plant.nominal.rate_gain * drawn["rate_gain"][:, None]
+        plant.param("thrust_slope")[ids] = drawn["thrust_slope"]
+
+    def command(self, action: Any, memory: Tensors | None = None) -> dict[str, Any]:
+        told = torch.tanh(action)
+        most = (0.5 * self.most) * (1 + torch.tanh(action[:, 3:] + self.offset))
+        rates = torch.cat([told[:, i : i + 1] * limit for i, limit in enumerate(RATES)], -1)
+        return {"body_rate": rates, "thrust": torch.clamp(most, 0.0, self.most)}
+
+    def scaled(self, commands: Tensors) -> Any:
+        x, y, z = commands["body_rate"].split(1, -1)
+        thrust = (commands["thrust"] - GRAVITY) * (2 / self.most)
+        return torch.cat([x * (1 / RATES[0]), y * (1 / RATES[1]), z * (1 / RATES[2]), thrust], -1)
+
+    def command_change(self, commands: Tensors, previous: Tensors) -> Any:
+        return 0.5 * (self.scaled(commands) - self.scaled(previous))
+
+
+def _estimated(signal: Signal) -> Signal:
+    """With the delay and the noise of an autopilot's estimate."""
+    if signal.source == "operator":
+        return signal
+    return dataclasses.replace(signal, noise=(NOISE[signal.name],) * signal.size, delay=DELAY)
+
+
+def changed_ranges() -> dict[str, Range]:
+    """Those that differ from quadrotor-track's, and those of the rate loop."""
+    return {
+        "thrust": Range.fixed(0.8, 1.2, unit="×"),
+        "thrust_slope": Range.fixed(
+            0.8, 1.7, unit="×"
+        ),  # 1 where the autopilot knows the curve, 1.6 of a quadratic one
+        "rate_gain": Range.fixed(0.7, 2.0, unit="×"),
+        "inertia": Range.fixed(0.7, 1.4, unit="×"),
+        "rise_time": Range.fixed(0.8, 5.0, unit="×"),  # to 0.06 s: an estimate for propellers of this size
+        "fall_time": Range.fixed(0.8, 3.0, unit="×"),
+        "delay": Range.fixed(*DELAY, unit="s"),
+        "initial/tilt": Range((0.0, math.pi / 12), (0.0, math.pi / 4), unit="rad"),
+        "initial/linear_velocity": Range.fixed(-0.5, 0.5, count=3, unit="m/s"),
+    }
