@@ -1,12 +1,14 @@
 """Periods that a driver's loop keeps against its emulated robot, each a process in real time, at the robot's own rate.
 
     python benchmarks/driver_periods.py go2 --seconds 600
+    python benchmarks/driver_periods.py f1tenth --seconds 600     (or px4)
     python benchmarks/driver_periods.py so101 --policy so101.onnx --seconds 600
 
 The robot is emulated with its own bytes (`robo-rl emulate`), the policy runs as machine code (`robo-rl run --native
 --realtime`). Told are the steps that began late by more than a tenth of a period, what a step computes for (from
-reading the robot to its command), and the memory of the process that runs the policy. Figures of robots that were not
-measured now stay in the file.
+reading the robot to its command), the memory of the process that runs the policy, and the time from the emulator's
+power-on (its command) to the armed gate and to the policy's first step. Figures of robots that were not measured now
+stay in the file.
 """
 
 from __future__ import annotations
@@ -17,16 +19,23 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from results import FOLDER, write
 
-POLICIES = {"go2": "zoo:go2-flat", "so101": ""}
+POLICIES = {"go2": "zoo:go2-flat", "f1tenth": "zoo:car-race", "px4": "zoo:quadrotor-rates", "so101": ""}
 SETPOINTS = {
     "go2": ("linear_velocity_command=0.4 0", "yaw_rate_command=0.3"),
+    "f1tenth": (),
+    "px4": ("position_setpoint=0 0 1.5", "linear_velocity_setpoint=0 0 0"),
     "so101": ("tool_position_setpoint=0.2 0 0.05",),
 }
+OWN_FILE = {"so101": ("--calibration", "robot.json"), "f1tenth": ("--robot-file", "robot.toml")}
+"""What the emulator writes, and the driver reads."""
+UDP = 14666
+"""Port of this computer."""
 RUN = (sys.executable, "-m", "robo_rl")
 
 
@@ -51,28 +60,38 @@ def main() -> None:
 
 def measure(robot: str, policy: str, seconds: float, folder: Path) -> dict[str, Any]:
     """One session."""
-    calibration, where = folder / "robot.json", f"lo/periods{os.getpid()}"
-    emulate = [*RUN, "emulate", robot, "--realtime"]
-    emulate += ["--calibration", str(calibration)] if robot == "so101" else ["--interface", where]
+    where = f"lo/periods{os.getpid()}"
+    option, file = OWN_FILE.get(robot, ("", ""))
+    own = [option, str(folder / file)] if option else []
+    start = time.monotonic()
+    line = {"go2": ["--interface", where], "px4": ["--port", str(UDP)]}.get(robot, [])
+    emulate = [*RUN, "emulate", robot, "--realtime", *own, *line]
     emulator = subprocess.Popen(emulate, stdout=subprocess.PIPE, text=True)
+    when: dict[str, float] = {}
     try:
         assert emulator.stdout is not None
-        while " is " not in (line := emulator.stdout.readline()):
-            if not line:
+        while " is " not in (told := emulator.stdout.readline()):
+            if not told:
                 raise SystemExit("the emulator ended")
-        port = where if robot == "go2" else line.split(" is at ")[1].split(",")[0]
+        port = where if robot == "go2" else told.split(" is at ")[1].split(",")[0]
         run = [*RUN, "run", policy, "--driver", robot, "--port", port, "--arm", "--native", "--realtime", "--json"]
-        run += ["--seconds", str(seconds), "--setpoint", *SETPOINTS[robot]]
-        run += ["--calibration", str(calibration)] if robot == "so101" else []
-        done = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=False)
+        run += ["--seconds", str(seconds), *(["--setpoint", *SETPOINTS[robot]] if SETPOINTS[robot] else []), *own]
+        running = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert running.stderr is not None
+        for sentence in running.stderr:
+            when.setdefault(sentence.split(" ")[0], round(time.monotonic() - start, 1))
+        assert running.stdout is not None
+        last = running.stdout.read().strip().splitlines()[-1]
+        code = running.wait()
     finally:
         emulator.terminate()
         emulator.wait()
-    told = json.loads(done.stdout.strip().splitlines()[-1])
+    given = json.loads(last)
     names = ("steps", "late", "longest_interval_ms", "computing_p50_ms", "computing_p99_ms", "computing_max_ms")
     return {
-        "seconds": seconds, "ended": "stopped as asked" if done.returncode == 0 else "in a fault",
-        **{name: told[name] for name in (*names, "memory_mb", "runtime")}, "late_part": told["late"] / told["steps"],
+        "seconds": seconds, "ended": "stopped as asked" if code == 0 else "in a fault",
+        "armed_after_s": when.get("READY"), "policy_after_s": when.get("ACTIVE"),
+        **{name: given[name] for name in (*names, "memory_mb", "runtime")}, "late_part": given["late"] / given["steps"],
         "load_average": round(os.getloadavg()[0], 1),
     }  # fmt: skip
 

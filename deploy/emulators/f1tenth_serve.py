@@ -19,7 +19,7 @@ class LidarServer:
     """The lidar's side of its connection, one at a time; nothing waits."""
 
     def __init__(self, wire: CarWire) -> None:
-        self.wire, self._heard = wire, b""
+        self.wire, self._heard, self._unsent = wire, b"", b""
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._listening.setblocking(False)
         self._one: socket.socket | None = None
@@ -37,11 +37,12 @@ class LidarServer:
                 self._one, _ = self._listening.accept()
                 self._one.setblocking(False)
                 self._one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._heard = b""
+                self._heard = self._unsent = b""
             return
         if not self.wire.lidar_open:
             self._leave()
             return
+        answers: list[bytes] = []
         try:
             data = self._one.recv(4096)
             if not data:
@@ -49,17 +50,20 @@ class LidarServer:
                 return
             *lines, self._heard = (self._heard + data).split(b"\n")
             self._heard = self._heard[-LINE:]
-            scans = [self.wire.ask_lidar(line.decode("ascii", "replace")) for line in lines] + scans
+            answers = [self.wire.ask_lidar(line.decode("ascii", "replace")) for line in lines]
         except BlockingIOError:
             pass
         except OSError:
             self._leave()
             return
-        with contextlib.suppress(BlockingIOError):
-            try:
-                self._one.send(b"".join(scans))
-            except OSError:
-                self._leave()
+        kept = self._unsent + b"".join(answers)
+        waiting = kept + (b"" if self._unsent else b"".join(scans))  # without room a scan is left out, but none is cut
+        try:
+            self._unsent = waiting[self._one.send(waiting) :] if waiting else b""
+        except BlockingIOError:
+            self._unsent = kept
+        except OSError:
+            self._leave()
 
     def close(self) -> None:
         """No more."""

@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "go2", "f1tenth"]
+ROBOTS = Literal["so101", "go2", "f1tenth", "px4"]
 
 
 def main(
@@ -18,6 +18,7 @@ def main(
     calibration: Path = Path("so101.json"),
     robot_file: Path = Path("f1tenth.toml"),
     interface: str = "lo",
+    port: int = 14540,
     fault: str = "",
     after: float = 5.0,
     realtime: bool = False,
@@ -28,21 +29,22 @@ def main(
 
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
     robot, port, fault; of an arm calibration, of a Go2 refused (commands that it dropped), of a car robot_file, laps
-    and touched (whether it met a wall).
+    and touched (whether it met a wall), of a vehicle with PX4 position (m) and armed.
 
     Args:
         robot: so101, six Feetech servos on a pseudo-terminal; go2, a Unitree Go2 on DDS; f1tenth, a RoboRacer car,
-            its VESC on a pseudo-terminal and its lidar on TCP.
+            its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with PX4, on UDP.
         calibration: Where to write LeRobot's calibration of an emulated arm.
         robot_file: Where to write the robot file of an emulated car, for 'robo-rl run --robot-file'.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
+        port: Of this computer, to which an autopilot sends.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
         realtime: Ask for a real-time priority and for memory that is not paged out.
         seconds: How long to run.
         json: Print one JSON object on the last line of stdout.
     """
-    faults, wire_of = {"so101": _arm, "go2": _go2, "f1tenth": _car}[robot]()
+    faults, wire_of = {"so101": _arm, "go2": _go2, "f1tenth": _car, "px4": _px4}[robot]()
     if fault == "list":
         for name, one in faults.items():
             if name:
@@ -66,6 +68,8 @@ def main(
         told = _serve_arm(wire, begin, calibration, seconds, json)
     elif robot == "go2":
         told = _serve_go2(wire, begin, interface, seconds, json)
+    elif robot == "px4":
+        told = _serve_px4(wire, begin, port, seconds, json)
     else:
         told = _serve_car(wire, begin, robot_file, seconds, json)
     give({"robot": robot, **told, "fault": fault}, json)
@@ -98,6 +102,13 @@ def _car() -> tuple[Any, Any]:
     from deploy.emulators.f1tenth_wire import FAULTS, CarWire
 
     return FAULTS, lambda: CarWire(Racer())
+
+
+def _px4() -> tuple[Any, Any]:
+    from deploy.emulators.px4 import Vehicle
+    from deploy.emulators.px4_wire import FAULTS, PilotWire
+
+    return FAULTS, lambda: PilotWire(Vehicle())
 
 
 def _serve_arm(wire: Any, begin: Any, calibration: Path, seconds: float, json: bool) -> dict[str, Any]:
@@ -146,3 +157,12 @@ def _serve_car(wire: Any, begin: Any, robot_file: Path, seconds: float, json: bo
     return {
         "port": ports[0], "robot_file": str(robot_file), "laps": wire.racer.laps, "touched": wire.racer.touches
     }  # fmt: skip
+
+
+def _serve_px4(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> dict[str, Any]:
+    from deploy.emulators.px4_serve import serve
+
+    say(f"an emulated vehicle with PX4 is at udp:{port}, on the ground", json)
+    serve(wire, port, begin, seconds)
+    place = wire.vehicle.truth["position"].tolist()
+    return {"port": f"udp:{port}", "position": place, "armed": wire.vehicle.armed}

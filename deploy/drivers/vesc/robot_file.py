@@ -15,14 +15,10 @@ lidar = "192.168.0.10:10940"             # "": scans come in another way
 
 from __future__ import annotations
 
-import dataclasses
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.drivers.driver import DriverError
-
-MOST_BYTES = 1 << 16
+from deploy.drivers.figures_file import parse_figures, read_figures, require_figures, write_figures
 
 
 @dataclass(frozen=True)
@@ -44,10 +40,7 @@ class CarFile:
     lidar: str = "192.168.0.10:10940"
 
     def __post_init__(self) -> None:
-        for name, low, high in BOUNDS:
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not low <= value <= high:
-                raise ValueError(f"{name} is {str(value)[:40]}; expected a number from {low:g} to {high:g}")
+        require_figures(self, BOUNDS)
         if abs(self.steering_angle_to_servo_gain) < 0.1:
             raise ValueError("steering_angle_to_servo_gain is 0; expected how far the servo goes for a rad")
         if self.servo_min >= self.servo_max:
@@ -93,27 +86,14 @@ BOUNDS = (
 
 def read_robot_file(path: str) -> CarFile:
     """A robot file; "": the car as it comes. DriverError for anything else than one."""
-    if not path:
-        return CarFile()
-    where = Path(path).expanduser()
-    if not where.is_file() or where.stat().st_size > MOST_BYTES:
-        raise DriverError(f"{path}: there is no such file, or it is larger than {MOST_BYTES} bytes")
-    try:
-        return parse(where.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise DriverError(f"{path}: {str(error)[:300]}") from None
+    return read_figures(path, CarFile)
 
 
 def parse(data: bytes) -> CarFile:
     """A robot file's content. ValueError for anything else."""
-    found = tomllib.loads(data.decode("utf-8"))
-    known = [field.name for field in dataclasses.fields(CarFile)]
-    if unknown := sorted(set(found) - set(known)):
-        raise ValueError(f"{str(unknown)[:100]} are unknown; expected {', '.join(known)}")
-    return CarFile(**found)
+    return parse_figures(data, CarFile)
 
 
 def write_robot_file(path: Path, car: CarFile) -> None:
     """For a car that is emulated."""
-    rows = dataclasses.asdict(car).items()
-    path.write_text("".join(f'{n} = "{v}"\n' if isinstance(v, str) else f"{n} = {v!r}\n" for n, v in rows))
+    write_figures(path, car)

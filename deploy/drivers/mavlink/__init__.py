@@ -1,0 +1,1 @@
+"""PX4 autopilots over MAVLink, by pymavlink."""

@@ -1,0 +1,92 @@
+"""Whatever happens to a vehicle with PX4, it lands, or somebody else has it; what is normal on its line is borne."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
+
+from controllers.gate_codes import Source, State
+from deploy.drivers.mavlink.modes import LAND, POSITION, RETURN
+from deploy.emulators.px4_wire import FAULTS
+
+sys.path.append(str(Path(__file__).parent))
+from emulated_px4 import HEIGHT, Session
+
+AT, SECONDS = 5.0, 2.0  # s: of flight before the fault, and after it
+PERIOD = 0.02
+SLOW = {
+    "battery empty": 0.8,
+    "commands lost": 1.5,
+    "commands damaged": 1.5,
+    "another commander": 1.0,
+    "pilot": 1.5,
+    "failsafe": 1.5,
+    "killed": 1.5,
+}
+"""s until it shows: PX4's own time-out, and its heartbeats once a second."""
+UNHEARD = ("commands lost", "commands damaged", "unplugged", "another commander")
+"""PX4 goes on for a second by what it was told last, or by somebody else."""
+TAKEN = {"pilot": POSITION, "failsafe": RETURN}
+
+
+def flown(fault: str) -> Session:
+    """The session, the program's end, and 7 s more."""
+    session = Session()
+    session.run(fault, AT, SECONDS)
+    session.driver.close()
+    for _ in range(350):
+        session.world.sleep(PERIOD)
+        session.watch()
+    return session
+
+
+@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+def test_what_is_normal_on_a_line_is_borne_and_the_vehicle_lands_at_the_end(fault: str) -> None:
+    session = flown(fault)
+    during = session.steps[session.at : session.at + round(SECONDS / PERIOD) - 1]
+    assert {step.output.state for step in during} == {State.ACTIVE}
+    assert not session.problems
+    places = np.array(session.places[session.at : session.at + len(during)])
+    assert np.abs(places - [0.0, 0.0, HEIGHT]).max() < 0.3
+    assert not session.vehicle.armed
+    assert session.vehicle.truth["position"][2] < 0.05
+
+
+@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne])
+def test_the_gate_stops_and_the_vehicle_comes_down_softly_or_somebody_else_has_it(fault: str) -> None:
+    session = flown(fault)
+    states = [step.output.state for step in session.steps]
+    first = states.index(State.FAULT)
+    assert session.at < first <= session.at + round(SLOW.get(fault, 0.3) / PERIOD)
+    assert Source.POLICY not in [step.output.source for step in session.steps[first:]]
+    vehicle, sink = session.vehicle, -np.array(session.speeds)[session.at :, 2].min()
+    if fault in TAKEN:
+        assert vehicle.mode == TAKEN[fault]
+        assert vehicle.armed, "nothing of ours is sent any more"
+        assert session.driver.health().problems
+        return
+    assert not vehicle.armed
+    assert vehicle.truth["position"][2] < 0.05
+    if not FAULTS[fault].falls:
+        assert vehicle.mode == LAND
+        assert sink < (4.5 if fault in UNHEARD else 1.2)
+
+
+def test_a_program_that_is_killed_leaves_a_vehicle_that_lands_by_itself() -> None:
+    session = Session()
+
+    def die(of: Session) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        session.run("", AT, SECONDS, die)
+    assert session.vehicle.truth["position"][2] > 1.5
+    session.world.sleep(9.0)
+    assert session.vehicle.mode == LAND
+    assert not session.vehicle.armed
+    assert session.vehicle.truth["position"][2] < 0.05
