@@ -268,7 +268,8 @@ class CarPlant:
         self.parameters = CarParameters(*parts)
         for mine, figure in zip(self.parameters, self.nominal, strict=True):
             mine[:] = figure
-        self._block, state = empty_block(n, [(2,), (1,), (2,), (1,), (1,), (1,)], device)
+        self.block, state = empty_block(n, [(2,), (1,), (2,), (1,), (1,), (1,)], device)
+        """(8, n), live: the rows of the state's parts in order."""
         self.current = CarState(*state)
         """Live."""
         _, self._commands = empty_block(n, [(1,), (1,)], device)
@@ -277,7 +278,7 @@ class CarPlant:
     @property
     def pose(self) -> Tensor:
         """(3, n): x, y (m) and heading (rad), live."""
-        return self._block[:3]
+        return self.block[:3]
 
     def dynamics(self, state: CarState, commands: Mapping[str, Any], parameters: CarParameters) -> CarState:
         """The state one control period later, as a pure, differentiable function."""
@@ -333,12 +334,12 @@ class CarPlant:
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
-        return {"state": self._block, **self.parameters._asdict()}
+        return {"state": self.block, **self.parameters._asdict()}
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
         for name, value in saved.items():
-            (self._block if name == "state" else self.param(name)).copy_(value)
+            (self.block if name == "state" else self.param(name)).copy_(value)
 
 
 @functools.cache

@@ -12,6 +12,11 @@ from sim.terrain import add_ground
 
 def draw_car(card: CarCard) -> mujoco.MjModel:
     """A body that slides and turns on the ground, and two steered wheels."""
+    return car_spec(card).compile()
+
+
+def car_spec(card: CarCard) -> mujoco.MjSpec:
+    """The same, to put other things beside it."""
     length, width, height = card.body
     radius, thick = card.wheel_radius, 0.12 * width
     middle = 0.5 * (card.front_axle - card.rear_axle)
@@ -39,7 +44,7 @@ def draw_car(card: CarCard) -> mujoco.MjModel:
         for body, place in ((front, [0, 0, 0]), (car, [-card.rear_axle, y, radius])):
             ends = [place[0], place[1] - 0.5 * thick, place[2], place[0], place[1] + 0.5 * thick, place[2]]
             body.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, fromto=ends, size=[radius, 0, 0], rgba=SLATE)
-    return spec.compile()
+    return spec
 
 
 def joints(states: np.ndarray) -> np.ndarray:
