@@ -273,9 +273,13 @@ def is_plane(model: mujoco.MjModel, shape: int) -> bool:
 
 
 def moving(model: mujoco.MjModel) -> np.ndarray:
-    """Numbers of the shapes that are shown and belong to bodies."""
+    """Numbers of the shapes that are shown and belong to the robot's bodies, and to objects.
+
+    Mocap bodies are neither: they are what moves around a robot, such as other cars, and cameras don't follow them.
+    """
     shapes = seen(model)
-    return shapes[model.geom_bodyid[shapes] > 0]
+    bodies = model.geom_bodyid[shapes]
+    return shapes[(bodies > 0) & (model.body_mocapid[bodies] < 0)]
 
 
 def centers(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:

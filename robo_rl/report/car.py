@@ -20,13 +20,25 @@ HINTS: Mapping[str, str] = {
     "steering_gain": "Look at both ends: a linkage that steers more or less than it is told.",
     "delay": "Look at where the success rate falls: the latency limit of the policy.",
     "noise": "Look at how the lap time rises: the accuracy that the lidar needs.",
+    "traffic/density": "Look at the right end: how full a road may be.",
+    "traffic/speed": "Look at both ends: traffic that is much slower or faster than the policy has met.",
+    "road/bends": "Look at the right end: bends of up to 40 m radius.",
     "track/width": "Look at the left end: how narrow a track may be.",
 }
 
 
 def sections(findings: Findings) -> list[Section]:
-    """The way of the policy around its first tracks."""
+    """The way of the policy around its first tracks, or along its first routes."""
     episodes, period = findings.episodes["policy"], findings.task.spec.control_period
+    if "marks" in episodes.recording:
+        plot = Plot(
+            lines(episodes, period),
+            f"The policy's first {SHOWN} routes, each on a road of its own, from the left. A cross is a failure. Look "
+            "at where it slows down, and at where it changes lanes.",
+            wide=True,
+        )
+        text = "An episode ends with the route, or fails at a collision, a red light, off the road, or in a wrong lane."
+        return [Section("routes", "Routes", text, plots=[plot])]
     if "left_wall" not in episodes.recording:
         return []
     plot = Plot(
@@ -39,18 +51,24 @@ def sections(findings: Findings) -> list[Section]:
     return [Section("tracks", "Tracks", text, plots=[plot])]
 
 
+def borders(course: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """(P, 3) m each: the walls of a track, closed; or the edges of a road."""
+    if "marks" in course:
+        return [course["marks"][0, 0], course["marks"][0, -1]]
+    walls = [course[name][0] for name in ("left_wall", "right_wall")]
+    return [np.concatenate([points, points[:1]]) for points in walls]
+
+
 @styled
 def lines(episodes: Episodes, period: float) -> Figure:
-    """Tracks from above, with the line that was driven coloured by speed."""
+    """Tracks or roads from above, with the line that was driven coloured by speed."""
     figure = Figure((9.0, 6.0))
     driven = courses(episodes, period)[:SHOWN]
     fastest = max(float(course["velocity"][:, 0].max()) for course in driven)
     every = figure.subplots(2, SHOWN // 2).ravel()
     for i, (axes, course) in enumerate(zip(every, driven, strict=False)):
-        for wall in ("left_wall", "right_wall"):
-            points = course[wall][0]
-            x, y, _ = np.concatenate([points, points[:1]]).T
-            axes.plot(x, y, color=INK, lw=1)
+        for points in borders(course):
+            axes.plot(*points[:, :2].T, color=INK, lw=1)
         way, speed = course["position"], course["velocity"][:, 0]
         collection = LineCollection(list(np.stack([way[:-1], way[1:]], 1)), cmap="viridis", lw=1.8)
         collection.set_array(speed[:-1])

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
+    from sim.tasks.car.lanes import CarLanes
+    from sim.tasks.car.practice import CarPractice
     from sim.tasks.car.race import CarRace
 
-    return (CarRace,)
+    return (CarLanes, CarPractice, CarRace)

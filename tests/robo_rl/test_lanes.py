@@ -1,0 +1,83 @@
+"""A car in traffic goes the way of every other robot: training, export, checks, firmware, pictures, ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deploy.bundle import Bundle
+from deploy.runtime import Policy
+from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.report.car import lines
+from sim.tasks.car.lanes import CarLanes
+
+Robo = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def run_folder(trained: Callable[..., Path]) -> Path:
+    """A run of two updates."""
+    return trained("car-lanes", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
+
+
+@pytest.fixture(scope="module")
+def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
+    return exported(run_folder)
+
+
+def test_its_policy_does_not_see_the_order_of_neighbours(bundle_file: Path) -> None:
+    contract = Bundle.read(bundle_file).contract
+    assert [encoder.kind for encoder in contract.network.encoders] == ["attention"]
+    random, order = np.random.default_rng(0), np.array([3, 0, 7, 5, 1, 2, 6, 4])
+    signals = {
+        signal.name: random.uniform(*(0.05 * x for x in signal.bounds)).reshape(signal.dimensions).astype(np.float32)
+        for signal in contract.signals
+    }
+    turned = {name: value[order] if name.startswith("neighbour") else value for name, value in signals.items()}
+    first, second = (Policy.load(bundle_file, rate_hz=10).step(given) for given in (signals, turned))
+    for name, value in first.items():
+        np.testing.assert_allclose(second[name], value, atol=1e-6)
+
+
+def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
+    assert robo("verify", bundle_file, "--episodes", 10, "--min-success", 0)["passed"]
+
+
+def test_firmware_drives_as_on_the_computer(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
+    made = robo("firmware", bundle_file, "--target", "host", "--out", tmp_path / "c", "--run")
+    assert made["passed"]
+
+
+def test_it_is_drawn_with_its_road_and_the_traffic(run_folder: Path, tmp_path: Path, robo: Robo) -> None:
+    picture = tmp_path / "car.png"
+    robo("play", run_folder, "--picture", picture, "--seconds", 1)
+    assert picture.stat().st_size > 5_000
+
+
+def test_a_report_has_a_map_of_each_route_with_the_line_that_was_driven() -> None:
+    task = CarLanes()
+    episodes = rollout(task, ControllerPolicy(task), Conditions(6, 0, 2.0, recorded=6))
+    *maps, bar = lines(episodes, task.spec.control_period).axes
+    assert (len(maps), bar.get_ylabel()) == (6, "speed, m/s")
+    for axes in maps:
+        right, left = (line.get_xydata() for line in axes.lines[:2])
+        width = np.linalg.norm(right - left, axis=1)
+        np.testing.assert_allclose(width, 3.5 * round(float(width[0]) / 3.5), atol=1e-3)
+        (way,) = axes.collections
+        driven = np.array([segment[0] for segment in way.get_segments()])
+        away = np.linalg.norm(driven[:, None] - np.concatenate([left, right]), axis=-1).min(1)
+        assert 0.5 < float(away.min()) <= float(away.max()) < 7.5
+
+
+def test_the_simulated_robot_drives_among_others() -> None:
+    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twin = twins.make_twin("car-lanes")
+    begun = twin.truth()["position"].copy()
+    for _ in range(20):
+        twin.step({"steering_angle": np.array([0.0], np.float32), "speed": np.array([3.0], np.float32)})
+        assert twin.measure()["neighbour_position"].shape == (8, 2)
+    assert np.linalg.norm(twin.truth()["position"] - begun) > 2.0
