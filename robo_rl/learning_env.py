@@ -8,7 +8,7 @@ memory in between, so that ppo, rsl_rl and gymnasium see what the exported polic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,9 @@ from sim.env import VecEnv
 from sim.env_state import EnvState, named
 from sim.fuse import fuse
 from sim.sensors import LARGE
+
+if TYPE_CHECKING:
+    from robo_rl.reset_states import Starts
 
 ACTION_SCALE = 2.0
 """What gymnasium's action of ±1 is for the task. Trained quadrotor policies limited to it fail in no episode of 1,000;
@@ -31,6 +34,8 @@ class LearningEnv:
     def __init__(self, env: VecEnv) -> None:
         self.env, self.task, self.n = env, env.task, env.n
         self.memory = self.task.first_memory(self.n, env.device)
+        self.starts: Starts | None = None
+        """Where episodes begin that do not begin as the task's own do (``robo_rl.reset_states``)."""
         self.privileged()  # from now on the environment tells what a critic saw at the end of episodes
         small = all(signal.size <= LARGE for signal in env.task.spec.signals)
         vectors = all(len(shape) == 1 for shape in self.task.observation_shapes.values())
@@ -42,7 +47,7 @@ class LearningEnv:
     @property
     def gives_away(self) -> bool:
         """Whether no one but the caller holds the memory of what ``step`` returns."""
-        return self._native is not None
+        return self._native is not None and self.starts is None
 
     @property
     def signals(self) -> dict[str, Tensor]:
@@ -57,6 +62,8 @@ class LearningEnv:
         """Reset all environments; returns the observations."""
         self.env.reset()
         self.memory = self.task.first_memory(self.n, self.env.device)
+        if self.starts is not None:
+            self.starts.begin(torch.arange(self.n, device=self.env.device))
         return self.observation()
 
     def begin_at(self, levels: Tensor) -> None:
@@ -74,7 +81,7 @@ class LearningEnv:
 
     def step(self, action: Tensor) -> Transition:
         """One control step under actions (n, action_size)."""
-        if self._native is not None:
+        if self._native is not None and self.starts is None:
             return self._native(action)
         commands, self.memory = self._remember(self.memory, self.signals, action)
         step = self.env.step(commands)
@@ -82,6 +89,9 @@ class LearningEnv:
         final = self._observe(step.final_signals, {name: value[ids] for name, value in self.memory.items()})
         if len(ids):
             self.forget(ids)
+            if self.starts is not None:
+                self.starts.count(ids, step.succeeded[ids])
+                self.starts.begin(ids)
         return Transition(
             observation=self.observation(),
             privileged=self.privileged(),
@@ -117,6 +127,7 @@ class LearningEnv:
         return {
             **{f"env/{name}": value for name, value in self.env.save().items()},
             **{f"memory/{name}": value for name, value in self.memory.items()},
+            **({"begun": self.starts.begun} if self.starts else {}),
         }
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
@@ -125,3 +136,5 @@ class LearningEnv:
         self.env.load(kept.part("env/"))
         for name, value in kept.part("memory/").items():
             self.memory[name].copy_(value)
+        if self.starts is not None:
+            self.starts.begun.copy_(saved["begun"])

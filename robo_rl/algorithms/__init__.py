@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from robo_rl.runs import Run
     from robo_rl.training import Learner
 
-FROM_FILES = ("bc", "sac")
+FROM_FILES = ("bc", "ppo", "sac")
 """Those that learn from files in the run's folder."""
 
 

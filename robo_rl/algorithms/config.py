@@ -145,6 +145,11 @@ class PpoConfig(Bounded):
     a quarter of theirs (DD-PPO, Wijmans et al. 2020, who take 0.6). 0: all collect all."""
     rnd: NotNegative = 0.0
     """Weight of novelty in the reward, by random network distillation; 0 for none."""
+    reset_states: Digest = ""
+    """SHA-256 of the reset states in the run's folder; "" for none. Told by --reset-states."""
+    reset_weights: tuple[str, ...] = ()
+    """NAME:WEIGHT, how often episodes begin with reset states of a family, or as the task's own do, "start"; all the
+    same where none is given."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -187,6 +192,11 @@ class SacConfig(Bounded):
     """Standard deviation of the first policy, in actions."""
     target_entropy: Finite = -0.5
     """Wanted entropy of the policy, per action."""
+    anneal: Part = 0.0
+    """Part of the rounds, the last ones, in which ``final_entropy`` is wanted: what is exported is the policy's mean,
+    which learns there to do without randomness."""
+    final_entropy: Finite = -2.0
+    """Wanted entropy, per action, in the rounds of ``anneal``."""
     hidden: Widths = (128, 128)
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)
@@ -198,9 +208,16 @@ class SacConfig(Bounded):
     """Of actors: what was collected with weights older than so many times of learning is dropped."""
     demonstrations: Digest = ""
     """SHA-256 of the demonstrations in the run's folder; "" for none. Told by --demonstrations."""
+    reset_states: Digest = ""
+    """SHA-256 of the reset states in the run's folder; "" for none. Told by --reset-states."""
+    reset_weights: tuple[str, ...] = ()
+    """NAME:WEIGHT, how often episodes begin with reset states of a family, or as the task's own do, "start"; all the
+    same where none is given."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.actors and self.reset_states:
+            raise ValueError(f"actors is {self.actors}; expected 0 with reset states")
         if self.actors and self.environments % self.actors:
             raise ValueError(f"environments is {self.environments}; expected a multiple of the {self.actors} actors")
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -33,6 +34,7 @@ from robo_rl.elu import use_fast_elu
 from robo_rl.learning_env import LearningEnv
 from robo_rl.networks import MLP, VECTOR, Normalizer
 from robo_rl.policy import PolicyGraph
+from robo_rl.reset_states import starts
 from robo_rl.transitions import Transition, groups
 from sim.env import VecEnv
 from sim.tasks import Task
@@ -207,12 +209,17 @@ class Critic(nn.Module):
 class Learner:
     """Trains a policy, one update at a time, in one or several processes."""
 
-    def __init__(self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu") -> None:
+    def __init__(
+        self, task: Task, policy: PolicyGraph, config: PpoConfig, seed: int, device: str = "cpu",
+        folder: Path | None = None,
+    ) -> None:  # fmt: skip
+        """``folder`` is the run's, in which reset states are."""
         self.config, self.policy, self.device = config, policy.to(device), device
         self.seed = processes.own_seed(seed)
         own = processes.share(config.environments)
         chosen = undrawn(task, config.adversary, own)
         self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
+        self.starts = starts(folder, config.reset_states, config.reset_weights, self.env)
         self.adversary = Adversary(self.env.env, config.adversary, config.rationality) if chosen else None
         self.room = self.samples = empty_samples(self.env, config, device)
         self.hidden = self.samples.hidden.clone()
@@ -255,6 +262,7 @@ class Learner:
         metrics |= self.learn() | (self.adversary.metrics() if self.adversary else {})
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
+        metrics |= self.starts.metrics() if self.starts else {}
         deviation = float(self.deviation.detach().clamp(*DEVIATIONS).mean())
         return {**metrics, "deviation": deviation, "learning_rate": self.learning_rate, **levels}
 

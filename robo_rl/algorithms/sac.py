@@ -35,6 +35,7 @@ from robo_rl.demonstrations import Transitions, kept
 from robo_rl.learning_env import LearningEnv
 from robo_rl.networks import MLP
 from robo_rl.policy import PolicyGraph
+from robo_rl.reset_states import starts
 from sim.env import VecEnv
 from sim.tasks import Task
 
@@ -129,6 +130,7 @@ class Learner:
         seen, acted = task.observation_size, task.action_size
         self.env = None if config.actors else LearningEnv(VecEnv(task, config.environments, seed))
         """None where actors have the robots."""
+        self.starts = self.env and starts(folder, config.reset_states, config.reset_weights, self.env)
         self.act = Explorer(policy, config)
         self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
         self.slow = Critics(config.critics, seen + acted, config.critic_hidden).requires_grad_(False)
@@ -156,6 +158,12 @@ class Learner:
         """Control steps simulated so far, over all environments."""
         return self.done * self.config.steps * self.config.environments
 
+    @property
+    def wanted_entropy(self) -> float:
+        """Per action, now."""
+        last = self.done >= round((1.0 - self.config.anneal) * self.total) and self.config.anneal > 0.0
+        return self.config.final_entropy if last else self.config.target_entropy
+
     def update(self) -> dict[str, float]:
         """Collect and learn, by turns; returns metrics."""
         earned, won, ended, losses, before, lag = 0.0, 0, 0, torch.zeros(2), self.learnt, 0.0
@@ -180,6 +188,7 @@ class Learner:
             "loss/actor": actor,
             "temperature": float(self.log_temperature.detach().exp()),
             **beside,
+            **(self.starts.metrics() if self.starts else {}),
             **{f"level/{name}": level for name, level in self.levels.items()},
         }
 
@@ -267,7 +276,7 @@ class Learner:
         self.actor_optimizer.zero_grad()
         loss.backward()
         self.actor_optimizer.step()
-        wanted = self.config.target_entropy * action.shape[-1]
+        wanted = self.wanted_entropy * action.shape[-1]
         surplus = self.log_temperature.exp() * (entropy.detach().mean() - wanted)
         self.temperature_optimizer.zero_grad()
         surplus.backward()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from robo_rl.algorithms.config import ApgConfig, BcConfig, PpoConfig, SacConfig
+from robo_rl.algorithms.config import CONFIGS, ApgConfig, BcConfig, PpoConfig, SacConfig
 from robo_rl.console import STARTED, give, say
 from robo_rl.escaping import shell_word
 
@@ -38,6 +38,7 @@ def main(
     bounds: tuple[str, ...] = (),
     begin_from: Path | None = None,
     demonstrations: Path | None = None,
+    reset_states: Path | None = None,
     stop_below: tuple[str, ...] = (),
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
@@ -71,6 +72,8 @@ def main(
         begin_from: A trained run's folder, whose networks are the initial networks: of the same task (also distilled),
             or of a task whose observation this task's observation extends (go2-flat for go2-rough).
         demonstrations: A file by 'robo-rl demonstrate', for sac and bc; the run keeps a copy.
+        reset_states: A file by 'robo-rl reset-states', for ppo and sac: episodes begin with its states, as often as
+            reset_weights tell; the run keeps a copy.
         stop_below: UPDATE:REWARD, one or several: a training whose reward is lower after this update ends there.
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
@@ -87,6 +90,7 @@ def main(
     from robo_rl.commands import resume
     from robo_rl.demonstrations import FILE_NAME
     from robo_rl.files import write
+    from robo_rl.reset_states import FILE_NAME as RESET_STATES
     from robo_rl.runs import Run, free_name, label_of
     from sim.ranges import parse_bounds, read_ranges
     from sim.tasks.loading import load_task
@@ -115,6 +119,7 @@ def main(
     settings: dict[str, ApgConfig | BcConfig | PpoConfig | SacConfig] = {"apg": apg, "bc": bc, "ppo": ppo, "sac": sac}
     chosen = dataclasses.asdict(settings[algorithm])
     shown = require_demonstrations(demonstrations, algorithm, loaded, chosen)
+    stored = require_reset_states(reset_states, algorithm, loaded, chosen)
     origin = Run.open(begin_from) if begin_from else None
     other = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else {}
     other |= parse_bounds(bounds, loaded.name, loaded.spec.ranges)
@@ -125,6 +130,8 @@ def main(
         run = Run.create(runs, task, robot, algorithm, seed, chosen, other, origin, plant, name, floors)
         if shown is not None:
             write(run.folder / FILE_NAME, shown)
+        if stored is not None:
+            write(run.folder / RESET_STATES, stored)
     folder = joined.from_first(run and run.folder)
     code = learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
     return code or published(folder, wandb if joined.rank() == 0 else None, json)
@@ -179,6 +186,27 @@ def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen
         raise ValueError(f"--demonstrations is {path}, but {algorithm} can't learn from any; expected sac or bc")
     read(path, task)
     chosen["demonstrations"] = digest(path)
+    return path.read_bytes()
+
+
+def require_reset_states(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:
+    """The file of reset states, whose digest goes into ``chosen``; refused before there is a run."""
+    from robo_rl.reset_states import digest, read, weights_of
+
+    if chosen.get("reset_states"):
+        raise ValueError(f"--{algorithm}.reset-states is a digest that is computed; expected --reset-states FILE")
+    if path is None:
+        if chosen.get("reset_weights"):
+            raise ValueError(
+                f"--{algorithm}.reset-weights tells how often states are drawn; expected --reset-states FILE"
+            )
+        return None
+    if "reset_states" not in chosen:
+        raise ValueError(f"--reset-states is {path}, but {algorithm} can't begin from any; expected ppo or sac")
+    read(path, task)
+    weights_of(chosen["reset_weights"], task.families)
+    chosen["reset_states"] = digest(path)
+    CONFIGS[algorithm](**chosen)
     return path.read_bytes()
 
 

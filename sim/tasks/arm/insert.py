@@ -50,6 +50,7 @@ LOST = 0.05  # m, of the peg from the hand
 STEP = 0.015  # m, displacement at an action of 1
 HEIGHT = (0.1, 0.17)  # m, of the tool above the ground at first
 ROOM = 0.015  # m, of the hole from the border of the workspace: the tool has to search around it
+BESIDE, TOUCHING = 0.015, 0.002  # m, of the peg's end from the hole's middle, level, and from the rim's height
 WAY = 0.04  # m, along x and y from there to the hole at most
 
 
@@ -66,6 +67,7 @@ class Insert(Task):
     goal_size = 1
     observation_size = 18
     algorithms = ("bc", "sac", "ppo")
+    families = ("near_hole", "on_rim", "partly_in")
 
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
@@ -238,6 +240,19 @@ class Insert(Task):
         depth = self._depth(signals, memory)
         ahead = insert(self._away(signals).unbind(-1), depth, self._point(memory).unbind(-1))
         return torch.stack([torch.clamp(x / STEP, -1.0, 1.0) for x in ahead], -1)
+
+    def hold(self, signals: Tensors, memory: Tensors) -> Any:
+        """The target is where the tool is: the peg is not pressed on anything."""
+        return 0.0 * signals["tool_position"]
+
+    def family(self, truth: Mapping[str, Tensor]) -> Tensor:
+        """The peg's end beside the hole above the rim, on the rim, and below it in the hole."""
+        left = self._ends(truth)
+        aside, depth = left[:, :2].norm(dim=-1), left[:, 2] + RIM
+        found = torch.where((aside < BESIDE) & (depth < -TOUCHING) & (depth > -RIM), 0, -1)
+        found = torch.where((aside < BESIDE) & (depth.abs() <= TOUCHING), 1, found)
+        inside = (aside < HOLE) & (depth > TOUCHING) & (depth < DEEP)
+        return torch.where(inside, 2, found)
 
     def controller(self) -> Any:
         """The script, as part of the policy's own graph."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,15 @@ def test_the_policy_goes_where_critics_expect_most_and_stays_within_actions() ->
     assert abs(float(mean[0]) - 0.5) < 0.25
     assert abs(float(mean[1]) + 0.5) < 0.25
     assert 0.7 < float(mean[2]) < 2.0
+
+
+def test_less_randomness_is_wanted_in_the_last_rounds() -> None:
+    config = dataclasses.replace(SMALL, updates=6, anneal=0.3333, target_entropy=-0.5, final_entropy=-2.0)
+    trained, wanted = learner(config=config), []
+    for trained.done in range(6):
+        wanted.append(trained.wanted_entropy)
+    assert wanted == [-0.5] * 4 + [-2.0] * 2
+    assert learner().wanted_entropy == SMALL.target_entropy
 
 
 def test_a_training_that_was_killed_goes_on_bit_by_bit(tmp_path: Path) -> None:
