@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from robo_rl.console import Progress, give, require_place, say
+
+if TYPE_CHECKING:
+    from sim.tasks import Task
 
 
 def main(
@@ -33,23 +38,11 @@ def main(
         bounds: NAME:LOW:HIGH, one or several: other bounds for these ranges, as in clearance:0.001:0.001.
         json: Print one JSON object on the last line of stdout.
     """
-    import dataclasses
-
     from robo_rl.demonstrations import demonstrate, write
-    from robo_rl.runs import HELD_OUT
-    from sim.ranges import parse_bounds, replaced
-    from sim.tasks.loading import load_task
 
     if not 1 <= episodes <= 100_000:
         raise ValueError(f"--episodes is {episodes}; expected 1 to 100000")
-    if not 0 <= seed < HELD_OUT:
-        raise ValueError(f"--seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
-    require_place(out, "--out", ".safetensors")
-    if out.exists():
-        raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
-    loaded = load_task(task, robot)
-    ranges = replaced(loaded.spec.ranges, parse_bounds(bounds, loaded.name, loaded.spec.ranges))
-    loaded.spec = dataclasses.replace(loaded.spec, ranges=ranges)
+    loaded = task_within(task, robot, bounds, seed, out)
     with Progress("demonstrating", episodes) as progress:
         tensors, tried = demonstrate(loaded, episodes, seed, progress.update)
     write(out, loaded, tensors)
@@ -59,3 +52,20 @@ def main(
     found = {"episodes": episodes, "tried": tried, "control_steps": steps, "duration_mean_s": seconds}
     give({"file": str(out), "task": loaded.name, **found}, json)
     return 0
+
+
+def task_within(name: str, robot: str | None, bounds: Sequence[str], seed: int, out: Path) -> Task:
+    """The task within the bounds of --bounds; ValueError where it, --seed or --out can't be used to record it."""
+    from robo_rl.runs import HELD_OUT
+    from sim.ranges import parse_bounds, replaced
+    from sim.tasks.loading import load_task
+
+    if not 0 <= seed < HELD_OUT:
+        raise ValueError(f"--seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
+    require_place(out, "--out", ".safetensors")
+    if out.exists():
+        raise ValueError(f"--out is {out}, which exists; expected the name of a new file")
+    task = load_task(name, robot)
+    ranges = replaced(task.spec.ranges, parse_bounds(bounds, task.name, task.spec.ranges))
+    task.spec = dataclasses.replace(task.spec, ranges=ranges)
+    return task
