@@ -3,16 +3,17 @@
 This process plays the robot. In every control period it sends what completes a set of sensor signals and waits for
 the command that answers it, then sends the same message to the echo node and waits for its answer. Three processes,
 Fast DDS within one computer (by shared memory, which comes with the range LOCALHOST), both nodes with the same quality
-of service and the same real-time priority. What the policy's node adds is the difference of the two distributions.
+of service and the same real-time priority. What the policy's node adds is the difference of the two distributions. The
+node runs the policy by onnxruntime and as machine code (parameter ``runtime``), in turns.
 
-    robo-rl train quadrotor-hover && robo-rl export runs/quadrotor-hover-seed0-1 --out policy.onnx
-    python benchmarks/ros_latency.py policy.onnx
+    python benchmarks/ros_latency.py zoo:quadrotor-hover [seconds of each turn]
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import shutil
 import subprocess
@@ -32,7 +33,9 @@ if str(PACKAGE) not in sys.path:
 os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 os.environ.setdefault("ROS_DOMAIN_ID", "77")
 
+RUNTIMES = ("onnxruntime", "native")
 SECONDS = 60.0
+TURNS = 2
 WARM_UP = 5.0
 """s until the control loop has drawn its schedule to the arrival of the signals."""
 SENSORS = {"odom", "imu"}
@@ -185,7 +188,7 @@ def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int, int]:
     rows: list[tuple[float | None, float | None]] = []
     period, due, begun = robot.contract.control_period, time.monotonic(), float("inf")
     while len(rows) * period < seconds and pilot.is_alive():
-        due = max(due + period, time.monotonic())
+        due += period * max(1, math.ceil((time.monotonic() - due) / period))  # a sensor keeps its beat
         time.sleep(max(0.0, due - time.monotonic()))
         row = robot.period()
         begun = min(begun, due) if pilot.flying.is_set() else float("inf")
@@ -201,24 +204,19 @@ def quantiles(values: np.ndarray) -> dict[str, float]:
     return {f"p{q:g}_us": round(float(np.quantile(values, q / 100)), 1) for q in (50, 90, 99, 99.9)}
 
 
-def main() -> None:
-    if sys.argv[1:] == ["echo"]:
-        Echo()
-        return
-    bundle = sys.argv[1]
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
-    chrt = PRIORITY if shutil.which("chrt") and os.geteuid() == 0 else ()
+def turn(bundle: str, runtime: str, seconds: float) -> tuple[np.ndarray, int, int]:
+    """One pair of nodes from start to end; what ``measure`` gives."""
+    chrt = PRIORITY if real_time() else ()
     path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    policy = ["-m", "robo_rl", "ros", "policy", bundle, "--parameter", f"runtime:={runtime}"]
     with tempfile.TemporaryFile() as log:
         nodes = [
             subprocess.Popen([*chrt, sys.executable, *rest], env=environment, stdout=log, stderr=log)
-            for rest in (["-m", "robo_rl", "ros", "policy", bundle], [__file__, "echo"])
+            for rest in (policy, [__file__, "echo"])
         ]
         try:
-            if chrt:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-            times, periods, faults = measure(bundle, seconds)
+            return measure(bundle, seconds)
         finally:
             for node in nodes:
                 node.terminate()
@@ -227,26 +225,60 @@ def main() -> None:
             log.seek(0)
             said = log.read().decode(errors="replace")
             sys.stderr.write("".join(line + "\n" for line in said.splitlines() if "ERROR" in line))
-    policy, echo = quantiles(times[:, 0]), quantiles(times[:, 1])
-    added = {key: round(policy[key] - echo[key], 1) for key in policy}
-    print(f"{periods} periods, {periods - len(times)} without both answers in time; the gate latched {faults} faults")
-    for name, row in (("policy_node", policy), ("echo", echo), ("added", added)):
-        print(f"{name:<12}" + "   ".join(f"{key.removesuffix('_us')} {value:7.0f} µs" for key, value in row.items()))
+
+
+def real_time() -> bool:
+    return bool(shutil.which("chrt")) and os.geteuid() == 0
+
+
+def main() -> None:
+    if sys.argv[1:] == ["echo"]:
+        Echo()
+        return
+    if sys.argv[1] == "turn":
+        if real_time():
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
+        times, periods, faults = turn(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        np.savez(sys.argv[5], times=times, periods=periods, faults=faults)
+        return
+    bundle = sys.argv[1]
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+    found: dict[str, list[Any]] = {runtime: [] for runtime in RUNTIMES}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(TURNS):
+            for runtime, turns in found.items():
+                file = Path(folder, "turn.npz")
+                one = [sys.executable, __file__, "turn", bundle, runtime, str(seconds), str(file)]
+                subprocess.run(one, check=True)  # a process of its own: rclpy's context is the process's
+                turns.append(dict(np.load(file)))
+    results = {runtime: row(turns) for runtime, turns in found.items()}
+    for runtime, result in results.items():
+        print(f"{runtime}: {result['periods']} periods, {result['unanswered']} without both answers in time")
+        for name in ("policy_node", "echo", "added"):
+            told = "   ".join(f"{key.removesuffix('_us')} {value:7.0f} µs" for key, value in result[name].items())
+            print(f"  {name:<12}{told}")
+    load = round(os.getloadavg()[0], 1)
     write(
         "ros_latency",
-        {
-            "bundle": Path(bundle).name,
-            "periods": periods,
-            "unanswered": periods - len(times),
-            "faults": faults,
-            "real_time_priority": bool(chrt),
-            "policy_node": policy,
-            "echo": echo,
-            "added": added,
-        },
+        {"bundle": bundle, "real_time_priority": real_time(), "load_average": load, **results},
     )
 
 
+def row(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Figures of all turns of a runtime together."""
+    times = np.concatenate([turn["times"] for turn in turns])
+    periods = sum(int(turn["periods"]) for turn in turns)
+    policy, echo = quantiles(times[:, 0]), quantiles(times[:, 1])
+    return {
+        "periods": periods,
+        "unanswered": periods - len(times),
+        "faults": sum(int(turn["faults"]) for turn in turns),
+        "policy_node": policy,
+        "echo": echo,
+        "added": {key: round(policy[key] - echo[key], 1) for key in policy},
+    }
+
+
 if __name__ == "__main__":
-    words(__doc__, 2)
+    words(__doc__, 5)
     main()

@@ -1,4 +1,4 @@
-"""``ros2 launch`` of both launch files, against the twin: to flight, and to a fault that stays."""
+"""``ros2 launch`` of the launch files: against the twin to flight, and to a fault that stays; and for driven robots."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
+from deploy.bundle import Bundle
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 MISSING = "ROS's launch system is missing: it comes with ROS 2, or as wheels in a folder: make test ROS_WHEELS=FOLDER"
@@ -28,7 +30,7 @@ ROS2 = (sys.executable, "-c", "from ros2cli.cli import main; raise SystemExit(ma
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What a shell has in its environment once the workspace is built and sourced."""
     folder = tmp_path_factory.mktemp("workspace")
-    for name in ("robo_rl_ros", "robo_rl_bringup"):
+    for name in ("robo_rl_ros", "robo_rl_bringup", "robo_rl_description"):
         shutil.copytree(SOURCES / name, folder / "src" / name)
         into = ("--prefix", str(folder), "--single-version-externally-managed", "--record", str(folder / "record"))
         install = [sys.executable, "setup.py", "install", *into]  # as colcon does
@@ -79,3 +81,19 @@ def test_a_launched_policy_waits_for_a_robot_that_starts_later_and_flies_it(flig
     flight.start("twin", "--use-sim-time")
     fly_into_a_fault(flight)
     assert interrupt(flight) == [("policy_node", "process has finished cleanly")]
+
+
+def test_launched_for_a_robot_the_node_asks_the_robots_own_driver(flight, workspace, tmp_path: Path):
+    bundle, port = Bundle.read("zoo:arm-place-so101").path, tmp_path / "no-such-port"
+    arguments = f"policy:={bundle}", "robot:=so101", f"port:={port}", "namespace:=left", PATIENT
+    flight.run("launch", [*ROS2, "launch", "robo_rl_bringup", "robot.launch.py", *arguments], workspace)
+    flight.until(lambda: "give LeRobot's calibration" in flight.log("launch"), "the driver's refusal")
+    assert "robot_state_publisher" in flight.log("launch")
+    assert interrupt(flight) == [("policy_node", "process has finished cleanly")]
+
+
+def test_a_robot_without_a_model_is_refused_with_those_that_have_one(flight, workspace):
+    command = [*ROS2, "launch", "robo_rl_bringup", "robot.launch.py", "policy:=policy.onnx", "robot:=go3"]
+    flight.run("launch", command, workspace)
+    assert flight.processes["launch"].wait(timeout=120) == 1
+    assert "expected one of a1, " in flight.log("launch")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import runpy
+import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -75,8 +77,10 @@ def constants(tree: ast.Module, function: str) -> set[str]:
 def test_a_launch_file_starts_entry_points_and_describes_every_argument(file: Path):
     tree = ast.parse(file.read_text())
     points = ast.literal_eval(setup_call(SOURCES / "robo_rl_ros")["entry_points"])["console_scripts"]
-    keywords = [k for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords]
-    started = {ast.literal_eval(k.value) for k in keywords if k.arg == "executable"}
+    calls = [{k.arg: k.value for k in node.keywords} for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    nodes = [call for call in calls if "executable" in call]
+    ours = [call for call in nodes if ast.literal_eval(call["package"]) == "robo_rl_ros"]
+    started = {ast.literal_eval(call["executable"]) for call in ours}
     assert started <= {point.split(" = ")[0] for point in points}
     (told,) = [
         ast.literal_eval(node.value)
@@ -96,3 +100,12 @@ def test_the_launch_system_reads_a_launch_file(file: Path):
     read = runpy.run_path(str(file))
     entities = read["generate_launch_description"]().entities
     assert {one.name for one in entities if isinstance(one, DeclareLaunchArgument)} >= set(read["ARGUMENTS"])
+
+
+def test_what_the_image_of_a_robots_computer_copies_and_installs_is_there():
+    text = (ROOT / "docker/robot.Dockerfile").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (extra,) = re.findall(r"'/robo-rl\[(\w+)\]'", text)
+    assert not [need for need in extras[extra] if need.startswith(("torch", "mujoco", "ros-"))]
+    for path in re.findall(r"(?<!/opt)/robo-rl/([\w./]+)", text):
+        assert (ROOT / path).exists(), path

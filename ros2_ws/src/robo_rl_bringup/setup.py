@@ -14,7 +14,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
         (f"share/{NAME}/launch", glob("launch/*.launch.py")),
-        (f"share/{NAME}/config", glob("config/*.yaml")),
+        (f"share/{NAME}/config", glob("config/*.*")),
     ],
     install_requires=["setuptools"],
     zip_safe=True,

@@ -1,0 +1,28 @@
+# A robot's computer, x86-64 or aarch64: ROS 2 Jazzy, the policy's node and the drivers; neither torch nor MuJoCo.
+#
+#   docker build -f docker/robot.Dockerfile -t robo-rl .
+#   docker run --rm -it --network host --device /dev/ttyACM0 --ulimit rtprio=99 --ulimit memlock=-1 -v "$PWD:/data" \
+#       robo-rl ros2 launch robo_rl_bringup robot.launch.py robot:=so101 port:=/dev/ttyACM0 \
+#       calibration:=/data/my_arm.json policy:=/data/policy.onnx record:=/data/logs
+FROM ros:jazzy-ros-base
+
+# gcc compiles policies to machine code (the node's runtime:=native, robo-rl run --native).
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends \
+        gcc libc6-dev python3-colcon-common-extensions python3-venv ros-jazzy-joy ros-jazzy-robot-state-publisher \
+    && rm -rf /var/lib/apt/lists/*
+
+# The distribution's rclpy, beside packages of PyPI that have wheels for both architectures. The extra [ros] would
+# install rclpy from PyPI, which has none for aarch64.
+COPY . /robo-rl
+RUN python3 -m venv --system-site-packages /opt/robo-rl \
+    && /opt/robo-rl/bin/pip install --no-cache-dir -c /robo-rl/constraints.txt '/robo-rl[log]'
+ENV PATH=/opt/robo-rl/bin:$PATH
+
+# By the environment's Python, which the nodes are then started with.
+WORKDIR /robo-rl/ros2_ws
+RUN . /opt/ros/jazzy/setup.sh && python -m colcon build
+
+WORKDIR /data
+ENTRYPOINT ["/robo-rl/docker/entrypoint.sh"]
+CMD ["robo-rl", "--help"]
