@@ -21,6 +21,8 @@ COMMANDS = {
     "robots": "show robots: figures, sources, pictures",
     "train": "train a policy on a task",
     "demonstrate": "record a task's script, to learn from",
+    "demos": "list, check, replay and convert demonstrations: LeRobotDataset v3, robomimic",
+    "reset-states": "store states on the way to success, where episodes of a training begin",
     "resume": "continue a training that was interrupted",
     "sweep": "train many policies: seeds, settings, robots and tasks, on one computer or many",
     "work": "do one job of a sweep",
@@ -56,7 +58,7 @@ USAGE = f"""usage: robo-rl COMMAND [OPTIONS]
 Train a policy in simulation, export it as one file, verify it, and run it on a robot.
 
 commands:
-{chr(10).join(f"  {name:<11} {text}" for name, text in COMMANDS.items())}
+{chr(10).join(f"  {name:<12} {text}" for name, text in COMMANDS.items())}
 
 robo-rl COMMAND --help shows the options of a command; --json prints one JSON object on the last line of stdout.
 To start:  robo-rl train quadrotor-hover"""
@@ -84,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         import tyro
 
-        module = importlib.import_module(f"robo_rl.commands.{name}")
+        module = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
         command = module.command(rest) if hasattr(module, "command") else module.main
         sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
     except ModuleNotFoundError as missing:

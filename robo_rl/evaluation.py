@@ -32,6 +32,7 @@ HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
 BATCH = 2048  # episodes simulated at once
 LONGEST = 3600.0  # s
 SLOTS = 500  # parts of the time window at the end of an episode
+SIGNAL_STEPS = 2000  # control steps that ``rollout_signals`` looks at
 
 PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
@@ -39,7 +40,8 @@ PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor],
 
 @dataclass(frozen=True)
 class Episodes:
-    """The results of some episodes. Errors are those of the true state, NaN for episodes that failed.
+    """The results of some episodes. Errors are those of the true state, NaN for episodes that failed, unless they count
+    in it (``Measure.failed``).
 
     A team's episode is one; its errors are the means (of squares, the roots of the means) over its robots.
     """
@@ -110,7 +112,8 @@ class Episodes:
         return {**figures, "duration_mean_s": float(self.duration.mean())}
 
     def _figures(self, measure: Measure) -> dict[str, float]:
-        error = self.errors[measure.error][self.survived]
+        error = self.errors[measure.error]
+        error = error[self.survived] if measure.failed is None else error
         if measure.over == "rms":
             return {measure.key: float(np.sqrt(np.mean(error**2))) if len(error) else float("nan")}
         mean, tail = (float(error.mean()), float(np.quantile(error, 0.95))) if len(error) else (float("nan"),) * 2
@@ -126,7 +129,7 @@ def quantity(value: float, unit: str) -> str:
     """A number with its unit, lengths in cm; NaN is the error of no episodes."""
     if math.isnan(value):
         return "none succeeded"
-    return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f} {unit}"
+    return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f}" + f" {unit}" * (unit != "1")
 
 
 class GraphPolicy:
@@ -258,11 +261,14 @@ def _check(task: Task, conditions: Conditions) -> None:
 
 
 def rollout_signals(task: Task, policy: Any, conditions: Conditions) -> dict[str, np.ndarray]:
-    """The measured signals of some episodes, (steps, episodes, k) by name; an episode that fails is reset."""
+    """The measured signals of some episodes, (steps, episodes, k) by name; an episode that fails is reset.
+
+    Of the first ``SIGNAL_STEPS`` of long ones: it is all in memory.
+    """
     env = VecEnv(task, conditions.episodes, HELD_OUT + 1000 * conditions.seed, fixed=conditions.fixed, evaluation=True)
     state, signals = policy.initial_state(env.n), env.signals()
     seen = []
-    for _ in range(task.spec.episode_steps):
+    for _ in range(min(task.spec.episode_steps, SIGNAL_STEPS)):
         seen.append({name: value.numpy().copy() for name, value in signals.items()})
         commands, state = policy(signals, state)
         step = env.step(commands)
@@ -342,7 +348,8 @@ def _rollout_batch(
         report((k + 1) / steps)
     means = {}
     for name, figure in figures.items():
-        value = torch.where(failed, float("nan"), figure.value()).unflatten(0, (-1, env.team))
+        lost = float("nan") if figure.measure.failed is None else figure.measure.failed * figure.value()
+        value = torch.where(failed, lost, figure.value()).unflatten(0, (-1, env.team))
         rms = figure.measure.over == "rms"
         means[name] = (value.square().mean(1).sqrt() if rms else value.mean(1)).numpy()
     recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}

@@ -75,7 +75,7 @@ def test_the_pages_code_runs(page, bundle_file, tmp_path, monkeypatch):
 def options(command: str) -> set[str]:
     """Every option that a command understands."""
     found = {"--help"}
-    main = importlib.import_module(f"robo_rl.commands.{command}").main
+    main = importlib.import_module(f"robo_rl.commands.{command.replace('-', '_')}").main
     for name, kind in typing.get_type_hints(main).items():
         if dataclasses.is_dataclass(kind):
             found |= {f"--{name}.{field.name.replace('_', '-')}" for field in dataclasses.fields(kind)}
@@ -89,7 +89,7 @@ def test_every_command_that_is_shown_exists_with_its_options(page):
     shown = [line for block in blocks(page, "console", "sh") for line in block.splitlines() if "robo-rl " in line]
     shown += re.findall(r"`(robo-rl [a-z][^`]*)`", page.read_text())
     for line in shown:
-        found = re.search(r"robo-rl ([a-z]+)([^#]*)", line)
+        found = re.search(r"robo-rl ([a-z-]+)([^#]*)", line)
         if found is None or found[1] == "&&" or "git clone" in line or "pip install" in line:
             continue
         assert found[1] in COMMANDS, line
@@ -137,7 +137,7 @@ def test_the_flights_keys_are_documented():
 
 
 def test_every_command_has_its_section():
-    headings = re.findall(r"^## (\w+)$", (ROOT / "docs/commands.md").read_text(), re.M)
+    headings = re.findall(r"^## ([\w-]+)$", (ROOT / "docs/commands.md").read_text(), re.M)
     assert headings == list(COMMANDS)
 
 

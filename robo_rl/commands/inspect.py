@@ -153,6 +153,9 @@ def _safety(contract: Contract) -> list[str]:
     for envelope in safety.envelope:
         limits = [f"{name} {x}" for name, x in vars(envelope).items() if name != "signal" and x is not None]
         lines.append(f"          {envelope.signal}: {', '.join(limits)} {contract.signal(envelope.signal).unit}")
+    if safety.collision is not None:
+        watched = safety.collision
+        lines.append(f"          {watched.scan}: at least {watched.time:g} s to a collision")
     return lines
 
 

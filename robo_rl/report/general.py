@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -201,7 +202,8 @@ def write(findings: Findings, sections: Sequence[Section], out: Path, plain: boo
 def _episodes(findings: Findings) -> list[Plot]:
     """The plots of all episodes: survival and, for each measure, its course and its distribution."""
     task, both = findings.task, findings.episodes
-    length = findings.conditions.seconds or task.spec.episode_length
+    longest = max(float(of.duration.max()) for of in both.values())
+    length = findings.conditions.seconds or min(task.spec.episode_length, math.ceil(longest))
     found = [
         Plot(
             plots.survival(both, length),

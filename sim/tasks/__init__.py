@@ -85,6 +85,8 @@ class Measure:
     unit: str
     over: Literal["end", "mean", "rms"]
     seconds: float | None = None
+    failed: float | None = None
+    """What it is multiplied by for episodes that failed, such as a score; None: they don't count."""
 
     @property
     def window(self) -> float:
@@ -147,6 +149,9 @@ class Task(ABC):
     """For a task whose policy sees what no robot measures: the task that ``robo-rl distill`` teaches it to."""
     plants: tuple[str, ...] = ()
     """Engines that can simulate its robots, where there is a choice."""
+    families: tuple[str, ...] = ()
+    """Kinds of states on the way to success, from which a training may begin (``robo_rl.reset_states``), the farthest
+    first. Such a task has a script (``sim.tasks.scripted``), ``family`` and ``hold``."""
     plant: str | None = None
     """The one of them that ``make_plant`` takes; None for the usual one of the device."""
 
@@ -202,6 +207,14 @@ class Task(ABC):
     def controllers(self) -> tuple[Any, ...]:
         """Others like it, to compare with; each is found by its ``name``."""
         return ()
+
+    def family(self, truth: Mapping[str, Tensor]) -> Tensor:
+        """(n,) the number, in ``families``, of the family that a state is of; −1 for none. Called with tensors."""
+        raise NotImplementedError(f"task '{self.name}' has no families of states")
+
+    def hold(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, action_size) actions that keep what has been reached as it is. Only for tasks with ``families``."""
+        raise NotImplementedError(f"task '{self.name}' has no families of states")
 
     def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
         """Parameters of the plant, (n, …) by name, that change within an episode: what they are from ``time`` on."""

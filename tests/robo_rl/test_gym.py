@@ -59,7 +59,9 @@ def rollout(env, seed, steps, scale=0.5):
 def test_gymnasiums_checker_has_nothing_to_say_about_any_task(task, robot):
     env = gymnasium.make(task, robot=robot)
     check_env(env.unwrapped)
-    assert env.observation_space.shape == (load_task(task, robot).observation_size,)
+    space = env.observation_space
+    spaces = space.spaces if isinstance(space, gymnasium.spaces.Dict) else {"policy": space}
+    assert {name: part.shape for name, part in spaces.items()} == load_task(task, robot).observation_shapes
 
 
 @pytest.mark.parametrize("n", [1, 7, 64])
@@ -92,10 +94,10 @@ def test_a_batch_of_one_does_what_gymnasiums_own_vector_environment_does_with_a_
     for action in np.random.default_rng(0).normal(size=(600, *ours.action_space.shape)) * 0.5:
         (*expected, expected_info), (*given, info) = theirs.step(action), ours.step(action)
         for a, b in zip(expected, given, strict=True):
-            np.testing.assert_array_equal(a, b)
+            np.testing.assert_equal(a, b)
         assert data_equivalence(expected_info, info, exact=True)
         ends += int((expected[2] | expected[3]).sum())
-    assert ends > 1
+    assert ends > 1 or task == "car-practice"  # which does not end for 20 minutes
 
 
 def test_only_environments_that_ended_have_final_observations():
