@@ -16,8 +16,8 @@ from robo_rl.console import require_port, say
 from robo_rl.zoo import located
 
 What = Literal[
-    "policy", "twin", "panel", "teleop", "configure", "activate", "engage", "stop", "reset", "arm", "disarm",
-    "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions", "install",
+    "policy", "twin", "panel", "teleop", "controllers", "configure", "activate", "engage", "stop", "reset", "arm",
+    "disarm", "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions", "install",
 ]  # fmt: skip
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
 
@@ -36,16 +36,18 @@ def main(
     address: str = "127.0.0.1",
     port: int = 8080,
     parameter: tuple[str, ...] = (),
+    remap: tuple[str, ...] = (),
     out: Path = Path("robo-rl-install"),
 ) -> int:
     """Run a policy or a simulated robot as a ROS 2 node, or operate a running node.
 
-    'policy FILE', 'twin', 'panel' and 'teleop' run until Ctrl-C. Everything else is a request to running nodes:
-    configure, activate (arms), engage (the policy takes control), stop, reset, and so on; 'select NAME' switches to
-    another policy; 'fault "freeze odom"' injects a fault into the simulated robot. 'permissions FILE' prints who may
-    do what in a secured network, for 'ros2 security create_permission'. 'install FILE' writes a systemd unit for
-    'policy FILE' with the same options, a udev rule for the driver's adapter, and limits, and prints how to put them in
-    place.
+    'policy FILE', 'twin', 'panel', 'teleop' and 'controllers' run until Ctrl-C. Everything else is a request to
+    running nodes: configure, activate (arms), engage (the policy takes control), stop, reset, and so on; 'select NAME'
+    switches to another policy; 'fault "freeze odom"' injects a fault into the simulated robot. 'controllers' lets
+    controllers of ros2_control follow the policy while it is in control, and others hold the robot otherwise.
+    'permissions FILE' prints who may do what in a secured network, for 'ros2 security create_permission'. 'install
+    FILE' writes a systemd unit for 'policy FILE' with the same options, a udev rule for the driver's adapter, and
+    limits, and prints how to put them in place.
 
     Args:
         what: The node to run, or the request to a running one.
@@ -62,6 +64,7 @@ def main(
         address: For panel: the address to serve at; on any but this computer's own a token is required and printed.
         port: For panel: the port; 0 for any free one.
         parameter: More parameters of the node, each name:=value.
+        remap: Other names of topics and services, each from:=to.
         out: For install: the folder in which the files are written.
     """
     if what == "install":
@@ -70,7 +73,7 @@ def main(
         raise ValueError(INSTALL)
     if what == "permissions":
         return _permissions(file, namespace)
-    if what not in ("policy", "twin", "panel", "teleop"):
+    if what not in ("policy", "twin", "panel", "teleop", "controllers"):
         return _operate(what, file, namespace)
     if what == "policy" and not file:
         raise ValueError("a policy node needs a bundle: robo-rl ros policy FILE (*.onnx, or zoo:NAME)")
@@ -92,6 +95,8 @@ def main(
         from robo_rl_ros.teleop_node import main as run
     elif what == "panel":
         from robo_rl_ros.panel_node import main as run
+    elif what == "controllers":
+        from robo_rl_ros.controllers_node import main as run
     else:
         parameters += [f"bundle:={located(file).absolute()}"] if file else []
         parameters += [f"task:={task}"] if task else []
@@ -100,6 +105,10 @@ def main(
     arguments = ["--ros-args"]
     for one in (*parameters, *parameter):
         arguments += ["-p", one]
+    for one in remap:
+        if ":=" not in one:
+            raise ValueError(f"--remap {one!r}; expected from:=to")
+        arguments += ["-r", one]
     if namespace:
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
     with _started():

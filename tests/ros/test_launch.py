@@ -97,3 +97,22 @@ def test_a_robot_without_a_model_is_refused_with_those_that_have_one(flight, wor
     flight.run("launch", command, workspace)
     assert flight.processes["launch"].wait(timeout=120) == 1
     assert "expected one of a1, " in flight.log("launch")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["following:=joint_position_target=forward_position_controller"], ""),
+        (["following:=forward_position_controller"], "expected 'name=…', each name once"),
+        ([], "following is {}, holding is ['joint_trajectory_controller']; expected controllers"),
+    ],
+)
+def test_a_policy_launched_beside_controllers_ends_where_these_can_not_be_switched(flight, workspace, given, said):
+    """Without a controller manager, or its messages: nothing watches, so nothing may run."""
+    bundle = Bundle.read("zoo:arm-place-so101").path
+    command = [*ROS2, "launch", "robo_rl_bringup", "ros2_control.launch.py", f"policy:={bundle}", *given, PATIENT]
+    flight.run("launch", command, workspace)
+    flight.processes["launch"].wait(timeout=300)
+    assert said in flight.log("launch")
+    assert "[controllers_node-2]: process has died" in flight.log("launch")
+    assert "[policy_node-1]: process has finished cleanly" in flight.log("launch")

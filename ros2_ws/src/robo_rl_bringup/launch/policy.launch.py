@@ -27,6 +27,7 @@ ARGUMENTS = {
     "port": ("", "of the driver; '': its usual one"),
     "calibration": ("", "of the driver: the robot's calibration file"),
     "robot_file": ("", "of the driver: what differs between two robots of a type"),
+    "command_message": ("", "message type of commands; '': as in params_file"),
     "namespace": ("", "of topics and services"),
     "use_sim_time": ("false", "time is that of /clock"),
     "record": ("", "folder in which every session writes one .mcap file; '': as in params_file"),
@@ -43,7 +44,8 @@ def start(context):
     }
     mode = "dry_run" if given["dry_run"].lower() == "true" else given["mode"]
     parameters |= {name: value for name, value in (("mode", mode), ("record", given["record"])) if value}
-    parameters |= {name: given[name] for name in ("driver", "port", "calibration", "robot_file") if given[name]}
+    texts = ("driver", "port", "calibration", "robot_file", "command_message")
+    parameters |= {name: given[name] for name in texts if given[name]}
     if given["activate"]:
         parameters["activate"] = given["activate"].lower() == "true"
     if given["activate_timeout"]:
