@@ -5,12 +5,13 @@ Never tried on hardware yet: on the emulator (``robo-rl emulate so101``) and aga
 
 from __future__ import annotations
 
+from deploy.drivers.bus_servos.calibration import FEETECH_OFFSET, read_calibration
+from deploy.drivers.bus_servos.joints import joints_of
+from deploy.drivers.bus_servos.robot_file import read_robot_file
 from deploy.drivers.driver import DriverError, Settings
 from deploy.drivers.feetech.arm import FeetechArm
 from deploy.drivers.feetech.bus import Bus
-from deploy.drivers.feetech.calibration import read_calibration
-from deploy.drivers.feetech.mapping import joints_of, within_hardware
-from deploy.drivers.feetech.robot_file import read_robot_file
+from deploy.drivers.feetech.mapping import within_hardware
 from deploy.drivers.serial_port import SerialPort
 from robo_rl.contract import Contract
 
@@ -26,9 +27,10 @@ def make(contract: Contract, settings: Settings) -> FeetechArm:
             "give LeRobot's calibration of this arm with --calibration: "
             "~/.cache/huggingface/lerobot/calibration/robots/so_follower/ID.json"
         )
-    calibration = read_calibration(settings.calibration)
+    calibration = read_calibration(settings.calibration, FEETECH_OFFSET)
     file = read_robot_file(settings.file, JOINTS)
-    within_hardware(contract, joints_of(contract, calibration, file, JOINTS))  # before the port is touched
+    joints = joints_of(contract, calibration, file, JOINTS, reversed_here=True)
+    within_hardware(contract, joints)  # before the port is touched
     port = SerialPort(settings.port or PORT, BAUD)
     try:
         return FeetechArm(Bus(port), contract, calibration, file, JOINTS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from deploy.drivers.bus_servos.calibration import TURN
 from deploy.drivers.feetech import registers as r
 from deploy.drivers.feetech.packets import ALL, Instruction, Packet, Parser
 
@@ -17,7 +18,7 @@ CENTRE_HERE = 128
 """Written to TORQUE_ENABLE: what is here becomes the middle, 2048."""
 FACTORY = (
     (r.FIRMWARE, 0x0A03), (r.MODEL_NUMBER, r.MODEL), (r.RETURN_DELAY, 250), (r.LOWER_LIMIT, 0),
-    (r.UPPER_LIMIT, r.TURN - 1), (r.MAX_TORQUE, 1000), (r.P, 32), (r.D, 32), (r.I, 0), (r.LOCK, 1),
+    (r.UPPER_LIMIT, TURN - 1), (r.MAX_TORQUE, 1000), (r.P, 32), (r.D, 32), (r.I, 0), (r.LOCK, 1),
     (r.TORQUE_LIMIT, 1000), (r.PRESENT_VOLTAGE, 120), (r.PRESENT_TEMPERATURE, 30),
 )  # fmt: skip
 READ_ONLY = range(r.PRESENT_POSITION.address, SIZE)
@@ -74,7 +75,7 @@ class Servo:
     def write(self, address: int, data: bytes) -> None:
         """Registers from outside."""
         if address == r.TORQUE_ENABLE.address and data[:1] == bytes([CENTRE_HERE]):
-            offset = self.get(r.OFFSET) + self.get(r.PRESENT_POSITION) - r.TURN // 2
+            offset = self.get(r.OFFSET) + self.get(r.PRESENT_POSITION) - TURN // 2
             self._put(self.registers, r.OFFSET, max(-2047, min(2047, offset)))
             self._put(self.eeprom, r.OFFSET, max(-2047, min(2047, offset)))
             return

@@ -112,7 +112,7 @@ def _px4() -> tuple[Any, Any]:
 
 
 def _serve_arm(wire: Any, begin: Any, calibration: Path, seconds: float, json: bool) -> dict[str, Any]:
-    from deploy.drivers.feetech.calibration import write_calibration
+    from deploy.drivers.bus_servos.calibration import write_calibration
     from deploy.emulators.pty import serve
     from deploy.emulators.so101 import TICK
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 HEAD = b"\xff\xff"
 ALL = 0xFE
-HIGHEST = 0xFC
-"""Of an ID."""
 LONGEST = 250
 """Bytes of parameters."""
 

@@ -8,8 +8,6 @@ from deploy.drivers.feetech.packets import from_raw, to_raw
 
 MODEL = 777
 """What the register MODEL of an STS3215 has."""
-TURN = 4096
-"""Steps of the encoder in a turn."""
 EEPROM_END = 40
 """Addresses below keep their values without power, and are locked while LOCK is 1."""
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from controllers.gate_codes import Request, State
+from deploy.drivers.bus_servos.robot_file import RobotFile
 from deploy.drivers.driver import ForLoop
 from deploy.drivers.feetech.arm import FeetechArm
 from deploy.drivers.feetech.bus import Bus
-from deploy.drivers.feetech.robot_file import RobotFile
 from deploy.drivers.so101 import JOINTS
 from deploy.emulators.so101 import Arm
 from deploy.emulators.wire import Wire

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from deploy.drivers.bus_servos.calibration import write_calibration
 from deploy.drivers.driver import Silence
 from deploy.drivers.feetech import registers as r
 from deploy.drivers.feetech.arm import FeetechArm
-from deploy.drivers.feetech.calibration import write_calibration
 from deploy.emulators.pty import serve
 from deploy.emulators.so101 import TICK, Arm
 from deploy.emulators.wire import Wire

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.drivers.bus_servos import calibration, robot_file
+from deploy.drivers.bus_servos.calibration import FEETECH_OFFSET
 from deploy.drivers.driver import DriverError
-from deploy.drivers.feetech import calibration, packets, registers, robot_file
+from deploy.drivers.feetech import packets, registers
 from deploy.drivers.feetech.packets import Packet, Parser
 from deploy.drivers.so101 import JOINTS
 from deploy.emulators.servos import Servo, ServoBus
@@ -92,7 +94,7 @@ def test_what_is_written_to_a_locked_eeprom_is_lost_with_the_power() -> None:
 
 def test_lerobots_calibration_survives_reading_and_writing(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(LEROBOT, indent=4))
-    found = calibration.read_calibration(tmp_path / "a.json")
+    found = calibration.read_calibration(tmp_path / "a.json", FEETECH_OFFSET)
     calibration.write_calibration(tmp_path / "b.json", found)
     assert json.loads((tmp_path / "b.json").read_text()) == LEROBOT
     assert found["shoulder_pan"].middle == 2025.0
@@ -105,7 +107,7 @@ def test_a_strange_calibration_is_read_or_refused_in_a_sentence(data: object) ->
     except (TypeError, ValueError):
         return
     try:
-        found = calibration.parse(text)
+        found = calibration.parse(text, FEETECH_OFFSET)
     except (ValueError, RecursionError):
         return
     for joint in found.values():
@@ -123,7 +125,7 @@ def test_any_bytes_are_refused_in_a_sentence_or_say_nothing(folder: Path, data: 
     file = folder / "file"
     file.write_bytes(data)
     with pytest.raises(DriverError, match="expected LeRobot's calibration") as refusal:
-        calibration.read_calibration(file)
+        calibration.read_calibration(file, FEETECH_OFFSET)
     assert str(file) in str(refusal.value)
     assert len(str(refusal.value)) < 1000
     found, told = None, ""
@@ -150,6 +152,6 @@ def test_a_strange_robot_file_is_read_or_refused(sign: str, zero: str, limit: st
 
 def test_files_that_are_missing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DriverError, match="there is no such file; expected LeRobot's calibration"):
-        calibration.read_calibration(tmp_path / "none.json")
+        calibration.read_calibration(tmp_path / "none.json", FEETECH_OFFSET)
     with pytest.raises(DriverError, match="there is no such file"):
         robot_file.read_robot_file(str(tmp_path / "none.toml"), JOINTS)

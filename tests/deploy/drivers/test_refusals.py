@@ -11,10 +11,11 @@ import pytest
 
 from controllers.gate_codes import State
 from deploy.drivers import make
+from deploy.drivers.bus_servos.joints import joints_of
+from deploy.drivers.bus_servos.robot_file import JointMounting, RobotFile
 from deploy.drivers.driver import DriverError, ForLoop, Settings
 from deploy.drivers.feetech import registers as r
-from deploy.drivers.feetech.mapping import joints_of, within_hardware
-from deploy.drivers.feetech.robot_file import JointMounting, RobotFile
+from deploy.drivers.feetech.mapping import p_gain, within_hardware
 from deploy.drivers.so101 import JOINTS
 from robo_rl.contract import Contract
 
@@ -28,7 +29,7 @@ def so101() -> Contract:
 
 
 def judged(of: Contract, session: Session, file: RobotFile | None = None) -> None:
-    within_hardware(of, joints_of(of, session.arm.calibration, file or RobotFile(), JOINTS))
+    within_hardware(of, joints_of(of, session.arm.calibration, file or RobotFile(), JOINTS, True))
 
 
 def changed(of: Contract, **fields: object) -> Contract:
@@ -48,15 +49,15 @@ def test_a_contract_beyond_the_hardware_is_refused(so101: Contract) -> None:
     with pytest.raises(DriverError, match=r"runs at 250 Hz; 6 servos on one bus can be read and commanded at 148 Hz"):
         judged(dataclasses.replace(so101, control_period=0.004), session)
     with pytest.raises(DriverError, match=r"the policy commands .*; this arm has the joints"):
-        joints_of(contract("panda"), session.arm.calibration, RobotFile(), JOINTS)
+        joints_of(contract("panda"), session.arm.calibration, RobotFile(), JOINTS, True)
 
 
 def test_a_changed_card_changes_the_servos_gains(so101: Contract) -> None:
     session, law = Session(so101), so101.commands[0].law
     stiffer = dataclasses.replace(law, stiffness=tuple(2 * k for k in law.stiffness))  # type: ignore
     for of, p in ((so101, 16), (changed(so101, law=stiffer), 32)):
-        found = joints_of(of, session.arm.calibration, RobotFile(), JOINTS)
-        assert {joint.p for joint in found if joint.name != "gripper"} == {p}
+        found = joints_of(of, session.arm.calibration, RobotFile(), JOINTS, True)
+        assert {p_gain(joint) for joint in found if joint.name != "gripper"} == {p}
 
 
 def test_signals_that_nothing_measures_are_refused(so101: Contract) -> None:
@@ -67,7 +68,7 @@ def test_signals_that_nothing_measures_are_refused(so101: Contract) -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_angles_survive_the_servos_steps(so101: Contract, sign: int) -> None:
     file = RobotFile({name: JointMounting(sign, 0.01) for name in JOINTS})
-    for joint in joints_of(so101, Session(so101).arm.calibration, file, JOINTS):
+    for joint in joints_of(so101, Session(so101).arm.calibration, file, JOINTS, True):
         for angle in np.linspace(-0.1, 0.1, 7):
             assert abs(joint.angle(joint.steps(angle)) - angle) <= np.pi / 4096 + 1e-9
         assert np.sign(joint.steps(0.11) - joint.steps(0.0)) == sign
