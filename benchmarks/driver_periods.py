@@ -2,7 +2,7 @@
 
     python benchmarks/driver_periods.py go2 --seconds 600
     python benchmarks/driver_periods.py f1tenth --seconds 600     (or px4)
-    python benchmarks/driver_periods.py so101 --policy so101.onnx --seconds 600
+    python benchmarks/driver_periods.py so101 --policy so101.onnx --seconds 600     (or dynamixel)
 
 The robot is emulated with its own bytes (`robo-rl emulate`), the policy runs as machine code (`robo-rl run --native
 --realtime`). Told are the steps that began late by more than a tenth of a period, what a step computes for (from
@@ -25,14 +25,25 @@ from typing import Any
 
 from results import FOLDER, write
 
-POLICIES = {"go2": "zoo:go2-flat", "f1tenth": "zoo:car-race", "px4": "zoo:quadrotor-rates", "so101": ""}
+POLICIES = {
+    "go2": "zoo:go2-flat",
+    "f1tenth": "zoo:car-race",
+    "px4": "zoo:quadrotor-rates",
+    "so101": "",
+    "dynamixel": "",
+}
 SETPOINTS = {
     "go2": ("linear_velocity_command=0.4 0", "yaw_rate_command=0.3"),
     "f1tenth": (),
     "px4": ("position_setpoint=0 0 1.5", "linear_velocity_setpoint=0 0 0"),
     "so101": ("tool_position_setpoint=0.2 0 0.05",),
+    "dynamixel": ("tool_position_setpoint=0.2 0 0.05",),
 }
-OWN_FILE = {"so101": ("--calibration", "robot.json"), "f1tenth": ("--robot-file", "robot.toml")}
+OWN_FILES = {
+    "so101": {"--calibration": "robot.json"},
+    "dynamixel": {"--calibration": "robot.json", "--robot-file": "robot.toml"},
+    "f1tenth": {"--robot-file": "robot.toml"},
+}
 """What the emulator writes, and the driver reads."""
 UDP = 14666
 """Port of this computer."""
@@ -61,8 +72,7 @@ def main() -> None:
 def measure(robot: str, policy: str, seconds: float, folder: Path) -> dict[str, Any]:
     """One session."""
     where = f"lo/periods{os.getpid()}"
-    option, file = OWN_FILE.get(robot, ("", ""))
-    own = [option, str(folder / file)] if option else []
+    own = [word for option, file in OWN_FILES.get(robot, {}).items() for word in (option, str(folder / file))]
     start = time.monotonic()
     line = {"go2": ["--interface", where], "px4": ["--port", str(UDP)]}.get(robot, [])
     emulate = [*RUN, "emulate", robot, "--realtime", *own, *line]

@@ -36,6 +36,7 @@ class Usb:
 
 ADAPTERS = {
     "so101": Usb("1a86", "55d3", "the bus adapter of an SO-101 (QinHeng CH343)"),
+    "dynamixel": Usb("0403", "6014", "a U2D2 of ROBOTIS (FTDI FT232H)"),
     "f1tenth": Usb("0483", "5740", "a VESC (vedderb/bldc, usbcfg.c)"),
 }
 """By driver: those on USB."""

@@ -51,6 +51,7 @@ class Silence(Enum):
     STOPS = "stops"
     """Its actuators become passive, or it lands."""
     HOLDS = "goes to its last command and holds it"
+    STAYS = "stops where it is and holds"
     GOES_ON = "goes on as it was told last"
 
 

@@ -10,13 +10,13 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "go2", "f1tenth", "px4"]
+ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4"]
 
 
 def main(
     robot: Annotated[ROBOTS, tyro.conf.Positional],
-    calibration: Path = Path("so101.json"),
-    robot_file: Path = Path("f1tenth.toml"),
+    calibration: Path | None = None,
+    robot_file: Path | None = None,
     interface: str = "lo",
     port: int = 14540,
     fault: str = "",
@@ -28,14 +28,16 @@ def main(
     """Emulate a robot that speaks its own protocol, with the simulated robot behind it, until Ctrl-C.
 
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
-    robot, port, fault; of an arm calibration, of a Go2 refused (commands that it dropped), of a car robot_file, laps
-    and touched (whether it met a wall), of a vehicle with PX4 position (m) and armed.
+    robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 refused (commands that
+    it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 position (m) and
+    armed.
 
     Args:
-        robot: so101, six Feetech servos on a pseudo-terminal; go2, a Unitree Go2 on DDS; f1tenth, a RoboRacer car,
+        robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, an arm of six XM430-W210 on one; go2, a Unitree Go2 on DDS; f1tenth, a RoboRacer car,
             its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with PX4, on UDP.
-        calibration: Where to write LeRobot's calibration of an emulated arm.
-        robot_file: Where to write the robot file of an emulated car, for 'robo-rl run --robot-file'.
+        calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
+        robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
+            --robot-file'; by default f1tenth.toml, dynamixel.toml.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         port: Of this computer, to which an autopilot sends.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
@@ -44,7 +46,7 @@ def main(
         seconds: How long to run.
         json: Print one JSON object on the last line of stdout.
     """
-    faults, wire_of = {"so101": _arm, "go2": _go2, "f1tenth": _car, "px4": _px4}[robot]()
+    faults, wire_of = {"so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": _px4}[robot]()
     if fault == "list":
         for name, one in faults.items():
             if name:
@@ -64,8 +66,10 @@ def main(
             say(f"from now on: {faults[waiting[0]].text}", json)
             wire.begin(waiting.pop())
 
-    if robot == "so101":
-        told = _serve_arm(wire, begin, calibration, seconds, json)
+    robot_file = robot_file or Path(f"{robot}.toml")
+    if robot in ("so101", "dynamixel"):
+        files = calibration or Path(f"{robot}.json"), robot_file
+        told = _serve_arm(wire, begin, robot, files, seconds, json)
     elif robot == "go2":
         told = _serve_go2(wire, begin, interface, seconds, json)
     elif robot == "px4":
@@ -84,6 +88,20 @@ def _arm() -> tuple[Any, Any]:
 
         arm = Arm()
         made: Any = Wire(arm.bus)
+        made.arm = arm
+        return made
+
+    return FAULTS, wire
+
+
+def _dynamixel() -> tuple[Any, Any]:
+    from deploy.emulators.dynamixel_wire import FAULTS, DynamixelWire
+
+    def wire() -> Any:
+        from deploy.emulators.dynamixel import Arm
+
+        arm = Arm()
+        made: Any = DynamixelWire(arm.bus)
         made.arm = arm
         return made
 
@@ -111,12 +129,22 @@ def _px4() -> tuple[Any, Any]:
     return FAULTS, lambda: PilotWire(Vehicle())
 
 
-def _serve_arm(wire: Any, begin: Any, calibration: Path, seconds: float, json: bool) -> dict[str, Any]:
+def _serve_arm(
+    wire: Any, begin: Any, robot: str, files: tuple[Path, Path], seconds: float, json: bool
+) -> dict[str, Any]:
     from deploy.drivers.bus_servos.calibration import write_calibration
+    from deploy.drivers.bus_servos.robot_file import write_robot_file
     from deploy.emulators.pty import serve
-    from deploy.emulators.so101 import TICK
+    from deploy.emulators.servo_arm import TICK
 
+    calibration, robot_file = files
+    written = {"calibration": str(calibration)}
     write_calibration(calibration, wire.arm.calibration)
+    if robot == "dynamixel":
+        write_robot_file(robot_file, wire.arm.file)
+        written["robot_file"] = str(robot_file)
+    and_file = f", its robot file in {robot_file}" if "robot_file" in written else ""
+    what = {"so101": "an emulated SO-101", "dynamixel": "an emulated arm of Dynamixel servos"}[robot]
     begun = time.monotonic()
     ports: list[str] = []
 
@@ -127,10 +155,10 @@ def _serve_arm(wire: Any, begin: Any, calibration: Path, seconds: float, json: b
 
     def announce(port: str) -> None:
         ports.append(port)
-        say(f"an emulated SO-101 is at {port}, its calibration in {calibration}", json)
+        say(f"{what} is at {port}, its calibration in {calibration}{and_file}", json)
 
     serve(announce, exchange, wire.arm.advance, TICK, seconds)
-    return {"port": ports[0], "calibration": str(calibration)}
+    return {"port": ports[0], **written}
 
 
 def _serve_go2(wire: Any, begin: Any, interface: str, seconds: float, json: bool) -> dict[str, Any]:

@@ -64,6 +64,9 @@ class ServoArm:
         """Find all servos, compare their model and calibration, and set what they must be set to."""
         raise NotImplementedError
 
+    def before_torque(self) -> None:
+        """Just before the first goals."""
+
     def torque(self, on: bool) -> None:
         """Of all servos at once."""
         raise NotImplementedError
@@ -106,6 +109,7 @@ class ServoArm:
         if beyond:
             raise DriverError(f"{beyond} are outside of their calibrated range; move them inside, then arm")
         self._enabled_at = self._now()
+        self.before_torque()
         self._send(goals)
         self.torque(True)
         moved = [self.of(id).name for id, here in self.present().items() if abs(here - present[id]) > MOVED]
@@ -196,9 +200,9 @@ class ServoArm:
             raise DriverError(f"no answer from {missing}")
         return {id: self.steps_of(self.of(id), answer.parameters) for id, answer in found.items()}
 
-    def foreign_goal(self, joint: Joint, goal: int) -> list[str]:
-        """A sentence where a servo has had another goal (steps) than it was given for ``OTHERS_GOALS`` cycles."""
-        other = goal != self._goals.get(joint.id)
+    def foreign_goal(self, joint: Joint, goal: int, ours: int | None) -> list[str]:
+        """A sentence where a servo has had another goal (steps) than ours for ``OTHERS_GOALS`` cycles."""
+        other = goal != ours
         self._others[joint.id] = self._others[joint.id] + 1 if other else 0
         if self._others[joint.id] < OTHERS_GOALS:
             return []

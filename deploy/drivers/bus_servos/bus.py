@@ -44,6 +44,8 @@ class HalfDuplexBus:
     def __init__(self, port: Port, parser: Answers, now: Callable[[], float] = time.monotonic) -> None:
         self.port, self.now = port, now
         self._parser = parser
+        self.when: dict[int, float] = {}
+        """s, when the last question was asked that a servo answered."""
         self.asked = self.unanswered = self.foreign = 0
         """Questions, those without their answer, and packets that were answers to no question."""
 
@@ -70,6 +72,7 @@ class HalfDuplexBus:
         for _ in range(64):  # what came late, for another question
             if not self.port.read(0.0):
                 break
+        when = self.now()
         self.port.write(question)
         self.asked += len(ids)
         found: dict[int, Answer] = {}
@@ -88,5 +91,6 @@ class HalfDuplexBus:
                     self.foreign += 1
                     twice |= {answer.id} if answer != found[answer.id] else set()
         found = {id: answer for id, answer in found.items() if id not in twice}
+        self.when |= dict.fromkeys(found, when)
         self.unanswered += len(ids) - len(found)
         return found

@@ -33,7 +33,7 @@ def contract(robot: str = "so101") -> Contract:
 class VirtualTime:
     """A clock for which a computer is never too slow; the arm moves as it goes on."""
 
-    def __init__(self, arm: Arm) -> None:
+    def __init__(self, arm: Any) -> None:
         self.nanoseconds, self.arm = 1_000_000_000, arm
 
     def monotonic_ns(self) -> int:
@@ -50,7 +50,7 @@ class VirtualTime:
 class Line:
     """A port to the emulated servos, without a terminal in between."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Any) -> None:
         self.wire, self.answers = wire, b""
 
     def write(self, data: bytes) -> None:
@@ -92,16 +92,23 @@ class Session:
     """A run of the loop with the driver on the emulated arm, and what the arm did."""
 
     def __init__(self, of: Contract | None = None) -> None:
-        self.arm = Arm()
-        self.clock, self.wire = VirtualTime(self.arm), Wire(self.arm.bus)
         self.contract = of or contract()
-        self.driver = FeetechArm(
-            Bus(Line(self.wire), self.clock.now), self.contract, self.arm.calibration, RobotFile(), JOINTS,
-            self.clock.now,
-        )  # fmt: skip
+        self.arm, self.wire = self.emulate()
+        self.clock = VirtualTime(self.arm)
+        self.driver = self.drive()
         self.steps: list[Step] = []
         self.poses: list[np.ndarray] = []
         self.problems: list[str] = []
+
+    def emulate(self) -> tuple[Any, Any]:
+        """The arm, and the line to it."""
+        arm = Arm()
+        return arm, Wire(arm.bus)
+
+    def drive(self) -> Any:
+        """The arm's driver."""
+        bus = Bus(Line(self.wire), self.clock.now)
+        return FeetechArm(bus, self.contract, self.arm.calibration, RobotFile(), JOINTS, self.clock.now)
 
     def run(self, fault: str, at: int, seconds: float, policy: Any = None) -> int:
         """With ``fault`` from step ``at`` on."""

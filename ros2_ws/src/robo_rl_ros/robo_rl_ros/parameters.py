@@ -22,7 +22,7 @@ FIXED = {
     "runtime": ("onnxruntime", "what runs the policy's graph: onnxruntime, or native (compiled when it is loaded)"),
     "driver": (
         "",
-        "driver of the robot, which measures and commands instead of topics: go2, so101, f1tenth, or a file",
+        "driver of the robot, which measures and commands instead of topics: go2, so101, dynamixel, f1tenth, …",
     ),
     "port": ("", "of the driver: device, address or network interface; '': its usual one"),
     "calibration": ("", "of the driver: the robot's calibration file"),

@@ -1,0 +1,34 @@
+"""An emulated arm of Dynamixel servos in virtual time, its driver, and a policy that waves it about."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+from deploy.drivers.dynamixel.arm import DynamixelArm
+from deploy.drivers.dynamixel.bus import Bus
+from deploy.emulators.dynamixel import Arm
+from deploy.emulators.dynamixel_wire import DynamixelWire
+from robo_rl.contract import Contract
+
+sys.path.append(str(Path(__file__).parent))
+import emulated_arm
+
+
+class Session(emulated_arm.Session):
+    """A run of the loop with the driver on the emulated arm, and what the arm did."""
+
+    def __init__(self, of: Contract | None = None, bus_watchdog: bool | None = True) -> None:
+        self.bus_watchdog = bus_watchdog
+        super().__init__(of)
+
+    def emulate(self) -> tuple[Any, Any]:
+        arm = Arm()
+        return arm, DynamixelWire(arm.bus)
+
+    def drive(self) -> Any:
+        bus = Bus(emulated_arm.Line(self.wire), self.clock.now)
+        file = dataclasses.replace(self.arm.file, bus_watchdog=self.bus_watchdog)
+        return DynamixelArm(bus, self.contract, self.arm.calibration, file, self.clock.now)
