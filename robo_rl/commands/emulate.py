@@ -33,8 +33,9 @@ def main(
     armed.
 
     Args:
-        robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, an arm of six XM430-W210 on one; go2, a Unitree Go2 on DDS; f1tenth, a RoboRacer car,
-            its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with PX4, on UDP.
+        robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, six XM430-W210 on one; go2, a Unitree Go2 on
+            DDS; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with
+            PX4, on UDP.
         calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
         robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
             --robot-file'; by default f1tenth.toml, dynamixel.toml.
