@@ -75,7 +75,7 @@ class DynamixelArm(ServoArm):
 
     def identify(self) -> Identity:
         """Find all servos, compare what they are and have in their memory, and set what they forget."""
-        firmware = []
+        firmware, wanted = [], {}
         for joint in self.joints:
             where, found = f"servo {joint.id} ({joint.name})", self.bus.ping(joint.id)
             if found is None:
@@ -89,7 +89,11 @@ class DynamixelArm(ServoArm):
             firmware.append(str(found.firmware))
             self._compare(joint, where)
             self._modes[joint.id] = self._position_mode(joint, where)
-            self._set(joint)
+            wanted[joint.id] = self._wanted(joint)
+        for id, rows in wanted.items():
+            for register, value in rows:
+                if self.bus.read(id, register) != value:
+                    self.bus.write(id, register, value)
         self._count_turns()
         self.watchdog, why = self._watchdog()
         self.silence = Silence.STAYS if self.watchdog else Silence.HOLDS
@@ -123,11 +127,10 @@ class DynamixelArm(ServoArm):
             )
 
     def _position_mode(self, joint: Joint, where: str) -> int:
-        """The operating mode, one that takes positions by PWM; where LeRobot left a gripper with another, it is set."""
+        """The operating mode, one that takes positions by PWM; a gripper as LeRobot leaves it will be set to one."""
         mode, torque = self.bus.read(joint.id, r.OPERATING_MODE), self.bus.read(joint.id, r.TORQUE_ENABLE)
         if mode == r.CURRENT_POSITION and not torque:
             mode = r.EXTENDED_POSITION
-            self.bus.write(joint.id, r.OPERATING_MODE, mode)
         if mode not in (r.POSITION, r.EXTENDED_POSITION):
             raise DriverError(
                 f"{where} is in the operating mode {mode} ({r.MODES.get(mode, 'unknown')}); expected position (3) or "
@@ -140,19 +143,16 @@ class DynamixelArm(ServoArm):
             )
         return mode
 
-    def _set(self, joint: Joint) -> None:
-        """Gains and the rest that has no memory. DriverError where the servo can't be what the contract wants."""
+    def _wanted(self, joint: Joint) -> list[tuple[r.Register, int]]:
+        """What registers must be. DriverError where the servo can't be what the contract wants."""
         model, id = self._models[joint.id], joint.id
         voltage = 0.1 * self.bus.read(id, r.PRESENT_VOLTAGE)
         strong_enough(joint, self._actuators.get(joint.name), model, voltage)
-        wanted = gains(joint, model, voltage, self._file.joints.get(joint.name, JointMounting()))
+        found = gains(joint, model, voltage, self._file.joints.get(joint.name, JointMounting()))
         self._pwm[id] = self.bus.read(id, r.PWM_LIMIT)
-        todo = setup(joint, wanted)
-        if not self.bus.read(id, r.TORQUE_ENABLE):
-            todo.append((r.RETURN_DELAY, 0))
-        for register, value in todo:
-            if self.bus.read(id, register) != value:
-                self.bus.write(id, register, value)
+        if self.bus.read(id, r.TORQUE_ENABLE):
+            return setup(joint, found)
+        return [(r.OPERATING_MODE, self._modes[id]), (r.RETURN_DELAY, 0), *setup(joint, found)]
 
     def _watchdog(self) -> tuple[int, str]:
         """What the bus watchdog is set to, and a word on it."""

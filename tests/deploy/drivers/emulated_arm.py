@@ -14,6 +14,7 @@ from deploy.drivers.driver import ForLoop
 from deploy.drivers.feetech.arm import FeetechArm
 from deploy.drivers.feetech.bus import Bus
 from deploy.drivers.so101 import JOINTS
+from deploy.emulators.servo_arm_virtual import ArmTime, Line
 from deploy.emulators.so101 import Arm
 from deploy.emulators.wire import Wire
 from deploy.loop import Loop, Step
@@ -28,42 +29,6 @@ RUN_IN = 10  # steps
 
 def contract(robot: str = "so101") -> Contract:
     return Reach(load_arm(robot)).spec.contract(Provenance("none", 0, 0, "0" * 64), Network((8,), "elu", False))
-
-
-class VirtualTime:
-    """A clock for which a computer is never too slow; the arm moves as it goes on."""
-
-    def __init__(self, arm: Any) -> None:
-        self.nanoseconds, self.arm = 1_000_000_000, arm
-
-    def monotonic_ns(self) -> int:
-        return self.nanoseconds
-
-    def now(self) -> float:
-        return self.nanoseconds / 1e9
-
-    def sleep(self, seconds: float) -> None:
-        self.nanoseconds += round(seconds * 1e9)
-        self.arm.advance(seconds)
-
-
-class Line:
-    """A port to the emulated servos, without a terminal in between."""
-
-    def __init__(self, wire: Any) -> None:
-        self.wire, self.answers = wire, b""
-
-    def write(self, data: bytes) -> None:
-        self.answers += self.wire.exchange(data)
-
-    def read(self, timeout: float) -> bytes:
-        if self.wire.fault == "unplugged":
-            self.wire.exchange(b"")
-        answers, self.answers = self.answers, b""
-        return answers
-
-    def close(self) -> None:
-        pass
 
 
 class Waving:
@@ -94,7 +59,7 @@ class Session:
     def __init__(self, of: Contract | None = None) -> None:
         self.contract = of or contract()
         self.arm, self.wire = self.emulate()
-        self.clock = VirtualTime(self.arm)
+        self.clock = ArmTime(self.arm)
         self.driver = self.drive()
         self.steps: list[Step] = []
         self.poses: list[np.ndarray] = []

@@ -11,6 +11,7 @@ from deploy.drivers.dynamixel.arm import DynamixelArm
 from deploy.drivers.dynamixel.bus import Bus
 from deploy.emulators.dynamixel import Arm
 from deploy.emulators.dynamixel_wire import DynamixelWire
+from deploy.emulators.servo_arm_virtual import Line
 from robo_rl.contract import Contract
 
 sys.path.append(str(Path(__file__).parent))
@@ -29,6 +30,6 @@ class Session(emulated_arm.Session):
         return arm, DynamixelWire(arm.bus)
 
     def drive(self) -> Any:
-        bus = Bus(emulated_arm.Line(self.wire), self.clock.now)
+        bus = Bus(Line(self.wire), self.clock.now)
         file = dataclasses.replace(self.arm.file, bus_watchdog=self.bus_watchdog)
         return DynamixelArm(bus, self.contract, self.arm.calibration, file, self.clock.now)

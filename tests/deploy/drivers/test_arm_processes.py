@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deploy.drivers.bus_servos.calibration import write_calibration
-from deploy.drivers.driver import Silence
-from deploy.drivers.feetech import registers as r
-from deploy.drivers.feetech.arm import FeetechArm
+from deploy.drivers.bus_servos.robot_file import RobotFile, write_robot_file
+from deploy.drivers.dynamixel import registers as dynamixel
+from deploy.drivers.feetech import registers as feetech
+from deploy.emulators import dynamixel as of_dynamixels
+from deploy.emulators.dynamixel_wire import DynamixelWire
 from deploy.emulators.pty import serve
 from deploy.emulators.so101 import TICK, Arm
 from deploy.emulators.wire import Wire
@@ -30,11 +33,12 @@ from deploy.drivers import make
 from deploy.drivers.driver import DriverError, Mode, Settings
 contract = Bundle.read("zoo:arm-place-so101").contract
 for _ in range(20):  # this computer may be busy
-    driver = make("so101", contract, Settings(sys.argv[1], "", sys.argv[2]))
+    driver = make(sys.argv[1], contract, Settings(*sys.argv[2:]))
     try:
         driver.connect()
         home = driver.read(time.monotonic_ns() // 1000)
         driver.enable()
+        print(driver.silence.name, flush=True)
         break
     except DriverError:
         driver.close()
@@ -52,10 +56,16 @@ PATIENT = 50.0  # s
 
 
 @pytest.mark.slow
-def test_an_arm_whose_program_is_killed_holds_its_last_goal(tmp_path: Path) -> None:
-    arm, ports, ended = Arm(), queue.Queue[str](), threading.Event()
-    calibration, wire, quiet = tmp_path / "arm.json", Wire(arm.bus), threading.Event()
+@pytest.mark.parametrize("driver", ["so101", "dynamixel"])
+def test_an_arm_whose_program_is_killed_holds(driver: str, tmp_path: Path) -> None:
+    """At its last goal, or where a bus watchdog stopped it."""
+    arm: Any = Arm() if driver == "so101" else of_dynamixels.Arm()
+    r: Any = feetech if driver == "so101" else dynamixel
+    wire: Any = Wire(arm.bus) if driver == "so101" else DynamixelWire(arm.bus)
+    calibration, file = tmp_path / "arm.json", tmp_path / "arm.toml"
     write_calibration(calibration, arm.calibration)
+    write_robot_file(file, getattr(arm, "file", RobotFile()))
+    ports, ended, quiet = queue.Queue[str](), threading.Event(), threading.Event()
     killed = threading.Event()
 
     def advance(seconds: float) -> None:
@@ -72,19 +82,20 @@ def test_an_arm_whose_program_is_killed_holds_its_last_goal(tmp_path: Path) -> N
     thread = threading.Thread(target=emulate)
     thread.start()
     program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, ports.get(timeout=PATIENT), str(calibration)],
+        [sys.executable, "-c", PROGRAM, driver, ports.get(timeout=PATIENT), str(file), str(calibration)],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
     try:
         assert program.stdout is not None
+        assert program.stdout.readline() == {"so101": "HOLDS\n", "dynamixel": "STAYS\n"}[driver]
         assert program.stdout.readline() == "moving\n"
         os.kill(program.pid, signal.SIGKILL)
         program.wait()
         killed.set()
         assert quiet.wait(PATIENT)
-        assert FeetechArm.silence == Silence.HOLDS
         for servo in arm.servos:
             assert servo.get(r.TORQUE_ENABLE) == 1
+            assert driver == "so101" or servo.get(r.BUS_WATCHDOG) == r.TRIPPED
             assert abs(servo.get(r.GOAL_POSITION) - servo.get(r.PRESENT_POSITION)) < 100  # 9°: it sags under gravity
     finally:
         program.kill()
