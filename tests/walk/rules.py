@@ -125,7 +125,7 @@ RULES = (
     Rule(r".*--wandb .*|.*--mlflow .*", skip="needs a server; tests/robo_rl/test_trackers.py does it"),
     Rule(r".*--sac\.actors .*", skip="needs Ray; tests/robo_rl/algorithms/test_actors.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
-    Rule(r".*--port (/dev/ttyACM0|eth0).*", skip=HARDWARE),
+    Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r".*: robo-rl (emulate px4|run .*--driver px4 .*)", skip=CAR),
     Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
@@ -172,7 +172,7 @@ RULES = (
     Rule(r".*: robo-rl firmware .*--fly 100.*", replace=("--fly 100", "--fly 2")),
     # what goes on until it is stopped
     Rule(r".*: robo-rl play (?!.*--(video|picture)).*", until=r"http://", add="--no-open"),
-    Rule(r".*: robo-rl emulate (so101|f1tenth)", until="an emulated", stays=True),
+    Rule(r".*: robo-rl emulate (so101|dynamixel|f1tenth)", until="an emulated", stays=True),
     Rule(r".*--port /dev/pts/3.*", take=("/dev/pts/3", r"/dev/pts/\d+"), add="--seconds 5"),
 )
 
