@@ -20,13 +20,15 @@ from robo_rl_ros.wiring import signal_wires
 from controllers.gate_codes import Event, Request, Source, State
 from deploy.bundle import Bundle
 from deploy.drivers.driver import DriverError, ForLoop
-from deploy.drivers.feetech import registers
+from deploy.drivers.dynamixel import registers as dynamixel
+from deploy.drivers.feetech import registers as feetech
 from deploy.emulators.go2_wire import FAULTS
 from deploy.runtime import Policy
 
 sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
 import emulated_arm
 import emulated_car
+import emulated_dynamixel
 from emulated_go2 import AHEAD, Session
 
 CUBE = {"cube_position": (0.2, 0.0, 0.015), "cube_position_setpoint": (0.15, 0.1, 0.015)}  # m
@@ -142,9 +144,10 @@ def test_a_driver_that_refuses_to_enable_is_a_fault_and_commands_nothing() -> No
     assert node.world.links[-1].keeper.sent == 0
 
 
-def test_an_arm_of_bus_servos_places_a_cube_behind_the_nodes_gate_and_holds_when_it_is_unplugged() -> None:
+@pytest.mark.parametrize("session", [emulated_arm.Session, emulated_dynamixel.Session])
+def test_an_arm_of_bus_servos_places_a_cube_behind_the_nodes_gate_and_holds_when_it_is_unplugged(session: Any) -> None:
     policy = Policy.load("zoo:arm-place-so101", 50)
-    arm = emulated_arm.Session(policy.contract)
+    arm = session(policy.contract)
     cube = {name: np.array(place, np.float32) for name, place in CUBE.items()}
     node = Node("live", policy, arm.driver, arm.clock, cube)
     node.begin()
@@ -159,7 +162,8 @@ def test_an_arm_of_bus_servos_places_a_cube_behind_the_nodes_gate_and_holds_when
     assert "the port is gone" in node.control.explain(fault)
     node.steps(100)
     assert np.abs(arm.arm.velocity).max() < 0.05
-    assert all(servo.get(registers.TORQUE_ENABLE) == 1 for servo in arm.arm.servos)
+    on = (dynamixel if session is emulated_dynamixel.Session else feetech).TORQUE_ENABLE
+    assert all(servo.get(on) == 1 for servo in arm.arm.servos)
 
 
 def test_a_car_races_behind_the_nodes_gate_and_is_braked_when_the_node_dies() -> None:
