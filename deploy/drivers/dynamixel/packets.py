@@ -164,7 +164,7 @@ class Parser:
             if len(data) < 7 + length:
                 return None
             body = bytes(data[7 : 5 + length])
-            if crc(data[: 5 + length]) != int.from_bytes(data[5 + length : 7 + length], "little") or _bare(body):
+            if crc(bytes(data[: 5 + length])) != int.from_bytes(data[5 + length : 7 + length], "little") or _bare(body):
                 self.damaged += 1
                 self._skip(1)
                 continue
