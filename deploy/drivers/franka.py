@@ -6,7 +6,7 @@ Never tried on hardware yet: on franky's simulator (``robo-rl emulate franka``) 
 from __future__ import annotations
 
 from deploy.drivers.driver import DriverError, Settings
-from deploy.drivers.fci.mapping import Mapping
+from deploy.drivers.fci.mapping import Names
 from deploy.drivers.fci.robot_file import FrankaFile
 from deploy.drivers.figures_file import read_figures
 from robo_rl.contract import Contract
@@ -20,7 +20,7 @@ def make(contract: Contract, settings: Settings) -> object:
     if settings.calibration:
         raise DriverError("a Franka takes no --calibration: it is calibrated by its maker")
     file = read_figures(settings.file, FrankaFile)
-    Mapping(contract, file)  # before the robot is touched
+    Names(contract, file)  # before the robot is touched
     from deploy.drivers.fci.open import open_arm
 
     return open_arm(settings.port or ADDRESS, contract, file)

@@ -2,7 +2,7 @@
 what that lacks here: errors, the user stop, brakes when commands don't come, and a robot that waits for its commander.
 
 franky-sim has the bytes, the states, the model that the client asks for, and the physics (MuJoCo). What this file adds
-is not checked by anybody else's code: which status a motion ends with, and the bits of errors (libfranka's order).
+is checked by libfranka's client alone: it knows the bits of errors, and what each status of a motion means.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ import numpy as np
 try:
     from franky_sim import LocalHostnames
     from franky_sim.franka_gripper_server import FrankaGripperServer
-    from franky_sim.franka_robot_protocol import MoveStatus, RobotMode
+    from franky_sim.franka_robot_protocol import (
+        AutomaticErrorRecoveryCommand,
+        AutomaticErrorRecoveryStatus,
+        MoveStatus,
+        RobotMode,
+    )
     from franky_sim.franka_robot_server import BaseCommand, ControlMode, FrankaRobotServer, RobotCommand
     from franky_sim.mujoco_simulator import MujocoSimulator
 except ImportError:  # pragma: no cover
     raise ValueError("the library franky_sim is missing: pip install 'robo-rl[franka-sim]'") from None
 
 TICK = 0.001  # s
-HOME = (0.0, -0.7853981634, 0.0, -2.3561944902, 0.0, 1.5707963268, 0.7853981634)
-"""rad: the pose ready of franka_ros."""
+START = (0.0, 0.1289, 0.0, -2.3953, 0.0, 2.5243, 0.7853981634)
+"""rad: the tool points down, at 0.5, 0, 0.16 m, within the space of the tasks."""
 MISSED = 20
 """Commands in a row that a robot does without (Franka's documentation of FCI)."""
 NOISE = (1e-6, 1e-4)
@@ -36,11 +41,23 @@ BITS = 41
 ERRORS = {
     "joint_position_limits_violation": 0, "cartesian_position_limits_violation": 1,
     "self_collision_avoidance_violation": 2, "joint_velocity_violation": 3, "joint_reflex": 6, "cartesian_reflex": 7,
-    "controller_torque_discontinuity": 26, "communication_constraints_violation": 28, "power_limit_violation": 29,
+    "communication_constraints_violation": 25, "power_limit_violation": 26, "controller_torque_discontinuity": 32,
 }  # fmt: skip
-"""Bit of each error, in libfranka's order."""
+"""Bit of each error; libfranka's client names them so."""
 CUBE, CUBE_MASS = 0.04, 0.05
 """m and kg, as in the task arm-place."""
+
+
+class Recovery(AutomaticErrorRecoveryCommand):  # type: ignore[misc]
+    """The command that a robot recovers by, from a reflex."""
+
+    def handle(self, server: Any) -> None:
+        """It does, unless it has to be done by hand."""
+        if server.mode not in (None, RobotMode.kReflex):
+            self.reply(AutomaticErrorRecoveryStatus.kManualErrorRecoveryRequiredRejected)
+            return
+        server.error, server.mode = "", None
+        self.reply(AutomaticErrorRecoveryStatus.kSuccess)
 
 
 class RobotServer(FrankaRobotServer):  # type: ignore[misc]
@@ -48,6 +65,7 @@ class RobotServer(FrankaRobotServer):  # type: ignore[misc]
 
     def __init__(self, robot: Any, hosts: Iterable[str]) -> None:
         super().__init__(robot, hosts)
+        self._FrankaServer__command_class_map[RobotCommand.kAutomaticErrorRecovery] = Recovery
         self.error, self.mode = "", None
         self.tool: Any = None
         """F_T_EE, where it is another."""
@@ -84,9 +102,14 @@ class RobotServer(FrankaRobotServer):  # type: ignore[misc]
             BaseCommand.send_response(self._tcp_socket, RobotCommand.kMove, number, status)
         self.reset_current_motion_id()
 
-    def recover(self) -> None:
-        """What automatic error recovery does."""
-        self.error, self.mode = "", None
+    @property
+    def torques(self) -> tuple[float, ...]:
+        """(7,) N m, as commanded last."""
+        return tuple(self._FrankaRobotServer__current_control_command.tau_J_d)
+
+    def skip_state(self) -> None:
+        """One is lost on the line: its number is missing."""
+        self._FrankaServer__message_id += 1
 
     def await_command(self, patience: float) -> None:
         """Until a command for the newest state has come, or something by TCP."""
@@ -153,7 +176,7 @@ class Station:
     """"": a free one of 127.0.0.0/8; the ports are FCI's own, 1337 and 1338."""
     cube: tuple[float, float] | None = None
     """m, x and y of its middle."""
-    start: tuple[float, ...] = HOME
+    start: tuple[float, ...] = START
 
     def __post_init__(self) -> None:
         self.simulator = MujocoSimulator()
@@ -186,9 +209,9 @@ class Station:
         return np.array(self.robot.state.O_T_EE[12:15])
 
     @property
-    def speed(self) -> float:
-        """rad/s, of the fastest joint."""
-        return float(np.abs(self.robot.state.dq).max())
+    def angles(self) -> np.ndarray:
+        """(7,) rad, of the joints, as they are."""
+        return np.array(self.robot.state.q)
 
     @property
     def cube_position(self) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 from deploy.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from deploy.drivers.fci.hand import Hand
 from deploy.drivers.fci.library import realtime_kernel
-from deploy.drivers.fci.mapping import HAND, TOOL, Mapping as Names, between, rounded
+from deploy.drivers.fci.mapping import HAND, NEAR, TOOL, Names, between, rounded
 from deploy.drivers.fci.motion import ArmMotion
 from deploy.drivers.fci.robot_file import FrankaFile
 from deploy.drivers.fci.states import IDLE, MODES, MOVE, REFLEX, ArmState
@@ -58,6 +58,8 @@ class FrankaArm:
         self._hand_came = -1.0
         self._enabled = False
         self._ended = ""
+        self._tool = np.zeros(3)
+        """m, of F_T_EE when it was enabled."""
         self._problems: tuple[str, ...] = ()
         self._cycles = self._without = 0
 
@@ -129,7 +131,7 @@ class FrankaArm:
             )
         self.motion.protect(self.file.torque_threshold, self.file.force_threshold)
         self.motion.begin(self.names.law, arm.position, self.names.turn, self.file.posture_stiffness)
-        self._enabled, self._ended = True, ""
+        self._enabled, self._ended, self._tool = True, "", arm.tool_position
 
     def disable(self) -> None:
         """Bring it to rest; the robot's own controller holds it then."""
@@ -146,10 +148,10 @@ class FrankaArm:
         arm, hand = self.motion.newest, self.hand.newest
         if arm is None or hand is None:
             return {}
-        wrong = [*self._of_arm(arm, self._enabled), self.motion.failure, self.hand.failure]
-        self._problems = tuple(dict.fromkeys(filter(None, [self._ended, *wrong])))
-        if self._enabled and self._problems and not self._ended:
-            self._end("; ".join(self._problems))
+        if not self._ended:
+            self._problems = tuple(self._wrong(arm))
+            if self._enabled and self._problems:
+                self._end("; ".join(self._problems))
         if self._problems:
             return dict(self._samples)
         clock = self._now()
@@ -211,9 +213,18 @@ class FrankaArm:
 
     def _end(self, why: str) -> None:
         """Nothing more is sent; an arm that still can is brought to rest."""
-        self._ended = why
+        self._ended, self._problems = why, (why,)
         self.hand.want(None)
         self.motion.stop()
+
+    def _wrong(self, state: ArmState) -> list[str]:
+        """All that is, of arm and hand."""
+        found = self._of_arm(state, self._enabled)
+        if not found and self.motion.failure:
+            found = [self.motion.failure]
+        if self._enabled and np.abs(state.tool_position - self._tool).max() > NEAR:
+            found.append(f"the end effector was changed: it is at {rounded(state.tool_position)} m from the flange now")
+        return [*found, self.hand.failure] if self.hand.failure else found
 
     def _of_arm(self, state: ArmState, moving: bool) -> list[str]:
         """What is wrong with it, by its own account."""

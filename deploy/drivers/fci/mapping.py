@@ -28,7 +28,7 @@ NEAR, TURNED = 0.002, 0.01
 """m and rad by which frames may differ that are taken to be the same."""
 
 
-class Mapping:
+class Names:
     """A contract's names, as far as an arm has them."""
 
     def __init__(self, contract: Contract, file: FrankaFile) -> None:

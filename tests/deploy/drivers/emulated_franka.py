@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,6 @@ from deploy.runtime import Policy
 
 GOAL = np.array([0.45, 0.1, 0.2], np.float32)
 """m"""
-LOWERED = (0.0, 0.1289, 0.0, -2.3953, 0.0, 2.5243, 0.7853981634)
-"""rad: the tool points down, at 0.5, 0, 0.16 m."""
 
 
 class Session(EmulatedSession):
@@ -31,21 +31,30 @@ class Session(EmulatedSession):
     def __init__(self, policy: Any = None, station: Station | None = None, file: FrankaFile | None = None) -> None:
         super().__init__()
         self.policy = policy or Policy.load("zoo:arm-reach", 50)
-        self.world = World(station or Station(start=LOWERED))
+        self.world = World(station or Station())
         self.station = self.world.station
         self.told = {"tool_position_setpoint": GOAL.copy()}
         self.driver = driver(self.world, self.policy.contract, file or FrankaFile())
         self.places: list[np.ndarray] = []
-        self.speeds: list[float] = []
+        self.angles: list[np.ndarray] = []
 
     def watch(self) -> None:
         self.places.append(self.station.tool)
-        self.speeds.append(self.station.speed)
+        self.angles.append(self.station.angles)
 
     def close(self) -> None:
         """The program ends, and then the robot."""
         self.driver.close()
         self.station.close()
+
+
+@contextlib.contextmanager
+def ended(session: Session) -> Iterator[Session]:
+    """The session, which ends whatever happens."""
+    try:
+        yield session
+    finally:
+        session.close()
 
 
 def driver(world: World, contract: Any, file: FrankaFile) -> FrankaArm:

@@ -16,7 +16,7 @@ from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
 ARGUMENTS = {
-    "robot": ("", "go2, so101, f1tenth, px4: its driver"),
+    "robot": ("", "go2, so101, f1tenth, px4, franka: its driver"),
     "model": ("", "its model's name in robo_rl_description, such as x500 for px4; '': as the driver"),
     "port": ("", "device, address or network interface; '': the driver's usual one"),
     "calibration": ("", "of an arm: its calibration file"),
