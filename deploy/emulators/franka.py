@@ -69,6 +69,8 @@ class RobotServer(FrankaRobotServer):  # type: ignore[misc]
         self.error, self.mode = "", None
         self.tool: Any = None
         """F_T_EE, where it is another."""
+        self.shifted = 0.0
+        """m, by which the tool is elsewhere than its kinematics say."""
         self.deaf = False
         """No command arrives."""
         self.missed, self.commands = 0, 0
@@ -139,7 +141,7 @@ class RobotServer(FrankaRobotServer):  # type: ignore[misc]
         state = super().robot_state
         angles, rates = (self.random.normal(0.0, size, 7) for size in NOISE)
         pose = np.array(state.O_T_EE)
-        pose[12:15] += self.random.normal(0.0, NOISE[0], 3)
+        pose[12:15] += self.random.normal(self.shifted, NOISE[0], 3)
         found = {"q": tuple(state.q + angles), "dq": tuple(state.dq + rates), "O_T_EE": tuple(pose)}
         if self.tool is not None:
             found["F_T_EE"] = self.tool
@@ -154,10 +156,14 @@ class HandServer(FrankaGripperServer):  # type: ignore[misc]
     """A hand's server that can be silent, or refuse."""
 
     silent = refuses = False
+    every = 1
+    """Ticks from a state to the next."""
+    _ticks = 0
 
     def send_state(self) -> None:
         """Unless it is silent."""
-        if not self.silent:
+        self._ticks += 1
+        if not self.silent and self._ticks % self.every == 0:
             super().send_state()
 
     def start_grasp(self, width: float, *rest: Any) -> None:
@@ -189,6 +195,8 @@ class Station:
         self.server.init()
         self.host = self.server.hostname
         self.simulator.start()
+        self.server.process_commands()
+        self.step()  # there is no state before the first one
 
     def receive(self, patience: float) -> None:
         """Commands for the newest state, waited for."""

@@ -46,6 +46,7 @@ class World(VirtualTime):
         end = time.monotonic() + (PATIENT if self.wire.sent and not self.wire.fault else SOON)
         while time.monotonic() < end:
             waits = [a == b for a, b in zip(before, self._seen(), strict=True)]
+            waits[1] &= self.station.server.hand.every == 1
             if not any(waits):
                 return
             time.sleep(5e-4)
