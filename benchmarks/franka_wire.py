@@ -133,6 +133,9 @@ def placed(policy: Policy, random: np.random.Generator) -> float | None:
         cube = session.station.cube_position
         off = float(np.linalg.norm(cube[:2] - goal))
         good = ended and max(heights) > LIFTED + CUBE / 2 - 0.005 and off < NEAR and cube[2] < CUBE / 2 + 0.008
+        if not good:
+            told = f"highest {max(heights):.3f} m, {off:.3f} m off, {'to its end' if ended else 'stopped'}"
+            print(f"failed: {told} {session.driver.health()}")
         return off if good else None
     finally:
         session.close()
