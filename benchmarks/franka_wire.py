@@ -1,11 +1,11 @@
-"""A policy of poses through franky and libfranka's protocol against plain simulation: episodes of arm-reach or arm-place.
+"""A policy of poses through franky and libfranka's protocol against plain simulation: arm-reach, arm-place.
 
     python benchmarks/franka_wire.py [--episodes 40] [--policy zoo:arm-reach]
 
 On one side the driver, franky's client and franky-sim's FR3 with its hand (physics by its authors, with a cube for
-arm-place); on the other the task's own evaluation, with the episodes' differences. Both by the exported policy. Time is
-virtual on both. An episode of arm-reach succeeds where the tool is within 1 cm of its set-point in the last half second;
-one of arm-place where the cube, lifted in between, lies within 2 cm of its place at the end.
+arm-place); on the other the task's own evaluation, by `robo-rl evaluate`. Time is virtual on
+both. An episode of arm-reach succeeds where the tool is within 1 cm of its set-point in the last half second; one of
+arm-place where the cube, lifted in between, lies within 2 cm of its place at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from emulated_franka import Session
 
 PERIOD, PATIENCE, READY = 0.02, 60.0, 10
 REACHING, PLACING = 4.0, 8.0
-"""s. The Franka hand closes and opens slower than the task's gripper, so that placing has 2 s more than in simulation."""
+"""s. The Franka hand is slower than the task's gripper, so placing has 2 s more than in simulation."""
 SEEN = (0.02, 0.06)
 """s, age of the cube's pose, as the task draws it."""
 LIFTED, NEAR, REACHED = 0.04, 0.02, 0.01  # m
@@ -68,9 +68,13 @@ def main() -> None:
         errors.append(episode(policy, random))
         good = [e for e in errors if e is not None]
         print(f"{number + 1}: {errors[-1]}; {len(good)} succeeded, {time.monotonic() - begun:.0f} s", flush=True)
-    found = {"episodes": given.episodes, "success": len(good) / len(errors), "error_m": float(np.mean(good or [np.nan]))}
+    found = {
+        "episodes": given.episodes,
+        "success": len(good) / len(errors),
+        "error_m": float(np.mean(good or [np.nan])),
+    }
     write(f"franka_wire_{policy.contract.task}", found)
-    print(f"{len(good)} of {len(errors)} episodes, {100 * found['error_m']:.2f} cm from the goal at the end")
+    print(f"{len(good)} of {len(errors)} episodes, {100 * (error or 0.0):.2f} cm from the goal at the end")
 
 
 def drive(session: Session, driver: Any, seconds: float) -> bool:

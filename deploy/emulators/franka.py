@@ -48,7 +48,7 @@ CUBE, CUBE_MASS = 0.04, 0.05
 """m and kg, as in the task arm-place."""
 
 
-class Recovery(AutomaticErrorRecoveryCommand):  # type: ignore[misc]
+class Recovery(AutomaticErrorRecoveryCommand):
     """The command that a robot recovers by, from a reflex."""
 
     def handle(self, server: Any) -> None:
@@ -60,7 +60,7 @@ class Recovery(AutomaticErrorRecoveryCommand):  # type: ignore[misc]
         self.reply(AutomaticErrorRecoveryStatus.kSuccess)
 
 
-class RobotServer(FrankaRobotServer):  # type: ignore[misc]
+class RobotServer(FrankaRobotServer):
     """An arm's server that can report errors, and stops without commands."""
 
     def __init__(self, robot: Any, hosts: Iterable[str]) -> None:
@@ -152,7 +152,7 @@ class RobotServer(FrankaRobotServer):  # type: ignore[misc]
         return state.replace(**found)
 
 
-class HandServer(FrankaGripperServer):  # type: ignore[misc]
+class HandServer(FrankaGripperServer):
     """A hand's server that can be silent, or refuse."""
 
     silent = refuses = False
@@ -237,6 +237,5 @@ def _add_cube(world: ElementTree.Element, place: tuple[float, float]) -> None:
     half = CUBE / 2
     body = ElementTree.SubElement(world, "body", name="cube", pos=f"{place[0]} {place[1]} {half}")
     ElementTree.SubElement(body, "freejoint", name="cube")
-    ElementTree.SubElement(
-        body, "geom", type="box", size=f"{half} {half} {half}", mass=str(CUBE_MASS), condim="4", friction="1 0.005 0.0001"
-    )
+    box = {"type": "box", "size": f"{half} {half} {half}", "mass": str(CUBE_MASS)}
+    ElementTree.SubElement(body, "geom", {**box, "condim": "4", "friction": "1 0.005 0.0001"})

@@ -101,7 +101,7 @@ class FrankaArm:
             longest, came = max(longest, newest.came - came, self._now() - newest.came), newest.came
         if longest > slowest:
             raise DriverError(
-                f"the hand tells its width every {1e3 * longest:.0f} ms; the policy wants signals that are no older than "
+                f"the hand tells its width every {1e3 * longest:.0f} ms; the policy wants signals no older than "
                 f"{1e3 * self._contract.safety.signal_timeout:.0f} ms (train it with a longer signal timeout)"
             )
 
@@ -193,7 +193,8 @@ class FrankaArm:
         figures = {
             "cycles": float(self._cycles), "cycles without a new state": float(self._without),
             "commands of the hand": float(self.hand.commands), "of them without success": float(self.hand.refused),
-            "commands in time %": 100.0 * arm.success if arm else 0.0, "width of the hand m": hand.width if hand else 0.0,
+            "commands in time %": 100.0 * arm.success if arm else 0.0,
+            "width of the hand m": hand.width if hand else 0.0,
         }  # fmt: skip
         return Health(self._problems, figures)
 

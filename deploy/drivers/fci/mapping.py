@@ -115,7 +115,9 @@ def fits(name: str, elements: tuple[str, ...], joints: Sequence[str]) -> bool:
 
 def between(one: np.ndarray, other: np.ndarray) -> float:
     """rad between two orientations (4,) x, y, z, w."""
-    return 2.0 * math.acos(min(1.0, abs(float(np.dot(one, other))) / float(np.linalg.norm(one) * np.linalg.norm(other))))
+    return 2.0 * math.acos(
+        min(1.0, abs(float(np.dot(one, other))) / float(np.linalg.norm(one) * np.linalg.norm(other)))
+    )
 
 
 def rounded(values: Sequence[float] | np.ndarray) -> list[float]:

@@ -24,7 +24,8 @@ from emulated_franka import Session, ended
 AT, SECONDS = 0.3, 0.6  # s: in motion before the fault, and after it
 PERIOD = 0.02
 ALIKE = (
-    "states doubled", "cartesian position limits violation", "guiding", "preempted", "joint reflex", "joint velocity violation", "joint position limits violation", "controller torque discontinuity",
+    "states doubled", "cartesian position limits violation", "guiding", "preempted", "joint reflex",
+    "joint velocity violation", "joint position limits violation", "controller torque discontinuity",
     "self collision avoidance violation", "power limit violation", "emergency",
 )  # fmt: skip
 """Faults that differ in a name from one that is always tested."""

@@ -1,4 +1,4 @@
-"""The torques that franky sends for a contract's impedance, against the law of the contract with pinocchio's Jacobian."""
+"""The torques that franky sends for a contract's impedance, against the contract's law with pinocchio's Jacobian."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def jacobian() -> tuple[np.ndarray, np.ndarray]:
     found = pinocchio.computeFrameJacobian(
         model, data, q, model.getFrameId("tool"), pinocchio.ReferenceFrame.LOCAL_WORLD_ALIGNED
     )
-    return found, pinocchio.nonLinearEffects(model, data, q, SPEEDS) - pinocchio.computeGeneralizedGravity(model, data, q)
+    return found, pinocchio.nonLinearEffects(model, data, q, SPEEDS) - pinocchio.computeGeneralizedGravity(
+        model, data, q
+    )
 
 
 @pytest.fixture(scope="module")

@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("franky", reason="franky is missing: pip install 'robo-rl[franka]'")
+pytest.importorskip("franky_sim", reason="franky_sim is missing: pip install 'robo-rl[franka-sim]'")
+
 from deploy.bundle import Bundle
 from deploy.drivers.driver import DriverError, Settings
+from deploy.drivers.fci.library import open_hand, open_robot
 from deploy.drivers.fci.mapping import Names
 from deploy.drivers.fci.robot_file import FrankaFile
 from deploy.drivers.figures_file import parse_figures
 from deploy.drivers.franka import make
-
-FRANKY = pytest.importorskip("franky", reason="franky is missing: pip install 'robo-rl[franka]'")
-pytest.importorskip("franky_sim", reason="franky_sim is missing: pip install 'robo-rl[franka-sim]'")
+from deploy.emulators.franka import Station
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_franka import Session, ended
-
-from deploy.drivers.fci.library import open_hand, open_robot
-from deploy.emulators.franka import Station
 
 REACH = Bundle.read("zoo:arm-reach").contract
 AWAY = (0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785)
@@ -51,7 +50,10 @@ def law(**fields: Any) -> Any:
         (law(stiffness=(4000.0,) * 3 + (50.0,) * 3), "the law's stiffness is 4000 N/m; a Franka takes at most 3000"),
         (law(clip=(0.05,) * 3 + (0.1,) * 3), "the law pushes with up to 50 N; force_threshold, 30"),
         (changed("gripper_position_target", upper=(0.06,)), "a finger of the Franka hand moves from 0 to 0.04 m"),
-        (Bundle.read("zoo:arm-place-so101").contract, "a Franka takes tool_position_target and gripper_position_target"),
+        (
+            Bundle.read("zoo:arm-place-so101").contract,
+            "a Franka takes tool_position_target and gripper_position_target",
+        ),
         (dataclasses.replace(REACH, control_period=0.0005), "runs at 2000 Hz; a Franka is commanded at 1000 Hz"),
     ],
 )
@@ -71,7 +73,7 @@ def test_a_robot_file_that_is_wrong_is_refused(text: str) -> None:
 
 
 def test_an_address_without_a_robot_is_named() -> None:
-    with pytest.raises(DriverError, match="127.77.7.7: .*is FCI active in Desk"):
+    with pytest.raises(DriverError, match=r"127\.77\.7\.7: .*is FCI active in Desk"):
         make(REACH, Settings("127.77.7.7"))
     with pytest.raises(DriverError, match="no Franka hand answers"):
         open_hand("127.77.7.7")
@@ -85,7 +87,9 @@ def test_another_tool_is_refused() -> None:
         tool[2, 3] = 0.15
         session.station.server.tool = tuple(tool.flatten(order="F"))
         session.world.sleep(0.02)
-        with pytest.raises(DriverError, match=r"F_T_EE\); the policy's tool 'panda_hand_tcp' is at \[0.0, 0.0, 0.103\]"):
+        with pytest.raises(
+            DriverError, match=r"F_T_EE\); the policy's tool 'panda_hand_tcp' is at \[0.0, 0.0, 0.103\]"
+        ):
             session.driver.connect()
 
 
@@ -124,5 +128,5 @@ def test_an_arm_that_a_person_has_is_not_enabled(mode: str, sentence: str) -> No
 def test_a_hand_that_tells_its_width_too_seldom_is_refused_with_its_rate() -> None:
     with ended(Session()) as session:
         session.station.server.hand.every = 70
-        with pytest.raises(DriverError, match="the hand tells its width every .* ms; the policy wants signals"):
+        with pytest.raises(DriverError, match=r"the hand tells its width every .* ms; the policy wants signals"):
             session.driver.connect()
