@@ -68,11 +68,8 @@ def main() -> None:
         errors.append(episode(policy, random))
         good = [e for e in errors if e is not None]
         print(f"{number + 1}: {errors[-1]}; {len(good)} succeeded, {time.monotonic() - begun:.0f} s", flush=True)
-    found = {
-        "episodes": given.episodes,
-        "success": len(good) / len(errors),
-        "error_m": float(np.mean(good or [np.nan])),
-    }
+    error = float(np.mean(good)) if good else None
+    found = {"episodes": given.episodes, "success": len(good) / len(errors), "error_m": error}
     write(f"franka_wire_{policy.contract.task}", found)
     print(f"{len(good)} of {len(errors)} episodes, {100 * (error or 0.0):.2f} cm from the goal at the end")
 
