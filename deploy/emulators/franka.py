@@ -109,6 +109,11 @@ class RobotServer(FrankaRobotServer):
         """(7,) N m, as commanded last."""
         return tuple(self._FrankaRobotServer__current_control_command.tau_J_d)
 
+    @property
+    def number(self) -> int:
+        """ms of its clock: of the newest state."""
+        return int(self._FrankaServer__message_id) - 1
+
     def skip_state(self) -> None:
         """One is lost on the line: its number is missing."""
         self._FrankaServer__message_id += 1

@@ -44,8 +44,11 @@ class World(VirtualTime):
         if self.driver is None or self.driver.motion.failure or self.driver.hand.failure or seconds < TICK:
             return
         end = time.monotonic() + (PATIENT if self.wire.sent and not self.wire.fault else SOON)
+        newest = self.station.server.number if self.wire.sent else before[0] + 1
+        states = self._seen()[1] + 1  # one may be on its way since long ago
         while time.monotonic() < end:
-            waits = [a == b for a, b in zip(before, self._seen(), strict=True)]
+            seen = self._seen()
+            waits = [seen[0] < newest, seen[1] <= states]
             waits[1] &= self.station.server.hand.every == 1
             if not any(waits):
                 return
