@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4"]
+ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka"]
 
 
 def main(
@@ -19,6 +19,7 @@ def main(
     robot_file: Path | None = None,
     interface: str = "lo",
     port: int = 14540,
+    address: str = "127.0.0.1",
     fault: str = "",
     after: float = 5.0,
     realtime: bool = False,
@@ -30,17 +31,18 @@ def main(
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
     robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 refused (commands that
     it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 position (m) and
-    armed.
+    armed, of a Franka tool_position (m).
 
     Args:
         robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, six XM430-W210 on one; go2, a Unitree Go2 on
             DDS; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with
-            PX4, on UDP.
+            PX4, on UDP; franka, an FR3 with its hand, by franky-sim.
         calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
         robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
             --robot-file'; by default f1tenth.toml, dynamixel.toml.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         port: Of this computer, to which an autopilot sends.
+        address: Of this computer, at which a Franka is; 127.0.0.2 for another one.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
         realtime: Ask for a real-time priority and for memory that is not paged out.
@@ -75,6 +77,8 @@ def main(
         told = _serve_go2(wire, begin, interface, seconds, json)
     elif robot == "px4":
         told = _serve_px4(wire, begin, port, seconds, json)
+    elif robot == "franka":
+        told = _serve_franka(wire, begin, seconds, json)
     else:
         told = _serve_car(wire, begin, robot_file, seconds, json)
     give({"robot": robot, **told, "fault": fault}, json)
@@ -195,3 +199,15 @@ def _serve_px4(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> 
     serve(wire, port, begin, seconds)
     place = wire.vehicle.truth["position"].tolist()
     return {"port": f"udp:{port}", "position": place, "armed": wire.vehicle.armed}
+
+
+def _serve_franka(wire: Any, begin: Any, seconds: float, json: bool) -> dict[str, Any]:
+    from deploy.emulators.franka_serve import serve
+
+    say(f"an emulated Franka (FR3) is at {wire.station.host}, its tool at {_place(wire)} m", json)
+    serve(wire, begin, seconds)
+    return {"port": wire.station.host, "tool_position": wire.station.tool.tolist()}
+
+
+def _place(wire: Any) -> str:
+    return " ".join(f"{x:.2f}" for x in wire.station.tool + 0.0)

@@ -48,7 +48,7 @@ def main(
 
     Args:
         file: A bundle (*.onnx, or zoo:NAME).
-        driver: The robot's driver: so101, dynamixel, go2, f1tenth, px4, or a file of yours (*.py) with
+        driver: The robot's driver: so101, dynamixel, go2, f1tenth, px4, franka, or a file of yours (*.py) with
             make(contract, settings).
         port: Device, address or network interface; by default the driver's usual one (/dev/ttyACM0, eth0).
         calibration: The robot's calibration file.

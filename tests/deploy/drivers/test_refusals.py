@@ -124,7 +124,7 @@ def test_torque_rises_within_a_second(so101: Contract) -> None:
 
 def test_drivers_are_found_by_name_and_in_files(so101: Contract, tmp_path: Path) -> None:
     with pytest.raises(
-        DriverError, match="no driver is called 'none'; expected so101, dynamixel, go2, f1tenth, px4, or a file"
+        DriverError, match="no driver is called 'none'; expected so101, dynamixel, go2, f1tenth, px4, franka, or a file"
     ):
         make("none", so101, Settings())
     with pytest.raises(DriverError, match="give LeRobot's calibration of this arm with --calibration"):

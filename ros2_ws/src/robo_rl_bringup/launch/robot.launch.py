@@ -16,10 +16,10 @@ from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
 ARGUMENTS = {
-    "robot": ("", "go2, so101, dynamixel, f1tenth, px4: its driver"),
+    "robot": ("", "go2, so101, dynamixel, f1tenth, px4, franka: its driver"),
     "model": (
         "",
-        "its model's name in robo_rl_description, such as x500 for px4, so101 for dynamixel; '': as the driver",
+        "its model's name in robo_rl_description, such as x500 for px4, panda for franka; '': as the driver",
     ),
     "port": ("", "device, address or network interface; '': the driver's usual one"),
     "calibration": ("", "of an arm: its calibration file"),

@@ -1,0 +1,105 @@
+"""The Franka hand: no servo, but one command at a time, each until it is done.
+
+A target that closes the fingers further than they are is a grasp with a force, of whatever is between them; one that
+opens them is a move. Targets that differ by less than 2 mm from the last are not sent, and neither is one that would
+close a grasp that holds already. Commands wait for the one before them; the newest target counts then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from deploy.drivers.fci.library import sentence
+from deploy.drivers.fci.states import HandState
+
+POLL = 0.004  # s
+SAME = 0.002
+"""m of a finger by which targets differ that are taken to be the same."""
+LONGEST = 5.0
+"""s that a command may take."""
+ANY = 0.08
+"""m: a grasp is one whatever the width of the object."""
+
+
+class Hand:
+    """See the module's text."""
+
+    def __init__(self, gripper: Any, speed: float, force: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """``speed`` m/s of the width, ``force`` N."""
+        self.gripper, self._speed, self._force, self._now = gripper, speed, force, clock
+        self.newest: HandState | None = None
+        self.failure = ""
+        self.seen = self.commands = self.refused = 0
+        self._wanted: float | None = None
+        self._told: float | None = None
+        """m of a finger: the last target that was sent, or that asked for nothing new."""
+        self._closing = False
+        self._pending: Any = None
+        self._begun = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="franka hand", daemon=True)
+        self._thread.start()
+
+    def want(self, opening: float | None) -> None:
+        """m of a finger; None: nothing more is sent."""
+        self._wanted = opening
+
+    def close(self) -> None:
+        """The hand keeps what it does."""
+        self._wanted = None
+        self._ended.set()
+        self._thread.join(timeout=2.0)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._ended.wait(POLL):
+            try:
+                found = self.gripper.state
+                self.newest = HandState(self._now(), float(found.width), float(found.max_width), bool(found.is_grasped))
+                self.seen += 1
+                self._command(self.newest)
+            except Exception as error:
+                self.failure = f"the hand is silent ({sentence(error)})"
+                return
+
+    def _command(self, state: HandState) -> None:
+        wanted = self._wanted
+        if self._pending is not None and not self._done():
+            return
+        if wanted is None or (self._told is not None and abs(wanted - self._told) < SAME):
+            return
+        here = 0.5 * state.width
+        closing = wanted < here
+        if self._told is None and abs(wanted - here) < SAME:
+            self._told = wanted
+            return
+        holds = closing and self._closing and self._told is not None and max(wanted, self._told) < here - SAME
+        self._told, self._closing = wanted, closing
+        if holds:
+            return
+        self.commands += 1
+        self._begun = self._now()
+        width = 2.0 * wanted
+        if closing:
+            self._pending = self.gripper.grasp_async(width, self._speed, self._force, ANY, ANY)
+        else:
+            self._pending = self.gripper.move_async(min(width, state.widest or width), self._speed)
+
+    def _done(self) -> bool:
+        """Whether the command is. What the hand could not do is counted: the fingers' position tells the rest."""
+        if not self._pending.wait(0.0):
+            if self._now() - self._begun > LONGEST:
+                self.failure = f"the hand has not done its last command within {LONGEST:g} s"
+            return False
+        try:
+            self.refused += not self._pending.get()
+        except Exception as error:
+            self.refused += 1
+            if "receive" in str(error) or "send" in str(error):
+                self.failure = f"the hand is silent ({sentence(error)})"
+        self._pending = None
+        return True
