@@ -47,9 +47,9 @@ class CarLanes(Task):
 
     additive: ClassVar[bool] = False
     """Whether the reward is a sum of terms instead of a product."""
-    product: ClassVar[Mapping[str, float]] = {"route": 10.0, "terminal": -5.0}
+    product: ClassVar[Mapping[str, float]] = {"route": 10.0, "terminal": -3.0}
     """Weights of the whole route, and of a collision or a red light."""
-    elsewhere: ClassVar[float] = 0.2
+    elsewhere: ClassVar[float] = 0.4
     """Of what a way is worth, what each lane costs between the car and the middle of the route's."""
     vehicles: ClassVar[int] = 31
     """Other vehicles in an environment, at most; up to 127."""
@@ -66,8 +66,8 @@ class CarLanes(Task):
     expected = 0.55
     settings = {
         "ppo": {
-            "updates": 200, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,
-            "anneal": 0.6, "entropy": 0.0, "desired_kl": 0.01, "activation": "elu",
+            "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,
+            "anneal": 0.6, "entropy": 0.001, "desired_kl": 0.01, "activation": "elu",
         }
     }  # fmt: skip
 
