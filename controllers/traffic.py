@@ -165,7 +165,7 @@ class _Around:
         self.x, self.speed, self.half = place[..., 0], speed, half
         self.valid, crossing = signals["neighbour_valid"] > 0.5, xp.abs(signals["neighbour_heading"]) > 0.8
         self.along = xp.clip(velocity[..., 0] + speed[:, None], 0.0, None)
-        self.across = place[..., 1] - _middle(xp, signals, self.x)  # m from the middle of the lane
+        self.across = place[..., 1] - lane_middle(xp, signals, self.x)  # m from the middle of the lane
         self.reach = xp.where(crossing, 3.3 + 0.0 * self.x, ABREAST + 0.0 * self.x)
         self.length = xp.where(crossing, 0.9 + 0.0 * self.x, 0.5 * LENGTH + 0.0 * self.x)
 
@@ -188,7 +188,7 @@ class _Around:
         return nearest, xp.where(count > 0.5, speed, self.speed)
 
 
-def _middle(xp: Any, signals: Mapping[str, Any], x: Any) -> Any:
+def lane_middle(xp: Any, signals: Mapping[str, Any], x: Any) -> Any:
     """(n, k) m: y of the middle of the lane at places x (n, k) m ahead, in the car's frame."""
     route = signals["route"]
     begin = -signals["lane_offset"]

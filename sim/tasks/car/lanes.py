@@ -23,6 +23,7 @@ from controllers.traffic import LaneDriver
 from robo_rl.contract import Command, Encoder, Safety, Signal, StateBlock
 from sim.drawing import ORANGE, SLATE, STONE, Line, Marker, Sphere, Trail
 from sim.lanes import FAR, NEAREST, REACH, WIDE
+from sim.lanes.around import AROUND, across_of, around
 from sim.plants.car_in_lanes import CarInLanes
 from sim.ranges import Range
 from sim.robots import load_robot
@@ -46,7 +47,7 @@ class CarLanes(Task):
 
     additive: ClassVar[bool] = False
     """Whether the reward is a sum of terms instead of a product."""
-    product: ClassVar[Mapping[str, float]] = {"route": 10.0, "terminal": -1.5}
+    product: ClassVar[Mapping[str, float]] = {"route": 10.0, "terminal": -3.0}
     """Weights of the whole route, and of a collision or a red light."""
     elsewhere: ClassVar[float] = 0.4
     """Of what a way is worth, what each lane costs between the car and the middle of the route's."""
@@ -58,15 +59,15 @@ class CarLanes(Task):
     algorithms = ("ppo",)
     measures = (Measure("driving_score", "1", "end", PERIOD, failed=0.6), Measure("trip_time", "s", "end", PERIOD))
     perturbed = ("traffic/density", "traffic/speed", "road/bends", "friction", "noise")
-    observation_size = 17 + len(REACH)
+    observation_size = 18 + len(REACH) + AROUND
     action_size = 2
     goal_size = 1
     encoders = (Encoder("neighbours", (NEAREST, 9), "attention", (32, 32), 32),)
     expected = 0.55
     settings = {
         "ppo": {
-            "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.99,
-            "anneal": 0.6, "entropy": 0.002, "desired_kl": 0.01, "activation": "relu",
+            "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,
+            "anneal": 0.6, "entropy": 0.001, "desired_kl": 0.01, "activation": "elu",
         }
     }  # fmt: skip
 
@@ -183,7 +184,9 @@ class CarLanes(Task):
             state,
             memory["last_command"],
             torch.clamp(speed - LIMIT, -2.0, 2.0),
+            signals["lane_count"][:, 2:] * torch.exp(-torch.clamp(left, min=0.0) / 60.0),
             *bends,
+            around(signals, speed, self.front),
         ]
         return {"policy": torch.cat(vector, -1), "neighbours": self._table(signals)}
 
@@ -191,11 +194,10 @@ class CarLanes(Task):
         """(n, 8, 9): where neighbours are, in the car's frame and across the lane, and how they move."""
         place, velocity = signals["neighbour_position"], signals["neighbour_velocity"]
         x, y, valid = place[:, :, 0], place[:, :, 1], signals["neighbour_valid"]
-        across = y + signals["lane_offset"] + x * signals["lane_heading"]
         columns = [
             x / 30.0,
             y / 5.0,
-            across / WIDE,
+            across_of(signals) / WIDE,
             velocity[:, :, 0] / 5.0,
             velocity[:, :, 1] / 5.0,
             torch.cos(signals["neighbour_heading"]),
@@ -224,8 +226,10 @@ class CarLanes(Task):
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         if self.additive:
             return self._sum(truth, commands, previous)
-        bad = torch.where((truth["collision"] + truth["red_run"]) > 0.5, 1.0, 0.0)
-        return {"route": (truth["gained"] * self._factor(truth))[:, 0], "terminal": bad[:, 0]}
+        return {
+            "route": (truth["gained"] * self._factor(truth))[:, 0],
+            "terminal": torch.where(self.failed(truth), 1.0, 0.0),
+        }
 
     def _factor(self, truth: Tensors) -> Any:
         """(n, 1): what completing a part of the route is worth."""
@@ -314,6 +318,7 @@ class CarLanes(Task):
                 *rows,
                 truth["time"] / 90.0,
                 torch.stack([parameters.friction, parameters.steering_gain], -1),
+                around(truth, truth["velocity"][:, :1], self.front),
             ],
             -1,
         )

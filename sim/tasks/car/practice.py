@@ -61,7 +61,7 @@ class CarPractice(Task):
     settings = {
         "sac": {
             "updates": 120, "steps": 100, "environments": 1, "gradient_steps": 4, "actor_every": 2, "batch": 128,
-            "first": 200, "gamma": 0.97, "critics": 4, "initial_deviation": 0.25,
+            "first": 200, "gamma": 0.97, "critics": 4, "initial_deviation": 0.25, "activation": "elu",
         }
     }  # fmt: skip
 
