@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from robo_rl.algorithms.config import DistillConfig
 from robo_rl.console import Progress
@@ -25,6 +26,7 @@ from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.tasks import Task
 
+KNEE = 0.1  # of an action: larger errors count by their size, smaller ones by their square
 TEACHER_STEPS = 50  # of the teacher at first
 KEPT = 300  # past moments that are kept
 WIDTHS = (64, 48, 40, 32, 24, 20, 16, 12, 8)
@@ -106,7 +108,7 @@ class Distillation:
             return own
         theirs, _ = self.teacher(self._signals, self._states[0])
         memory = self.student.unpack(self._states[1])
-        wanted = self.student.task.imitated(theirs, memory)
+        wanted = self.student.task.imitated(theirs, self._signals, memory)
         theirs = theirs if wanted is None else self.student.task.command(wanted, memory)
         taught = torch.arange(self.env.n)[:, None] < share * self.env.n
         return {name: torch.where(taught, theirs[name], value) for name, value in own.items()}
@@ -158,7 +160,7 @@ def _lesson(
         commands = _commands(teacher, theirs, states[0])
         memory = student.unpack(states[1])
         limited = {name: teacher._limit(name, value) for name, value in commands.items()}
-        wanted = student.task.imitated(limited, memory)
+        wanted = student.task.imitated(limited, signals, memory)
         expected = _scaled(teacher, commands) if wanted is None else wanted
         return _Lesson(kept, states[1].clone(), expected)
 
@@ -177,10 +179,15 @@ def _scaled(policy: PolicyGraph, commands: dict[str, Tensor]) -> Tensor:
     return torch.cat(parts, -1)
 
 
+def _by_actions(student: PolicyGraph) -> bool:
+    """Whether its task tells which actions it should have taken."""
+    return type(student.task).imitated is not Task.imitated
+
+
 def _done(student: PolicyGraph, observed: dict[str, Tensor], state: Tensor) -> Tensor:
     """What the student does, as a lesson's ``expected`` has it."""
     groups = {name: value.float() for name, value in observed.items()}
-    if type(student.task).imitated is not Task.imitated:
+    if _by_actions(student):
         return student.network(student.features(groups))
     return _scaled(student, _commands(student, groups if student.encoders else groups[VECTOR], state))
 
@@ -190,8 +197,12 @@ def _update(student: PolicyGraph, past: deque[_Lesson], mixed: int, optimizer: t
     chosen = [past[i] for i in [*torch.randint(len(past), (mixed,)).tolist(), -1]]
     observed = {name: torch.cat([lesson.observed[name] for lesson in chosen]) for name in chosen[0].observed}
     state, expected = (torch.cat([getattr(lesson, part) for lesson in chosen]) for part in ("state", "expected"))
-    loss = (_done(student, observed, state) - expected).square().mean()
+    done = _done(student, observed, state)
+    if _by_actions(student):  # what can't be known yet, such as where something is that isn't in view, must not outweigh
+        loss = functional.smooth_l1_loss(done, expected, beta=KNEE)
+    else:
+        loss = (done - expected).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return float(loss.detach())
+    return float((done.detach() - expected).square().mean())

@@ -212,8 +212,9 @@ class Task(ABC):
         """The task in whose environments ``teacher`` teaches this one: with the signals of both. By default, its own."""
         return teacher
 
-    def imitated(self, commands: Tensors, memory: Tensors) -> Tensor | None:
-        """(n, action_size) actions whose commands are nearest to a teacher's, for a student's ``memory``.
+    def imitated(self, commands: Tensors, signals: Tensors, memory: Tensors) -> Tensor | None:
+        """(n, action_size) actions that a student should have taken, for its ``memory`` and all ``signals``, its own
+        and its teacher's, where the teacher gives ``commands``.
 
         With None, students are judged by their commands, which tell nothing of actions beyond a limit.
         """

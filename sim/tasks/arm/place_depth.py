@@ -19,7 +19,7 @@ import torch
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from controllers.placing import RATE, below, size
+from controllers.placing import RATE, below, place, size
 from robo_rl.contract import Encoder, Image, Signal, StateBlock
 from sim.cameras import rays
 from sim.ranges import Range
@@ -35,9 +35,11 @@ SHAPE = 36, 64
 """Rows and columns: every tenth pixel of a camera's 640 x 360, every twentieth of its 1280 x 720."""
 IMAGE_DELAY = (0.02, 0.06)  # s, from exposure to arrival
 AHEAD = 0.05  # m, from the middle of the workspace along the tool's x, where the hand looks first
-ARRIVED, EASE = 0.04, 0.02  # m, from there, where it has looked, and over which that comes to be so
+ARRIVED, EASE = 0.05, 0.03  # m, from there, where it has looked, and over which that comes to be so
+GROWTH = 1.5  # per step, of a beginning of having looked: between looking and not, a hand would stay where it is
+DROP = 0.6  # half edges, how high above its place a cube is let go: its height is only seen
 TALL = 0.04  # m, of a height that the network sees as 1
-MARGIN = 0.25  # of an action, beyond what closes and opens the gripper, that is taught
+REACH = 0.1  # m, from the tool to where the cube is seen, that the network tells by 1
 
 
 class PlaceDepth(Place):
@@ -45,6 +47,7 @@ class PlaceDepth(Place):
 
     name = "arm-place-depth"
     summary = "lift a cube and place it, by the depth image of a camera on the hand"
+    action_size = 3
     student = None
     encoders = (Encoder("wrist", (2, *SHAPE), "convolution", (8, 16, 24), 64),)
     perturbed = ("cube_mass", "cube_friction", "cube_size", "strength", "command_delay", f"delay/{NAME}", "noise",
@@ -70,6 +73,7 @@ class PlaceDepth(Place):
                 f"robot '{card.name}' has no [camera], or its tool's turn is not kept by an [impedance]; '{self.name}' "
                 "expects a card with both"
             )
+        self.sizes = self.sizes._replace(drop=DROP * self.half)
         self.camera = DepthCamera(
             NAME, card.tool, SHAPE, camera.fov, camera.position, camera.orientation, *camera.range
         )
@@ -85,7 +89,7 @@ class PlaceDepth(Place):
         """(rows, columns): by how much a point is higher than the camera, per depth."""
         self.above = float(tool.apply(camera.position)[2])
         """m, of the camera above the tool."""
-        self.observation_size = 12 + self.hand.motion_size
+        self.observation_size = 7 + self.hand.motion_size
         self.spec = dataclasses.replace(
             self.spec,
             signals=(
@@ -102,7 +106,8 @@ class PlaceDepth(Place):
                 *self.hand.memory,
                 StateBlock("looked", (1,), (0.0,)),
                 StateBlock("grip", (1,), (0.0,)),
-                StateBlock("opened", (1,), (1.0,)),
+                StateBlock("gripper", (1,), (self.card.gripper.joint.upper,)),
+                StateBlock("goal", (3,), (0.0, 0.0, 0.0)),
             ),
         )  # fmt: skip
 
@@ -131,17 +136,13 @@ class PlaceDepth(Place):
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         tool, jaw = signals["tool_position"], self.card.gripper.joint
-        way = signals["cube_position_setpoint"] - tool
         vector = [
             8.0 * (tool - self.space.origin),
-            torch.clamp(8.0 * way, -4.0, 4.0),
-            20.0 * way[:, 2:],
+            20.0 * tool[:, 2:],
             self.hand.motion(signals),
             2.0 * (signals["gripper_position"] - jaw.lower) / (jaw.upper - jaw.lower) - 1.0,
-            20.0 * tool[:, 2:],
             memory["looked"],
             memory["grip"],
-            memory["opened"],
         ]
         depth = signals[NAME]
         height = tool[:, 2, None, None] + self.above + depth * self.rise
@@ -150,24 +151,28 @@ class PlaceDepth(Place):
         return {"policy": torch.cat(vector, -1), "wrist": image}
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
-        return self.hand.command(self._after_looking(action, memory), memory)
-
-    def _after_looking(self, action: Any, memory: Tensors) -> Any:
-        """The action, or what moves the hand to where it looks first."""
-        away = torch.clamp((self.look - memory["tool"]) / self.hand.step, -1.0, 1.0)
-        first = torch.cat([away, torch.ones_like(away[:, :1])], -1)
-        return first + memory["looked"] * (action - first)
+        tool = memory["tool"]
+        seen = tool + REACH * torch.clamp(action, -4.0, 4.0)
+        ahead, opened, _ = place(
+            tool.unbind(-1), seen.unbind(-1), memory["goal"].unbind(-1), memory["gripper"][:, 0], memory["grip"][:, 0],
+            0.0 * tool[:, 0], self.sizes,
+        )  # fmt: skip
+        script = torch.stack([*(x / self.hand.step for x in ahead), 2.0 * opened - 1.0], -1)
+        first = torch.cat([(self.look - tool) / self.hand.step, torch.ones_like(tool[:, :1])], -1)
+        looked = memory["looked"]
+        return self.hand.command(looked * script + (1.0 - looked) * first, memory)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        jaw, sizes, gripper = self.card.gripper.joint, self.sizes, signals["gripper_position"]
+        sizes, gripper = self.sizes, signals["gripper_position"]
         away = signals["tool_position"] - self.look
         there = below(size(size(away[:, :1], away[:, 1:2]), away[:, 2:]), ARRIVED, EASE)
         closed = below(gripper, sizes.gripped, sizes.slack) * below(sizes.empty, gripper, sizes.slack)
         return {
             **self.hand.remember(memory, signals, commands),
-            "looked": torch.maximum(memory["looked"], there),
+            "looked": torch.clamp(torch.maximum(GROWTH * memory["looked"], there), max=1.0),
             "grip": memory["grip"] + RATE * (closed - memory["grip"]),
-            "opened": (commands["gripper_position_target"] - jaw.lower) / (jaw.upper - jaw.lower),
+            "gripper": gripper,
+            "goal": signals["cube_position_setpoint"],
         }
 
     def controller(self) -> None:
@@ -184,11 +189,8 @@ class PlaceDepth(Place):
         both.spec = dataclasses.replace(self.spec, signals=(*self.spec.signals, *more))
         return both
 
-    def imitated(self, commands: Tensors, memory: Tensors) -> Tensor:
-        jaw = self.card.gripper.joint
-        part = (commands["gripper_position_target"] - jaw.lower) / (jaw.upper - jaw.lower)
-        moved = torch.clamp((commands["tool_position_target"] - memory["tool"]) / self.hand.step, -1.0, 1.0)
-        return self._after_looking(torch.cat([moved, part - MARGIN], -1), memory)
+    def imitated(self, commands: Tensors, signals: Tensors, memory: Tensors) -> Tensor:
+        return (signals["cube_position"] - signals["tool_position"]) / REACH
 
 
 def _with(engine: Any, camera: DepthCamera) -> Any:
