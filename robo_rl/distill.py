@@ -95,7 +95,6 @@ class Distillation:
         for policy, state in zip(policies, self._states, strict=True):
             state[step.ids] = policy.initial_state(len(step.ids))
 
-
     def _commands(self) -> dict[str, Tensor]:
         """What the robots are told: those that are still the teacher's by what the student is taught, or by that."""
         part = self.config.teacher_part
@@ -198,7 +197,7 @@ def _update(student: PolicyGraph, past: deque[_Lesson], mixed: int, optimizer: t
     observed = {name: torch.cat([lesson.observed[name] for lesson in chosen]) for name in chosen[0].observed}
     state, expected = (torch.cat([getattr(lesson, part) for lesson in chosen]) for part in ("state", "expected"))
     done = _done(student, observed, state)
-    if _by_actions(student):  # what can't be known yet, such as where something is that isn't in view, must not outweigh
+    if _by_actions(student):  # what can't be known yet, where something is that isn't in view, must not outweigh
         loss = functional.smooth_l1_loss(done, expected, beta=KNEE)
     else:
         loss = (done - expected).square().mean()

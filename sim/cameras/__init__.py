@@ -27,7 +27,10 @@ from sim.robots.mechanism import DepthCamera
 FEW = 16
 """Images that are not worth a second thread."""
 GEOM = mujoco.mjtGeom
-KINDS = {GEOM.mjGEOM_BOX: 0, GEOM.mjGEOM_CAPSULE: 1, GEOM.mjGEOM_SPHERE: 1, GEOM.mjGEOM_CYLINDER: 2, GEOM.mjGEOM_PLANE: 3}
+KINDS = {
+    GEOM.mjGEOM_BOX: 0, GEOM.mjGEOM_CAPSULE: 1, GEOM.mjGEOM_SPHERE: 1, GEOM.mjGEOM_CYLINDER: 2, GEOM.mjGEOM_PLANE: 3,
+}  # fmt: skip
+"""By the kernel's numbers."""
 
 
 class _Shape(ctypes.Structure):

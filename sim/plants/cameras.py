@@ -9,8 +9,16 @@ from torch import Tensor
 from sim.cameras import View
 from sim.plants.drawing import draw
 from sim.plants.indices import ModelIndices
+from sim.robots.figures import CardError
 from sim.robots.mechanism import Mechanism
 from sim.terrain import Ground
+
+
+def require_no_camera(mechanism: Mechanism, engine: str) -> None:
+    """CardError for a robot with cameras, in an engine that draws no images."""
+    if mechanism.cameras:
+        name = mechanism.cameras[0].name
+        raise CardError(f"{engine} has no cameras; expected MuJoCo on the CPU for '{mechanism.name}' with '{name}'")
 
 
 class Cameras:

@@ -41,7 +41,8 @@ class Quantities(NamedTuple):
     """N m or N, of each group's drives."""
     sensed: Shapes
     """Of contact points and frames; see ``ContactPoints``, ``Frame``. Of the newest state where the mechanism has
-    frames, impedances, rays or cameras, otherwise of one physics step earlier, as the torque; contact forces always of that."""
+    frames, impedances, rays or cameras, otherwise of one physics step earlier, as the torque; contact forces always of
+    that."""
     rays: Shapes
     """m."""
 

@@ -288,7 +288,8 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     """The card in the parsed TOML ``card`` of the file ``path``."""
     where = str(path)
     for key in card:
-        require(key in FIELDS | {"impedance", "camera"}, where, key, "an unknown field", f"one of {sorted(FIELDS)}, impedance or camera")
+        expected = f"one of {sorted(FIELDS)}, impedance or camera"
+        require(key in FIELDS | {"impedance", "camera"}, where, key, "an unknown field", expected)
     for key in ("title", "model", "base", "tool"):
         require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
     require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")
@@ -395,13 +396,15 @@ def _workspace(table: Any, where: str) -> Any:
 
 
 def _camera(table: Any, where: str) -> WristCamera:
-    require(isinstance(table, dict) and set(table) == set(CAMERA), where, "camera", table, f"the fields {sorted(CAMERA)}")
+    good = isinstance(table, dict) and set(table) == set(CAMERA)
+    require(good, where, "camera", table, f"the fields {sorted(CAMERA)}")
     counts = {"position": 3, "range": 2}
     values = {key: figure(table[key], f"camera.{key}", unit, counts.get(key, 1), where) for key, unit in CAMERA.items()}
     near, far = values["range"]
     require(0 < near < far, where, "camera.range.value", values["range"], "two positive numbers, the lower one first")
     for key, most in (("fov", np.pi), ("period", np.inf)):
-        require(0 < values[key][0] < most, where, f"camera.{key}.value", values[key][0], f"a number above 0, below {most}")
+        (value,) = values[key]
+        require(0 < value < most, where, f"camera.{key}.value", value, f"a number above 0 and below {most}")
     require(values["noise"][0] >= 0, where, "camera.noise.value", values["noise"][0], "a number of 0 or more")
     single = {key: values[key][0] for key in ("tilt", "fov", "noise", "period")}
     x, y, z = values["position"]

@@ -209,7 +209,7 @@ class Task(ABC):
         return ()
 
     def beside(self, teacher: Task) -> Task:
-        """The task in whose environments ``teacher`` teaches this one: with the signals of both. By default, its own."""
+        """The task in whose environments ``teacher`` teaches this one: with the signals of both. By default its own."""
         return teacher
 
     def imitated(self, commands: Tensors, signals: Tensors, memory: Tensors) -> Tensor | None:

@@ -331,7 +331,9 @@ def test_a_table_of_another_layout_is_refused(sizes: list[int], strides: list[in
 # --- there and back -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("signal", [SCAN, FAN, DEPTH, HOLED, GRAY, TABLE], ids=lambda signal: f"{signal.name}-{signal.size}")
+@pytest.mark.parametrize(
+    "signal", [SCAN, FAN, DEPTH, HOLED, GRAY, TABLE], ids=lambda signal: f"{signal.name}-{signal.size}"
+)
 def test_what_the_stand_in_sends_is_what_the_policy_reads(signal: Signal) -> None:
     lower, upper = (limits.reshape(signal.dimensions) for limits in signal.bounds)
     value = np.random.default_rng(1).uniform(np.maximum(lower, 0.2), upper, signal.dimensions).astype(np.float32)

@@ -1,9 +1,9 @@
 """Placing by what a depth camera on the hand sees: ``arm-place`` for a robot that nobody tells where its cube is.
 
 A policy of ``arm-place`` teaches it (``robo-rl distill``): the teacher is told the cube's place, the student gets the
-image. Its network has the whole movement to make; what the memory holds is whether the hand has been where its camera
-sees all of the workspace, where every episode goes first, and an estimate from the gripper whether something is held.
-The network sees images as heights above the ground, computed with the camera's pose of the card; the true pose differs
+image. Its network learns where the cube is, and the script of ``arm-place`` acts on that, within the policy's graph; what
+the memory holds is whether the hand has been where its camera sees all of the workspace, where every episode goes first,
+and an estimate from the gripper whether something is held. The network sees images as heights above the ground, computed with the camera's pose of the card; the true pose differs
 from that a little in every episode.
 """
 
@@ -22,6 +22,7 @@ from torch import Tensor
 from controllers.placing import RATE, below, place, size
 from robo_rl.contract import Encoder, Image, Signal, StateBlock
 from sim.cameras import rays
+from sim.engines import Engine
 from sim.ranges import Range
 from sim.robots.arm import ArmCard
 from sim.robots.figures import CardError
@@ -48,6 +49,7 @@ class PlaceDepth(Place):
     name = "arm-place-depth"
     summary = "lift a cube and place it, by the depth image of a camera on the hand"
     action_size = 3
+    plants = ()
     student = None
     encoders = (Encoder("wrist", (2, *SHAPE), "convolution", (8, 16, 24), 64),)
     perturbed = ("cube_mass", "cube_friction", "cube_size", "strength", "command_delay", f"delay/{NAME}", "noise",
@@ -128,6 +130,9 @@ class PlaceDepth(Place):
 
     def simulate(self, engine: Any, n: int, **settings: Any) -> Any:
         return super().simulate(_with(engine, self.camera), n, **settings)
+
+    def engines(self) -> list[Engine]:
+        return [engine for engine in super().engines() if engine.name != "bullet"]  # which draws no images
 
     def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         super().randomize(plant, ids, drawn)

@@ -35,7 +35,9 @@ SHAPES = """
 DOWN = (1.0, 0.0, 0.0, 0.0)  # a half turn about x: the optical axis looks down
 
 
-def by_mujoco(model: mujoco.MjModel, data: mujoco.MjData, camera: DepthCamera, place: np.ndarray, turn: Any) -> np.ndarray:
+def by_mujoco(
+    model: mujoco.MjModel, data: mujoco.MjData, camera: DepthCamera, place: np.ndarray, turn: Any
+) -> np.ndarray:
     """(pixels,) m along the optical axis, of a camera at ``place`` (3,) m with axes ``turn`` (3, 3) in the world."""
     x, y = rays(camera.shape, camera.fov).reshape(2, -1)
     ways = np.stack([x, y, np.ones_like(x)], -1) @ np.asarray(turn).T
