@@ -1,10 +1,10 @@
 """Placing by what a depth camera on the hand sees: ``arm-place`` for a robot that nobody tells where its cube is.
 
 A policy of ``arm-place`` teaches it (``robo-rl distill``): the teacher is told the cube's place, the student gets the
-image. Its network learns where the cube is, and the script of ``arm-place`` acts on that, within the policy's graph; what
-the memory holds is whether the hand has been where its camera sees all of the workspace, where every episode goes first,
-and an estimate from the gripper whether something is held. The network sees images as heights above the ground, computed with the camera's pose of the card; the true pose differs
-from that a little in every episode.
+image. Its network learns where the cube is, and the script of ``arm-place`` acts on that, within the policy's graph.
+The memory holds whether the hand has been where its camera sees all of the workspace, where every episode goes first,
+and an estimate from the gripper whether something is held. The network sees images as heights above the ground,
+computed with the camera's pose of the card; the true pose differs from that a little in every episode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robo_rl.contract import Encoder, Image, Signal, StateBlock
 from sim.cameras import rays
 from sim.engines import Engine
 from sim.ranges import Range
-from sim.robots.arm import ArmCard
+from sim.robots.arm import ArmCard, load_arm
 from sim.robots.figures import CardError
 from sim.robots.mechanism import DepthCamera
 from sim.tasks import Task, Tensors
@@ -68,13 +68,14 @@ class PlaceDepth(Place):
     )
 
     def __init__(self, card: ArmCard | None = None) -> None:
-        super().__init__(card)
-        card, camera = self.card, self.card.camera
+        card = card or load_arm("panda")
+        camera = card.camera
         if camera is None or card.impedance is None or card.turned is None:
             raise CardError(
                 f"robot '{card.name}' has no [camera], or its tool's turn is not kept by an [impedance]; '{self.name}' "
                 "expects a card with both"
             )
+        super().__init__(card)
         self.sizes = self.sizes._replace(drop=DROP * self.half)
         self.camera = DepthCamera(
             NAME, card.tool, SHAPE, camera.fov, camera.position, camera.orientation, *camera.range
