@@ -98,6 +98,7 @@ def set_plant_state(plant: Any, ids: Tensor, state: EnvState) -> None:
     """Put robots into a state, after their parameters: of those, what differs from what is there."""
     given = state.part("parameter/")
     current = plant.parameters._asdict()
+    current = {name: value for name, value in current.items() if value[:1].numel()}  # robots without cameras have none
     state.require({f"parameter/{name}": value for name, value in current.items()})
     for name, now in current.items():
         value = given[name].to(now)

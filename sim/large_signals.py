@@ -1,7 +1,9 @@
 """Signals that are too large for a loop over single numbers: scans, images, and long pasts of fast control.
 
 They are measured as ``sim.sensors`` says, by tensor operations: the past is a ring of readings, and noise is drawn in
-one native loop over all numbers of all environments. Signals of other sources than sensors pass through.
+one native loop over all numbers of all environments. Signals of other sources than sensors pass through. An image is
+of one moment: a late one is that of the control step nearest to when it was taken, and what is wrong with depth is in
+``sim.depth_errors``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from robo_rl.contract import Image
+from sim.depth_errors import DepthErrors
 from sim.fuse import fuse, normals, uniforms
 from sim.sensors import Group, SensorDraws, Sensors, deviations, greatest
 
@@ -71,6 +75,8 @@ class _Large:
         self.left, self.since = torch.zeros(2, n, device=device)
         self.bias = torch.zeros(n, group.size, device=device)
         self.every = torch.arange(n, device=device)
+        self.image = isinstance(group.signals[0].layout, Image)  # a signal with a shape is a group of its own
+        self.errors = DepthErrors.of(group.signals[0], n, device)
         names = {signal.name for signal in group.signals}
         self.ages = [signal for signal in sensors.apart if signal.age_of in names]
 
@@ -90,6 +96,9 @@ class _Large:
         self.bias[ids] = bias = torch.cat(parts, 1)
         step = torch.zeros(len(ids), device=now.device)
         value = now + bias + self._noise(draws, stream, step)
+        if self.errors:
+            self.errors.begin(ids, drawn)
+            value = self.errors.added(value, self._stream(stream, step), ids)
         if group.phase is not None:
             self.left[ids] = 0.5 + group.every * drawn[group.phase]
         self.since[ids] = 0.0
@@ -101,6 +110,8 @@ class _Large:
         self, truth: Mapping[str, Tensor], draws: SensorDraws, stream: Tensor, step: Tensor
     ) -> dict[str, Tensor]:
         value = self._delayed(self._now(truth), draws) + self.bias + self._noise(draws, stream, step)
+        if self.errors:
+            value = self.errors.added(value, self._stream(stream, step))
         if self.group.holds:
             arrived = self._arrived(draws, stream, step)
             value = torch.where(arrived[:, None], value, self.held)
@@ -119,6 +130,8 @@ class _Large:
         self.newest = (self.newest - 1) % length
         self.ring[self.newest] = now
         lag = draws.delay[:, self.group.delay] / self.period
+        if self.image:
+            lag = lag.round()
         before = lag.long().clamp(max=length - 1)
         after = (before + 1).clamp(max=length - 1)
         a, b = (self.ring[(self.newest + k) % length, self.every] for k in (before, after))
@@ -166,6 +179,7 @@ class _Large:
             f"{name}/left": self.left[ids],
             f"{name}/since": self.since[ids],
             f"{name}/bias": self.bias[ids],
+            **({f"{name}/errors": self.errors.drawn[ids]} if self.errors else {}),
         }
 
     def set_state(self, ids: Tensor, state: Mapping[str, Tensor]) -> None:
@@ -174,3 +188,5 @@ class _Large:
             self.ring[(self.newest + k) % length, ids] = state[f"{name}/past"][:, k]
         for part in ("held", "left", "since", "bias"):
             getattr(self, part)[ids] = state[f"{name}/{part}"]
+        if self.errors:
+            self.errors.drawn[ids] = state[f"{name}/errors"]

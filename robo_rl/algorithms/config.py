@@ -260,6 +260,9 @@ class DistillConfig(Bounded):
     """Past moments that join every update."""
     learning_rate: Positive = 1e-3
     """Adam's step size at the start; it falls to zero along half a cosine."""
+    teacher_part: Part = 0.0
+    """Part of the updates over which the teacher's share of the robots falls from all to none; with 0, it has all of
+    them for the first 50 and none afterwards."""
     teacher: str = ""
     """Folder of the teacher's run; "" if the teacher is a bundle."""
 

@@ -30,7 +30,8 @@ class Learner:
             raise ValueError(f"device is '{device}'; expected cpu: distillation is there alone")
         run = Run.open(config.teacher)
         teacher, _ = run.policy()
-        narrow(policy, teacher)
+        if not policy.encoders:  # which see what the teacher does not
+            narrow(policy, teacher)
         self.config, self.policy, self.total = config, policy, config.updates
         self.lessons = Distillation(teacher, policy, config, seed)
         self._kept = _kept(run.checkpoint_file, task.observation_size)

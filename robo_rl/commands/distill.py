@@ -38,6 +38,7 @@ def main(
     from robo_rl.algorithms.config import DistillConfig
     from robo_rl.commands.train import learn
     from robo_rl.runs import Run
+    from sim.tasks.loading import load_task
 
     teacher = Run.open(run)
     taught = teacher.task().student
@@ -48,7 +49,9 @@ def main(
     if processes.count() > 1:
         raise ValueError(f"there are {processes.count()} processes; distillation is for one")
     made = teacher.policy()[0].shape
-    config = DistillConfig(made.hidden, made.activation, made.normalize, updates, teacher=str(run.resolve()))
-    chosen = dataclasses.asdict(config)
+    task = load_task(taught, teacher.robot_source)
+    usual = {"hidden": made.hidden, "activation": made.activation, "normalize": made.normalize and not task.encoders}
+    told = {**usual, **task.settings.get("distilled", {}), "updates": updates, "teacher": str(run.resolve())}
+    chosen = dataclasses.asdict(DistillConfig(**told))
     student = Run.create(runs, taught, teacher.robot_source, "distilled", seed, chosen, teacher.ranges, teacher)
     return learn(student, "cpu", episodes, checkpoint_seconds, json, resumed=False)

@@ -58,15 +58,17 @@ class Scan:
 class Image:
     """A signal that is an image, rows from top to bottom, as in sensor_msgs/Image; ``fov`` (rad) is horizontal.
 
-    ``encoding``: "depth" in m along the optical axis, or "gray" from 0 to 1.
+    ``encoding``: "depth" in m along the optical axis, "depth with holes" likewise and 0 where it is not known, or
+    "gray" from 0 to 1.
     """
 
-    encoding: Literal["depth", "gray"]
+    encoding: Literal["depth", "depth with holes", "gray"]
     fov: float
     kind: Literal["image"] = "image"
 
     def __post_init__(self) -> None:
-        require(self.encoding in ("depth", "gray"), "image: encoding", self.encoding, "'depth' or 'gray'")
+        known = ("depth", "depth with holes", "gray")
+        require(self.encoding in known, "image: encoding", self.encoding, "'depth', 'depth with holes' or 'gray'")
         object.__setattr__(self, "fov", finite_number(self.fov, "image: fov"))
         require(0 < self.fov < math.pi, "image: fov", self.fov, "an angle between 0 and pi")
 

@@ -98,6 +98,7 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         ("tools", [impedance.at for impedance in mechanism.impedances], sites + bodies),
         ("frames", [frame.at for frame in mechanism.frames], sites + bodies + shapes),
         ("rays", [rays.at for rays in mechanism.rays], sites + bodies),
+        ("cameras", [camera.at for camera in mechanism.cameras], sites + bodies),
         ("frames of reference", references, bodies),
     ):
         missing = sorted(set(wanted) - set(found))

@@ -27,6 +27,7 @@ from torch import Tensor
 from sim.plants.articulated import ArticulatedPlant, ArticulatedState
 from sim.plants.assembly import assemble
 from sim.plants.bullet_world import SAMPLES, TIMESTEP, World, WorldState
+from sim.plants.cameras import require_no_camera
 from sim.plants.parameters import ArticulatedParameters
 from sim.plants.physics import Physics
 from sim.robots.mechanism import Mechanism
@@ -46,6 +47,7 @@ class BulletPlant(ArticulatedPlant):
 
         Without a ``ground`` it is a plane; with one, robots have what is within ``NEAR`` of where they begin.
         """
+        require_no_camera(mechanism, "Bullet")
         super().__init__(mechanism, n, period, TIMESTEP, assemble(mechanism, Physics(contacts="all")), ground)
         self.parameters = ArticulatedParameters(*(value.repeat(n, *[1] * (value.ndim - 1)) for value in self.nominal))
         self._told = torch.zeros(n, len(mechanism.driven), dtype=torch.float64)

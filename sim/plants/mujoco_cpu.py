@@ -16,6 +16,7 @@ from torch import Tensor
 
 from sim.plants.articulated import ArticulatedPlant, ArticulatedState
 from sim.plants.assembly import assemble
+from sim.plants.cameras import Cameras
 from sim.plants.impedance import References, springs, wrench
 from sim.plants.parameters import FIELDS, WRITTEN, spread_friction, view, write_fields
 from sim.plants.physics import Physics
@@ -61,6 +62,8 @@ class MujocoPlant(ArticulatedPlant):
         self._references = References(mechanism.impedances, n, period, self.substeps)
         self._bind_commands(self._control, self._references.line[:, 0])
         self._rays = RayCaster(self.batch, mechanism, self.indices) if mechanism.rays else None
+        self._cameras = Cameras(self.batch, mechanism, self.indices, n, ground) if mechanism.cameras else None
+        self._truth |= self._cameras.images if self._cameras else {}
         self._expanded: set[str] = set()
         applied = torch.from_numpy(self.batch.bind("xfrc_applied"))[:, self.indices.base]
         self.parameters = self.nominal._replace(force=applied[:, :3], torque=applied[:, 3:])
@@ -104,6 +107,14 @@ class MujocoPlant(ArticulatedPlant):
         self._block[:, ids] = torch.cat([known, state.sensed.float()], 1).mT
         if self._stage:
             self.batch.forward(np.unique(ids.numpy()), stage=self._stage)
+        self._look(ids)
+
+    def _look(self, ids: Tensor | None = None) -> None:
+        """New images of the robots ``ids``, or of all, where they have cameras."""
+        if self._cameras:
+            given = ("object_size", "camera_mount")
+            own = (getattr(self.parameters, name) if name in self._expanded else None for name in given)
+            self._cameras.render(*own, ids)
 
     def _at_rest(self, qpos: Tensor, qvel: Tensor, targets: Tensor) -> ArticulatedState:
         rows = self._reset_row.repeat(len(qpos), 1)
@@ -133,6 +144,7 @@ class MujocoPlant(ArticulatedPlant):
             self.batch.set_const(chosen)
         self.batch.forward(chosen)
         self._block[:, ids] = self._newest(ids).mT.float()
+        self._look(ids)
 
     def _fields(self) -> set[str]:
         """Fields of the model that have values of their own for each robot."""
@@ -177,6 +189,7 @@ class MujocoPlant(ArticulatedPlant):
         self._block[torques:sensors].copy_(self._sensed.index_select(1, self._sensors).mT)
         if self._rays:
             self._block[sensors:].copy_(self._rays.ranges().mT)
+        self._look()
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
         if self.mechanism.impedances:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from sim.plants.articulated import ArticulatedPlant, ArticulatedState
 from sim.plants.assembly import assemble
+from sim.plants.cameras import require_no_camera
 from sim.plants.parameters import ArticulatedParameters, spread_friction, write_fields
 from sim.plants.physics import Physics
 from sim.plants.warp_worlds import Worlds
@@ -41,6 +42,7 @@ class WarpPlant(ArticulatedPlant):
         ground: Ground | None = None,
     ) -> None:  # fmt: skip
         """``period`` is the control period in s; without a ``ground`` it is a plane."""
+        require_no_camera(mechanism, "MuJoCo Warp")
         self.physics = physics or Physics()
         warp.config.log_level = warp.LOG_WARNING  # it would list its devices and kernels
         warp.init()

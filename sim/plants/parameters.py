@@ -56,6 +56,8 @@ class ArticulatedParameters(NamedTuple):
     """(n, T, 2) N s/m and N m s/rad."""
     impedance_delay: Tensor
     """(n, T) s from a target's sending to its effect; at most ``LONGEST_DELAY``, whole physics steps."""
+    camera_mount: Tensor
+    """(n, C, 6) m and rad: by how much cameras are elsewhere, and turned (axis times angle), in their own frames."""
 
 
 FIELDS = {
@@ -121,7 +123,7 @@ def nominal_parameters(model: mujoco.MjModel, mechanism: Mechanism, indices: Mod
 
 
 def _own(model: mujoco.MjModel, mechanism: Mechanism, indices: ModelIndices) -> dict[str, Tensor]:
-    """Parameters of objects and impedances, (1, …)."""
+    """Parameters of objects, impedances and cameras, (1, …)."""
     objects, count = indices.objects, len(mechanism.impedances)
     first = model.body_geomadr[objects]
     gains = [[[*part.stiffness], [*part.damping]] for part in mechanism.impedances]
@@ -133,6 +135,7 @@ def _own(model: mujoco.MjModel, mechanism: Mechanism, indices: ModelIndices) -> 
         "impedance_stiffness": stiffness.clone()[None],
         "impedance_damping": damping.clone()[None],
         "impedance_delay": torch.zeros(1, count, dtype=torch.float64),
+        "camera_mount": torch.zeros(1, len(mechanism.cameras), 6, dtype=torch.float64),
     }
 
 

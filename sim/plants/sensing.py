@@ -41,7 +41,8 @@ class Quantities(NamedTuple):
     """N m or N, of each group's drives."""
     sensed: Shapes
     """Of contact points and frames; see ``ContactPoints``, ``Frame``. Of the newest state where the mechanism has
-    frames, impedances or rays, otherwise of one physics step earlier, as the torque; contact forces always of that."""
+    frames, impedances, rays or cameras, otherwise of one physics step earlier, as the torque; contact forces always of
+    that."""
     rays: Shapes
     """m."""
 
@@ -79,7 +80,7 @@ def frames(mechanism: Mechanism) -> list[Frame]:
 
 def is_newest(mechanism: Mechanism) -> bool:
     """Whether contact points and frames are those of the newest state, not of one physics step before."""
-    return bool(mechanism.frames or mechanism.impedances or mechanism.rays)
+    return bool(mechanism.frames or mechanism.impedances or mechanism.rays or mechanism.cameras)
 
 
 def add_sensors(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:

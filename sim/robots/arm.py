@@ -1,5 +1,7 @@
 """Cards of arms: a model file for bodies and shapes, the motors in every joint, and a gripper with pads that hold.
 
+A card may have a ``[camera]``, a depth camera beside the gripper that looks at what is between the pads.
+
 Motors that are alike are one table ``[[motors]]`` with the joints they drive; ``joints`` is the order of the robot's
 computer, from the base to the tool, and of signals and commands. An arm that takes poses of its tool has an
 ``[impedance]``; one without takes positions of its joints. The base is at the world's origin, z up.
@@ -49,6 +51,7 @@ IMPEDANCE = {
     "turn_damping": "N*m*s/rad",
     "turn_clip": "rad",
 }
+CAMERA = {"position": "m", "tilt": "rad", "fov": "rad", "range": "m", "noise": "1/m", "period": "s"}
 GRASP = {"size": "m", "mass": "kg", "creep": "m/s", "twist": "rad/s", "swing": "m"}
 FIELDS = {
     "kind",
@@ -101,6 +104,30 @@ class GraspCheck:
 
 
 @dataclass(frozen=True)
+class WristCamera:
+    """A depth camera on the hand. Its images have their upper edge where the tool's x axis points."""
+
+    position: tuple[float, float, float]
+    """m, of its optical centre in the tool's frame."""
+    tilt: float
+    """rad, by which it looks from the tool's z axis against its x axis."""
+    fov: float
+    """rad, horizontal."""
+    range: tuple[float, float]
+    """m, the least and the greatest depth that it tells."""
+    noise: float
+    """1/m: the standard deviation of a depth over its square."""
+    period: float
+    """s, between images."""
+
+    @property
+    def orientation(self) -> tuple[float, float, float, float]:
+        """Quaternion x, y, z, w from the optical frame to the tool's: x is the tool's y, y against its x."""
+        c, s = np.cos(0.5 * self.tilt) * np.sqrt(0.5), np.sin(0.5 * self.tilt) * np.sqrt(0.5)
+        return float(-s), float(-s), float(c), float(c)
+
+
+@dataclass(frozen=True)
 class ArmCard:
     """Figures of an arm in SI units."""
 
@@ -123,6 +150,8 @@ class ArmCard:
     workspace: tuple[tuple[float, float, float], tuple[float, float, float]]
     """m, lower and upper corners of the box in which its tasks are, in the base frame."""
     grasp: GraspCheck
+    camera: WristCamera | None
+    """On the hand, if there is one."""
     sources: dict[str, str]
 
     @property
@@ -259,7 +288,8 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     """The card in the parsed TOML ``card`` of the file ``path``."""
     where = str(path)
     for key in card:
-        require(key in FIELDS | {"impedance"}, where, key, "an unknown field", f"one of {sorted(FIELDS)} or impedance")
+        expected = f"one of {sorted(FIELDS)}, impedance or camera"
+        require(key in FIELDS | {"impedance", "camera"}, where, key, "an unknown field", expected)
     for key in ("title", "model", "base", "tool"):
         require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
     require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")
@@ -282,6 +312,7 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             weightless=card["weightless"],
             workspace=_workspace(card.get("workspace"), where),
             grasp=GraspCheck(**_figures(card.get("grasp"), "grasp", GRASP, where)),
+            camera=_camera(card["camera"], where) if "camera" in card else None,
             sources=_sources(card),
         )
         require(result.impedance is None or result.weightless, where, "weightless", False, "true with an impedance")
@@ -364,11 +395,29 @@ def _workspace(table: Any, where: str) -> Any:
     return corners
 
 
+def _camera(table: Any, where: str) -> WristCamera:
+    good = isinstance(table, dict) and set(table) == set(CAMERA)
+    require(good, where, "camera", table, f"the fields {sorted(CAMERA)}")
+    counts = {"position": 3, "range": 2}
+    values = {key: figure(table[key], f"camera.{key}", unit, counts.get(key, 1), where) for key, unit in CAMERA.items()}
+    near, far = values["range"]
+    require(0 < near < far, where, "camera.range.value", values["range"], "two positive numbers, the lower one first")
+    for key, most in (("fov", np.pi), ("period", np.inf)):
+        (value,) = values[key]
+        require(0 < value < most, where, f"camera.{key}.value", value, f"a number above 0 and below {most}")
+    require(values["noise"][0] >= 0, where, "camera.noise.value", values["noise"][0], "a number of 0 or more")
+    single = {key: values[key][0] for key in ("tilt", "fov", "noise", "period")}
+    x, y, z = values["position"]
+    return WristCamera(position=(x, y, z), range=(near, far), **single)
+
+
 def _sources(card: dict[str, Any]) -> dict[str, str]:
     tables = {motor["name"]: (motor, HINGE) for motor in card["motors"]}
     tables |= {"gripper": (card["gripper"], HINGE), "grasp": (card["grasp"], GRASP)}
     tables["workspace"] = (card["workspace"], {"lower": "m", "upper": "m"})
     if "impedance" in card:
         tables["impedance"] = (card["impedance"], IMPEDANCE)
+    if "camera" in card:
+        tables["camera"] = (card["camera"], CAMERA)
     found = {f"{name}.{key}": str(table[key]["source"]) for name, (table, keys) in tables.items() for key in keys}
     return {"home": str(card["home"]["source"]), **found}

@@ -12,8 +12,9 @@ have names of their own, from which the plant makes the names of quantities and 
     impedance "tool"  the same four; commands tool_position_target, tool_orientation_target
     object "cube"     cube_position, cube_orientation, cube_linear_velocity, cube_angular_velocity
     rays "scan"       scan
+    camera "depth"    depth
 
-What belongs to a task (objects, rays) is added to a robot's mechanism by ``dataclasses.replace``.
+What belongs to a task (objects, rays, cameras) is added to a robot's mechanism by ``dataclasses.replace``.
 """
 
 from __future__ import annotations
@@ -177,6 +178,27 @@ class Rays:
 
 
 @dataclass(frozen=True)
+class DepthCamera:
+    """A depth image (m, along the optical axis) of whatever a camera on the robot sees, itself included."""
+
+    name: str
+    at: str
+    """A site or body."""
+    shape: tuple[int, int]
+    """Rows and columns."""
+    fov: float
+    """rad, horizontal; pixels are square."""
+    position: Triple = (0.0, 0.0, 0.0)
+    """m, of the optical centre, in the frame of ``at``."""
+    orientation: Quadruple = UNTURNED
+    """Quaternion x, y, z, w from the optical frame (z ahead, x right, y down) to that of ``at``."""
+    nearest: float = 0.0
+    """m: what is nearer has the depth 0, which stands for one that is not known."""
+    longest: float = 10.0
+    """m: what is farther has this depth."""
+
+
+@dataclass(frozen=True)
 class Mechanism:
     """A robot as bodies and joints."""
 
@@ -194,6 +216,7 @@ class Mechanism:
     frames: tuple[Frame, ...] = ()
     objects: tuple[FreeObject, ...] = ()
     rays: tuple[Rays, ...] = ()
+    cameras: tuple[DepthCamera, ...] = ()
     weightless: bool = False
     """Whether the robot's own controller carries the weight of its links (not of what it holds), as many arms' does."""
     floor: bool = True
@@ -226,7 +249,7 @@ class Mechanism:
 
     def _named(self) -> tuple[tuple, ...]:
         """All whose names become names of quantities."""
-        return self.groups, self.impedances, self.contacts, self.frames, self.objects, self.rays
+        return self.groups, self.impedances, self.contacts, self.frames, self.objects, self.rays, self.cameras
 
     def _require_law(self, group: JointGroup) -> None:
         for joint in group.joints:

@@ -146,7 +146,7 @@ class Task(ABC):
     files: tuple[str, ...] = ()
     """In a user's own file: names of the files beside it that it reads, such as a card or a model. A run keeps them."""
     student: str | None = None
-    """For a task whose policy sees what no robot measures: the task that ``robo-rl distill`` teaches it to."""
+    """For a task whose policy sees what other robots don't measure: the task that ``robo-rl distill`` teaches it to."""
     plants: tuple[str, ...] = ()
     """Engines that can simulate its robots, where there is a choice."""
     families: tuple[str, ...] = ()
@@ -207,6 +207,18 @@ class Task(ABC):
     def controllers(self) -> tuple[Any, ...]:
         """Others like it, to compare with; each is found by its ``name``."""
         return ()
+
+    def beside(self, teacher: Task) -> Task:
+        """The task in whose environments ``teacher`` teaches this one: with the signals of both. By default its own."""
+        return teacher
+
+    def imitated(self, commands: Tensors, signals: Tensors, memory: Tensors) -> Tensor | None:
+        """(n, action_size) actions that a student should have taken, for its ``memory`` and all ``signals``, its own
+        and its teacher's, where the teacher gives ``commands``.
+
+        With None, students are judged by their commands, which tell nothing of actions beyond a limit.
+        """
+        return None
 
     def family(self, truth: Mapping[str, Tensor]) -> Tensor:
         """(n,) the number, in ``families``, of the family that a state is of; −1 for none. Called with tensors."""

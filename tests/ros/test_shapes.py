@@ -39,6 +39,7 @@ SCAN = Signal(
 FAN = Signal("scan", (), "m", "lidar", 0.0, 8.0, shape=(21,), layout=Scan(-1.0, 0.1, 0.1, 8.0))
 DEPTH = Signal("depth", (), "m", "camera", 0.2, 5.0, shape=(4, 6), layout=Image("depth", 1.5), period=0.05)
 GRAY = Signal("gray", (), "1", "camera", 0.0, 1.0, shape=(4, 6), layout=Image("gray", 1.5))
+HOLED = Signal("depth", (), "m", "camera", 0.0, 5.0, shape=(4, 6), layout=Image("depth with holes", 1.5), period=0.05)
 TABLE = Signal("neighbours", ("x", "y"), "m", "body", -5.0, 5.0, shape=(3, 2))
 
 
@@ -202,6 +203,60 @@ def test_an_image_with_holes_is_refused(encoding: str, hole: float) -> None:
         read(IMAGE, "data", picture(values, encoding), DEPTH)
 
 
+@pytest.mark.parametrize(("encoding", "unit"), [("32FC1", 1.0), ("16UC1", 1000.0)])
+def test_a_contract_that_allows_holes_gets_0_for_what_is_not_known_or_too_close(encoding: str, unit: float) -> None:
+    """REP 118: NaN, or 0 mm, is not known; plus infinity is too far, minus infinity too close."""
+    values, expected = np.full((4, 6), 2.0 * unit), np.full((4, 6), 2.0)
+    values[2, 3], expected[2, 3] = (np.nan if unit == 1.0 else 0.0), 0.0
+    values[1, 1], expected[1, 1] = 9.0 * unit, 5.0
+    if unit == 1.0:
+        values[0, :2], expected[0, :2] = [np.inf, -np.inf], [5.0, 0.0]
+    np.testing.assert_allclose(read(IMAGE, "data", picture(values, encoding), HOLED), expected, rtol=1e-6)
+    larger = np.kron(values, np.ones((3, 3)))
+    larger[7, 10] = 3.0 * unit  # the middle of what was the hole
+    expected[2, 3] = 3.0
+    np.testing.assert_allclose(read(IMAGE, "data", picture(larger, encoding), HOLED), expected, rtol=1e-6)
+
+
+def test_an_image_with_holes_goes_there_and_back_to_the_bit_and_as_nan_on_the_way() -> None:
+    value = np.random.default_rng(2).uniform(0.07, 0.5, (4, 6)).astype(np.float32)
+    value[1, 2] = value[3] = 0.0
+    (wire,) = signal_wires([HOLED])
+    message = compose([wire], {"depth": HOLED}, {"depth": value}, 5)
+    assert message.encoding == "32FC1"
+    sent = np.frombuffer(bytes(message.data), "<f4").reshape(4, 6)
+    np.testing.assert_array_equal(np.isnan(sent), value == 0.0)
+    np.testing.assert_array_equal(read(wire.kind, wire.field, message, HOLED), value)
+
+
+def test_a_student_s_commands_are_the_same_by_messages_and_in_the_plain_loop() -> None:
+    """Bit by bit: what the simulated robot measured, and the same through an Image in 32FC1 and back."""
+    import torch
+    from robo_rl_ros.twins import make_twin
+
+    from robo_rl.policy import PolicyGraph
+
+    twin = make_twin("arm-place-depth", seed=3)
+    torch.manual_seed(0)
+    policy = PolicyGraph(twin.task, (16,), "elu").requires_grad_(False).eval()
+    signals = {s.name: s for s in twin.spec.signals}
+    wires = {wire.name: wire for wire in signal_wires(twin.spec.signals)}
+    wire, state, holes = wires["wrist_depth"], policy.initial_state(1), 0
+    assert str(wire) == f"wrist_depth {IMAGE} data"
+    for _ in range(5):
+        plain = twin.measure()
+        message = compose([wire], signals, plain, 10**9)
+        arrived = {**plain, wire.name: read(wire.kind, wire.field, message, signals[wire.name])}
+        holes += int((plain["wrist_depth"] == 0.0).sum())
+        for name, value in plain.items():
+            np.testing.assert_array_equal(arrived[name], value)
+        batches = ({name: torch.from_numpy(v)[None] for name, v in given.items()} for given in (plain, arrived))
+        (first, state), (second, _) = (policy(batch, state) for batch in batches)
+        assert all(torch.equal(first[name], second[name]) for name in first)
+        twin.step({name: value[0].numpy() for name, value in first.items()})
+    assert holes > 0
+
+
 def test_a_larger_image_is_made_smaller_by_whole_blocks() -> None:
     """Depth by the known pixel nearest to the middle of each block, gray by the mean."""
     values = np.arange(12 * 18, dtype=float).reshape(12, 18) / 100 + 1
@@ -276,7 +331,9 @@ def test_a_table_of_another_layout_is_refused(sizes: list[int], strides: list[in
 # --- there and back -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("signal", [SCAN, FAN, DEPTH, GRAY, TABLE], ids=lambda signal: f"{signal.name}-{signal.size}")
+@pytest.mark.parametrize(
+    "signal", [SCAN, FAN, DEPTH, HOLED, GRAY, TABLE], ids=lambda signal: f"{signal.name}-{signal.size}"
+)
 def test_what_the_stand_in_sends_is_what_the_policy_reads(signal: Signal) -> None:
     lower, upper = (limits.reshape(signal.dimensions) for limits in signal.bounds)
     value = np.random.default_rng(1).uniform(np.maximum(lower, 0.2), upper, signal.dimensions).astype(np.float32)

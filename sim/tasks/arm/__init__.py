@@ -12,7 +12,8 @@ def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from sim.tasks.arm.insert import Insert
     from sim.tasks.arm.place import Place
+    from sim.tasks.arm.place_depth import PlaceDepth
     from sim.tasks.arm.place_direct import PlaceDirect
     from sim.tasks.arm.reach import Reach
 
-    return Reach, Place, PlaceDirect, Insert
+    return Reach, Place, PlaceDirect, PlaceDepth, Insert

@@ -64,6 +64,7 @@ class Place(Task):
     perturbed = ("cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "noise")
     action_size = 4
     goal_size = 6
+    student: str | None = "arm-place-depth"
     settings = MappingProxyType(
         {
             "ppo": {

@@ -34,6 +34,7 @@ class PlaceDirect(Place):
     name = "arm-place-direct"
     summary = "lift a cube and place it, without a script in the policy"
     algorithms = ("bc", "sac", "ppo")
+    student = None
     families = ("near_grasp", "grasped", "nearly_placed")
 
     def __init__(self, card: ArmCard | None = None) -> None:

@@ -3,6 +3,9 @@
 Depth is 32FC1 in m or 16UC1 in mm, gray is mono8 (REP 118). An image that is a whole number of times larger in both
 directions is made smaller: of every block of a depth image the known pixel nearest to its middle, of a gray one the
 mean. Nothing of ROS is imported.
+
+REP 118: NaN, or 0 mm, is a depth that is not known, plus infinity is too far, minus infinity too close. In a contract's
+"depth with holes" what is not known or too close is 0; a contract's "depth" has no number for it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ MAX_PIXELS = 1 << 23
 """More in one message are not read, whatever they are."""
 ENCODINGS: dict[str, dict[str, type[np.number]]] = {
     "depth": {"32FC1": np.float32, "16UC1": np.uint16},
+    "depth with holes": {"32FC1": np.float32, "16UC1": np.uint16},
     "gray": {"mono8": np.uint8, "8UC1": np.uint8},
 }
 MILLIMETRE = 1e-3
@@ -29,7 +33,7 @@ class ImageError(ValueError):
 def pixels_of(message: Any, layout: Image, shape: tuple[int, int]) -> np.ndarray:
     """(rows, columns) of the contract: depth in m, infinite as REP 118 has it, or gray from 0 to 1. ImageError if not.
 
-    A pixel of depth that is not known, NaN or 0 mm, makes the image one that can't be used: nothing is invented.
+    A pixel that is not known makes an image that must be "depth" one that can't be used: nothing is invented.
     """
     kinds = ENCODINGS[layout.encoding]
     if message.encoding not in kinds:
@@ -48,6 +52,8 @@ def pixels_of(message: Any, layout: Image, shape: tuple[int, int]) -> np.ndarray
     if message.encoding == "16UC1":
         blocks = np.where(blocks == 0, np.nan, MILLIMETRE * blocks)
     found = _nearest_known(blocks, factor)
+    if layout.encoding == "depth with holes":
+        return np.where(np.isnan(found) | np.isneginf(found), 0.0, found)
     holes = int(np.isnan(found).sum())
     if holes:
         raise ImageError(f"{holes} of {found.size} pixels are invalid; expected a depth for each: fill holes before")
@@ -82,8 +88,12 @@ def fill(message: Any, layout: Image, pixels: np.ndarray) -> None:
     """Write pixels (rows, columns) into an Image: depth as 32FC1, gray as mono8."""
     message.header.frame_id = message.header.frame_id or "camera"
     message.height, message.width = pixels.shape
-    message.encoding, message.is_bigendian = ("32FC1", 0) if layout.encoding == "depth" else ("mono8", 0)
-    data = np.asarray(pixels, "<f4") if layout.encoding == "depth" else np.rint(np.clip(pixels, 0, 1) * 255)
-    data = data if layout.encoding == "depth" else data.astype(np.uint8)
+    is_depth = layout.encoding != "gray"
+    message.encoding, message.is_bigendian = ("32FC1" if is_depth else "mono8"), 0
+    if is_depth:
+        data = np.asarray(pixels, "<f4")
+        data = np.where(data == 0.0, np.float32(np.nan), data) if layout.encoding == "depth with holes" else data
+    else:
+        data = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
     message.step = data.itemsize * message.width
     message.data = data.tobytes()

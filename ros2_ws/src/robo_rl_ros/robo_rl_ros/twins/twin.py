@@ -15,6 +15,7 @@ from torch import Tensor
 
 from robo_rl.contract.channels import feedback
 from sim.fuse import streams
+from sim.large_signals import LargeSignals
 from sim.ranges import Levels, Range
 from sim.sensors import Chance, SensorDraws, Sensors
 from sim.tasks import Task
@@ -50,6 +51,9 @@ class Twin:
         self.draws = SensorDraws(
             delay=torch.full((1, len(self.sensors.delays)), delay), noise=torch.tensor([float(noise)])
         )
+        self.large = LargeSignals(self.sensors, 1, torch.device("cpu")) if self.sensors.apart else None
+        self._stream = streams(seed, 1)
+        self._noise = noise
         self.miswirings = [Miswiring.parse(text) for text in miswired if text]
         for one in self.miswirings:
             one.check([element for signal in self.spec.signals for element in signal.elements])
@@ -71,6 +75,12 @@ class Twin:
         self._place()
         phases = tuple(torch.rand(len(self.sensors.slow), 1, generator=self.generator).unbind(0))
         self.measured = self.sensors.start(self._truth(), phases)
+        self._images: dict[str, Tensor] | None = None
+        if self.large:
+            own = {group.phase: torch.rand(1, generator=self.generator) for group in self.sensors.large if group.phase}
+            grain = {k: self._noise * v for k, v in self._drawn.items() if k.startswith("grain/")}
+            drawn = {**self._drawn, **grain, **own}
+            self._images = self.large.begin(torch.tensor([0]), self._truth(), drawn, self.draws, self._stream)
 
     @property
     def time(self) -> float:
@@ -152,7 +162,11 @@ class Twin:
         """The signals now, (k,) float32 by name; call it once per step."""
         chance = Chance(torch.randn(1, self.sensors.size, generator=self.generator), ())
         signals, self.measured = self.sensors.measure(self._truth(), self.measured, self.draws, chance)
-        values = {name: value[0].numpy().copy() for name, value in signals.items()}
+        if self.large:
+            step = torch.tensor([float(self.steps)])
+            signals |= self._images or self.large.measure(self._truth(), self.draws, self._stream, step)
+            self._images = None
+        values = {s.name: signals[s.name][0].numpy().copy() for s in self.spec.signals}
         for signal in self.spec.signals:
             for one in self.miswirings:
                 one.strike(signal.elements, signal.unit, values[signal.name])
