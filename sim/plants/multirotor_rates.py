@@ -27,8 +27,8 @@ STEP = 0.005
 """s between two steps of the rate loop. Those of autopilots run at 400 to 1000 Hz; the rotors that they command follow
 in tens of milliseconds."""
 RATE_GAIN = (20.0, 20.0, 6.0)
-"""1/s: how fast the body rates follow, about x, y and z. An estimate, of the order of PX4's multicopters with their
-default gains; tasks draw from 0.7 to twice of it."""
+"""1/s: how fast the body rates follow, about x, y and z, where the card does not say. An estimate, of the order of PX4's
+multicopters with their default gains; tasks draw from 0.7 to twice of it."""
 YAW_SHARE = 0.15
 """Of a rotor's greatest thrust: the most that yaw may take (PX4, ControlAllocation, MINIMUM_YAW_MARGIN)."""
 LEAST = 1e-3
@@ -87,7 +87,7 @@ class MultirotorByRates(MultirotorPlant):
         """``period`` is the control period in s, a multiple of ``STEP``."""
         super().__init__(card, n, period, device, ground)
         self.autopilot = Autopilot.of(card)
-        self.nominal, self.parameters = with_loop(self.nominal), with_loop(self.parameters)
+        self.nominal, self.parameters = with_loop(self.nominal, card), with_loop(self.parameters, card)
         self.advance = _fused(self.autopilot, period, ground)
         _, (self._rates, self._thrust) = empty_block(n, [(3,), (1,)], device, packed=False)
 
@@ -111,7 +111,7 @@ class FlyingMujocoByRates(FlyingMujoco):
         """As ``MultirotorByRates``."""
         super().__init__(card, n, STEP)
         self.autopilot, self._steps = Autopilot.of(card), steps_in(period)
-        self.nominal, self.parameters = with_loop(self.nominal), with_loop(self.parameters)
+        self.nominal, self.parameters = with_loop(self.nominal, card), with_loop(self.parameters, card)
 
     def step(self, commands: dict[str, Tensor]) -> None:
         """One control period under ``body_rate`` and ``thrust``, held constant."""
@@ -121,10 +121,10 @@ class FlyingMujocoByRates(FlyingMujoco):
             super().step({"rotor_speed": speeds})
 
 
-def with_loop(parameters: MultirotorParameters) -> Any:
+def with_loop(parameters: MultirotorParameters, card: MultirotorCard) -> Any:
     """And those of the rate loop."""
     like = parameters.mass
-    return RateParameters._make([*parameters, like.new_tensor([RATE_GAIN]), like.new_ones(1)])
+    return RateParameters._make([*parameters, like.new_tensor([card.rate_gain or RATE_GAIN]), like.new_ones(1)])
 
 
 def steps_in(period: float) -> int:

@@ -49,6 +49,8 @@ class MultirotorCard:
     propeller_radius: float
     rotors: tuple[CardRotor, ...]
     sources: dict[str, str]
+    rate_gain: Triple | None = None
+    """1/s: how fast its autopilot's loop lets body rates follow, about x, y and z; None: not known."""
 
     @property
     def rotor_names(self) -> tuple[str, ...]:
@@ -144,8 +146,11 @@ UNITS = {
     "gyroscope_range": "rad/s",
     "body_size": "m",
     "propeller_radius": "m",
+    "rate_gain": "1/s",
 }
 """The figures of a card and the one unit that each may have."""
+
+OPTIONAL = ("rate_gain",)
 
 MAY_BE_ZERO = ("thrust", "rotor_inertia", "rotor_drag", "body_drag")
 
@@ -154,13 +159,14 @@ def _read(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
     expected = {"kind", "title", "rotors", *UNITS}
     for key in card:
         require(key in expected, where, key, "an unknown field", f"one of {sorted(expected)}")
-    figures = {key: _figure(card, key, where) for key in UNITS}
+    given = [key for key in UNITS if key in card or key not in OPTIONAL]
+    figures = {key: _figure(card, key, where) for key in given}
     title = card.get("title")
     require(isinstance(title, str), where, "title", title, "a text")
     rotors = card.get("rotors")
     require(isinstance(rotors, list) and len(rotors) >= 3, where, "rotors", rotors, "at least three [[rotors]]")
     made = tuple(_rotor(rotor, f"rotors[{i}]", where) for i, rotor in enumerate(rotors))  # type: ignore[arg-type]
-    sources = {key: str(card[key]["source"]) for key in UNITS}
+    sources = {key: str(card[key]["source"]) for key in given}
     result = MultirotorCard(name=name, title=str(title), rotors=made, sources=sources, **figures)
     try:
         result.facts()
@@ -177,7 +183,7 @@ def _read(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
 
 def _figure(card: dict[str, Any], key: str, where: str) -> Any:
     annotation = {field.name: field.type for field in fields(MultirotorCard)}[key]
-    count = {"float": 1, "Triple": 3, "tuple[float, float]": 2}[str(annotation)]
+    count = {"float": 1, "Triple": 3, "Triple | None": 3, "tuple[float, float]": 2}[str(annotation)]
     numbers = figure(card.get(key), key, UNITS[key], count, where)
     floor = min(numbers) >= 0 if key in MAY_BE_ZERO else min(numbers) > 0
     require(floor or key == "thrust", where, f"{key}.value", card[key]["value"], "positive numbers")

@@ -28,6 +28,8 @@ DELAY = (0.0, 0.04)
 """s, of the autopilot's estimate when it arrives over MAVLink."""
 RATES = (3.84, 3.84, 3.49)
 """rad/s about x, y and z: PX4's MC_ROLLRATE_MAX and MC_PITCHRATE_MAX of 220 deg/s, MC_YAWRATE_MAX of 200."""
+SLOW = 0.06
+"""s of the rotors' rise above which a card's motors were measured in flight, and have quadrotor-track's ranges."""
 USABLE = 0.9
 """Part of the greatest thrust that may be commanded: rotors need some to turn the vehicle."""
 NOISE = {"position": 0.01, "orientation": 0.003, "linear_velocity": 0.03, "angular_velocity": 0.02}
@@ -59,7 +61,7 @@ class QuadrotorRates(QuadrotorTrack):
             ),
             memory=self.memory_blocks(4),
             safety=Safety(signal_timeout=0.2, on_fault="controller"),
-            ranges={**self.spec.ranges, **changed_ranges()},
+            ranges={**self.spec.ranges, **changed_ranges(self.card)},
         )
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorByRates:
@@ -98,17 +100,20 @@ def _estimated(signal: Signal) -> Signal:
     return dataclasses.replace(signal, noise=(NOISE[signal.name],) * signal.size, delay=DELAY)
 
 
-def changed_ranges() -> dict[str, Range]:
+def changed_ranges(card: MultirotorCard) -> dict[str, Range]:
     """Those that differ from quadrotor-track's, and those of the rate loop."""
+    motors = {
+        "inertia": Range.fixed(0.7, 1.4, unit="×"),
+        "rise_time": Range.fixed(0.8, 5.0, unit="×"),  # to 0.06 s: an estimate for propellers of this size
+        "fall_time": Range.fixed(0.8, 3.0, unit="×"),
+    }
     return {
+        **({} if card.rise_time > SLOW else motors),
         "thrust": Range.fixed(0.8, 1.2, unit="×"),
         "thrust_slope": Range.fixed(
             0.8, 1.7, unit="×"
         ),  # 1 where the autopilot knows the curve, 1.6 of a quadratic one
         "rate_gain": Range.fixed(0.7, 2.0, unit="×"),
-        "inertia": Range.fixed(0.7, 1.4, unit="×"),
-        "rise_time": Range.fixed(0.8, 5.0, unit="×"),  # to 0.06 s: an estimate for propellers of this size
-        "fall_time": Range.fixed(0.8, 3.0, unit="×"),
         "delay": Range.fixed(*DELAY, unit="s"),
         "initial/tilt": Range((0.0, math.pi / 12), (0.0, math.pi / 4), unit="rad"),
         "initial/linear_velocity": Range.fixed(-0.5, 0.5, count=3, unit="m/s"),

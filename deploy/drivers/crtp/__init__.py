@@ -1,0 +1,1 @@
+"""Crazyflies over CRTP, by Bitcraze's cflib."""
