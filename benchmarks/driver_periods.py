@@ -1,7 +1,7 @@
 """Periods that a driver's loop keeps against its emulated robot, each a process in real time, at the robot's own rate.
 
     python benchmarks/driver_periods.py go2 --seconds 600
-    python benchmarks/driver_periods.py f1tenth --seconds 600     (or px4, franka)
+    python benchmarks/driver_periods.py f1tenth --seconds 600     (or px4, franka, crazyflie)
     python benchmarks/driver_periods.py so101 --policy so101.onnx --seconds 600     (or dynamixel)
 
 The robot is emulated with its own bytes (`robo-rl emulate`), the policy runs as machine code (`robo-rl run --native
@@ -29,6 +29,7 @@ POLICIES = {
     "go2": "zoo:go2-flat",
     "f1tenth": "zoo:car-race",
     "px4": "zoo:quadrotor-rates",
+    "crazyflie": "zoo:quadrotor-rates-crazyflie",
     "franka": "zoo:arm-reach",
     "so101": "",
     "dynamixel": "",
@@ -37,6 +38,7 @@ SETPOINTS = {
     "go2": ("linear_velocity_command=0.4 0", "yaw_rate_command=0.3"),
     "f1tenth": (),
     "px4": ("position_setpoint=0 0 1.5", "linear_velocity_setpoint=0 0 0"),
+    "crazyflie": ("position_setpoint=0 0 1", "linear_velocity_setpoint=0 0 0"),
     "franka": ("tool_position_setpoint=0.45 0.1 0.2",),
     "so101": ("tool_position_setpoint=0.2 0 0.05",),
     "dynamixel": ("tool_position_setpoint=0.2 0 0.05",),
@@ -78,7 +80,10 @@ def measure(robot: str, policy: str, seconds: float, folder: Path) -> dict[str, 
     where = f"lo/periods{os.getpid()}"
     own = [word for option, file in OWN_FILES.get(robot, {}).items() for word in (option, str(folder / file))]
     start = time.monotonic()
-    line = {"go2": ["--interface", where], "px4": ["--port", str(UDP)], "franka": ["--address", ADDRESS]}.get(robot, [])
+    udp = ["--port", str(UDP)]
+    line = {
+        "go2": ["--interface", where], "px4": udp, "crazyflie": udp, "franka": ["--address", ADDRESS]
+    }.get(robot, [])  # fmt: skip
     emulate = [*RUN, "emulate", robot, "--realtime", *own, *line]
     emulator = subprocess.Popen(emulate, stdout=subprocess.PIPE, text=True)
     when: dict[str, float] = {}

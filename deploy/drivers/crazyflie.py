@@ -5,9 +5,9 @@ Never tried on hardware yet: on the emulator (``robo-rl emulate crazyflie``) alo
 
 from __future__ import annotations
 
+from deploy.drivers.crtp.robot_file import CrazyflieFile
 from deploy.drivers.driver import DriverError, Settings
 from deploy.drivers.figures_file import read_figures
-from deploy.drivers.crtp.robot_file import CrazyflieFile
 from robo_rl.contract import Contract
 
 URI = "udp://127.0.0.1:19850"

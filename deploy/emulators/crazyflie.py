@@ -144,7 +144,7 @@ class Vehicle:
         if self.broken.estimate == "jumped":
             self._shift = np.array([3.0, 0.0, 0.0])
         elif self.broken.estimate == "diverged":
-            self._shift = self._shift + (0.004, 0.002, 0.0)
+            self._shift = self._shift + np.array([0.004, 0.002, 0.0])
             self._estimate["linear_velocity"] += (2.0, 1.0, 0.0)
         self._estimate["position"] = self._estimate["position"] + self._shift
 

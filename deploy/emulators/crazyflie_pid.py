@@ -81,7 +81,11 @@ class Cascade:
         goal, self.thrust = wanted.turn[:2], wanted.thrust
         if wanted.velocity is not None:
             goal, self.thrust = self._fly(np.array(wanted.velocity) - speed, math.radians(yaw))
-        asked = [self.angles[0](goal[0] - roll), self.angles[1](goal[1] - pitch), self.angles[2](capped(self._yaw - yaw))]
+        asked = [
+            self.angles[0](goal[0] - roll),
+            self.angles[1](goal[1] - pitch),
+            self.angles[2](capped(self._yaw - yaw)),
+        ]
         if not wanted.level and wanted.velocity is None:
             asked[:2] = goal
         self.desired = (asked[0], asked[1])

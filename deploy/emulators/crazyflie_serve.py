@@ -18,7 +18,8 @@ DATAGRAM = 65535
 def serve(wire: RadioWire, port: int, each: Callable[[float], None], seconds: float = float("inf")) -> None:
     """For some seconds; ``each(s)`` is called with the time since then. It answers who sent last."""
     begun = last = time.monotonic()
-    left, peer = 0.0, None
+    left = 0.0
+    peer: tuple[str, int] | None = None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("127.0.0.1", port))
         line.settimeout(TICK)
@@ -34,6 +35,7 @@ def serve(wire: RadioWire, port: int, each: Callable[[float], None], seconds: fl
             while left >= TICK:
                 left -= TICK
                 came += wire.advance()
-            for packet in came if peer else []:
+            for packet in came:
                 with contextlib.suppress(OSError):
-                    line.sendto(packet, peer)
+                    if peer is not None:
+                        line.sendto(packet, peer)

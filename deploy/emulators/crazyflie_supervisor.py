@@ -14,7 +14,7 @@ LEVEL, SHUTDOWN, EMERGENCY = 0.5, 2.0, 1.0
 FLEW, LANDING, UNUSED = 2.0, 3.0, 30.0
 """s after the last thrust for which it flies; s landed, and s ready, until it is disarmed."""
 TILTED, TILTED_FOR, OVER, OVER_FOR, FALLING = 0.5, 1.0, -0.2, 0.1, 0.1
-"""g along body z below which it is tilted, s of it that make it tumbled; the same upside down; g that are a free fall."""
+"""g along body z below which it is tilted, s of it until it has tumbled; the same upside down; g in free fall."""
 
 
 class State(Enum):

@@ -64,7 +64,7 @@ class World(VirtualTime):
                     entry.callback(packet)
 
 
-class Line(CRTPDriver):  # type: ignore[misc]
+class Line(CRTPDriver):
     """cflib's driver of such a link: what is sent is answered at once."""
 
     def connect(self, uri: str, statistics: Any, failed: Any) -> None:

@@ -1,4 +1,4 @@
-"""The radio between a computer and an emulated Crazyflie, and what goes wrong with either: faults, each with its name."""
+"""The radio between a computer and an emulated Crazyflie, and what goes wrong with either: faults, by name."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka"]
+ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "crazyflie"]
 
 
 def main(
@@ -18,7 +18,7 @@ def main(
     calibration: Path | None = None,
     robot_file: Path | None = None,
     interface: str = "lo",
-    port: int = 14540,
+    port: int | None = None,
     address: str = "127.0.0.1",
     fault: str = "",
     after: float = 5.0,
@@ -30,18 +30,18 @@ def main(
 
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
     robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 refused (commands that
-    it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 position (m) and
-    armed, of a Franka tool_position (m).
+    it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 or a Crazyflie
+    position (m) and armed, of a Franka tool_position (m).
 
     Args:
         robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, six XM430-W210 on one; go2, a Unitree Go2 on
             DDS; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with
-            PX4, on UDP; franka, an FR3 with its hand, by franky-sim.
+            PX4, on UDP; franka, an FR3 with its hand, by franky-sim; crazyflie, a Crazyflie 2.1, on UDP.
         calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
         robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
             --robot-file'; by default f1tenth.toml, dynamixel.toml.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
-        port: Of this computer, to which an autopilot sends.
+        port: Of this computer: to which an autopilot sends, by default 14540, or at which a Crazyflie listens, 19850.
         address: Of this computer, at which a Franka is; 127.0.0.2 for another one.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
@@ -49,7 +49,11 @@ def main(
         seconds: How long to run.
         json: Print one JSON object on the last line of stdout.
     """
-    faults, wire_of = {"so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": _px4}[robot]()
+    parts = {
+        "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": _px4, "crazyflie": _crazyflie,
+        "franka": lambda: _franka(address),
+    }  # fmt: skip
+    faults, wire_of = parts[robot]()
     if fault == "list":
         for name, one in faults.items():
             if name:
@@ -76,7 +80,9 @@ def main(
     elif robot == "go2":
         told = _serve_go2(wire, begin, interface, seconds, json)
     elif robot == "px4":
-        told = _serve_px4(wire, begin, port, seconds, json)
+        told = _serve_px4(wire, begin, port or 14540, seconds, json)
+    elif robot == "crazyflie":
+        told = _serve_crazyflie(wire, begin, port or 19850, seconds, json)
     elif robot == "franka":
         told = _serve_franka(wire, begin, seconds, json)
     else:
@@ -132,6 +138,19 @@ def _px4() -> tuple[Any, Any]:
     from deploy.emulators.px4_wire import FAULTS, PilotWire
 
     return FAULTS, lambda: PilotWire(Vehicle())
+
+
+def _franka(address: str) -> tuple[Any, Any]:
+    from deploy.emulators.franka import Station
+    from deploy.emulators.franka_wire import FAULTS, FrankaWire
+
+    return FAULTS, lambda: FrankaWire(Station(address))
+
+
+def _crazyflie() -> tuple[Any, Any]:
+    from deploy.emulators.crazyflie_wire import FAULTS, RadioWire
+
+    return FAULTS, RadioWire
 
 
 def _serve_arm(
@@ -199,6 +218,16 @@ def _serve_px4(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> 
     serve(wire, port, begin, seconds)
     place = wire.vehicle.truth["position"].tolist()
     return {"port": f"udp:{port}", "position": place, "armed": wire.vehicle.armed}
+
+
+def _serve_crazyflie(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> dict[str, Any]:
+    from deploy.emulators.crazyflie_serve import serve
+
+    uri = f"udp://127.0.0.1:{port}"
+    say(f"an emulated Crazyflie is at {uri}, on the ground", json)
+    serve(wire, port, begin, seconds)
+    place = wire.vehicle.truth["position"].tolist()
+    return {"port": uri, "position": place, "armed": wire.vehicle.supervisor.armed}
 
 
 def _serve_franka(wire: Any, begin: Any, seconds: float, json: bool) -> dict[str, Any]:

@@ -27,8 +27,8 @@ STEP = 0.005
 """s between two steps of the rate loop. Those of autopilots run at 400 to 1000 Hz; the rotors that they command follow
 in tens of milliseconds."""
 RATE_GAIN = (20.0, 20.0, 6.0)
-"""1/s: how fast the body rates follow, about x, y and z, where the card does not say. An estimate, of the order of PX4's
-multicopters with their default gains; tasks draw from 0.7 to twice of it."""
+"""1/s: how fast the body rates follow, about x, y and z, where the card does not say. An estimate, of the order of
+PX4's multicopters with their default gains; tasks draw from 0.7 to twice of it."""
 YAW_SHARE = 0.15
 """Of a rotor's greatest thrust: the most that yaw may take (PX4, ControlAllocation, MINIMUM_YAW_MARGIN)."""
 LEAST = 1e-3

@@ -128,11 +128,13 @@ RULES = (
     Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r".*: robo-rl (emulate franka --address .*|run .*--driver franka .*)", skip=CAR),
-    Rule(r".*: robo-rl (emulate px4|run .*--driver px4 .*)", skip=CAR),
+    Rule(r".*: robo-rl (emulate (px4|crazyflie)|run .*--driver (px4|crazyflie) .*)", skip=CAR),
     Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
     Rule(r".*: robo-rl (emulate go2|run .*--driver go2|ros policy .*driver:=go2) .*", skip=GO2),
     Rule(r".*--passphrase", skip="asks at a terminal"),
-    Rule(r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver so101)", skip=MENTIONED),
+    Rule(
+        r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver (so101|crazyflie))", skip=MENTIONED
+    ),
     Rule(r"commands\.md: robo-rl retrain .*", skip="docs/retrain.md runs it, with a log that it records"),
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
     Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),

@@ -55,8 +55,9 @@ SINK, LANDED, RESTING = 0.4, 0.12, 0.5
 """m/s of a landing; m/s below which it does not sink any more, and s of that after which it has landed."""
 LATE = 1.5
 """s beyond what a landing takes after which the motors are switched off without being sure."""
-SOFT = 0.9
-"""Of the weight: the thrust of a landing without an estimate, level."""
+SOFT, SPARE = 0.85, 1.0
+"""Of the weight: the thrust of a landing without an estimate, level; s that it may take longer than a fall by the rest,
+since its rotors slow down in tenths of a second, and it may rise at first."""
 LEAPS = {"position": 0.5, "linear_velocity": 2.0, "orientation": 0.5, "angular_velocity": 15.0}
 """Most by which an estimate may differ from the last good one: m, m/s, of a quaternion's length, rad/s. One that does
 is a damaged packet; when ``ROW`` do, the estimate has jumped."""
@@ -246,8 +247,8 @@ class Crazyflie:
             self._trust, self._came[TRUST] = self._twice("trust", rough, self._trust), packet.at
 
     def _twice(self, name: str, told: Any, before: Any) -> Any:
-        """What is told, if it was told by the last packet too; else what was known before."""
-        again, self._said[name] = self._said.get(name) == told, told
+        """What is told, if the packet before told it too, or was none; else what was known before."""
+        again, self._said[name] = self._said.get(name, told) == told, told
         return told if again else before
 
     def _state(self, packet: Came, now: int) -> None:
@@ -357,7 +358,7 @@ class Crazyflie:
                 self._stop()
                 return
             self.session.send(self.session.link.commander.send_velocity_world_setpoint, 0.0, 0.0, -SINK, 0.0)
-        elif since > math.sqrt(2 * self._start / ((1 - SOFT) * GRAVITY)):
+        elif since > math.sqrt(2 * self._start / ((1 - SOFT) * GRAVITY)) + SPARE:
             self._stop()
         else:
             self._manual(np.zeros(3), SOFT * GRAVITY, False)

@@ -19,7 +19,7 @@ HALF = math.sqrt(0.5)
 """The most that the second largest element of a unit quaternion may be."""
 
 
-def compress(quaternion: Sequence[float]) -> int:
+def compress(quaternion: Sequence[float] | np.ndarray) -> int:
     """The 32 bits of quatcompress.h: the index of the largest element, and sign and 9 bits of the other three."""
     largest = max(range(4), key=lambda i: abs(quaternion[i]))
     negative = quaternion[largest] < 0

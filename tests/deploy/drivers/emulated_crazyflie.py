@@ -13,7 +13,7 @@ from deploy.emulators.crazyflie import Vehicle
 from deploy.emulators.crazyflie_virtual import World
 from deploy.runtime import Policy
 
-HEIGHT = 1.0  # m
+HEIGHT = 0.7  # m
 
 
 class Session(EmulatedSession):
