@@ -112,18 +112,18 @@ def _shape(model: mujoco.MjModel, i: int, own: dict[int, int]) -> _Shape:
 def _on_body(model: mujoco.MjModel, camera: DepthCamera) -> tuple[int, np.ndarray, np.ndarray]:
     """The body that a camera is on, and its optical frame there: place (3,) m and turn (3, 3)."""
     sites = [model.site(i).name for i in range(model.nsite)]
-    body, place, turn = -1, np.zeros(3), np.zeros(9)
+    turn = np.zeros(9)
     if camera.at in sites:
         site = model.site(camera.at)
         body, place = int(site.bodyid[0]), site.pos.copy()
         mujoco.mju_quat2Mat(turn, site.quat)
     else:
-        body, turn = model.body(camera.at).id, np.eye(3).ravel()
+        body, place, turn = model.body(camera.at).id, np.zeros(3), np.eye(3).ravel()
     x, y, z, w = camera.orientation
     own = np.zeros(9)
     mujoco.mju_quat2Mat(own, np.array([w, x, y, z]))
-    turn = turn.reshape(3, 3)
-    return body, place + turn @ np.array(camera.position), turn @ own.reshape(3, 3)
+    there = turn.reshape(3, 3)
+    return body, place + there @ np.array(camera.position), there @ own.reshape(3, 3)
 
 
 def _at(tensor: Tensor | None) -> Any:

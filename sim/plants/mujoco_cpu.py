@@ -113,8 +113,8 @@ class MujocoPlant(ArticulatedPlant):
         """New images of the robots ``ids``, or of all, where they have cameras."""
         if self._cameras:
             given = ("object_size", "camera_mount")
-            own = (getattr(self.parameters, name) if name in self._expanded else None for name in given)
-            self._cameras.render(*own, ids)
+            sizes, mounts = (getattr(self.parameters, name) if name in self._expanded else None for name in given)
+            self._cameras.render(sizes, mounts, ids)
 
     def _at_rest(self, qpos: Tensor, qvel: Tensor, targets: Tensor) -> ArticulatedState:
         rows = self._reset_row.repeat(len(qpos), 1)

@@ -59,9 +59,11 @@ class Place(Task):
     name = "arm-place"
     summary = "lift a cube and place it"
     card_type = ArmCard
-    plants = ("mujoco", "warp")
+    plants: tuple[str, ...] = ("mujoco", "warp")
     measures = (Measure("cube_position_error", "m", "end", 0.1),)
-    perturbed = ("cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "noise")
+    perturbed: tuple[str, ...] = (
+        "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "noise",
+    )  # fmt: skip
     action_size = 4
     goal_size = 6
     student: str | None = "arm-place-depth"

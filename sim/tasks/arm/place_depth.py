@@ -49,11 +49,13 @@ class PlaceDepth(Place):
     name = "arm-place-depth"
     summary = "lift a cube and place it, by the depth image of a camera on the hand"
     action_size = 3
-    plants = ()
+    plants: tuple[str, ...] = ()
     student = None
     encoders = (Encoder("wrist", (2, *SHAPE), "convolution", (8, 16, 24), 64),)
-    perturbed = ("cube_mass", "cube_friction", "cube_size", "strength", "command_delay", f"delay/{NAME}", "noise",
-                 f"grain/{NAME}", f"holes/{NAME}", f"edge_holes/{NAME}")  # fmt: skip
+    perturbed: tuple[str, ...] = (
+        "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", f"delay/{NAME}", "noise",
+        f"grain/{NAME}", f"holes/{NAME}", f"edge_holes/{NAME}",
+    )  # fmt: skip
     settings = MappingProxyType(
         {
             "distilled": {
