@@ -169,7 +169,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: Scan(0, 1, 1, 1), r"scan: range_min, range_max is \(1.0, 1.0\)"),
     (lambda: Scan(0, 1, 0, math.inf), "scan: range_max is inf; expected a finite number"),
     (lambda: Scan(None, 1, 0, 1), "scan: angle_min is None; expected a finite number"),  # type: ignore[arg-type]
-    (lambda: Image("rgb", 1), "image: encoding is 'rgb'; expected 'depth' or 'gray'"),  # type: ignore[arg-type]
+    (lambda: Image("rgb", 1), "image: encoding is 'rgb'; expected 'depth', 'depth with holes' or 'gray'"),  # type: ignore[arg-type]
     (lambda: Image("gray", 0), "image: fov is 0.0; expected an angle between 0 and pi"),
     (lambda: Image("gray", math.pi), "image: fov is 3.14.*; expected an angle between 0 and pi"),
     (

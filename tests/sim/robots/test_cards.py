@@ -10,7 +10,7 @@ import pytest
 from controllers.multirotor import Multirotor
 from sim.robots import FOLDER, load_robot, robot_names
 from sim.robots.figures import CardError
-from sim.robots.multirotor import UNITS, load_multirotor
+from sim.robots.multirotor import OPTIONAL, UNITS, load_multirotor
 
 CARD = (FOLDER / "crazyflie" / "card.toml").read_text()
 
@@ -20,7 +20,8 @@ def test_every_card_has_a_source_for_every_figure() -> None:
     for name in robot_names():
         card = load_robot(name)
         if hasattr(card, "rotors"):
-            assert set(card.sources) == set(UNITS)
+            assert set(UNITS) - set(OPTIONAL) <= set(card.sources) <= set(UNITS)
+            assert all((name in card.sources) == (getattr(card, name) is not None) for name in OPTIONAL)
             assert all(len(source) > 5 for source in card.sources.values())
 
 
