@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from controllers.gate_codes import State
-from deploy.drivers import make
+from deploy.drivers import ROBOTS, make
 from deploy.drivers.bus_servos.joints import joints_of
 from deploy.drivers.bus_servos.robot_file import JointMounting, RobotFile
 from deploy.drivers.driver import DriverError, ForLoop, Settings
@@ -123,9 +123,7 @@ def test_torque_rises_within_a_second(so101: Contract) -> None:
 
 
 def test_drivers_are_found_by_name_and_in_files(so101: Contract, tmp_path: Path) -> None:
-    with pytest.raises(
-        DriverError, match="no driver is called 'none'; expected so101, dynamixel, go2, f1tenth, px4, franka, or a file"
-    ):
+    with pytest.raises(DriverError, match=f"no driver is called 'none'; expected {', '.join(ROBOTS)}, or a file"):
         make("none", so101, Settings())
     with pytest.raises(DriverError, match="give LeRobot's calibration of this arm with --calibration"):
         make("so101", so101, Settings())
