@@ -131,15 +131,15 @@ def _set_contacts(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -
     """Which shapes of the model file can touch what. All that does not move is touched by all that does."""
     touching = {*mechanism.points}
     touching |= {shape.name for site in spec.sites if site.name in touching for shape in site.parent.geoms}
-    standing = {id(body) for body in _surroundings(spec, mechanism)}
     for shape in spec.geoms:
         if physics.contacts != "model":
-            if id(shape.parent) in standing:
-                shape.contype, shape.conaffinity = 1, 0
-            else:
-                touches = physics.contacts != "points" or shape.name in touching
-                shape.contype, shape.conaffinity = int(physics.contacts == "self"), int(touches)
+            touches = physics.contacts != "points" or shape.name in touching
+            shape.contype, shape.conaffinity = int(physics.contacts == "self"), int(touches)
         _set_surface(shape, physics)
+    if physics.contacts != "model":
+        for body in _surroundings(spec, mechanism):
+            for shape in body.geoms:
+                shape.contype, shape.conaffinity = 1, 0
 
 
 def _surroundings(spec: mujoco.MjSpec, mechanism: Mechanism) -> Iterable[Any]:
