@@ -87,7 +87,7 @@ class Worlds:
         return sorted({*FIELDS.values(), *written, *DERIVED})
 
     def parameters(self, nominal: ArticulatedParameters) -> ArticulatedParameters:
-        """Live views of the parameters, (n, …), those of objects and impedances at their ``nominal`` values."""
+        """Live views of the parameters, (n, …), those of objects, impedances and cameras at their ``nominal`` values."""
         drives = len(self.mechanism.driven)
         values = {
             name: view(name, self.fields[field], self.indices, drives)
@@ -98,7 +98,7 @@ class Worlds:
         own = {
             name: getattr(nominal, name).repeat(self.n, *[1] * (getattr(nominal, name).ndim - 1))
             for name in ArticulatedParameters._fields
-            if name.startswith(("object_", "impedance_")) and name not in self.own
+            if name.startswith(("object_", "impedance_", "camera_")) and name not in self.own
         }
         self.own["impedance_stiffness"][:] = nominal.impedance_stiffness
         return nominal._replace(**values, **own, **self.own, force=applied[:, :3], torque=applied[:, 3:])
