@@ -87,7 +87,7 @@ class Worlds:
         return sorted({*FIELDS.values(), *written, *DERIVED})
 
     def parameters(self, nominal: ArticulatedParameters) -> ArticulatedParameters:
-        """Live views of the parameters, (n, …), those of objects, impedances and cameras at their ``nominal`` values."""
+        """Live views of parameters, (n, …), those of objects, impedances and cameras at their ``nominal`` values."""
         drives = len(self.mechanism.driven)
         values = {
             name: view(name, self.fields[field], self.indices, drives)

@@ -63,7 +63,10 @@ def test_a_contract_beyond_the_hardware_is_refused(contract: Any, sentence: str)
 
 
 def test_a_robot_file_that_allows_more_force_allows_the_policy_more() -> None:
-    Names(law(clip=(0.05,) * 3 + (0.1,) * 3), FrankaFile(force_threshold=60.0))
+    pushing = law(clip=(0.05,) * 3 + (0.1,) * 3)
+    assert Names(pushing, FrankaFile(force_threshold=60.0))
+    with pytest.raises(DriverError, match="force_threshold, 40"):
+        Names(pushing, FrankaFile(force_threshold=40.0))
 
 
 @pytest.mark.parametrize("text", ["hand_force = 200.0", "torque_threshold = '20'", "speed = 1.0"])
