@@ -134,8 +134,8 @@ class Hand:
             act()
             in_time = self.heights[-1] > CARRIED
             self.wait(seconds)
-            if in_time and self.never_opens():
-                return
+            if in_time and self.never_opens() and self.heights[-1] > 2 * HELD:
+                return  # else poses were under way when it looked, and the cube was lower than they said
 
     def wait(self, seconds: float) -> None:
         """s of the twin's time."""
