@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ class Drive(NamedTuple):
     """Of the greatest torque."""
 
 
-class EmulatedArm:
+class EmulatedArm(ABC):
     """The arm as its servos move it."""
 
     servos: Sequence[Any]
@@ -54,13 +55,13 @@ class EmulatedArm:
         self._nominal = self.plant.nominal
         self.servos = [make(one) for one in self.calibration.values()]
 
+    @abstractmethod
     def drive(self, servo: Any) -> Drive:
         """As the servo's registers have it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tell(self, servo: Any, one: JointCalibration, steps: float, rate: float) -> None:
         """Let a servo measure what its calibration ``one`` has at ``steps``, at ``rate`` steps/s."""
-        raise NotImplementedError
 
     @property
     def position(self) -> np.ndarray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 
-class VirtualTime:
+
+class VirtualTime(ABC):
     """What ``time`` is to a driver: it moves a world by whole ticks."""
 
     period: float
@@ -28,6 +30,6 @@ class VirtualTime:
             self.nanoseconds += round(1e9 * self.period)
             self.tick()
 
+    @abstractmethod
     def tick(self) -> None:
         """All that moves, moves for one period."""
-        raise NotImplementedError

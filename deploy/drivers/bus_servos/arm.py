@@ -8,6 +8,7 @@ the robot for signals that are too old; ``health`` says why.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ MOVED = 20
 """Steps (1.8°) that a joint may move while it is being enabled."""
 
 
-class ServoArm:
+class ServoArm(ABC):
     """See the module's text, and ``deploy.drivers.driver.Driver``. A subclass is for the servos of one maker."""
 
     silence = Silence.HOLDS
@@ -60,32 +61,32 @@ class ServoArm:
 
     # --- of the maker ---------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def identify(self) -> Identity:
         """Find all servos, compare their model and calibration, and set what they must be set to."""
-        raise NotImplementedError
 
-    def before_torque(self) -> None:
+    def before_torque(self) -> None:  # noqa: B027 (most servos need nothing)
         """Just before the first goals."""
 
+    @abstractmethod
     def torque(self, on: bool) -> None:
         """Of all servos at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def send(self, goals: Mapping[int, int], part: float) -> None:
         """Goals (steps) and a part of the greatest torque, of all servos at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wrong(self, joint: Joint, answer: Answer) -> list[str]:
         """What a servo's answer tells, in sentences; figures of its health are noted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def steps_of(self, joint: Joint, data: bytes) -> int:
         """The position in what was read, steps."""
-        raise NotImplementedError
 
+    @abstractmethod
     def measure(self, joint: Joint, data: bytes) -> tuple[float, float]:
         """The position and speed in what was read, rad and rad/s of the model."""
-        raise NotImplementedError
 
     # --- before it moves ------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -38,7 +39,7 @@ class Answers(Protocol):
         """Forget what is not complete."""
 
 
-class HalfDuplexBus:
+class HalfDuplexBus(ABC):
     """Servos behind a port."""
 
     def __init__(self, port: Port, parser: Answers, now: Callable[[], float] = time.monotonic) -> None:
@@ -54,9 +55,9 @@ class HalfDuplexBus:
         """Packets with a wrong checksum."""
         return self._parser.damaged
 
+    @abstractmethod
     def sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Answer]:
         """Registers of several servos, by ID; who has not answered within ``ANSWER`` is left out."""
-        raise NotImplementedError
 
     def patiently(self, question: bytes, ids: Sequence[int], size: int) -> dict[int, Answer]:
         """The answers, where nothing moves yet; {} if there are none in several tries."""
