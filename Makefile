@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --bui
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup setup-dev demo tools test realtime gpu walk check bench docs ros
+.PHONY: help setup setup-dev demo tools test coverage realtime gpu walk check bench docs ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -44,9 +44,11 @@ tools: setup-dev
 	@if ls $(ROS_WHEELS)/ros2launch-*.whl >/dev/null 2>&1; then \
 		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
 
-test: tools ## install what only tests need, and run them all, with coverage
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk" -n auto --maxprocesses 4 --dist loadfile --cov \
-		--cov-report=term-missing:skip-covered
+test: tools ## install what only tests need, and run them all
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk" -n auto --maxprocesses 4 --dist loadfile $(COVERAGE)
+
+coverage: COVERAGE = --cov --cov-report=term-missing:skip-covered
+coverage: test ## run the tests and tell which lines they do not reach, in nearly twice the time
 
 realtime: tools ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m realtime
