@@ -1,6 +1,7 @@
 """Cards of arms: a model file for bodies and shapes, the motors in every joint, and a gripper with pads that hold.
 
-A card may have a ``[camera]``, a depth camera beside the gripper that looks at what is between the pads.
+A card may lack ``[gripper]`` and ``[grasp]``, both: its tool is then a bare flange, and nothing is grasped. A card may
+have a ``[camera]``, a depth camera beside the gripper that looks at what is between the pads.
 
 Motors that are alike are one table ``[[motors]]`` with the joints they drive; ``joints`` is the order of the robot's
 computer, from the base to the tool, and of signals and commands. An arm that takes poses of its tool has an
@@ -63,10 +64,9 @@ FIELDS = {
     "joints",
     "home",
     "motors",
-    "gripper",
     "workspace",
-    "grasp",
 }
+OPTIONAL = {"gripper", "grasp", "impedance", "camera"}
 NAMES = ("joint", "followers", "pads", "slides")
 """Fields of a gripper that are no figures."""
 
@@ -142,17 +142,33 @@ class ArmCard:
     """Site between the pads: its z axis points where the gripper does, its y axis from pad to pad."""
     joints: tuple[DrivenJoint, ...]
     """From base to tool."""
-    gripper: Gripper
+    fingers: Gripper | None
+    """``gripper``, if it has one."""
     impedance: Impedance | None
     """How it holds its tool, if it takes poses."""
     weightless: bool
     """Whether its own controller carries the weight of its links."""
     workspace: tuple[tuple[float, float, float], tuple[float, float, float]]
     """m, lower and upper corners of the box in which its tasks are, in the base frame."""
-    grasp: GraspCheck
+    held: GraspCheck | None
+    """``grasp``, if it has a gripper."""
     camera: WristCamera | None
     """On the hand, if there is one."""
     sources: dict[str, str]
+
+    @property
+    def gripper(self) -> Gripper:
+        """CardError where it has none."""
+        if self.fingers is None:
+            raise CardError(f"robot '{self.name}' has no gripper; expected an arm whose card has [gripper] and [grasp]")
+        return self.fingers
+
+    @property
+    def grasp(self) -> GraspCheck:
+        """CardError where it has no gripper."""
+        if self.held is None:
+            raise CardError(f"robot '{self.name}' has no gripper; expected an arm whose card has [gripper] and [grasp]")
+        return self.held
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -197,11 +213,14 @@ class ArmCard:
             Actuator(j.name, "position", "rad", j.lower, j.upper, "hold", effort=j.effort, speed=j.velocity)
             for j in self.joints
         ]
+        facts = {"home": list(self.home), **self.chain.to_facts()}
+        if self.fingers is None:
+            return Robot(self.name, KIND, tuple(arm), facts)
         jaw = self.gripper.joint
         hand = Actuator(
             jaw.name, "position", self.gripper.unit, jaw.lower, jaw.upper, "hold", effort=jaw.effort, speed=jaw.velocity
         )
-        return Robot(self.name, KIND, (*arm, hand), {"home": list(self.home), **self.chain.to_facts()})
+        return Robot(self.name, KIND, (*arm, hand), facts)
 
     def figures(self) -> dict[str, Any]:
         """What is worth knowing at a glance."""
@@ -211,11 +230,16 @@ class ArmCard:
         from sim.plants.physics import Physics
 
         pose = self.chain.pose([float(angle) for angle in self.home])
-        jaw = self.gripper.joint
-        return {
+        found = {
             "mass_kg": float(mujoco.mj_getTotalmass(assemble(self.mechanism, Physics()))),
             "joints": len(self.joints),
             "tool_at_home_m": [round(float(x), 4) for x in pose.position],
+        }
+        if self.fingers is None:
+            return found
+        jaw = self.gripper.joint
+        return {
+            **found,
             f"gripper_{self.gripper.unit}": jaw.upper - jaw.lower,
             "grip_n" if self.gripper.slides else "grip_n_m": jaw.effort,
         }
@@ -248,8 +272,13 @@ class ArmCard:
         """Bodies and joints for the plants: a fixed base, a tool, a gripper whose pads feel what they touch."""
         moved_by_tool = self.impedance is not None
         servos = not moved_by_tool  # motors with gears, whose torque falls with their speed
-        hand = self.gripper
-        coupling = Coupling(hand.joint.name, tuple((name, 1.0) for name in hand.followers))
+        hand = self.fingers
+        grippers: tuple[JointGroup, ...] = ()
+        couplings: tuple[Coupling, ...] = ()
+        if hand is not None:
+            grippers = (JointGroup("gripper", (hand.joint,), slides=hand.slides, dc_motor=servos),)
+        if hand is not None and hand.followers:
+            couplings = (Coupling(hand.joint.name, tuple((name, 1.0) for name in hand.followers)),)
         return Mechanism(
             name=self.name,
             model=self.model,
@@ -257,11 +286,11 @@ class ArmCard:
             fixed=True,
             groups=(
                 JointGroup("joint", self.joints, law="none" if moved_by_tool else "position", dc_motor=servos),
-                JointGroup("gripper", (hand.joint,), slides=hand.slides, dc_motor=servos),
+                *grippers,
             ),
-            couplings=(coupling,) if hand.followers else (),
+            couplings=couplings,
             impedances=(self.impedance,) if self.impedance else (),
-            contacts=(ContactPoints("pad", hand.pads),),
+            contacts=(ContactPoints("pad", hand.pads),) if hand is not None else (),
             frames=() if moved_by_tool else (Frame("tool", self.tool, self.base),),
             weightless=self.weightless,
         )
@@ -288,8 +317,10 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     """The card in the parsed TOML ``card`` of the file ``path``."""
     where = str(path)
     for key in card:
-        expected = f"one of {sorted(FIELDS)}, impedance or camera"
-        require(key in FIELDS | {"impedance", "camera"}, where, key, "an unknown field", expected)
+        expected = f"one of {sorted(FIELDS | OPTIONAL)}"
+        require(key in FIELDS | OPTIONAL, where, key, "an unknown field", expected)
+    both = ("gripper" in card) == ("grasp" in card)
+    require(both, where, "gripper", "one without the other", "gripper and grasp, or neither")
     for key in ("title", "model", "base", "tool"):
         require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
     require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")
@@ -307,11 +338,11 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             base=card["base"],
             tool=card["tool"],
             joints=joints,
-            gripper=_gripper(card.get("gripper"), where),
+            fingers=_gripper(card["gripper"], where) if "gripper" in card else None,
             impedance=_impedance(card["impedance"], card["tool"], where) if "impedance" in card else None,
             weightless=card["weightless"],
             workspace=_workspace(card.get("workspace"), where),
-            grasp=GraspCheck(**_figures(card.get("grasp"), "grasp", GRASP, where)),
+            held=GraspCheck(**_figures(card["grasp"], "grasp", GRASP, where)) if "grasp" in card else None,
             camera=_camera(card["camera"], where) if "camera" in card else None,
             sources=_sources(card),
         )
@@ -413,7 +444,8 @@ def _camera(table: Any, where: str) -> WristCamera:
 
 def _sources(card: dict[str, Any]) -> dict[str, str]:
     tables = {motor["name"]: (motor, HINGE) for motor in card["motors"]}
-    tables |= {"gripper": (card["gripper"], HINGE), "grasp": (card["grasp"], GRASP)}
+    if "gripper" in card:
+        tables |= {"gripper": (card["gripper"], HINGE), "grasp": (card["grasp"], GRASP)}
     tables["workspace"] = (card["workspace"], {"lower": "m", "upper": "m"})
     if "impedance" in card:
         tables["impedance"] = (card["impedance"], IMPEDANCE)

@@ -60,7 +60,8 @@ def test_tasks_lists_tasks_and_robots_with_their_sources(robo: Robo) -> None:
     kinds = {name: robot["kind"] for name, robot in robots.items()}
     assert kinds == {
         "a1": "legged", "go2": "legged", "crazyflie": "multirotor", "hummingbird": "multirotor", "panda": "arm",
-        "so101": "arm", "f1tenth": "car", "bmw320i": "car", "x500": "multirotor", "turtlebot3": "mobile_base",
+        "so101": "arm", "ur5e": "arm", "f1tenth": "car", "bmw320i": "car", "x500": "multirotor",
+        "turtlebot3": "mobile_base",
     }  # fmt: skip
     assert all(robot["title"] and robot["sources"] for robot in robots.values())
     robo("tasks")

@@ -32,7 +32,7 @@ class ToolHand:
 
     def __init__(self, card: ArmCard, lower: tuple[float, ...], upper: tuple[float, ...]) -> None:
         """``lower`` and ``upper`` (3,) m, of the box that targets are in."""
-        self.card, self.jaw = card, card.gripper.joint
+        self.card = card
         self.step = STEP * (upper[1] - lower[1])
         self.lower, self.upper = torch.tensor([lower]), torch.tensor([upper])
         at_home = tuple(float(x) for x in card.chain.pose([float(angle) for angle in card.home]).position)
@@ -41,14 +41,14 @@ class ToolHand:
             Signal(
                 "tool_linear_velocity", XYZ, "m/s", "base", (-SPEED,) * 3, (SPEED,) * 3, noise=(0.005,) * 3, delay=DELAY
             ),
-            _gripper_signal(card),
+            *_gripper_signals(card),
         )
         self.commands = (
             Command(
                 "tool_position_target", XYZ, "m", "base", lower, upper, safe="hold", stop="hold", law=card.law,
                 feedback="tool_position",
             ),
-            _gripper_command(card),
+            *_gripper_commands(card),
         )  # fmt: skip
         self.memory: tuple[StateBlock, ...] = (StateBlock("tool", (3,), at_home),)
         self.motion_size = 3
@@ -68,7 +68,7 @@ class ToolHand:
         """Commands for an action (n, 4) and the memory of the last signals."""
         target = memory["tool"] + self.step * torch.clamp(action[:, :3], -1.0, 1.0)
         target = torch.minimum(torch.maximum(target, self.lower), self.upper)
-        return {"tool_position_target": target, "gripper_position_target": opened(self.jaw, action[:, 3:])}
+        return {"tool_position_target": target, **_grip(self.card, action)}
 
     def remember(
         self, memory: Mapping[str, Any], signals: Mapping[str, Any], commands: Mapping[str, Any]
@@ -94,7 +94,7 @@ class JointHand:
 
     def __init__(self, card: ArmCard, lower: tuple[float, ...], upper: tuple[float, ...]) -> None:
         """``lower`` and ``upper`` (3,) m, of the box that the tool's targets are in, and BESIDE on its sides."""
-        self.card, self.jaw, self.chain = card, card.gripper.joint, card.chain
+        self.card, self.chain = card, card.chain
         self.step = STEP * (upper[1] - lower[1])
         names, count = card.joint_names, len(card.joints)
         limits = tuple(j.lower for j in card.joints), tuple(j.upper for j in card.joints)
@@ -108,14 +108,14 @@ class JointHand:
                 "joint_velocity", names, "rad/s", "joint", (-RATE,) * count, (RATE,) * count, noise=(0.05,) * count,
                 delay=DELAY,
             ),
-            _gripper_signal(card),
+            *_gripper_signals(card),
         )  # fmt: skip
         self.commands = (
             Command(
                 "joint_position_target", names, "rad", "joint", *limits, safe="hold", stop="hold", law=card.law,
                 feedback="joint_position",
             ),
-            _gripper_command(card),
+            *_gripper_commands(card),
         )  # fmt: skip
         self.memory: tuple[StateBlock, ...] = (
             StateBlock("joints", (count,), card.home),
@@ -131,7 +131,7 @@ class JointHand:
 
     def facing(self, signals: Mapping[str, Any]) -> Any:
         """The direction from the pad that is fixed to the one that moves, three of (n,); None where both move."""
-        if self.card.gripper.followers:
+        if self.card.fingers is None or self.card.fingers.followers:
             return None
         return self.chain.pose(signals["joint_position"].unbind(-1)).y
 
@@ -154,7 +154,7 @@ class JointHand:
         turn = torch.stack(step, -1)
         target = joints + memory["load"] + torch.clamp(turn, -TURN, TURN)
         target = torch.minimum(torch.maximum(target, self.stops[0]), self.stops[1])
-        return {"joint_position_target": target, "gripper_position_target": opened(self.jaw, action[:, 3:])}
+        return {"joint_position_target": target, **_grip(self.card, action)}
 
     def remember(
         self, memory: Mapping[str, Any], signals: Mapping[str, Any], commands: Mapping[str, Any]
@@ -188,20 +188,30 @@ def opened(jaw: Any, action: Any) -> Any:
     return jaw.lower + (jaw.upper - jaw.lower) * part
 
 
-def _gripper_signal(card: ArmCard) -> Signal:
+def _grip(card: ArmCard, action: Any) -> dict[str, Any]:
+    """The gripper's command for an action (n, 4), of an arm that has one."""
+    return {"gripper_position_target": opened(card.gripper.joint, action[:, 3:])} if card.fingers else {}
+
+
+def _gripper_signals(card: ArmCard) -> tuple[Signal, ...]:
+    if card.fingers is None:
+        return ()
     jaw, unit = card.gripper.joint, card.gripper.unit
     width = jaw.upper - jaw.lower
     limits = (jaw.lower - 0.2 * width,), (jaw.upper + 0.2 * width,)
-    return Signal("gripper_position", (jaw.name,), unit, "gripper", *limits, noise=(0.005 * width,), delay=DELAY)
+    return (Signal("gripper_position", (jaw.name,), unit, "gripper", *limits, noise=(0.005 * width,), delay=DELAY),)
 
 
-def _gripper_command(card: ArmCard) -> Command:
+def _gripper_commands(card: ArmCard) -> tuple[Command, ...]:
     """In a stop it closes slowly, and keeps what it holds."""
+    if card.fingers is None:
+        return ()
     jaw, unit = card.gripper.joint, card.gripper.unit
-    return Command(
+    found = Command(
         "gripper_position_target", (jaw.name,), unit, "gripper", (jaw.lower,), (jaw.upper,), safe=(jaw.lower,),
         stop="ramp", law=card.gripper_law, feedback="gripper_position",
     )  # fmt: skip
+    return (found,)
 
 
 def grip(card: ArmCard, part: Tensor) -> Tensor:

@@ -46,8 +46,9 @@ class Workspace:
     """The first of the poses that is higher than where a cube on the ground is grasped."""
     shoulder: tuple[float, float] | None
     """m, the axis about which the tool's yaw follows the arm; None where it stays the same everywhere."""
-    closed: tuple[float, float]
-    """The gripper's position on a cube of half edge h (m): the first number and h times the second."""
+    closed: tuple[float, float] | None
+    """The gripper's position on a cube of half edge h (m): the first number and h times the second.
+    None without a gripper."""
 
     @property
     def origin(self) -> Tensor:
@@ -79,6 +80,7 @@ class Workspace:
 
     def closed_on(self, half: Tensor) -> Tensor:
         """(m,) the gripper's position when its pads touch a cube of half edge ``half`` (m,) m."""
+        assert self.closed is not None, "an arm with a gripper"
         return self.closed[0] + self.closed[1] * half
 
 
@@ -104,7 +106,8 @@ def workspace(card: ArmCard) -> Workspace:
     high = lower[2] + HIGH * (upper[2] - lower[2])
     return Workspace(
         lower, upper, torch.from_numpy(angles).float(), torch.from_numpy(wanted).float(),
-        int((wanted[:, 2] < high).sum()), int((wanted[:, 2] < lower[2] + GRASPING).sum()), shoulder, _closed(card),
+        int((wanted[:, 2] < high).sum()), int((wanted[:, 2] < lower[2] + GRASPING).sum()), shoulder,
+        _closed(card) if card.fingers else None,
     )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from sim.robots import FOLDER, load_robot
 from sim.robots.arm import ArmCard, load_arm
 from sim.robots.figures import CardError
 from sim.tasks.arm.workspace import workspace
+from sim.tasks.loading import load_task
 
 OWN = str(Path(__file__).parents[3] / "examples" / "own_arm" / "card.toml")
-ARMS = ("panda", "so101", OWN)
+ARMS = ("panda", "so101", "ur5e", OWN)
 
 PANDA = [  # a, d (m), alpha (rad) of Craig's convention; Franka's documentation, Denavit-Hartenberg parameters
     (0.0, 0.333, 0.0),
@@ -54,7 +55,7 @@ def classical(a: float, d: float, alpha: float, theta: float) -> np.ndarray:
     return np.array([[ct, -st * ca, st * sa, a * ct], [st, ct * ca, -ct * sa, a * st], [0, sa, ca, d], [0, 0, 0, 1.0]])
 
 
-@pytest.fixture(params=ARMS, ids=["panda", "so101", "own"])
+@pytest.fixture(params=ARMS, ids=["panda", "so101", "ur5e", "own"])
 def card(request: pytest.FixtureRequest) -> ArmCard:
     return load_arm(request.param)
 
@@ -75,6 +76,49 @@ def test_the_pandas_tool_is_where_its_published_parameters_have_it() -> None:
         pose = card.chain.pose([float(x) for x in joints])
         np.testing.assert_allclose(pose.position, frame[:3, 3], atol=1e-9)
         np.testing.assert_allclose(np.array([pose.x, pose.y, pose.z]).T, frame[:3, :3], atol=1e-9)
+
+
+def test_the_ur5es_flange_is_where_its_makers_parameters_have_it() -> None:
+    card = load_arm("ur5e")
+    for joints in angles(card, 20):
+        frame = np.eye(4)
+        for (a, d, alpha), theta in zip(UR5E, joints, strict=True):
+            frame = frame @ classical(a, d, alpha, theta)
+        pose = card.chain.pose([float(x) for x in joints])
+        np.testing.assert_allclose(pose.position, frame[:3, 3], atol=1e-9)
+        np.testing.assert_allclose(np.array([pose.x, pose.y, pose.z]).T, frame[:3, :3], atol=1e-9)
+
+
+CENTRES = [(0, -0.02561, 0.00193), (0.2125, 0, 0.11336), (0.15, 0, 0.0265), (0, -0.0018, 0.01634),
+           (0, 0.0018, 0.01634), (0, 0, -0.001159)]  # fmt: skip
+"""m, of UR5e's links, each in the frame after its joint: Universal Robots, the same page."""
+
+
+def test_the_centres_of_mass_of_the_ur5es_links_are_where_its_maker_has_them() -> None:
+    card = load_arm("ur5e")
+    model = assemble(card.mechanism, Physics())
+    data, frame = mujoco.MjData(model), np.eye(4)
+    data.qpos[:] = joints = angles(card, 1)[0]
+    mujoco.mj_kinematics(model, data)
+    for name, (a, d, alpha), theta, centre in zip(card.joint_names, UR5E, joints, CENTRES, strict=True):
+        frame = frame @ classical(a, d, alpha, theta)
+        link = int(model.jnt_bodyid[model.joint(name).id])
+        np.testing.assert_allclose(data.xipos[link], (frame @ [*centre, 1.0])[:3], atol=1e-6)
+
+
+def test_an_arm_without_a_gripper_has_no_task_that_grasps() -> None:
+    with pytest.raises(CardError, match="robot 'ur5e' has no gripper; expected an arm whose card has"):
+        load_task("arm-place", "ur5e")
+    reach = load_task("arm-reach", "ur5e").spec
+    assert [command.name for command in reach.commands] == ["joint_position_target"]
+
+
+def test_a_card_with_a_gripper_but_nothing_to_grasp_is_refused(tmp_path: Path) -> None:
+    text = (FOLDER / "so101" / "card.toml").read_text()
+    (tmp_path / "card.toml").write_text(text[: text.index("[grasp]")])
+    (tmp_path / "so101.xml").write_text((FOLDER / "so101" / "so101.xml").read_text())
+    with pytest.raises(CardError, match="gripper and grasp, or neither"):
+        load_robot(str(tmp_path / "card.toml"), ArmCard)
 
 
 def test_the_tool_of_an_own_arms_urdf_is_where_the_makers_parameters_have_it() -> None:
@@ -123,7 +167,8 @@ def test_a_contract_tells_the_chain_and_every_actuator(card: ArmCard) -> None:
 
     robot = card.facts()
     assert Chain.from_facts(robot.facts) == card.chain
-    assert robot.actuator_names == (*card.joint_names, card.gripper.joint.name)
+    hand = (card.gripper.joint.name,) if card.fingers else ()
+    assert robot.actuator_names == (*card.joint_names, *hand)
 
 
 CHANGES = [

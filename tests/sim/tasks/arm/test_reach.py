@@ -12,7 +12,7 @@ from sim.tasks.arm.reach import NEAR, Reach
 N = 32
 
 
-@pytest.mark.parametrize("name", ["panda", "so101"])
+@pytest.mark.parametrize("name", ["panda", "so101", "ur5e"])
 def test_a_proportional_action_brings_every_tool_near_its_set_point(name: str) -> None:
     task = Reach(load_arm(name))
     env = VecEnv(task, N, seed=2, evaluation=True, fixed={"noise": 0.0, "command_delay": 0.0})
