@@ -2,7 +2,7 @@
 
     python benchmarks/driver_periods.py go2 --seconds 600
     python benchmarks/driver_periods.py f1tenth --seconds 600     (or px4, franka, crazyflie)
-    python benchmarks/driver_periods.py so101 --policy so101.onnx --seconds 600     (or dynamixel)
+    python benchmarks/driver_periods.py so101 --policy so101.onnx --seconds 600     (or dynamixel, ur)
 
 The robot is emulated with its own bytes (`robo-rl emulate`), the policy runs as machine code (`robo-rl run --native
 --realtime`). Told are the steps that began late by more than a tenth of a period, what a step computes for (from
@@ -31,6 +31,7 @@ POLICIES = {
     "px4": "zoo:quadrotor-rates",
     "crazyflie": "zoo:quadrotor-rates-crazyflie",
     "franka": "zoo:arm-reach",
+    "ur": "",
     "so101": "",
     "dynamixel": "",
 }
@@ -40,6 +41,7 @@ SETPOINTS = {
     "px4": ("position_setpoint=0 0 1.5", "linear_velocity_setpoint=0 0 0"),
     "crazyflie": ("position_setpoint=0 0 1", "linear_velocity_setpoint=0 0 0"),
     "franka": ("tool_position_setpoint=0.45 0.1 0.2",),
+    "ur": ("tool_position_setpoint=0.45 0.1 0.2",),
     "so101": ("tool_position_setpoint=0.2 0 0.05",),
     "dynamixel": ("tool_position_setpoint=0.2 0 0.05",),
 }
@@ -82,7 +84,8 @@ def measure(robot: str, policy: str, seconds: float, folder: Path) -> dict[str, 
     start = time.monotonic()
     udp = ["--port", str(UDP)]
     line = {
-        "go2": ["--interface", where], "px4": udp, "crazyflie": udp, "franka": ["--address", ADDRESS]
+        "go2": ["--interface", where], "px4": udp, "crazyflie": udp, "franka": ["--address", ADDRESS],
+        "ur": ["--address", ADDRESS],
     }.get(robot, [])  # fmt: skip
     emulate = [*RUN, "emulate", robot, "--realtime", *own, *line]
     emulator = subprocess.Popen(emulate, stdout=subprocess.PIPE, text=True)

@@ -1,27 +1,32 @@
-"""An emulated UR5e: the card's arm in MuJoCo behind RTDE's bytes. It holds where it is; nothing can command it yet."""
+"""An emulated UR5e: the card's arm in MuJoCo, and of its controller the modes, the registers and one program.
+
+It runs the program of ``deploy.drivers.rtde.program`` alone, which it knows by its text. servoj is the card's law: UR
+does not tell its own. The protective stop is simpler than the robot's, which has more reasons for one.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import math
-import socket
-import struct
-import time
 
 import numpy as np
 import torch
 
 from deploy.drivers.rtde import messages as m
+from deploy.drivers.rtde.states import NORMAL, PAUSED, PLAYING, RUNNING, STOPPED, TEACH
+from deploy.emulators.ur_program import Program, recognised
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import GRASP
 from sim.robots.arm import ArmCard, load_arm
 
 TICK = 0.002  # s: a controller of the e-Series runs at 500 Hz
-RUNNING, NORMAL = 7, 1
-"""robot_mode and safety_mode of a robot that may be commanded."""
-RELEASE = (5, 12, 0, 0)
-"""Of URControl."""
+POWER_OFF, PROTECTIVE, EMERGENCY = 3, 3, 7
+"""robot_mode, and two of safety_mode."""
+NOISE = (1e-5, 1e-3)
+"""rad and rad/s: encoders never repeat bit for bit."""
+FASTEST, TOOL_FASTEST = 191 / 180, 1.5
+"""Part of the joints' greatest speeds, and m/s of the tool: the UR5e's safety limits as it comes."""
+HARD = 15.0
+"""rad/s^2 of a protective or emergency stop: an estimate."""
 D, V3, V6 = "DOUBLE", "VECTOR3D", "VECTOR6D"
 FIELDS = {
     "timestamp": D, "robot_mode": "INT32", "safety_mode": "INT32", "runtime_state": "UINT32", "speed_scaling": D,
@@ -44,38 +49,143 @@ FIELDS = {
 """Output fields and their types (RTDE Guide, "Robot controller outputs")."""
 
 
-class Arm:
-    """The arm, and what its controller tells of it."""
+ZEROS = {kind: int(text[:-1] or 1) for kind, text in m.FORMATS.items()}
+INPUTS = {
+    **{f"input_double_register_{i}": D for i in range(48)},
+    **{f"input_int_register_{i}": "INT32" for i in range(48)},
+}
+"""Input fields and their types (RTDE Guide, "Robot controller inputs"); those that set outputs are left out."""
 
-    def __init__(self, card: ArmCard | None = None) -> None:
+
+@dataclasses.dataclass
+class Broken:
+    """What of it does not work."""
+
+    clock: bool = False
+    """Its time stamps stand still."""
+    encoders: float = 0.0
+    """rad by which the first joint seems to be elsewhere."""
+
+
+class Arm:
+    """The arm, and its controller."""
+
+    def __init__(self, card: ArmCard | None = None, pose: tuple[float, ...] | None = None) -> None:
+        """``pose``: rad; by default the card's home."""
         self.card = card or load_arm("ur5e")
         physics = dataclasses.replace(GRASP, contacts="model", timestep=TICK)
         self.plant = MujocoPlant(self.card.mechanism, 1, TICK, physics=physics, threads=1)
-        self.target = np.array(self.card.home)
-        self.plant.place(torch.tensor([0]), joint_position=torch.tensor([self.card.home]))
-        self.seconds, self.robot_mode, self.safety_mode = 0.0, RUNNING, NORMAL
+        self.target = np.array(pose or self.card.home)
+        self.plant.place(torch.tensor([0]), joint_position=torch.tensor([self.target.tolist()]))
+        self.seconds, self.told = 1000.0, 1000.0
+        self.robot_mode, self.safety_mode, self.runtime = RUNNING, NORMAL, STOPPED
+        self.speed, self.taught, self.remote = 1.0, False, True
+        self.inputs: dict[str, tuple[float, ...]] = {name: (0,) for name in INPUTS}
+        self.owners: dict[str, object] = {}
+        """By input field, the connection that writes it."""
+        self.outputs: dict[str, tuple[float, ...]] = {}
+        self.program: Program | None = None
+        self.broken, self.random = Broken(), np.random.default_rng(0)
+        joints = self.card.joints
+        self._lag = np.array([joint.damping / joint.stiffness for joint in joints])
+        self._fastest = FASTEST * np.array([joint.velocity for joint in joints])
+        self._stop: tuple[np.ndarray, np.ndarray, float, float] | None = None
+        """rad, rad/s, s until rest, and s since then."""
+        self._see()
+
+    # --- what moves it ----------------------------------------------------------------------------------------------
+
+    def run(self, text: str) -> str:
+        """A program came; why it is not run, or ""."""
+        if not self.remote:
+            return "a program came in local control; it is not run"
+        if (told := recognised(text)) is None:
+            return f"this emulator runs no program but the one of this project's driver; one of {len(text)} bytes came"
+        if self.robot_mode != RUNNING or self.safety_mode != NORMAL:
+            return "a program came while the robot may not move; it is not run"
+        self._stop = None
+        self.program, self.runtime = Program(told, self), PLAYING
+        return ""
 
     def advance(self) -> None:
         """One tick."""
+        if self.program is not None and self.runtime == PLAYING and self._stop is None:
+            self.program.tick(self)
+        if self._stop is not None:
+            self._slow_down()
         self.plant.step({"joint_position_target": torch.tensor(self.target[None], dtype=torch.float32)})
         self.seconds += TICK
+        before = self.tool
+        self._see()
+        too_fast = (
+            np.any(np.abs(self.rates) > self._fastest) or np.linalg.norm(self.tool - before) > TOOL_FASTEST * TICK
+        )
+        if too_fast and self.safety_mode == NORMAL:
+            self.stop_protectively()
+
+    def _see(self) -> None:
+        truth = self.plant.truth()
+        self.joints, self.rates, self.tool = (
+            truth[name][0].numpy().astype(float) for name in ("joint_position", "joint_velocity", "tool_position")
+        )
+
+    def stop(self, deceleration: float) -> None:
+        """To rest, by rad/s^2 of the fastest joint."""
+        rates = self.rates.copy()
+        self._stop = self.joints.copy(), rates, max(float(np.abs(rates).max()) / deceleration, TICK), 0.0
+
+    def _slow_down(self) -> None:
+        assert self._stop is not None
+        begin, rates, until, since = self._stop
+        since = min(since + TICK, until)
+        self._stop = begin, rates, until, since
+        left = 1.0 - since / until
+        self.target = begin + rates * (since - 0.5 * since**2 / until) + self._lag * rates * left
+        if since >= until:
+            self._stop = None
+            if self.runtime == PLAYING:
+                self.program, self.runtime = None, STOPPED
+
+    def stop_protectively(self) -> None:
+        """As after a collision; it waits for a person."""
+        self.safety_mode = PROTECTIVE
+        self.pause(HARD)
+
+    def pause(self, deceleration: float = HARD) -> None:
+        """Its program is paused."""
+        self.runtime = PAUSED if self.program is not None else STOPPED
+        self.stop(deceleration)
+
+    def end(self, deceleration: float = HARD) -> None:
+        """Its program is ended from outside."""
+        self.program, self.runtime = None, STOPPED
+        self.stop(deceleration)
+
+    def stop_in_emergency(self) -> None:
+        """Its power is taken away, its brakes fall in."""
+        self.robot_mode, self.safety_mode = POWER_OFF, EMERGENCY
+        self.end(HARD)
+
+    # --- what it tells ----------------------------------------------------------------------------------------------
 
     def values(self) -> m.Values:
         """Every output field; those that are not simulated are 0."""
-        truth = self.plant.truth()
-        q, qd = (tuple(map(float, truth[name][0])) for name in ("joint_position", "joint_velocity"))
-        pose = self.card.chain.pose(list(q))
+        q = self.joints + self.random.normal(0.0, NOISE[0], 6)
+        q[0] += self.broken.encoders
+        pose = self.card.chain.pose(self.joints.tolist())
         place = (*map(float, pose.position), *rotation_vector(np.array([pose.x, pose.y, pose.z]).T))
+        if not self.broken.clock:
+            self.told = self.seconds
         known: m.Values = {
-            "timestamp": (self.seconds,), "robot_mode": (self.robot_mode,), "safety_mode": (self.safety_mode,),
-            "runtime_state": (1,), "speed_scaling": (1.0,), "target_speed_fraction": (1.0,), "robot_status_bits": (1,),
-            "safety_status_bits": (1,), "target_q": tuple(map(float, self.target)), "actual_q": q, "actual_qd": qd,
-            "actual_TCP_pose": place, "joint_mode": (253,) * 6,
+            "timestamp": (self.told,), "robot_mode": (self.robot_mode,), "safety_mode": (self.safety_mode,),
+            "runtime_state": (self.runtime,), "speed_scaling": (1.0,), "target_speed_fraction": (self.speed,),
+            "robot_status_bits": (1 | (self.program is not None) << 1 | TEACH * self.taught,),
+            "safety_status_bits": (1 << max(0, self.safety_mode - 1),), "target_q": tuple(map(float, self.target)),
+            "actual_q": tuple(map(float, q)),
+            "actual_qd": tuple(map(float, self.rates + self.random.normal(0.0, NOISE[1], 6))),
+            "actual_TCP_pose": place, "joint_mode": (253,) * 6, **self.outputs,
         }  # fmt: skip
         return {name: known.get(name, (0,) * ZEROS[kind]) for name, kind in FIELDS.items()}
-
-
-ZEROS = {kind: int(text[:-1] or 1) for kind, text in m.FORMATS.items()}
 
 
 def rotation_vector(turn: np.ndarray) -> tuple[float, float, float]:
@@ -84,71 +194,3 @@ def rotation_vector(turn: np.ndarray) -> tuple[float, float, float]:
 
     x, y, z = Rotation.from_matrix(turn).as_rotvec()
     return float(x), float(y), float(z)
-
-
-class Controller:
-    """One program's connection to the arm's RTDE."""
-
-    def __init__(self, arm: Arm) -> None:
-        self.arm, self.started, self.every = arm, False, 1
-        self._packages, self._ticks = m.Packages(), 0
-        self.recipe: m.Recipe | None = None
-
-    def receive(self, data: bytes) -> bytes:
-        """What is answered. ValueError for bytes that are not RTDE."""
-        return b"".join(self._answer(kind, payload) for kind, payload in self._packages.feed(data))
-
-    def tell(self) -> bytes:
-        """What is sent in this tick."""
-        self._ticks += 1
-        if not self.started or self.recipe is None or self._ticks % self.every:
-            return b""
-        return m.package(m.DATA, self.recipe.encode(self.arm.values()))
-
-    def _answer(self, kind: bytes, payload: bytes) -> bytes:
-        if kind == m.PROTOCOL:
-            return m.package(kind, bytes([payload == struct.pack(">H", m.VERSION)]))
-        if kind == m.CONTROLLER:
-            return m.package(kind, struct.pack(">4I", *RELEASE))
-        if kind == m.OUTPUTS:
-            (rate,) = struct.unpack_from(">d", payload)
-            names = payload[8:].decode("ascii").rstrip(",").split(",")  # ur-rtde ends its list with a comma
-            types = [FIELDS.get(name, m.MISSING) for name in names]
-            if not math.isfinite(rate) or not 1.0 <= rate <= 1 / TICK or m.MISSING in types:
-                self.recipe = None
-                return m.package(kind, b"\0" + ",".join(types).encode())
-            self.recipe, self.every = m.Recipe(1, names, types), round(1 / TICK / rate)
-            return m.package(kind, b"\1" + ",".join(types).encode())
-        if kind in (m.START, m.PAUSE):
-            self.started = kind == m.START and self.recipe is not None
-            return m.package(kind, bytes([self.started or kind == m.PAUSE]))
-        return b""
-
-
-def serve(arm: Arm, host: str = "127.0.0.1", seconds: float = float("inf")) -> None:
-    """In real time, one program at a time."""
-    with socket.create_server((host, m.PORT)) as listening:
-        listening.setblocking(False)
-        line: socket.socket | None = None
-        controller, begun = Controller(arm), time.monotonic()
-        while (now := time.monotonic()) - begun < seconds:
-            with contextlib.suppress(BlockingIOError):
-                came, _ = listening.accept()
-                if line is not None:
-                    line.close()
-                line, controller = came, Controller(arm)
-                line.setblocking(False)
-                line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            arm.advance()
-            if line is not None:
-                try:
-                    data = b""
-                    with contextlib.suppress(BlockingIOError):
-                        data = line.recv(4096)
-                        if not data:
-                            raise ConnectionResetError
-                    line.sendall(controller.receive(data) + controller.tell())
-                except (OSError, ValueError):
-                    line.close()
-                    line = None
-            time.sleep(max(0.0, now + TICK - time.monotonic()))

@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "crazyflie"]
+ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie"]
 
 
 def main(
@@ -31,18 +31,19 @@ def main(
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
     robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 refused (commands that
     it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 or a Crazyflie
-    position (m) and armed, of a Franka tool_position (m).
+    position (m) and armed, of a Franka or a UR5e tool_position (m).
 
     Args:
         robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, six XM430-W210 on one; go2, a Unitree Go2 on
             DDS; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with
-            PX4, on UDP; franka, an FR3 with its hand, by franky-sim; crazyflie, a Crazyflie 2.1, on UDP.
+            PX4, on UDP; franka, an FR3 with its hand, by franky-sim; ur, a UR5e, on TCP; crazyflie, a Crazyflie 2.1,
+            on UDP.
         calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
         robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
             --robot-file'; by default f1tenth.toml, dynamixel.toml.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         port: Of this computer: to which an autopilot sends, by default 14540, or at which a Crazyflie listens, 19850.
-        address: Of this computer, at which a Franka is; 127.0.0.2 for another one.
+        address: Of this computer, at which a Franka or a UR5e is; 127.0.0.2 for another one.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
         realtime: Ask for a real-time priority and for memory that is not paged out.
@@ -51,7 +52,7 @@ def main(
     """
     parts = {
         "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": _px4, "crazyflie": _crazyflie,
-        "franka": lambda: _franka(address),
+        "franka": lambda: _franka(address), "ur": _ur,
     }  # fmt: skip
     faults, wire_of = parts[robot]()
     if fault == "list":
@@ -85,6 +86,8 @@ def main(
         told = _serve_crazyflie(wire, begin, port or 19850, seconds, json)
     elif robot == "franka":
         told = _serve_franka(wire, begin, seconds, json)
+    elif robot == "ur":
+        told = _serve_ur(wire, begin, address, seconds, json)
     else:
         told = _serve_car(wire, begin, robot_file, seconds, json)
     give({"robot": robot, **told, "fault": fault}, json)
@@ -145,6 +148,13 @@ def _franka(address: str) -> tuple[Any, Any]:
     from deploy.emulators.franka_wire import FAULTS, FrankaWire
 
     return FAULTS, lambda: FrankaWire(Station(address))
+
+
+def _ur() -> tuple[Any, Any]:
+    from deploy.emulators.ur import Arm
+    from deploy.emulators.ur_wire import FAULTS, UrWire
+
+    return FAULTS, lambda: UrWire(Arm())
 
 
 def _crazyflie() -> tuple[Any, Any]:
@@ -236,6 +246,15 @@ def _serve_franka(wire: Any, begin: Any, seconds: float, json: bool) -> dict[str
     say(f"an emulated Franka (FR3) is at {wire.station.host}, its tool at {_place(wire)} m", json)
     serve(wire, begin, seconds)
     return {"port": wire.station.host, "tool_position": wire.station.tool.tolist()}
+
+
+def _serve_ur(wire: Any, begin: Any, address: str, seconds: float, json: bool) -> dict[str, Any]:
+    from deploy.emulators.ur_serve import serve
+
+    place = " ".join(f"{x:.2f}" for x in wire.arm.tool + 0.0)
+    say(f"an emulated UR5e is at {address}, in remote control, its tool at {place} m", json)
+    serve(wire, address, begin, seconds)
+    return {"port": address, "tool_position": wire.arm.tool.tolist()}
 
 
 def _place(wire: Any) -> str:

@@ -22,7 +22,7 @@ ARGUMENTS = {
     "activate_timeout": ("", "s to wait for them; '': as in params_file"),
     "driver": (
         "",
-        "driver, instead of topics: go2, so101, dynamixel, f1tenth, px4, franka, crazyflie, or a file; '': as in "
+        "driver, instead of topics: go2, so101, dynamixel, f1tenth, px4, franka, ur, crazyflie, or a file; '': as in "
         "params_file",
     ),
     "port": ("", "of the driver; '': its usual one"),

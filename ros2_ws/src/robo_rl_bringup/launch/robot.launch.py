@@ -16,10 +16,10 @@ from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
 ARGUMENTS = {
-    "robot": ("", "go2, so101, dynamixel, f1tenth, px4, franka, crazyflie: its driver"),
+    "robot": ("", "go2, so101, dynamixel, f1tenth, px4, franka, ur, crazyflie: its driver"),
     "model": (
         "",
-        "its model's name in robo_rl_description, such as x500 for px4, panda for franka; '': as the driver",
+        "its model's name in robo_rl_description, such as x500 for px4, panda for franka, ur5e for ur; '': as the driver",
     ),
     "port": ("", "device, address or network interface; '': the driver's usual one"),
     "calibration": ("", "of an arm: its calibration file"),
