@@ -80,11 +80,13 @@ class Arm:
         self.seconds, self.told = 1000.0, 1000.0
         self.robot_mode, self.safety_mode, self.runtime = RUNNING, NORMAL, STOPPED
         self.speed, self.taught, self.remote = 1.0, False, True
-        self.inputs: dict[str, tuple[float, ...]] = {name: (0,) for name in INPUTS}
+        self.inputs: dict[str, tuple[float, ...]] = dict.fromkeys(INPUTS, (0,))
         self.owners: dict[str, object] = {}
         """By input field, the connection that writes it."""
         self.outputs: dict[str, tuple[float, ...]] = {}
         self.program: Program | None = None
+        self.tcp = np.zeros(3)
+        """m by which the active tool centre point is elsewhere than the card's tool, along its axes."""
         self.broken, self.random = Broken(), np.random.default_rng(0)
         joints = self.card.joints
         self._lag = np.array([joint.damping / joint.stiffness for joint in joints])
@@ -173,7 +175,8 @@ class Arm:
         q = self.joints + self.random.normal(0.0, NOISE[0], 6)
         q[0] += self.broken.encoders
         pose = self.card.chain.pose(self.joints.tolist())
-        place = (*map(float, pose.position), *rotation_vector(np.array([pose.x, pose.y, pose.z]).T))
+        turn = np.array([pose.x, pose.y, pose.z]).T
+        place = (*map(float, np.array(pose.position) + turn @ self.tcp), *rotation_vector(turn))
         if not self.broken.clock:
             self.told = self.seconds
         known: m.Values = {

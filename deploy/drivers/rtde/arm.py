@@ -4,7 +4,7 @@ The program stops the arm 0.1 s after the last command (``deploy.drivers.rtde.pr
 holds it then: silence of this computer needs no process of ours.
 
 Whatever is wrong, a protective stop, a pause, a speed slider that was moved, ends the session: the program is told to
-end, nothing more is sent, and no new signals are given, so that the gate stops. It goes on after a new ``enable`` alone.
+end, nothing more is sent, and no new signals are given, so that the gate stops. Only a new ``enable`` goes on.
 """
 
 from __future__ import annotations

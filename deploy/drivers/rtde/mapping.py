@@ -19,6 +19,8 @@ ORDER = (
 TARGET = "joint_position_target"
 FURTHEST_TURN = 6.2831853072
 """rad: joints of the e-Series turn by a turn to either side (data sheets)."""
+FASTEST_TURN = 6.2831853072
+"""rad/s: the fastest joint of the e-Series, a wrist of the UR3e (data sheet)."""
 FASTEST = 125.0
 """Hz of commands: the robot's states come as often, and its program takes at most 500 a second."""
 SAME = 0.05
@@ -52,8 +54,11 @@ class Names:
         if contract.control_period > 0.03:
             raise DriverError(f"the policy runs at {rate:g} Hz; the arm would stop between two commands below 33 Hz")
         speeds = np.array([a.speed for a in contract.robot.actuators], float)
-        if not np.all(np.isfinite(speeds)) or speeds.min() <= 0.0:
-            raise DriverError(f"the robot's speeds are {speeds.tolist()} rad/s; expected one above 0 for each joint")
+        if not np.all((speeds > 0.0) & (speeds <= FASTEST_TURN + 1e-6)):
+            raise DriverError(
+                f"the robot's speeds are {speeds.tolist()} rad/s; expected one above 0 and up to {FASTEST_TURN:.4f} "
+                "for each joint"
+            )
         lag = lag_of(command.law)
         self.reach = file.speed * speeds * lag
         """(6,) rad from a joint to its target, at which it moves at its greatest speed."""

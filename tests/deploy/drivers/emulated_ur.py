@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -18,11 +19,15 @@ from sim.robots.arm import ArmCard, load_arm
 from sim.tasks.arm.reach import Reach
 
 
-def contract(card: ArmCard | None = None) -> Contract:
-    """Of arm-reach on a UR5e, or on that card."""
-    return Reach(card or load_arm("ur5e")).spec.contract(
-        Provenance("none", 0, 0, "0" * 64), Network((8,), "elu", False)
-    )
+def contract(card: ArmCard) -> Contract:
+    """Of arm-reach on a card's arm."""
+    return Reach(card).spec.contract(Provenance("none", 0, 0, "0" * 64), Network((8,), "elu", False))
+
+
+@functools.cache
+def usual() -> Contract:
+    """Of a UR5e."""
+    return contract(load_arm("ur5e"))
 
 
 class Waving:
@@ -51,7 +56,7 @@ class Session(EmulatedSession):
 
     def __init__(self, policy: Any = None, arm: Arm | None = None, file: UrFile | None = None) -> None:
         super().__init__()
-        self.policy = policy or Waving(contract())
+        self.policy = policy or Waving(usual())
         self.world = World(arm)
         self.arm = self.world.arm
         self.told = {"tool_position_setpoint": np.array([0.45, 0.0, 0.2], np.float32)}

@@ -19,7 +19,7 @@ ARGUMENTS = {
     "robot": ("", "go2, so101, dynamixel, f1tenth, px4, franka, ur, crazyflie: its driver"),
     "model": (
         "",
-        "its model's name in robo_rl_description, such as x500 for px4, panda for franka, ur5e for ur; '': as the driver",
+        "its model's name in robo_rl_description, x500 for px4, panda for franka, ur5e for ur; '': as its driver",
     ),
     "port": ("", "device, address or network interface; '': the driver's usual one"),
     "calibration": ("", "of an arm: its calibration file"),
