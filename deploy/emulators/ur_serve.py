@@ -20,14 +20,19 @@ PROGRAM = 1 << 16
 """Bytes of a program, at most."""
 
 
-def serve(wire: UrWire, host: str, each: Callable[[float], None], seconds: float = float("inf")) -> None:
-    """For some seconds; ``each(s)`` is called with the time since then. OSError where the ports are taken."""
+def serve(
+    wire: UrWire, host: str, announce: Callable[[], None], each: Callable[[float], None], seconds: float = float("inf")
+) -> None:
+    """For some seconds. ``announce()`` is called once it listens, ``each(s)`` with the time since then. OSError where
+    the ports are taken.
+    """
     with contextlib.ExitStack() as open_ones:
         exchanges, programs = (
             open_ones.enter_context(socket.create_server((host, port))) for port in (m.PORT, PROGRAMS)
         )
         exchanges.setblocking(False)
         programs.setblocking(False)
+        announce()
         lines: dict[socket.socket, Controller] = {}
         texts: dict[socket.socket, bytes] = {}
         begun = last = time.monotonic()

@@ -252,8 +252,8 @@ def _serve_ur(wire: Any, begin: Any, address: str, seconds: float, json: bool) -
     from deploy.emulators.ur_serve import serve
 
     place = " ".join(f"{x:.2f}" for x in wire.arm.tool + 0.0)
-    say(f"an emulated UR5e is at {address}, in remote control, its tool at {place} m", json)
-    serve(wire, address, begin, seconds)
+    told = f"an emulated UR5e is at {address}, in remote control, its tool at {place} m"
+    serve(wire, address, lambda: say(told, json), begin, seconds)
     return {"port": address, "tool_position": wire.arm.tool.tolist()}
 
 

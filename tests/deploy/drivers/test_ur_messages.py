@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,10 +95,6 @@ def emulator() -> Iterator[str]:
     try:
         assert process.stdout is not None
         assert f"is at {HOST}" in process.stdout.readline()
-        end = time.monotonic() + 60.0
-        while time.monotonic() < end:  # it says so before it listens
-            with contextlib.suppress(OSError), socket.create_connection((HOST, m.PORT), 1.0):
-                break
         yield HOST
     finally:
         process.kill()
