@@ -15,12 +15,11 @@ LISTS, NUMBERS = ("lowest", "highest", "furthest"), ("lookahead", "gain", "decel
 
 
 def _pattern() -> re.Pattern[str]:
-    text, seen = re.escape(TEMPLATE), set()
+    text = re.escape(TEMPLATE)
     for name in (*LISTS, *NUMBERS):
         found = rf"\[(?:{NUMBER}, ){{5}}{NUMBER}\]" if name in LISTS else NUMBER
         place = re.escape(f"{{{name}}}")
         text = text.replace(place, f"(?P<{name}>{found})", 1).replace(place, f"(?P={name})")
-        seen.add(name)
     return re.compile(text)
 
 
@@ -31,8 +30,9 @@ def recognised(text: str) -> Following | None:
     """What our program is told; None for any other text."""
     if (found := PATTERN.fullmatch(text)) is None:
         return None
-    lists = {name: tuple(map(float, found[name][1:-1].split(", "))) for name in LISTS}
-    return Following(**lists, **{name: float(found[name]) for name in NUMBERS})
+    lowest, highest, furthest = (tuple(map(float, found[name][1:-1].split(", "))) for name in LISTS)
+    lookahead, gain, deceleration, patience = (float(found[name]) for name in NUMBERS)
+    return Following(lowest, highest, furthest, lookahead, gain, deceleration, patience)
 
 
 class Program:

@@ -29,6 +29,7 @@ sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
 import emulated_arm
 import emulated_car
 import emulated_dynamixel
+import emulated_ur
 from emulated_go2 import AHEAD, Session
 
 CUBE = {"cube_position": (0.2, 0.0, 0.015), "cube_position_setpoint": (0.15, 0.1, 0.015)}  # m
@@ -164,6 +165,21 @@ def test_an_arm_of_bus_servos_places_a_cube_behind_the_nodes_gate_and_holds_when
     assert np.abs(arm.arm.velocity).max() < 0.05
     on = (dynamixel if session is emulated_dynamixel.Session else feetech).TORQUE_ENABLE
     assert all(servo.get(on) == 1 for servo in arm.arm.servos)
+
+
+def test_an_arm_of_universal_robots_moves_behind_the_nodes_gate_and_rests_after_a_protective_stop() -> None:
+    arm = emulated_ur.Session()
+    node = Node("live", arm.policy, arm.driver, arm.world, arm.told)
+    node.begin()
+    home = arm.arm.joints.copy()
+    node.steps(25)
+    assert np.abs(arm.arm.joints - home).max() > 0.1
+    arm.arm.stop_protectively()
+    node.steps(15)
+    assert node.state == State.FAULT
+    fault = next(d for d in node.decisions if d.output.events & Event.FAULTED)
+    assert "'protective stop'" in node.control.explain(fault)
+    assert np.abs(arm.arm.rates).max() < 1e-3
 
 
 def test_a_car_races_behind_the_nodes_gate_and_is_braked_when_the_node_dies() -> None:

@@ -127,7 +127,7 @@ RULES = (
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
-    Rule(r".*: robo-rl (emulate franka --address .*|run .*--driver franka .*)", skip=CAR),
+    Rule(r".*: robo-rl (emulate (franka|ur) --address .*|run .*--driver (franka|ur) .*)", skip=CAR),
     Rule(r".*: robo-rl (emulate (px4|crazyflie)|run .*--driver (px4|crazyflie) .*)", skip=CAR),
     Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
     Rule(r".*: robo-rl (emulate go2|run .*--driver go2|ros policy .*driver:=go2) .*", skip=GO2),
