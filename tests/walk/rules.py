@@ -126,6 +126,7 @@ RULES = (
     Rule(r".*--sac\.actors .*", skip="needs Ray; tests/robo_rl/algorithms/test_actors.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
+    Rule(r".*: lerobot-.*", skip=HARDWARE),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r".*: robo-rl (emulate (franka|ur) --address .*|run .*--driver (franka|ur) .*)", skip=CAR),
     Rule(r".*: robo-rl (emulate (px4|crazyflie)|run .*--driver (px4|crazyflie) .*)", skip=CAR),
