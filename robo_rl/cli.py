@@ -43,7 +43,7 @@ COMMANDS = {
     "run": "run a policy on a robot, through the driver for its own protocol",
     "emulate": "emulate a robot that speaks its own protocol",
     "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
-    "doctor": "check a robot's messages against a policy file, before the motors are enabled",
+    "doctor": "check a robot's messages, or its computer, against a policy file, before the motors are enabled",
     "record": "record a simulated robot in the log format of a real one",
     "sysid": "identify a robot's parameters from a recorded walk or flight",
     "retrain": "identify a robot from its logs, and train its policy again for it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from robo_rl_ros.signal_check import SignalCheck
 
     from deploy.doctor import Finding
+    from robo_rl.contract import Contract
 
 
 def main(
@@ -26,6 +28,8 @@ def main(
     command_message: str = "",
     wire: tuple[str, ...] = (),
     namespace: str = "",
+    computer: float = 0.0,
+    cores: tuple[int, ...] = (),
     json: bool = False,
 ) -> int:
     """Check a robot's messages against a policy file, before the motors are enabled; exit with 1 if a check fails.
@@ -34,7 +38,8 @@ def main(
     command compares gyroscope, orientation, position and velocity, and finds wrong axes and signs. With --wiggle the
     motors are enabled: each joint moves by a few degrees, one after the other, and the command checks which joint
     reports the motion, its direction and its amplitude. Suspend the robot for that, in its start pose.
-    With --json: healthy, findings.
+    With --computer it checks this computer instead, at the policy's rate: without a robot, without ROS.
+    With --json: healthy, findings; of --computer also wake_ups and histogram.
 
     Args:
         file: A bundle (*.onnx).
@@ -44,6 +49,9 @@ def main(
         command_message: Message type of the commands, as in policy_node; by default chosen from the contract.
         wire: Other sources of signals, each 'signal=topic type field'.
         namespace: Namespace of the topics.
+        computer: Duration (s) of the check of this computer, such as 60: its kernel, its permissions, and how late it
+            wakes a process up that has a real-time priority, where that is granted.
+        cores: With --computer, the cores to use, such as isolated ones; by default all.
         json: Print one JSON object on the last line of stdout.
     """
     from deploy.bundle import Bundle
@@ -51,6 +59,10 @@ def main(
     from deploy.named_values import texts_by_name
 
     contract = Bundle.read(file).contract
+    if cores and not computer:
+        raise ValueError("cores are for --computer; give both")
+    if computer:
+        return _computer(contract, computer, cores, json)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
     from robo_rl_ros.signal_check import SignalCheck
@@ -67,11 +79,50 @@ def main(
         if wiggle and healthy(findings):
             findings += _wiggle(check, command_message, json)
     for finding in findings:
-        say(f"  {'ok   ' if finding.good else 'WRONG'}  {finding.subject:<22} {finding.sentence}", json)
+        _tell(finding, "WRONG", json)
     well = healthy(findings)
     say("all checks passed" if well else "checks failed: do not arm this robot", json)
     give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
     return 0 if well else 1
+
+
+def _tell(finding: Finding, bad: str, json: bool) -> None:
+    say(f"  {'ok' if finding.good else bad:<5}  {finding.subject:<22} {finding.sentence}", json)
+
+
+def _computer(contract: Contract, seconds: float, cores: tuple[int, ...], json: bool) -> int:
+    """What the system tells is a note; what was measured decides."""
+    from deploy.computer import EDGES, facts, figures, granted, histogram, usable, verdict, wake_ups
+    from deploy.realtime import keep_time
+
+    if not (math.isfinite(seconds) and seconds >= contract.control_period):
+        raise ValueError(f"--computer is {seconds:g} s; expected at least a period, {contract.control_period:g} s")
+    refused = keep_time(cores)
+    noted = facts(usable()) + granted(refused)
+    for finding in noted:
+        _tell(finding, "note", json)
+    say(f"a wake-up every {1e3 * contract.control_period:g} ms for {seconds:g} s", json)
+    timing = wake_ups(contract.control_period, seconds)
+    found, bins = figures(timing), histogram(timing)
+    for edge, count in zip([*(f"to {edge}" for edge in EDGES), f"over {EDGES[-1]}"], bins, strict=True):
+        if count:
+            bar = "#" * math.ceil(30 * count / max(bins))
+            say(f"  {edge + ' us':>14}  {count:>8}  {bar}", json)
+    say(
+        f"  late by {found['p50_us']} us (median), {found['p99_us']} us (99 %), {found['p99.9_us']} us (99.9 %), "
+        f"{found['max_us']} us (most)", json,
+    )  # fmt: skip
+    decided = verdict(timing, contract)
+    _tell(decided, "WRONG", json)
+    how = "" if refused else " with robo-rl run --realtime"
+    sentence = (
+        f"this computer keeps {decided.subject}{how}" if decided.good else f"this computer can't keep {decided.subject}"
+    )
+    say(sentence, json)
+    told = [dataclasses.asdict(finding) for finding in (*noted, decided)]
+    counts = [{"to_us": edge, "count": count} for edge, count in zip((*EDGES, None), bins, strict=True)]
+    give({"healthy": decided.good, "findings": told, "wake_ups": found, "histogram": counts}, json)
+    return 0 if decided.good else 1
 
 
 def _wiggle(check: SignalCheck, message: str, json: bool) -> list[Finding]:

@@ -126,6 +126,7 @@ RULES = (
     Rule(r".*--sac\.actors .*", skip="needs Ray; tests/robo_rl/algorithms/test_actors.py does it"),
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
+    Rule(r".*: lerobot-.*", skip=HARDWARE),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r".*: robo-rl (emulate (franka|ur) --address .*|run .*--driver (franka|ur) .*)", skip=CAR),
     Rule(r".*: robo-rl (emulate (px4|crazyflie)|run .*--driver (px4|crazyflie) .*)", skip=CAR),
@@ -139,7 +140,7 @@ RULES = (
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
     Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
     Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
-    Rule(r"run-on-a-robot\.md: python examples/run_on_robot\.py .*", skip=REALTIME),
+    Rule(r"run-on-a-robot\.md: (python examples/run_on_robot\.py|robo-rl doctor) .*", skip=REALTIME),
     # a session in simulated time, which a busy computer keeps too
     Rule(r"ros\.md: robo-rl ros twin", add=LOCKSTEP, until="Ctrl-C ends", stays=True),
     Rule(r"ros\.md: robo-rl ros policy policy\.onnx .*", add=LOCKSTEP, until="not configured yet", stays=True),
