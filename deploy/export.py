@@ -27,7 +27,7 @@ from robo_rl.policy import PolicyGraph
 
 OPSET = 18
 GOLDEN_STEPS = 64
-PARTS = ("normalizer.", "encoders.", "recurrence.", "network.")  # of a policy graph that hold its parameters
+PARTS = ("normalizer.", "encoders.", "recurrence.", "base.", "network.")  # of a policy graph that hold its parameters
 
 
 class ExportError(ValueError):

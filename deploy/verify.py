@@ -27,6 +27,7 @@ from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Command, Contract
 from robo_rl.escaping import shell_word
 from robo_rl.evaluation import Conditions, rollout
+from robo_rl.graphs import graph_of
 from robo_rl.policy import RECURRENT, PolicyGraph
 from sim.tasks import Measure, Task
 from sim.tasks.loading import FILE, load_task
@@ -190,7 +191,7 @@ def torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:
     """The policy graph in torch, with the parameters that the file holds."""
     shape = bundle.contract.network
     try:
-        policy = PolicyGraph(task, shape.hidden, shape.activation, shape.normalize, shape.recurrent, shape.encoders)
+        policy = graph_of(task, shape)
         policy.load_state_dict(read_parameters(bundle.path))
     except (KeyError, RuntimeError) as error:
         network = f"hidden layers {shape.hidden}, {shape.activation}, normalize {shape.normalize}"

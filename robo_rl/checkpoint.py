@@ -28,10 +28,14 @@ def save(path: Path, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) 
     The file is complete and on disk before it takes its name: whoever reads it finds the old one or the new one,
     also after a crash or a kill in between, or when the disk is full.
     """
+    write(path, packed(tensors, numbers))
+
+
+def packed(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> bytes:
+    """What ``save`` writes."""
     solid = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(numbers)
-    metadata = {"numbers": text, "sha256": digest(solid, text)}
-    write(path, safetensors.torch.save(solid, metadata=metadata))
+    return safetensors.torch.save(solid, metadata={"numbers": text, "sha256": digest(solid, text)})
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

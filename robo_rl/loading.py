@@ -8,6 +8,7 @@ from typing import Any
 
 from robo_rl.contract import Contract
 from robo_rl.evaluation import ControllerPolicy, GraphPolicy
+from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from robo_rl.untrained import RandomPolicy, ZeroPolicy
 from robo_rl.zoo import located
@@ -49,6 +50,19 @@ def load(target: str, task: str | Task | None = None, robot: str | None = None) 
     else:
         chosen = policy.task
     return Loaded(path.name, chosen, GraphPolicy(policy))
+
+
+def graph(target: str, task: Task) -> PolicyGraph:
+    """The policy graph in torch of a run's folder, or of an .onnx file, which was trained at ``task``."""
+    path = located(target)
+    if path.suffix != ".onnx":
+        return Run.open(path).policy()[0]
+    from deploy.bundle import Bundle
+    from deploy.verify import torch_policy
+
+    bundle = Bundle.read(path)
+    _require_fit(path, bundle.contract, task)
+    return torch_policy(bundle, task)
 
 
 def _controller(target: str, task: str | Task | None, robot: str | None) -> Loaded:

@@ -53,6 +53,8 @@ def origin_of(target: str, task: str | None = None, robot: str | None = None) ->
         run = Run.open(path)
         if run.algorithm not in SETTINGS:
             raise ValueError(f"{path} was trained by {run.algorithm}; expected one of {list(SETTINGS)}")
+        if run.hyperparameters.get("base"):
+            raise ValueError(f"{path} corrects a base, which stays as it is; expected a policy that learnt alone")
         policy, provenance = run.policy()
         return Origin(
             str(path), policy.task, GraphPolicy(policy), run.task_source, run.robot_source, run.algorithm,

@@ -3,6 +3,7 @@
 runs/quadrotor-hover-seed0-1/
     run.json                  what was trained and how; enough to do it again
     source/                   the files of the task, if it is a user's own
+    base.safetensors          the frozen policy that this one corrects, if it does
     lock                      held by the process that trains
     checkpoint.safetensors    the newest state of the training
     metrics.jsonl             one line per report
@@ -37,7 +38,9 @@ from robo_rl.contract.checks import require
 from robo_rl.escaping import file_name
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.files import write
+from robo_rl.graphs import graph_of
 from robo_rl.policy import PolicyGraph
+from robo_rl.residual import network_of, put_base
 from robo_rl.text_files import read_json
 from sim.ranges import replaced
 from sim.robots import load_robot, place_of
@@ -247,10 +250,17 @@ class Run:
         return found
 
     def new_policy(self) -> PolicyGraph:
-        """An untrained policy graph of this run's shape."""
+        """An untrained policy graph of this run's shape, with the base that it corrects, if there is one."""
         chosen = vars(CONFIGS[self.algorithm](**self.hyperparameters))  # an earlier release may have told fewer
+        base, task = chosen.get("base", ""), self.task()
         normalize, recurrent = chosen.get("normalize", False), chosen.get("recurrent", 0)
-        return PolicyGraph(self.task(), tuple(chosen["hidden"]), chosen["activation"], normalize, recurrent)
+        corrected = network_of(self.folder, base, chosen["bound"]) if base else None
+        encoders = () if base else task.encoders
+        policy = graph_of(
+            task, Network(chosen["hidden"], chosen["activation"], normalize, recurrent, encoders, corrected)
+        )
+        put_base(policy, self.folder, base)
+        return policy
 
     def policy(self) -> tuple[PolicyGraph, Provenance]:
         """The trained policy graph of the newest checkpoint, on the CPU, and where it is from."""

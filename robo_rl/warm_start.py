@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl import checkpoint
-from robo_rl.algorithms import apg
+from robo_rl.algorithms import apg, sac
 from robo_rl.algorithms.ppo import Learner
 from robo_rl.runs import Run
 
@@ -21,8 +21,8 @@ from robo_rl.runs import Run
 def begin_from(learner: Any, run: Run) -> None:
     """Let a learner of PPO begin with the networks and normalisers of a run of PPO, or of a student distilled from one.
 
-    A learner of APG begins with the network of a run of APG. Where ranges and rules are the same, the robots begin at
-    that run's levels too.
+    A learner of APG begins with the network of a run of APG, one of SAC with that of a run of BC. Where ranges and
+    rules are the same, the robots begin at that run's levels too.
     """
     if run.algorithm == "apg" and isinstance(learner, apg.Learner):
         tensors, _ = checkpoint.load(run.checkpoint_file)
@@ -30,10 +30,16 @@ def begin_from(learner: Any, run: Run) -> None:
         if _same_levels(learner, run):
             learner.begin_at(tensors["env/levels"])
         return
+    if run.algorithm == "bc" and isinstance(learner, sac.Learner):
+        tensors, _ = checkpoint.load(run.checkpoint_file)
+        widen(learner.policy, checkpoint.part(tensors, "policy/"), f"{run.folder}: policy")
+        if learner.anchor:
+            learner.anchor.place(learner.policy)
+        return
     if run.algorithm not in ("ppo", "distilled") or not isinstance(learner, Learner):
         raise ValueError(
             f"{run.folder} was trained by {run.algorithm}; expected one by this training's algorithm, or for ppo "
-            "a distilled one"
+            "a distilled one, for sac one of bc"
         )
     tensors, _ = checkpoint.load(run.checkpoint_file)
     if "deviation" not in tensors:

@@ -29,6 +29,10 @@ Rationality = Annotated[
 ]
 Finite = Annotated[float, Bound("a finite number", lambda x: -inf < x < inf)]
 Digest = Annotated[str, Bound('a SHA-256 as 64 hexadecimal digits, or ""', lambda x: fullmatch("([0-9a-f]{64})?", x))]
+BaseName = Annotated[
+    str, Bound('"script", a SHA-256 as 64 hexadecimal digits, or ""', lambda x: fullmatch("(script|[0-9a-f]{64})?", x))
+]
+Amount = Annotated[float, Bound("above 0, and at most 2", lambda x: 0.0 < x <= 2.0)]
 Widths = Annotated[
     tuple[int, ...], Bound("widths of layers, each at least 1, and below 2³¹", lambda x: all(1 <= w <= MOST for w in x))
 ]
@@ -150,9 +154,16 @@ class PpoConfig(Bounded):
     reset_weights: tuple[str, ...] = ()
     """NAME:WEIGHT, how often episodes begin with reset states of a family, or as the task's own do, "start"; all the
     same where none is given."""
+    base: BaseName = ""
+    """What the policy corrects: "script", the task's own, or the SHA-256 of a frozen policy in the run's folder; "" for
+    nothing. Told by --base."""
+    bound: Amount = 0.3
+    """Of a correction of the base, in actions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.base and self.recurrent:
+            raise ValueError(f"recurrent is {self.recurrent}; expected 0 with a base")
         samples = self.environments * (1 if self.recurrent else self.horizon)
         if self.mini_batches > samples:
             kind = "the environments of a recurrent policy" if self.recurrent else "an update's samples"
@@ -197,6 +208,12 @@ class SacConfig(Bounded):
     which learns there to do without randomness."""
     final_entropy: Finite = -2.0
     """Wanted entropy, per action, in the rounds of ``anneal``."""
+    warm_up: Whole = 0
+    """Rounds, the first ones, in which critics learn what the policy earns, and the policy stays as it is."""
+    anchor: NotNegative = 0.0
+    """Price of the squared way of actions from those of the policy at the start; for one that has learnt before."""
+    anchor_part: Part = 0.5
+    """Part of the rounds after the warm-up over which that price falls to nothing."""
     hidden: Widths = (128, 128)
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)
@@ -213,6 +230,11 @@ class SacConfig(Bounded):
     reset_weights: tuple[str, ...] = ()
     """NAME:WEIGHT, how often episodes begin with reset states of a family, or as the task's own do, "start"; all the
     same where none is given."""
+    base: BaseName = ""
+    """What the policy corrects: "script", the task's own, or the SHA-256 of a frozen policy in the run's folder; "" for
+    nothing. Told by --base."""
+    bound: Amount = 0.3
+    """Of a correction of the base, in actions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from robo_rl.algorithms.actors import Actors, tensors
+from robo_rl.algorithms.anchor import Anchor
 from robo_rl.algorithms.config import SacConfig
 from robo_rl.algorithms.replay_buffer import ReplayBuffer
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
@@ -135,6 +136,7 @@ class Learner:
         self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
         self.slow = Critics(config.critics, seen + acted, config.critic_hidden).requires_grad_(False)
         self.slow.load_state_dict(self.critics.state_dict())
+        self.anchor = Anchor(policy, config.anchor) if config.anchor else None
         self.log_temperature = nn.Parameter(torch.tensor(config.initial_temperature).log())
         rate = config.learning_rate
         self.actor_optimizer = torch.optim.Adam(self.act.parameters(), rate, fused=True)
@@ -163,6 +165,14 @@ class Learner:
         """Per action, now."""
         last = self.done >= round((1.0 - self.config.anneal) * self.total) and self.config.anneal > 0.0
         return self.config.final_entropy if last else self.config.target_entropy
+
+    @property
+    def anchored(self) -> float:
+        """Part of the anchor's price, now: all during the warm-up, none after ``anchor_part`` of the other rounds."""
+        over = (self.done - self.config.warm_up) / max(
+            1.0, self.config.anchor_part * (self.total - self.config.warm_up)
+        )
+        return min(1.0, max(0.0, 1.0 - over))
 
     def update(self) -> dict[str, float]:
         """Collect and learn, by turns; returns metrics."""
@@ -241,10 +251,10 @@ class Learner:
         for k in range(self.config.gradient_steps):
             batch = self.batch()
             critic += self._learn_values(batch)
-            if k % self.config.actor_every == 0:
+            if k % self.config.actor_every == 0 and self.done >= self.config.warm_up:
                 actor += self._learn_actions(batch.observation)
                 acted += 1
-        return torch.stack([critic / self.config.gradient_steps, actor / acted])
+        return torch.stack([critic / self.config.gradient_steps, actor / max(1, acted)])
 
     def _learn_values(self, batch: Transitions) -> Tensor:
         """One step of the critics towards what was earned and what they expect after it."""
@@ -273,6 +283,8 @@ class Learner:
         self.critics.requires_grad_(True)
         beyond = (mean.abs() - 1.0).clamp(min=0.0).square().sum(-1)
         loss = (BEYOND * beyond - temperature * entropy - expected).mean()
+        if self.anchor and self.anchored:
+            loss = loss + self.anchor.cost(self.policy.features(observation), mean, self.anchored).mean()
         self.actor_optimizer.zero_grad()
         loss.backward()
         self.actor_optimizer.step()
@@ -286,7 +298,8 @@ class Learner:
     # --- saving and restoring ----------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, nn.Module]:
-        return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow}
+        anchor = {"anchor": self.anchor} if self.anchor else {}
+        return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow, **anchor}
 
     def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ def main(
     begin_from: Path | None = None,
     demonstrations: Path | None = None,
     reset_states: Path | None = None,
+    base: str | None = None,
     stop_below: tuple[str, ...] = (),
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
@@ -74,6 +76,8 @@ def main(
         demonstrations: A file by 'robo-rl demonstrate', for sac and bc; the run keeps a copy.
         reset_states: A file by 'robo-rl reset-states', for ppo and sac: episodes begin with its states, as often as
             reset_weights tell; the run keeps a copy.
+        base: A frozen policy that the new one corrects, for ppo and sac: a run's folder (of bc, for instance), a .onnx
+            file, or 'script', the task's own. The first policy is the base; the run keeps a copy.
         stop_below: UPDATE:REWARD, one or several: a training whose reward is lower after this update ends there.
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
@@ -91,6 +95,7 @@ def main(
     from robo_rl.demonstrations import FILE_NAME
     from robo_rl.files import write
     from robo_rl.reset_states import FILE_NAME as RESET_STATES
+    from robo_rl.residual import FILE_NAME as BASE
     from robo_rl.runs import Run, free_name, label_of
     from sim.ranges import parse_bounds, read_ranges
     from sim.tasks.loading import load_task
@@ -120,6 +125,7 @@ def main(
     chosen = dataclasses.asdict(settings[algorithm])
     shown = require_demonstrations(demonstrations, algorithm, loaded, chosen)
     stored = require_reset_states(reset_states, algorithm, loaded, chosen)
+    corrected = require_base(base, algorithm, loaded, chosen, begin_from)
     origin = Run.open(begin_from) if begin_from else None
     other = read_ranges(ranges, loaded.name, loaded.spec.ranges) if ranges else {}
     other |= parse_bounds(bounds, loaded.name, loaded.spec.ranges)
@@ -132,6 +138,8 @@ def main(
             write(run.folder / FILE_NAME, shown)
         if stored is not None:
             write(run.folder / RESET_STATES, stored)
+        if corrected is not None:
+            write(run.folder / BASE, corrected)
     folder = joined.from_first(run and run.folder)
     code = learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
     return code or published(folder, wandb if joined.rank() == 0 else None, json)
@@ -208,6 +216,34 @@ def require_reset_states(path: Path | None, algorithm: str, task: Task, chosen: 
     chosen["reset_states"] = digest(path)
     CONFIGS[algorithm](**chosen)
     return path.read_bytes()
+
+
+def require_base(
+    base: str | None, algorithm: str, task: Task, chosen: dict[str, Any], begin_from: Path | None
+) -> bytes | None:
+    """The file of the base, whose digest, or "script", goes into ``chosen``; refused before there is a run."""
+    from robo_rl.loading import graph
+    from robo_rl.residual import SCRIPT, file_of, require_script
+
+    if chosen.get("base"):
+        raise ValueError(f"--{algorithm}.base is computed; expected --base RUN, BUNDLE or script")
+    if base is None:
+        return None
+    if "base" not in chosen:
+        raise ValueError(f"--base is {base}, but {algorithm} can't correct any; expected ppo or sac")
+    if begin_from is not None:
+        raise ValueError(f"--base is {base}, and --begin-from {begin_from}; expected one of them")
+    content = None
+    if base == SCRIPT:
+        require_script(task)
+        if chosen.get("demonstrations"):
+            raise ValueError("--base is the script, whose demonstrations show no more; expected no --demonstrations")
+        chosen["base"] = SCRIPT
+    else:
+        content = file_of(graph(base, task), task, base)
+        chosen["base"] = hashlib.sha256(content).hexdigest()
+    CONFIGS[algorithm](**chosen)
+    return content
 
 
 def require_device(device: str) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
 from robo_rl.contract.checks import ContractError, Numbers, require, require_name, require_unique, set_numbers
 from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, TorqueLaw, VelocityLaw
-from robo_rl.contract.provenance import Encoder, Network, Provenance
+from robo_rl.contract.provenance import Base, Encoder, Network, Provenance
 from robo_rl.contract.reading import build, read_object
 from robo_rl.contract.robots import Actuator, Robot
 from robo_rl.contract.safety import Collision, Envelope, Safety
@@ -31,6 +31,7 @@ from robo_rl.contract.version1 import upgraded
 __all__ = [
     "UNITS",
     "Actuator",
+    "Base",
     "Collision",
     "Command",
     "Contract",
@@ -56,6 +57,8 @@ __all__ = [
 
 FORMAT = "robo-rl contract"
 VERSION = 2
+OPTIONAL = (("safety", "collision"), ("network", "base"))
+"""Sections and keys that JSON leaves out where they are None."""
 
 
 @dataclass(frozen=True)
@@ -193,8 +196,9 @@ class Contract:
             return self.text if indent is None else _canonical(json.loads(self.text), indent)
         data = dataclasses.asdict(self)
         del data["text"]
-        if self.safety.collision is None:  # so contracts without it keep their digests
-            del data["safety"]["collision"]
+        for section, name in OPTIONAL:
+            if data[section][name] is None:  # so contracts without it keep their digests
+                del data[section][name]
         return _canonical(data, indent)
 
     @staticmethod
@@ -207,21 +211,23 @@ class Contract:
         data = read_object(text, where)
         version = data.get("version")
         if version != 1 or type(version) is not int:
-            return build(Contract, _with_collision(data, where), where)
+            return build(Contract, _with_optional(data, where), where)
         read, told = upgraded(data, where)
-        contract = build(Contract, _with_collision(told, where), where)
+        contract = build(Contract, _with_optional(told, where), where)
         object.__setattr__(contract, "text", _canonical(read))
         return contract
 
 
-def _with_collision(data: dict[str, Any], where: str) -> dict[str, Any]:
-    """With the key that a contract has only where it is watched."""
-    safety = data.get("safety")
-    if not isinstance(safety, dict):
-        return data
-    if "collision" in safety and safety["collision"] is None:
-        raise ContractError(f"{where}: safety.collision is null; expected an object, or no such key")
-    return {**data, "safety": {"collision": None, **safety}}
+def _with_optional(data: dict[str, Any], where: str) -> dict[str, Any]:
+    """With the keys that a contract has only where there is something to tell."""
+    for section, name in OPTIONAL:
+        held = data.get(section)
+        if not isinstance(held, dict):
+            continue
+        if name in held and held[name] is None:
+            raise ContractError(f"{where}: {section}.{name} is null; expected an object, or no such key")
+        data = {**data, section: {name: None, **held}}
+    return data
 
 
 def _canonical(data: dict[str, Any], indent: int | None = None) -> str:

@@ -14,6 +14,7 @@ from robo_rl.contract.checks import require, require_identifier, require_label, 
 MAX_WEIGHTS = 1 << 25
 """Of a network's layers: a verifier builds what a file only names."""
 ENCODERS = ("convolution", "attention")
+BASES = ("script", "network")
 DIGEST = re.compile(r"([0-9a-f]{64})?")
 
 
@@ -52,11 +53,34 @@ class Encoder:
 
 
 @dataclass(frozen=True)
+class Base:
+    """A frozen policy whose actions a network corrects, by at most ``bound`` (actions are −1 to 1).
+
+    "script": the task's own, which needs no layers. "network": an MLP with ``hidden`` layers.
+    """
+
+    kind: Literal["script", "network"]
+    bound: float
+    hidden: tuple[int, ...] = ()
+    activation: str = "tanh"
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        require(self.kind in BASES, "network: base: kind", self.kind, f"one of {BASES}")
+        require(0.0 < self.bound <= 2.0, "network: base: bound", self.bound, "above 0, and at most 2")
+        _require_widths(self.hidden, "network: base: hidden")
+        require_identifier(self.activation, "network: base: activation")
+        good = self.kind == "network" or not (self.hidden or self.normalize)
+        require(good, "network: base: hidden, normalize", (self.hidden, self.normalize), "none, of a script")
+
+
+@dataclass(frozen=True)
 class Network:
     """Enough to build the network again: hidden layers of an MLP, and what is in front of it.
 
     ``normalize``: observations are normalised by fixed numbers. ``recurrent``: width of a gated recurrent unit before
-    the hidden layers, 0 for none.
+    the hidden layers, 0 for none. ``base``: what the network corrects, if it does not act alone.
     """
 
     hidden: tuple[int, ...]
@@ -64,6 +88,7 @@ class Network:
     normalize: bool
     recurrent: int = 0
     encoders: tuple[Encoder, ...] = ()
+    base: Base | None = None
 
     def __post_init__(self) -> None:
         for name in ("hidden", "encoders"):
@@ -72,6 +97,8 @@ class Network:
         require_identifier(self.activation, "network: activation")
         require(0 <= self.recurrent <= 4096, "network: recurrent", self.recurrent, "0 to 4096")
         require_unique([encoder.group for encoder in self.encoders], "network: encoders")
+        alone = self.base is None or not (self.recurrent or self.encoders)
+        require(alone, "network: recurrent, encoders", (self.recurrent, self.encoders), "none beside a base")
 
 
 @dataclass(frozen=True)

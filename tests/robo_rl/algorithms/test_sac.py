@@ -12,7 +12,9 @@ from torch import nn
 from robo_rl.algorithms.config import SacConfig
 from robo_rl.algorithms.replay_buffer import ReplayBuffer
 from robo_rl.algorithms.sac import Critics, Learner
+from robo_rl.contract import Base, Network
 from robo_rl.demonstrations import Transitions
+from robo_rl.graphs import graph_of
 from robo_rl.policy import PolicyGraph
 from sim.tasks.arm.insert import Insert
 
@@ -32,10 +34,10 @@ def transitions(count: int, reward: float = 0.0, seen: int = Insert.observation_
     )
 
 
-def learner(folder: Path | None = None, config: SacConfig = SMALL) -> Learner:
+def learner(folder: Path | None = None, config: SacConfig = SMALL, base: Base | None = None) -> Learner:
     torch.manual_seed(0)
-    task = Insert()
-    return Learner(task, PolicyGraph(task, config.hidden, config.activation), config, 0, folder=folder)
+    policy = graph_of(Insert(), Network(config.hidden, config.activation, False, base=base))
+    return Learner(policy.task, policy, config, 0, folder=folder)
 
 
 def test_an_ensemble_of_critics_is_so_many_networks_with_layer_normalisation() -> None:
@@ -110,8 +112,36 @@ def test_less_randomness_is_wanted_in_the_last_rounds() -> None:
     assert learner().wanted_entropy == SMALL.target_entropy
 
 
-def test_a_training_that_was_killed_goes_on_bit_by_bit(tmp_path: Path) -> None:
-    whole = learner(tmp_path)
+def test_the_policy_stays_while_critics_warm_up_and_then_near_where_it_began_for_a_while() -> None:
+    config = dataclasses.replace(SMALL, updates=9, warm_up=1, anchor=3.0, anchor_part=0.5, gradient_steps=4)
+    trained, left = learner(config=config), []
+    for trained.done in range(9):
+        left.append(round(trained.anchored, 6))
+    assert left == [1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0]
+    trained.done = 0
+    first = {name: value.clone() for name, value in trained.act.state_dict().items()}
+    critics = trained.critics.weights[0].detach().clone()
+    trained.update()
+    assert all(torch.equal(value, first[name]) for name, value in trained.act.state_dict().items())
+    assert not torch.equal(trained.critics.weights[0], critics)
+    trained.update()
+    assert not all(torch.equal(value, first[name]) for name, value in trained.act.state_dict().items())
+
+
+def test_an_anchor_costs_the_square_of_the_way_from_where_the_policy_began() -> None:
+    trained = learner(config=dataclasses.replace(SMALL, anchor=3.0))
+    assert trained.anchor is not None
+    features = torch.randn(20, Insert.observation_size)
+    mean = trained.policy.network(features)
+    assert float(trained.anchor.cost(features, mean, 1.0).detach().abs().max()) == 0.0
+    cost = trained.anchor.cost(features, mean + torch.tensor([0.1, 0.0, -0.2]), 0.5).detach()
+    torch.testing.assert_close(cost, torch.full_like(cost, 0.5 * 3.0 * 0.05))
+
+
+@pytest.mark.parametrize("base", [None, Base("network", 0.2, (8,)), Base("script", 0.2)])
+def test_a_training_that_was_killed_goes_on_bit_by_bit(tmp_path: Path, base: Base | None) -> None:
+    config = dataclasses.replace(SMALL, anchor=0.0 if base else 1.0, warm_up=1)
+    whole = learner(tmp_path, config, base)
     for _ in range(2):
         whole.update()
     tensors, numbers = whole.save()
@@ -119,7 +149,7 @@ def test_a_training_that_was_killed_goes_on_bit_by_bit(tmp_path: Path) -> None:
     policy = {name: value.clone() for name, value in whole.policy.state_dict().items()}
     random = torch.get_rng_state()
     whole.update()  # whose transitions are in the file, and of which no checkpoint knows
-    resumed = learner(tmp_path)
+    resumed = learner(tmp_path, config, base)
     resumed.policy.load_state_dict(policy)
     resumed.load(kept, numbers)
     torch.set_rng_state(random)
