@@ -14,7 +14,8 @@ def tasks() -> tuple[type[Task], ...]:
     from sim.tasks.arm.place import Place
     from sim.tasks.arm.place_depth import PlaceDepth
     from sim.tasks.arm.place_direct import PlaceDirect
+    from sim.tasks.arm.push import Push
     from sim.tasks.arm.reach import Reach
     from sim.tasks.arm.stack import Stack
 
-    return Reach, Place, PlaceDirect, PlaceDepth, Insert, Stack
+    return Reach, Place, PlaceDirect, PlaceDepth, Stack, Push, Insert
