@@ -34,7 +34,9 @@ class Sizes(NamedTuple):
     half: float
     """Half edge of the object."""
     hop: float
-    """How high the object is carried above its place, and the tool above the object before it goes down to it."""
+    """How high the object is carried above its place."""
+    above: float
+    """How high the tool is above the object before it goes down to it."""
     gripped: float
     """The gripper's position below which it is closed on the object."""
     empty: float
@@ -84,7 +86,7 @@ def place(
     across = limited(1.0 - up / (0.5 * sizes.hop), 0.0, 1.0)
     carry = (across * way[0], across * way[1], up)
     # without it: above it, and down as the tool comes over it
-    above = sizes.hop * limited((aside - 0.3 * sizes.half) / sizes.half, 0.0, 1.0)
+    above = sizes.above * limited((aside - 0.3 * sizes.half) / sizes.half, 0.0, 1.0)
     fetch = (away[0], away[1], away[2] + above)
     idle = 1.0 - there * near
     still = (idle, idle, idle) if facing is None else (1.0, 1.0, idle)  # a jaw that does not open leaves the object

@@ -20,6 +20,7 @@ BASES = {
     "car": ("sim.tasks.car.race", "CarRace", "race"),
     "legged": ("sim.tasks.legged.walk", "FlatWalk", "walk"),
     "mobile_base": ("sim.tasks.mobile_base.navigate", "DiffNav", "navigate"),
+    "mobile_manipulator": ("sim.tasks.mobile_manipulator.place", "MobilePlace", "fetch"),
 }
 """By kind: module and class of the task that is begun with, and what it is called."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)

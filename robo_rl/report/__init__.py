@@ -12,7 +12,9 @@ from importlib.metadata import entry_points
 from robo_rl.report import arm, car, legged, multirotor
 from robo_rl.report.findings import KindReport
 
-KINDS: Mapping[str, KindReport] = {"arm": arm, "car": car, "legged": legged, "multirotor": multirotor}
+KINDS: Mapping[str, KindReport] = {
+    "arm": arm, "car": car, "legged": legged, "mobile_manipulator": arm, "multirotor": multirotor,
+}  # fmt: skip
 
 
 def kind_report(kind: str) -> KindReport | None:

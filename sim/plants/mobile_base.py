@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from sim.robots.mobile_base import MobileBaseCard
+from sim.robots.mobile_manipulator import Drive
 
 STEP = 0.01  # s
 
@@ -57,7 +58,7 @@ class BaseParameters(NamedTuple):
     """True over measured turn rate."""
 
 
-def nominal_parameters(card: MobileBaseCard) -> BaseParameters:
+def nominal_parameters(card: MobileBaseCard | Drive) -> BaseParameters:
     """The card's figures, (1,) each."""
     figures = (
         card.speed_max,

@@ -14,10 +14,11 @@ from sim.plants.physics import Physics
 if TYPE_CHECKING:
     from sim.tasks.arm.insert import Insert
     from sim.tasks.arm.place import Place
+    from sim.tasks.arm.push import Push
     from sim.tasks.arm.reach import Reach
 
 
-def engines(task: Insert | Place | Reach) -> list[Engine]:
+def engines(task: Insert | Place | Push | Reach) -> list[Engine]:
     """All that are installed, the task's own left out."""
     home: Physics = task.make_plant(1, "cpu").physics
     variants: dict[str, tuple[str, dict[str, Any]]] = {

@@ -51,6 +51,7 @@ HOP = 2.5  # half edges, how high the script carries a cube; at least what count
 ADDED = 0.5  # of an action of the script, that an output of 1 of the network adds
 POSE_DELAY = (0.02, 0.06)  # s, of a camera's pose of the cube
 OLDEST = 0.5  # s, of a pose that still tells something
+ABOVE = torch.tensor([0.0, 0.0, 1e-4])  # m, of objects over what they lie on, at first
 
 
 class Place(Task):
@@ -58,7 +59,7 @@ class Place(Task):
 
     name = "arm-place"
     summary = "lift a cube and place it"
-    card_type = ArmCard
+    card_type: type[Any] = ArmCard
     plants: tuple[str, ...] = ("mujoco", "warp")
     measures = (Measure("cube_position_error", "m", "end", 0.1),)
     perturbed: tuple[str, ...] = (
@@ -90,14 +91,15 @@ class Place(Task):
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
-        self.half = 0.5 * card.grasp.size
+        self.half, self.near, self.held = 0.5 * card.grasp.size, NEAR, HELD
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 17 + self.hand.motion_size
         less, gripped, more = self.space.closed_on(self.half * (FIRM + torch.tensor([-SLACK, 0.0, SLACK]))).tolist()
         jaw, smallest = card.gripper.joint, float(self.space.closed_on(torch.tensor(0.85 * self.half)))
         both = card.impedance is not None or bool(card.gripper.followers)
+        hop = max(HOP * self.half, 1.25 * LIFTED)
         self.sizes = Sizes(
-            self.half, max(HOP * self.half, 1.25 * LIFTED), gripped, jaw.lower + EMPTY * (smallest - jaw.lower),
+            self.half, hop, hop, gripped, jaw.lower + EMPTY * (smallest - jaw.lower),
             soft=(SOFT if card.impedance else WIDE) * self.half, slack=more - less,
             drop=(DROP if both else LET_GO) * self.half, opened=jaw.upper, aside=ASIDE * self.half,
         )  # fmt: skip
@@ -140,10 +142,13 @@ class Place(Task):
         return simulated(self, n, device, impratio=10.0, tolerance=1e-6)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n arms with a cube in an engine, a class of ``sim.plants``."""
+        """n arms with their objects in an engine, a class of ``sim.plants``."""
+        return engine(dataclasses.replace(self.card.mechanism, objects=self.objects()), n, PERIOD, **settings)
+
+    def objects(self) -> tuple[FreeObject, ...]:
+        """What lies around: a cube."""
         x, y = self.space.origin[0, :2].tolist()
-        cube = FreeObject("cube", "box", (self.half,) * 3, self.card.grasp.mass, position=(x, y, self.half))
-        return engine(dataclasses.replace(self.card.mechanism, objects=(cube,)), n, PERIOD, **settings)
+        return (FreeObject("cube", "box", (self.half,) * 3, self.card.grasp.mass, position=(x, y, self.half)),)
 
     def engines(self) -> list[Engine]:
         from sim.tasks.arm import engines
@@ -171,15 +176,16 @@ class Place(Task):
         return torch.cat([begun.place, begun.lifted[:, None], zero, zero - 1.0], -1)
 
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
-        begun = self._start(drawn)
-        half_yaw, zero = 0.5 * begun.yaw, torch.zeros_like(begun.yaw)
-        plant.place(
-            ids,
-            joint_position=self.space.angles[begun.pose],
-            gripper_position=begun.gripper[:, None],
-            cube_position=begun.cube + torch.tensor([0.0, 0.0, 1e-4]),
-            cube_orientation=torch.stack([zero, zero, torch.sin(half_yaw), torch.cos(half_yaw)], -1),
-        )
+        plant.place(ids, **self.begun(self._start(drawn), drawn))
+
+    def begun(self, start: Start, drawn: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The parts of the plant's state that episodes begin with."""
+        return {
+            "joint_position": self.space.angles[start.pose],
+            "gripper_position": start.gripper[:, None],
+            "cube_position": start.cube + ABOVE,
+            "cube_orientation": turned(start.yaw),
+        }
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         return {
@@ -190,23 +196,27 @@ class Place(Task):
         }
 
     def advance(self, truth: Tensors, goal: Any) -> Any:
-        lifted = torch.maximum(truth["lifted"], self._raised(truth)[:, None])
+        lifted = torch.maximum(truth["lifted"], torch.where(self._height(truth) > 1.0, 1.0, 0.0)[:, None])
         lain = torch.where(self._placed(truth)[:, None], truth["lain"] + 1.0, 0.0)
         best = torch.maximum(truth["best"], self.potential(truth)[:, None])
         return torch.cat([goal[:, :3], lifted, lain, best], -1)
 
     # --- what runs on the robot ----------------------------------------------------------------------------------
 
+    def wanted(self, signals: Tensors) -> Any:
+        """(n, 3) m, where the cube is to be, as measured."""
+        return signals["cube_position_setpoint"]
+
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         tool, jaw = self.hand.tool(signals), self.card.gripper.joint
-        cube = signals["cube_position"]
-        way = signals["cube_position_setpoint"] - cube
+        cube, wanted = signals["cube_position"], self.wanted(signals)
+        way = wanted - cube
         return torch.cat(
             [
                 8.0 * (tool - self.space.origin),
                 torch.clamp(10.0 * (cube - tool), -4.0, 4.0),
                 torch.clamp(8.0 * way, -4.0, 4.0),
-                20.0 * (cube[:, 2:] - signals["cube_position_setpoint"][:, 2:]),
+                20.0 * (cube[:, 2:] - wanted[:, 2:]),
                 self.hand.motion(signals),
                 2.0 * (signals["gripper_position"] - jaw.lower) / (jaw.upper - jaw.lower) - 1.0,
                 5.0 * signals["cube_age"],
@@ -221,11 +231,12 @@ class Place(Task):
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         return {**self.hand.remember(memory, signals, commands), "script": self._script(memory, signals)}
 
-    def _script(self, memory: Tensors, signals: Tensors) -> Any:
+    def _script(self, memory: Tensors, signals: Tensors, wanted: Any = None) -> Any:
         """(n, 5): the action that the script takes next, and its estimate whether the cube is held."""
+        wanted = self.wanted(signals) if wanted is None else wanted
         ahead, opened, grip = place(
             self.hand.tool(signals).unbind(-1), signals["cube_position"].unbind(-1),
-            signals["cube_position_setpoint"].unbind(-1), signals["gripper_position"][:, 0], memory["script"][:, 4],
+            wanted.unbind(-1), signals["gripper_position"][:, 0], memory["script"][:, 4],
             signals["cube_age"][:, 0], self.sizes, self.hand.facing(signals),
         )  # fmt: skip
         moved = [torch.clamp(x / self.hand.step, -1.0, 1.0) for x in ahead]
@@ -240,9 +251,13 @@ class Place(Task):
 
     # --- reward and end ------------------------------------------------------------------------------------------
 
-    def _raised(self, truth: Tensors) -> Any:
-        """(n,) 1 where the cube is as high as counts for lifted."""
-        return torch.where(truth["cube_position"][:, 2] - truth["cube_position_setpoint"][:, 2] > LIFTED, 1.0, 0.0)
+    def destination(self, truth: Tensors) -> Any:
+        """(n, 3) m, where the cube truly is to be."""
+        return self.wanted(truth)
+
+    def _height(self, truth: Tensors) -> Any:
+        """(n,) how high the cube is: 0 where it lies, and 1 where it counts as lifted."""
+        return (truth["cube_position"][:, 2] - self.destination(truth)[:, 2]) / LIFTED
 
     def _grasped(self, truth: Tensors) -> Any:
         """(n,) whether both pads press on something, the cube between them."""
@@ -251,21 +266,25 @@ class Place(Task):
 
     def _placed(self, truth: Tensors) -> Any:
         """(n,) whether the cube, once lifted, lies at its place at rest and free."""
-        away = truth["cube_position"] - truth["cube_position_setpoint"]
-        near = away[:, :2].square().sum(-1) < NEAR**2
+        away = truth["cube_position"] - self.destination(truth)
+        near = away[:, :2].square().sum(-1) < self.near**2
         slow = truth["cube_linear_velocity"].square().sum(-1) < SLOW**2
         free = (truth["pad_force"][:, 0] < LOADED) & (truth["pad_force"][:, 1] < LOADED)
         return near & (away[:, 2].abs() < LOW) & slow & free & (truth["lifted"][:, 0] > 0.5)
 
+    def closeness(self, distance: Any, sharp: float) -> Any:
+        """(n,) 1 at a distance of 0, falling to 0 over 1 / ``sharp`` m."""
+        return 1.0 - torch.tanh(sharp * distance)
+
     def potential(self, truth: Tensors) -> Any:
         """(n,) 0 to 9: how far the episode has come."""
-        tool, cube = truth["tool_position"], truth["cube_position"]
-        away, way = (cube - tool).square().sum(-1), (cube - truth["cube_position_setpoint"]).square().sum(-1)
-        reached = 1.0 - torch.tanh(8.0 * torch.sqrt(away + 1e-8))
+        tool, cube, wanted = truth["tool_position"], truth["cube_position"], self.destination(truth)
+        away, way = (cube - tool).square().sum(-1), (cube - wanted).square().sum(-1)
+        reached = self.closeness(torch.sqrt(away + 1e-8), 8.0)
         grasped = torch.where(self._grasped(truth), 1.0, 0.0)
-        height = torch.clamp((cube[:, 2] - truth["cube_position_setpoint"][:, 2]) / LIFTED, 0.0, 1.0)
+        height = torch.clamp(self._height(truth), 0.0, 1.0)
         lifted = torch.maximum(truth["lifted"][:, 0], grasped * height)
-        carried = 1.0 - torch.tanh(5.0 * torch.sqrt(way + 1e-8))
+        carried = self.closeness(torch.sqrt(way + 1e-8), 5.0)
         placed = torch.where(self._placed(truth), 1.0, 0.0)
         there = torch.maximum(grasped, placed)
         return torch.maximum(
@@ -277,14 +296,16 @@ class Place(Task):
         gained = torch.clamp(self.potential(truth) - best, min=0.0)
         return {
             "progress": torch.where(best < 0.0, 0.0, gained),
-            "success": torch.where(self.succeeded(truth), 1.0 - self.errors(truth)["cube_position_error"] / NEAR, 0.0),
+            "success": torch.where(
+                self.succeeded(truth), 1.0 - self.errors(truth)["cube_position_error"] / self.near, 0.0
+            ),
             "change": self.hand.change(commands, previous),
             "time": torch.ones_like(best),
         }
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the cube is from its place, (n,) m."""
-        away = truth["cube_position"] - truth["cube_position_setpoint"]
+        away = truth["cube_position"] - self.destination(truth)
         return {"cube_position_error": torch.sqrt(away.square().sum(-1))}
 
     def failed(self, truth: Tensors) -> Any:
@@ -292,10 +313,10 @@ class Place(Task):
         return self.space.outside(truth["cube_position"])
 
     def succeeded(self, truth: Tensors) -> Any:
-        return self._placed(truth) & (truth["lain"][:, 0] > HELD - 1.5)
+        return self._placed(truth) & (truth["lain"][:, 0] > self.held - 1.5)
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
-        tool, cube, place = truth["tool_position"], truth["cube_position"], truth["cube_position_setpoint"]
+        tool, cube, place = truth["tool_position"], truth["cube_position"], self.destination(truth)
         x, y, z, w = truth["cube_orientation"].unbind(-1)
         return torch.cat(
             [
@@ -321,4 +342,10 @@ class Place(Task):
         )
 
     def markers(self, truth: Tensors) -> list[Marker]:
-        return [Sphere("place", truth["cube_position_setpoint"], radius=0.008)]
+        return [Sphere("place", self.destination(truth), radius=0.008)]
+
+
+def turned(yaw: Tensor) -> Tensor:
+    """(m, 4) quaternions x, y, z, w of turns about the vertical by ``yaw`` (m,) rad."""
+    half, zero = 0.5 * yaw, torch.zeros_like(yaw)
+    return torch.stack([zero, zero, torch.sin(half), torch.cos(half)], -1)

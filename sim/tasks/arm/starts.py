@@ -85,12 +85,21 @@ def start(card: ArmCard, space: Workspace, half: Tensor, drawn: Mapping[str, Ten
     )
 
 
+def far_enough(tries: Tensor, start: Tensor, corners: Tensor) -> Tensor:
+    """(m, 2) m: the first of ``tries`` (m, k, 2) that is far from ``start`` (m, 2); without one, the farthest corner.
+
+    ``corners`` (2, 2) are the lower and the upper one, all in m.
+    """
+    far = (tries - start[:, None]).norm(dim=-1) > APART
+    first = far.float().argmax(1)
+    opposite = torch.where(start < corners.mean(0), corners[1], corners[0])
+    return torch.where(far.any(1)[:, None], tries[torch.arange(len(tries)), first], opposite)
+
+
 def _place(space: Workspace, cube: Tensor, held: Tensor, there: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
     """(m, 2) m: the first of some places that is far enough from the cube; nearer to one that is in the hand."""
     tries = space.on_ground(drawn["goal/place"].unflatten(-1, (TRIES, 2)))
-    far = (tries - cube[:, None]).norm(dim=-1) > APART
-    first = far.float().argmax(1)
-    place = torch.where(far.any(1)[:, None], tries[torch.arange(len(tries)), first], space.opposite(cube))
+    place = far_enough(tries, cube, torch.tensor([space.lower[:2], space.upper[:2]]))
     part = torch.where(held, drawn["goal/way"], 1.0)
     way = place - cube
     part = torch.where(there, 0.015 * drawn["goal/way"] / way.norm(dim=-1), part)

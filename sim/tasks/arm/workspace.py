@@ -60,11 +60,6 @@ class Workspace:
         low, high = torch.tensor(self.lower[:2]), torch.tensor(self.upper[:2])
         return low + (high - low) * part
 
-    def opposite(self, place: Tensor) -> Tensor:
-        """(m, 2) m, the corner of the ground that is farthest from ``place`` (m, 2)."""
-        low, high = torch.tensor(self.lower[:2]), torch.tensor(self.upper[:2])
-        return torch.where(place < 0.5 * (low + high), high, low)
-
     def yaw(self, place: Tensor) -> Tensor:
         """(m,) rad, how a gripper is turned about the vertical when it is at ``place`` (m, 3)."""
         if self.shoulder is None:

@@ -1,0 +1,15 @@
+"""Tasks of arms on mobile bases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.tasks import Task
+
+
+def tasks() -> tuple[type[Task], ...]:
+    """All of them."""
+    from sim.tasks.mobile_manipulator.place import MobilePlace
+
+    return (MobilePlace,)
