@@ -53,11 +53,8 @@ class DynamicWindow:
         """Speed (n, 1) m/s and turn rate (n, 1) rad/s."""
         xp = array_namespace(state)
         angles, arcs, ends, tried = (xp.asarray(x) for x in (self.angles, self.arcs, self.ends, self.tried))
-        scan, orientation = signals["scan"], signals["orientation"]
-        z, w = orientation[:, 2:3], orientation[:, 3:4]
-        cosine, sine = 1 - 2 * z * z, 2 * z * w
-        dx, dy = (signals["position_setpoint"] - signals["position"])[:, :, None].swapaxes(0, 1)
-        gx, gy = cosine * dx + sine * dy, cosine * dy - sine * dx  # (n, 1) m, in the robot's frame
+        scan = signals["scan"]
+        gx, gy = self._aim(signals)
         px, py = scan * xp.cos(angles) + self.forward, scan * xp.sin(angles)
         across = (arcs[0][None, :, :, None] - px[:, None, None, :]) ** 2
         across = across + (arcs[1][None, :, :, None] - py[:, None, None, :]) ** 2
@@ -69,7 +66,7 @@ class DynamicWindow:
         bearing = xp.abs(xp.atan2(ey, ex) - ends[None])
         bearing = xp.minimum(bearing, xp.abs(bearing - 2 * np.pi))
         near = xp.clip(free, 0.0, 0.15)
-        cost = left + 0.1 * bearing - 1.0 * near - 0.2 * tried[0][None] / self.top
+        cost = left + 0.1 * bearing - 1.0 * near - 0.2 * tried[0][None] / self.top + self._off_path(signals)
         cost = xp.where(free > MARGIN, cost, xp.full_like(cost, 1e6))
         best = xp.argmin(cost, axis=-1)
         blocked = xp.min(cost, axis=-1, keepdims=True) > 1e5
@@ -77,3 +74,15 @@ class DynamicWindow:
         speed = xp.where(blocked, xp.zeros_like(gx), tried[0][best][:, None])
         turn = xp.where(blocked, 0.6 * self.turn * side, tried[1][best][:, None])
         return {"forward_speed": speed, "turn_rate": turn}, state
+
+    def _aim(self, signals: Mapping[str, Any]) -> tuple[Any, Any]:
+        """(n, 1) m each: where the goal is, in the robot's frame."""
+        orientation = signals["orientation"]
+        z, w = orientation[:, 2:3], orientation[:, 3:4]
+        cosine, sine = 1 - 2 * z * z, 2 * z * w
+        dx, dy = (signals["position_setpoint"] - signals["position"])[:, :, None].swapaxes(0, 1)
+        return cosine * dx + sine * dy, cosine * dy - sine * dx
+
+    def _off_path(self, signals: Mapping[str, Any]) -> Any:
+        """What arcs (n, arcs) cost that leave a path; there is none."""
+        return 0.0

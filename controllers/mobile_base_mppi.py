@@ -73,11 +73,7 @@ class PathIntegral:
     def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
         """Speed (n, 1) m/s and turn rate (n, 1) rad/s. Robots one after another: their plans are large."""
         xp = array_namespace(state)
-        orientation = signals["orientation"]
-        z, w = orientation[:, 2], orientation[:, 3]
-        cosine, sine = 1 - 2 * z * z, 2 * z * w
-        way = signals["position_setpoint"] - signals["position"]
-        goals = xp.stack([cosine * way[:, 0] + sine * way[:, 1], cosine * way[:, 1] - sine * way[:, 0]], axis=-1)
+        goals = self._aims(signals)
         noise, smooth, angles = (xp.asarray(x) for x in (self.noise, self.filter, self.angles))
         lower, upper = (xp.asarray(x) for x in self.limits)
         plans = []
@@ -93,6 +89,14 @@ class PathIntegral:
         later = xp.reshape(shifted(found), state.shape)
         return {"forward_speed": found[:, 0, :1], "turn_rate": found[:, 0, 1:]}, later
 
+    def _aims(self, signals: Mapping[str, Any]) -> Any:
+        """(n, 2) m: where the goals are, in the robots' frames."""
+        xp = array_namespace(signals["orientation"])
+        z, w = (signals["orientation"][:, k] for k in (2, 3))
+        cosine, sine = 1 - 2 * z * z, 2 * z * w
+        way = signals["position_setpoint"] - signals["position"]
+        return xp.stack([cosine * way[:, 0] + sine * way[:, 1], cosine * way[:, 1] - sine * way[:, 0]], axis=-1)
+
     def _costmap(self, scan: Any, angles: Any) -> Any:
         """(cells,) costs by the distance to what a scan (beams,) m sees: COLLISION where the robot would touch it."""
         xp = array_namespace(scan)
@@ -107,15 +111,28 @@ class PathIntegral:
     def _cost(self, plans: Any, costs: Any, goal: Any) -> Any:
         """(samples,) of plans (samples, steps, 2), by a costmap and the goal (2,) m in the robot's frame."""
         xp = array_namespace(plans)
-        lower, upper = (xp.asarray(x) for x in self.limits)
-        speed, turn = plans[..., 0], plans[..., 1]
-        beyond = xp.clip(speed - upper[0], 0.0, None) + xp.clip(lower[0] - speed, 0.0, None)
-        turn = xp.clip(turn, lower[1], upper[1])
+        distance = float(xp.sqrt(xp.sum(goal * goal)))
+        return self._rated(plans, self._places(plans), costs, goal, distance, self._target(costs, goal, distance))
+
+    def _places(self, plans: Any) -> tuple[Any, Any, Any]:
+        """x, y (m) and angle (rad) after every step of plans (samples, steps, 2), (samples, steps) each."""
+        xp = array_namespace(plans)
+        lower, upper = (float(limit[1]) for limit in self.limits)
+        speed, turn = plans[..., 0], xp.clip(plans[..., 1], lower, upper)
         angle = xp.cumulative_sum(self.period * turn, axis=-1)
         middle = angle - 0.5 * self.period * turn
         x = xp.cumulative_sum(self.period * speed * xp.cos(middle), axis=-1)
         y = xp.cumulative_sum(self.period * speed * xp.sin(middle), axis=-1)
-        distance = float(xp.sqrt(xp.sum(goal * goal)))
+        return x, y, angle
+
+    def _rated(
+        self, plans: Any, places: tuple[Any, Any, Any], costs: Any, goal: Any, distance: float, target: Any
+    ) -> Any:
+        """(samples,) by the critics; the goal (2,) m is so far (m) away, ``target`` (2,) m is a point of the path."""
+        xp = array_namespace(plans)
+        lower, upper = (float(limit[0]) for limit in self.limits)
+        speed, (x, y, angle) = plans[..., 0], places
+        beyond = xp.clip(speed - upper, 0.0, None) + xp.clip(lower - speed, 0.0, None)
         at = self._looked_up(costs, x[:, EVERY - 1 :: EVERY], y[:, EVERY - 1 :: EVERY])
         touching = xp.max(at, axis=-1) >= COLLISION
         if distance <= NEAR_GOAL:
@@ -124,7 +141,6 @@ class PathIntegral:
         total = total + CONSTRAINT * self.period * xp.sum(beyond, axis=-1)
         if distance <= CONSIDERED:
             total = total + GOAL * xp.mean(xp.sqrt((x - goal[0]) ** 2 + (y - goal[1]) ** 2), axis=-1)
-        target = self._target(costs, goal, distance)
         dx, dy = target[0] - x[:, -1], target[1] - y[:, -1]
         if distance > CONSIDERED:
             total = total + FOLLOW * xp.sqrt(dx * dx + dy * dy)

@@ -16,9 +16,11 @@ from robo_rl.console import require_port, say
 from robo_rl.zoo import located
 
 What = Literal[
-    "policy", "twin", "panel", "teleop", "controllers", "configure", "activate", "engage", "stop", "reset", "arm",
-    "disarm", "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions", "install",
+    "policy", "twin", "panel", "teleop", "controllers", "follow_path", "configure", "activate", "engage", "stop",
+    "reset", "arm", "disarm", "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions",
+    "install",
 ]  # fmt: skip
+NODES = ("policy", "twin", "panel", "teleop", "controllers", "follow_path")
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
 
 
@@ -41,10 +43,11 @@ def main(
 ) -> int:
     """Run a policy or a simulated robot as a ROS 2 node, or operate a running node.
 
-    'policy FILE', 'twin', 'panel', 'teleop' and 'controllers' run until Ctrl-C. Everything else is a request to
-    running nodes: configure, activate (arms), engage (the policy takes control), stop, reset, and so on; 'select NAME'
-    switches to another policy; 'fault "freeze odom"' injects a fault into the simulated robot. 'controllers' lets
-    controllers of ros2_control follow the policy while it is in control, and others hold the robot otherwise.
+    'policy FILE', 'twin', 'panel', 'teleop', 'controllers' and 'follow_path' run until Ctrl-C. Everything else is a
+    request to running nodes: configure, activate (arms), engage (the policy takes control), stop, reset, and so on;
+    'select NAME' switches to another policy; 'fault "freeze odom"' injects a fault into the simulated robot.
+    'controllers' lets controllers of ros2_control follow the policy while it is in control, and others hold the robot
+    otherwise. 'follow_path' serves Nav2's action FollowPath by a policy that follows paths, such as diff-follow's.
     'permissions FILE' prints who may do what in a secured network, for 'ros2 security create_permission'. 'install
     FILE' writes a systemd unit for 'policy FILE' with the same options, a udev rule for the driver's adapter, and
     limits, and prints how to put them in place.
@@ -73,7 +76,7 @@ def main(
         raise ValueError(INSTALL)
     if what == "permissions":
         return _permissions(file, namespace)
-    if what not in ("policy", "twin", "panel", "teleop", "controllers"):
+    if what not in NODES:
         return _operate(what, file, namespace)
     if what == "policy" and not file:
         raise ValueError("a policy node needs a bundle: robo-rl ros policy FILE (*.onnx, or zoo:NAME)")
@@ -97,6 +100,8 @@ def main(
         from robo_rl_ros.panel_node import main as run
     elif what == "controllers":
         from robo_rl_ros.controllers_node import main as run
+    elif what == "follow_path":
+        from robo_rl_ros.follow_path_node import main as run
     else:
         parameters += [f"bundle:={located(file).absolute()}"] if file else []
         parameters += [f"task:={task}"] if task else []

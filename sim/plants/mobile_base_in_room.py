@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import namedtuple
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -43,6 +44,11 @@ class InRoomState(NamedTuple):
 class BaseInRoom:
     """n bases, each in a room of its own, stepped in place at one control rate."""
 
+    parameters_type: Any = Parameters
+    figures: Mapping[str, Any] = MappingProxyType({})
+    """Nominal values of what ``parameters_type`` has besides NAMES."""
+    state_type: Any = InRoomState
+
     def __init__(self, card: MobileBaseCard, n: int, period: float, scan: Scan, beams: int) -> None:
         """``period`` (s) of control; ``scan`` with so many ``beams`` is the lidar's."""
         self.card, self.n, self.period, self.device = card, n, period, torch.device("cpu")
@@ -50,10 +56,11 @@ class BaseInRoom:
         self.rooms = Rooms(n, lidar, card.radius, CELL * card.radius)
         half = torch.tensor([0.5])
         figures = (card.lidar_position[0], 0.0, [0.5, 0.5], 0.0)
-        own = [*(torch.tensor([x], dtype=torch.float32) for x in figures), *ends(half, half, self.rooms.cell)]
-        self.nominal = Parameters(*nominal_parameters(card), *own)
+        own = [*(torch.tensor([x], dtype=torch.float32) for x in figures)]
+        own += [*ends(half, half, self.rooms.cell), *(torch.tensor([x]) for x in self.figures.values())]
+        self.nominal = self.parameters_type(*nominal_parameters(card), *own)
         _, parts = empty_block(n, [value.shape[1:] for value in self.nominal])
-        self.parameters = Parameters(*parts)
+        self.parameters = self.parameters_type(*parts)
         for mine, figure in zip(parts, self.nominal, strict=True):
             mine[:] = figure
         self._block, state = empty_block(n, [(2,), (1,), (1,), (1,), (3,)])
@@ -118,13 +125,13 @@ class BaseInRoom:
         torch.sub(self.left, self.rooms.located.path, out=self.gained)
         self.left.copy_(self.rooms.located.path)
 
-    def state(self, ids: Tensor) -> InRoomState:
+    def state(self, ids: Tensor) -> Any:
         """A copy of the state of the robots ``ids`` (m,)."""
         return InRoomState(*(part[ids] for part in (*self.current, self.left)))
 
-    def set_state(self, ids: Tensor, state: InRoomState) -> None:
+    def set_state(self, ids: Tensor, state: Any) -> None:
         """Put the robots ``ids`` (m,) into a state."""
-        for mine, given in zip(self.current, state[:-1], strict=True):
+        for mine, given in zip(self.current, state, strict=False):  # those of a base come first
             mine[ids] = given
         self.left[ids] = state.left
         self.gained[ids] = 0.0
@@ -154,10 +161,10 @@ class BaseInRoom:
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
         every = torch.arange(self.n)
-        for name in NAMES:
+        for name in self.parameters._fields:
             self.param(name).copy_(saved[name])
         self.refresh(every)
-        self.set_state(every, InRoomState(*(saved[f"state/{name}"] for name in InRoomState._fields)))
+        self.set_state(every, self.state_type(*(saved[f"state/{name}"] for name in self.state_type._fields)))
 
 
 @functools.cache

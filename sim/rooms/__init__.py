@@ -31,6 +31,10 @@ STRIP = 4
 """Rows at either end that are free: for start and goal."""
 TALL = 0.2
 """m, the height of obstacles in pictures."""
+POINTS = 192
+"""Of a planned path; the last one is repeated."""
+LONGER = 1.3
+"""× the shortest way, at most, because of obstacles that are not on the map."""
 FEW = 128
 """Environments that are not worth a second thread."""
 
@@ -80,12 +84,14 @@ class Rooms:
         """``radius`` (m) of the robot; ``cell`` (m) is the side of one."""
         self.n, self.radius, self.cell, self._lidar = n, radius, cell, lidar
         self.cells = torch.zeros(n, ROWS, COLUMNS, dtype=torch.uint8)
-        """1 where it is filled."""
+        """1 where it is filled; 2 where that is not on the map."""
         self.way = torch.zeros(n, ROWS + 1, COLUMNS + 1)
         """m to the goal from the corners of cells, along corners that are a cell or more from what is filled, three
         times where it is less than two; 1e6 and more where there is none."""
         self.start, self.goal = torch.zeros(2, n, 2).unbind(0)
         """(n, 2) m."""
+        self.planned = torch.zeros(n, POINTS, 2)
+        """m, x and y of the paths that ``clutter`` plans."""
         self.outline = torch.zeros(n, ROWS * COLUMNS, 3)
         """(n, cells, 3) m: a line over all cells, row by row, that is high where they are filled; for pictures."""
         self.block, parts = empty_block(n, [(1,), (1,), (2,)])
@@ -102,6 +108,16 @@ class Rooms:
         self.start[ids], self.goal[ids] = start, goal
         parts = (self.start, self.goal, self.cells, self.way, self.outline)
         _library().make(len(ids), *map(_at, (ids, seed, fill, *parts)), self.cell, TALL)
+
+    def clutter(self, ids: Tensor, seed: Tensor, blocks: Tensor) -> None:
+        """Plan a path through the rooms of ``ids`` (m,), as they are now, then put obstacles on it.
+
+        The path is the shortest way, smoothed: ``planned``. Of ``blocks`` (m,) obstacles, each one or two cells a side,
+        those stay that leave a way of at most LONGER times its length. ``way`` is from then on that round all of them.
+        """
+        ids, seed, blocks = ids.contiguous(), seed.contiguous(), blocks.contiguous()
+        parts = (self.start, self.goal, self.cells, self.way, self.planned, self.outline)
+        _library().clutter(len(ids), *map(_at, (ids, seed, blocks, *parts)), self.cell, TALL)
 
     def put(self, ids: Tensor, cells: Tensor, start: Tensor, goal: Tensor) -> None:
         """Rooms whose cells (ROWS, COLUMNS) are given, for the environments ``ids``; see ``drawn``."""
@@ -131,11 +147,12 @@ def _at(tensor: Tensor) -> Any:
 @functools.cache
 def _library() -> Any:
     code = Path(__file__).with_name("kernel.cpp").read_text()
-    sizes = [f"-D{name}={value}" for name, value in (("COLUMNS", COLUMNS), ("ROWS", ROWS), ("STRIP", STRIP))]
-    library = build(code, *sizes, "-O3", "-ffinite-math-only")
+    sizes = {"COLUMNS": COLUMNS, "ROWS": ROWS, "STRIP": STRIP, "POINTS": POINTS, "LONGER": f"{LONGER}f"}
+    library = build(code, *(f"-D{name}={value}" for name, value in sizes.items()), "-O3", "-ffinite-math-only")
     pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
     library.make.argtypes = [whole, *[pointer] * 8, number, number]
     library.measure.argtypes = [whole, whole, *[pointer] * 7, number, number, pointer, pointer, ctypes.c_int]
+    library.clutter.argtypes = [whole, *[pointer] * 9, number, number]
     library.finish.argtypes = [whole, *[pointer] * 5, number, number]
-    library.finish.restype = library.make.restype = library.measure.restype = None
+    library.clutter.restype = library.finish.restype = library.make.restype = library.measure.restype = None
     return library

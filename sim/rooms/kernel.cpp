@@ -11,6 +11,7 @@ constexpr int W = COLUMNS, H = ROWS, N = W * H;
 constexpr int V = W + 1, CORNERS = V * (H + 1);
 constexpr float FAR = 1e6f;
 constexpr float DIAGONAL = 1.41421356f;
+constexpr uint8_t UNMAPPED = 2;  // a cell that is filled, and free on the map
 constexpr float NARROW = 3;  // weight of places that are a cell, not two, from what is filled
 
 static inline uint64_t next(uint64_t &state) {  // splitmix64 (Steele, Lea, Flood 2014)
@@ -103,7 +104,7 @@ static void draw(float *outline, const uint8_t *cells, float cell, float tall) {
       float *point = outline + 3 * (r * W + k);
       point[0] = (c + 0.5f) * cell;
       point[1] = (r + 0.5f) * cell;
-      point[2] = cells[r * W + c] ? tall : 0;
+      point[2] = tall * (cells[r * W + c] == UNMAPPED ? 0.5f : cells[r * W + c]);
     }
 }
 
@@ -147,6 +148,80 @@ extern "C" void finish(int64_t n, const int64_t *ids, const uint8_t *rooms, cons
     const int64_t e = ids[m];
     lead(ways + e * CORNERS, rooms + e * N, goals + 2 * e, cell);
     draw(outline + 3 * e * N, rooms + e * N, cell, tall);
+  }
+}
+
+static int corner_of(const float *place, float cell) {
+  return (int)(place[1] / cell + 0.5f) * V + (int)(place[0] / cell + 0.5f);
+}
+
+// The shortest way from a place to the goal, corner by corner, smoothed (twice a quarter of either neighbour); how many
+// points.
+static int trace(const float *way, const float *start, const float *goal, float *path, float cell) {
+  int at = corner_of(start, cell), count = 0;
+  while (count < POINTS) {
+    path[2 * count] = (at % V) * cell;
+    path[2 * count + 1] = (at / V) * cell;
+    count++;
+    if (way[at] <= 0) break;
+    int next = at;
+    for (int up = -V; up <= V; up += V)
+      for (int side = -1; side <= 1; side++) {
+        const bool across = up && side;
+        if (across && !(way[at + up] < FAR && way[at + side] < FAR)) continue;
+        if (way[at + up + side] < way[next]) next = at + up + side;
+      }
+    if (next == at) break;
+    at = next;
+  }
+  memcpy(path + 2 * (count - 1), goal, 2 * sizeof(float));
+  for (int round = 0; round < 2; round++) {
+    float x = path[0], y = path[1];
+    for (int k = 1; k < count - 1; k++) {
+      const float here[2] = {path[2 * k], path[2 * k + 1]};
+      path[2 * k] = 0.25f * x + 0.5f * here[0] + 0.25f * path[2 * k + 2];
+      path[2 * k + 1] = 0.25f * y + 0.5f * here[1] + 0.25f * path[2 * k + 3];
+      x = here[0];
+      y = here[1];
+    }
+  }
+  for (int k = count; k < POINTS; k++) memcpy(path + 2 * k, path + 2 * (count - 1), 2 * sizeof(float));
+  return count;
+}
+
+// Plans the paths of rooms that are made, then puts ``blocks`` of one or two cells a side on each path, which are not
+// on the map. One that would make the shortest way longer than LONGER times what it was is left out.
+extern "C" void clutter(int64_t n, const int64_t *ids, const float *seeds, const float *blocks, const float *starts,
+                        const float *goals, uint8_t *rooms, float *ways, float *paths, float *outline, float cell,
+                        float tall) {
+#pragma omp parallel for schedule(dynamic, 4) if (n > 8)
+  for (int64_t m = 0; m < n; m++) {
+    const int64_t e = ids[m];
+    uint8_t *cells = rooms + e * N, before[N];
+    float *way = ways + e * CORNERS, *path = paths + e * 2 * POINTS, known[CORNERS];
+    const int count = trace(way, starts + 2 * e, goals + 2 * e, path, cell);
+    const int start = corner_of(starts + 2 * e, cell);
+    const float most = LONGER * way[start];
+    uint64_t state = 0;
+    memcpy(&state, seeds + 2 * m, sizeof state);
+    state ^= 0x9e3779b97f4a7c15ull;  // other numbers than those of the room
+    for (int k = 0; k < (int)(blocks[m] + 0.5f); k++) {
+      const float *at = path + 2 * (int)(uniform(state) * count);
+      const int wide = 1 + next(state) % 2, deep = 1 + next(state) % 2;
+      const int left = (int)(at[0] / cell - 0.5f * wide + uniform(state));
+      const int low = (int)(at[1] / cell - 0.5f * deep + uniform(state));
+      memcpy(before, cells, N);
+      memcpy(known, way, sizeof known);
+      for (int r = std::max(low, STRIP); r < std::min(low + deep, H - STRIP); r++)
+        for (int c = std::max(left, 1); c < std::min(left + wide, W - 1); c++)
+          if (!cells[r * W + c]) cells[r * W + c] = UNMAPPED;
+      lead(way, cells, goals + 2 * e, cell);
+      if (way[start] > most) {
+        memcpy(cells, before, N);
+        memcpy(way, known, sizeof known);
+      }
+    }
+    draw(outline + 3 * e * N, cells, cell, tall);
   }
 }
 

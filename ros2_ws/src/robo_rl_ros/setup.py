@@ -21,6 +21,7 @@ setup(
     entry_points={
         "console_scripts": [
             "controllers_node = robo_rl_ros.controllers_node:main",
+            "follow_path_node = robo_rl_ros.follow_path_node:main",
             "panel_node = robo_rl_ros.panel_node:main",
             "policy_node = robo_rl_ros.policy_node:main",
             "teleop_node = robo_rl_ros.teleop_node:main",

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
+    from sim.tasks.mobile_base.follow import DiffFollow
     from sim.tasks.mobile_base.maze import AgvMaze
     from sim.tasks.mobile_base.navigate import DiffNav
 
-    return (DiffNav, AgvMaze)
+    return (DiffNav, DiffFollow, AgvMaze)

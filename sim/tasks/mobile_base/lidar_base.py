@@ -14,6 +14,8 @@ from sim.robots.mobile_base import MobileBaseCard
 from sim.tasks import Task, Tensors
 
 PLANE, FAR = ("x", "y"), 1e3  # m
+NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
+LOOKED = 4.0  # s over which it remembers where it was
 REACHED = 0.3  # m to the goal, for a robot of TurtleBot3's size: Nav2's goal checker takes 0.25 m of the odometry's
 
 
@@ -53,6 +55,54 @@ class ToGoal(Task):
     card: MobileBaseCard
     wide: float
     """The robot's size over TurtleBot3's."""
+    reached: float = REACHED
+
+    def ranges_seen(self, scan: Any) -> tuple[Any, Any]:
+        """(n, beams) each, between 0 and 1: a scan (n, beams) m as one would see far things in it, and near ones."""
+        scan = scan / self.wide
+        return scan / (scan + 0.5), NEAREST / torch.clamp(scan, min=NEAREST)
+
+    def been(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 3): 1, and where the robot was in the last LOOKED s, m; of ``memory["been"]``, zeros at first."""
+        known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
+        been = here + known * (1.0 - self.spec.control_period / LOOKED) * (been - here)
+        return torch.cat([0.0 * known + 1.0, been], -1)
+
+    def way_back(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 2) m in the world, to where the robot was in the last LOOKED s."""
+        return memory["been"][:, :1] * (memory["been"][:, 1:] - signals["position"])
+
+    def scan_pose(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 4): x, y (m), z and w of the odometry when the present scan came.
+
+        A lidar turns slower than the policy runs: a scan is read several times, while the robot goes on. It is the same
+        one where no range has changed, which is exact in every runtime.
+        """
+        now = torch.cat([signals["position"], signals["orientation"][:, 2:]], -1)
+        changed = torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
+        return torch.where(changed, now, memory["scanned"])
+
+    def since_scan(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 4): how far the robot has moved and turned since the present scan came, in its frame."""
+        then = self.scan_pose(signals, memory)
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
+        way = (signals["position"] - then[:, :2]) / (0.05 * self.wide)
+        ahead, left = cosine * way[:, :1] + sine * way[:, 1:], cosine * way[:, 1:] - sine * way[:, :1]
+        half_sine, half_cosine = z * then[:, 3:4] - w * then[:, 2:3], w * then[:, 3:4] + z * then[:, 2:3]
+        return torch.cat([ahead, left, 4.0 * half_sine * half_cosine, 2.0 * half_sine * half_sine], -1)
+
+    def in_frame(self, x: Any, y: Any, signals: Tensors) -> tuple[Any, Any]:
+        """Ways (n, k) m in the world, as ways ahead and to the left in robots of TurtleBot3's size."""
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        cosine, sine = (1.0 - 2.0 * z * z) / self.wide, 2.0 * z * w / self.wide
+        return cosine * x + sine * y, cosine * y - sine * x
+
+    def polar(self, way: Any, signals: Tensors) -> tuple[Any, ...]:
+        """A way (n, 2) m in the world as direction in the robot's frame, and distance between 0 and 1."""
+        ahead, left = self.in_frame(way[:, :1], way[:, 1:], signals)
+        distance = torch.sqrt(ahead * ahead + left * left + 1e-4)
+        return ahead / distance, left / distance, distance / (distance + 1.0)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """The length of the way that is left (m), and how long the robot has been under way (s)."""
@@ -62,7 +112,7 @@ class ToGoal(Task):
         return (truth["clearance"] <= 0.0)[:, 0]
 
     def succeeded(self, truth: Tensors) -> Any:
-        return (truth["to_goal"].square().sum(-1) <= (REACHED * self.wide) ** 2) & (truth["clearance"][:, 0] > 0.0)
+        return (truth["to_goal"].square().sum(-1) <= (self.reached * self.wide) ** 2) & (truth["clearance"][:, 0] > 0.0)
 
     def markers(self, truth: Tensors) -> list[Marker]:
         """Obstacles, the goal, and where the robot was."""
@@ -70,6 +120,6 @@ class ToGoal(Task):
         goal = torch.cat([truth["place"] + truth["to_goal"], low], -1)
         return [
             Line("obstacles", truth["obstacles"], SLATE),
-            Sphere("goal", goal, 0.5 * REACHED * self.wide),
+            Sphere("goal", goal, 0.5 * self.reached * self.wide),
             Trail("path", torch.cat([truth["place"], low], -1), seconds=None, color=ORANGE),
         ]

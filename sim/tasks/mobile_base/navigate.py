@@ -30,10 +30,8 @@ BEAMS = 60
 TURN = 1.5  # rad/s, the greatest turn rate that is commanded
 BACK = 0.5  # of the greatest speed, backwards
 NEAR = 0.08  # m, a clearance below which a place costs
-LOOKED = 4.0  # s over which it remembers where it was
 TRAIL = 16
 STRIDE = 0.25  # m: it remembers that many places that it came by, so far apart
-NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
 
 
 class DiffNav(ToGoal):
@@ -143,53 +141,23 @@ class DiffNav(ToGoal):
         return {"time": time[:, None], "position_setpoint": goal}
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        scan = signals["scan"] / self.wide
-        far, near = scan / (scan + 0.5), NEAREST / torch.clamp(scan, min=NEAREST)
+        far, near = self.ranges_seen(signals["scan"])
         moving = [signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn]
         way = signals["position_setpoint"] - signals["position"]
-        back = memory["been"][:, :1] * (memory["been"][:, 1:] - signals["position"])
-        ways = [*self._polar(way, signals), *self._polar(back, signals), *self._trail(signals, memory)]
-        return torch.cat([far, near, *moving, *ways, memory["last_command"], self._since_scan(signals, memory)], -1)
+        ways = [
+            *self.polar(way, signals),
+            *self.polar(self.way_back(signals, memory), signals),
+            *self._trail(signals, memory),
+        ]
+        return torch.cat([far, near, *moving, *ways, memory["last_command"], self.since_scan(signals, memory)], -1)
 
     def _trail(self, signals: Tensors, memory: Tensors) -> tuple[Any, Any]:
         """(n, TRAIL) each: where the places that it came by are, ahead and to the left, between -1 and 1 (1 m is ½)."""
         known = memory["been"][:, :1]
         x = known * (memory["trail_x"] - signals["position"][:, :1])
         y = known * (memory["trail_y"] - signals["position"][:, 1:])
-        ahead, left = self._in_frame(x, y, signals)
+        ahead, left = self.in_frame(x, y, signals)
         return ahead / (torch.abs(ahead) + 1.0), left / (torch.abs(left) + 1.0)
-
-    def _scan_pose(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, 4): x, y (m), z and w of the odometry when the present scan came.
-
-        A lidar turns slower than the policy runs: a scan is read several times, while the robot goes on. It is the same
-        one where no range has changed, which is exact in every runtime.
-        """
-        now = torch.cat([signals["position"], signals["orientation"][:, 2:]], -1)
-        changed = torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
-        return torch.where(changed, now, memory["scanned"])
-
-    def _since_scan(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, 4): how far the robot has moved and turned since the present scan came, in its frame."""
-        then = self._scan_pose(signals, memory)
-        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
-        cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
-        way = (signals["position"] - then[:, :2]) / (0.05 * self.wide)
-        ahead, left = cosine * way[:, :1] + sine * way[:, 1:], cosine * way[:, 1:] - sine * way[:, :1]
-        half_sine, half_cosine = z * then[:, 3:4] - w * then[:, 2:3], w * then[:, 3:4] + z * then[:, 2:3]
-        return torch.cat([ahead, left, 4.0 * half_sine * half_cosine, 2.0 * half_sine * half_sine], -1)
-
-    def _in_frame(self, x: Any, y: Any, signals: Tensors) -> tuple[Any, Any]:
-        """Ways (n, k) m in the world, as ways ahead and to the left in robots of TurtleBot3's size."""
-        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
-        cosine, sine = (1.0 - 2.0 * z * z) / self.wide, 2.0 * z * w / self.wide
-        return cosine * x + sine * y, cosine * y - sine * x
-
-    def _polar(self, way: Any, signals: Tensors) -> tuple[Any, ...]:
-        """A way (n, 2) m in the world as direction in the robot's frame, and distance between 0 and 1."""
-        ahead, left = self._in_frame(way[:, :1], way[:, 1:], signals)
-        distance = torch.sqrt(ahead * ahead + left * left + 1e-4)
-        return ahead / distance, left / distance, distance / (distance + 1.0)
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         part = torch.sigmoid(action[:, :1] + 0.5)
@@ -199,19 +167,17 @@ class DiffNav(ToGoal):
         }
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        known, been, here = memory["been"][:, :1], memory["been"][:, 1:], signals["position"]
-        been = here + known * (1.0 - PERIOD / LOOKED) * (been - here)
-        been = torch.cat([0.0 * known + 1.0, been], -1)
+        known, here = memory["been"][:, :1], signals["position"]
         x, y = memory["trail_x"], memory["trail_y"]
         apart = (here[:, :1] - x[:, :1]).square() + (here[:, 1:] - y[:, :1]).square()
         next_place, first = apart > (STRIDE * self.wide) ** 2, known < 0.5
         return {
             "last_command": last_command(commands, self.top, self.turn),
-            "been": been,
+            "been": self.been(signals, memory),
             "trail_x": torch.where(first, here[:, :1], torch.where(next_place, _shifted(here[:, :1], x), x)),
             "trail_y": torch.where(first, here[:, 1:], torch.where(next_place, _shifted(here[:, 1:], y), y)),
             "scan": signals["scan"],
-            "scanned": self._scan_pose(signals, memory),
+            "scanned": self.scan_pose(signals, memory),
         }
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:

@@ -107,20 +107,20 @@ class Operator:
 
     def status(self) -> str:
         """What the gate said last."""
-        state = self._state()
+        state = self.lifecycle()
         self.wait(lambda: bool(self.gate), 2.0)
         told = ", ".join(f"{key} {value}" for key, value in self.gate.items() if value not in ("", "NONE"))
         return f"{self.policy} is {state}; {told or 'no message from the gate'}"
 
     def _change(self, action: str) -> str:
         """A transition. One that the state does not have is not requested."""
-        state = self._state()
+        state = self.lifecycle()
         if state != FROM[action]:
             raise OperatorError(f"{action}: {self.policy} is {state}; expected {FROM[action]}")
         self.refusal = ""
 
         def seen() -> ChangeState.Response | None:
-            done = self._state() == TO[action]
+            done = self.lifecycle() == TO[action]
             return ChangeState.Response(success=done) if done or self.refusal else None
 
         request = ChangeState.Request()
@@ -130,7 +130,7 @@ class Operator:
             raise OperatorError(f"{action}: {self.refusal or 'refused'}")
         return f"{self.policy}: {action} done"
 
-    def _state(self) -> str:
+    def lifecycle(self) -> str:
         """The state of the policy's node in its life cycle."""
         answer = self.call(GetState, f"{self.policy}/get_state", GetState.Request(), repeat=True)
         return answer.current_state.label

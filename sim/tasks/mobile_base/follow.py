@@ -1,0 +1,250 @@
+"""Follow a path that was planned on a map, round obstacles and people that the map does not know.
+
+This is the task of a local planner, such as Nav2's controllers: the policy is told the points of the path that come
+next, in the robot's frame, and how fast it may drive; it sees 60 beams of a lidar that turns five times a second. It
+commands speed and turn rate, as a Twist does. A speed limit of 0 brings the robot to rest, at the commands' greatest
+rate of change, whatever the network wants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from controllers.mobile_base_follow import PathIntegralOnPath, PathWindow
+from controllers.path import AHEAD, SIZE
+from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
+from sim.drawing import BLUE, GREEN, Line, Marker, Sphere
+from sim.plants.mobile_base_among_people import COUNT, WIDE, BaseAmongPeople
+from sim.plants.mobile_base_in_room import CELL
+from sim.ranges import Range
+from sim.robots import load_robot
+from sim.robots.mobile_base import CARD, MobileBaseCard
+from sim.rooms import ROWS, ends
+from sim.tasks import Measure, Spec, Tensors
+from sim.tasks.mobile_base.lidar_base import FAR, ToGoal, last_command, measured, randomize_motors
+
+PERIOD = 0.1  # s
+BEAMS = 60
+TURN = 1.5  # rad/s, the greatest turn rate that is commanded
+BACK = 0.5  # of the greatest speed, backwards
+NEAR = 0.08  # m, a clearance below which a place costs
+BRAKED, TURNED = 2.5, 4.0  # 1/s, greatest changes of commanded speed and turn rate, over the greatest commands
+CREEPING = 0.1  # of the greatest speed: below such a limit it turns slower, too
+TOLD = 0.5  # s without word from who plans, after which the gate stops the robot
+
+
+class DiffFollow(ToGoal):
+    """A planned path, and what is in its way."""
+
+    name = "diff-follow"
+    summary = "follow a planned path round obstacles and people that its map does not know, by lidar"
+    card_type = MobileBaseCard
+    algorithms = ("ppo",)
+    measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
+    perturbed = ("room/fill", "room/blocks", "people/speed", "delay", "noise")
+    observation_size = 3 * BEAMS + 2 * len(AHEAD) + 12
+    action_size = 2
+    goal_size = 3
+    expected = 0.9
+    reached = 0.25  # m: xy_goal_tolerance of Nav2's SimpleGoalChecker
+    weights = {"progress": 4.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
+    settings = {
+        "ppo": {
+            "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "gamma": 0.99, "anneal": 0.5,
+            "entropy": 0.001, "hidden": (128, 128),
+        }
+    }  # fmt: skip
+
+    def __init__(self, card: MobileBaseCard | None = None) -> None:
+        card = card or load_robot("turtlebot3", CARD)
+        self.card = card
+        low, high = card.lidar_range
+        self.scan = Scan(-math.pi, 2 * math.pi / BEAMS, low, high)
+        self.wide = card.radius / SIZE
+        self.top, self.turn = card.speed_max, min(TURN, card.turn_rate_max)
+        self.rates = BRAKED * self.top, TURNED * self.turn  # m/s², rad/s²
+        self.spec = Spec(
+            name=self.name,
+            summary=self.summary,
+            robot=card,
+            control_period=PERIOD,
+            episode_length=round(4.0 * ROWS * CELL * card.radius / card.speed_max),
+            signals=(
+                *measured(card, self.scan, BEAMS),
+                Signal(
+                    "path_points", ("x", "y"), "m", "body", -FAR, FAR, source="operator", shape=(len(AHEAD), 2),
+                    timeout=TOLD,
+                ),
+                Signal("speed_limit", ("x",), "m/s", "body", (0.0,), (5.0,), source="operator", timeout=TOLD),
+            ),
+            commands=(
+                Command(
+                    "forward_speed", ("vx",), "m/s", "body", (-BACK * self.top,), (self.top,), safe=(0.0,),
+                    rate=(1.01 * self.rates[0],),
+                ),
+                Command(
+                    "turn_rate", ("wz",), "rad/s", "body", (-self.turn,), (self.turn,), safe=(0.0,),
+                    rate=(1.01 * self.rates[1],),
+                ),
+            ),
+            memory=(
+                StateBlock("last_command", (2,), (0.0, 0.0)),
+                StateBlock("limit", (1,), (0.0,)),
+                StateBlock("been", (3,), (0.0,) * 3),
+                StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
+                StateBlock("scan_before", (BEAMS,), (0.0,) * BEAMS),
+                StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
+            ),
+            safety=Safety(signal_timeout=0.3, on_fault="stop"),
+            reward=dict(self.weights),
+            ranges=self.ranges(),
+        )  # fmt: skip
+
+    def ranges(self) -> dict[str, Range]:
+        """What differs between episodes. Physical ones are factors on the card's figures where no unit is given."""
+        return {
+            "room/seed": Range.fixed(0.0, 1.0, count=2),
+            "room/fill": Range.fixed(0.1, 0.3, unit="× cells"),
+            "room/blocks": Range.fixed(0.0, 4.0, unit="obstacles that are not on the map"),
+            "people/begin": Range.fixed(0.25, 0.9, count=COUNT, unit="× path"),
+            "people/heading": Range.fixed(-math.pi, math.pi, count=COUNT, unit="rad"),
+            "people/speed": Range.fixed(0.0, 1.5, count=COUNT, unit="× greatest speed"),
+            "speed_limit": Range.fixed(0.5, 1.0, unit="× greatest speed"),
+            "goal/across": Range.fixed(0.0, 1.0, unit="× width"),
+            "initial/across": Range.fixed(0.0, 1.0, unit="× width"),
+            "initial/heading": Range.fixed(-math.pi, math.pi, unit="rad"),
+            "localization/place": Range.fixed(-0.03, 0.03, count=2, unit="m"),
+            "localization/heading": Range.fixed(-0.03, 0.03, unit="rad"),
+            "acceleration": Range.fixed(0.5, 1.0, unit="×"),
+            "motor_time": Range.fixed(0.5, 2.0, unit="×"),
+            "speed_scale": Range.fixed(0.98, 1.02, unit="×"),
+            "turn_scale": Range.fixed(0.98, 1.02, unit="×"),
+            "lidar/yaw": Range.fixed(-0.0175, 0.0175, unit="rad"),
+            "delay": Range.fixed(0.0, 0.1, unit="s"),
+            "noise": Range.fixed(0.5, 1.5, unit="×"),
+        }
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseAmongPeople:
+        if torch.device(device).type != "cpu":
+            raise ValueError(f"device is {device}; bases in rooms are simulated on the cpu")
+        return BaseAmongPeople(self.card, n, PERIOD, self.scan, BEAMS)
+
+    def controller(self) -> PathWindow:
+        limits, forward = (self.top, self.turn), self.card.lidar_position[0]
+        return PathWindow(self.card.facts(), self.scan, BEAMS, limits, forward)
+
+    def controllers(self) -> tuple[PathIntegralOnPath]:
+        lower, upper = (-BACK * self.top, -self.turn), (self.top, self.turn)
+        forward = self.card.lidar_position[0]
+        return (PathIntegralOnPath(self.card.facts(), self.scan, BEAMS, lower, upper, PERIOD, forward),)
+
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 3): the path's end, m, in the world; and the speed limit, m/s."""
+        place = ends(drawn["goal/across"], drawn["goal/across"], CELL * self.card.radius)[1]
+        return torch.cat([place, self.top * drawn["speed_limit"][:, None]], 1)
+
+    def randomize(self, plant: BaseAmongPeople, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+        randomize_motors(plant, ids, drawn)
+        plant.param("lidar_yaw")[ids] = drawn["lidar/yaw"]
+        plant.param("people_speed")[ids] = self.top * drawn["people/speed"]
+        error = torch.cat([drawn["localization/place"], drawn["localization/heading"][:, None]], 1)
+        plant.param("pose_error")[ids] = error
+
+    def place(self, plant: BaseAmongPeople, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        for name in ("room/seed", "room/fill", "room/blocks", "people/begin", "people/heading"):
+            plant.param(name.replace("/", "_"))[ids] = drawn[name]
+        plant.param("room_start")[ids] = ends(drawn["initial/across"], drawn["goal/across"], CELL * self.card.radius)[0]
+        plant.param("room_goal")[ids] = goal[:, :2]
+        plant.refresh(ids)
+        plant.put(ids, drawn["initial/heading"])
+
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {"time": time[:, None], "speed_limit": goal[:, 2:]}
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        far, near = self.ranges_seen(signals["scan"])
+        _, before = self.ranges_seen(self._scan_before(signals, memory))
+        moving = [signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn]
+        moving.append(torch.clamp(signals["speed_limit"] / self.top, max=1.0))
+        points = signals["path_points"].reshape(-1, 2 * len(AHEAD)) / self.wide
+        points = points / (torch.abs(points) + 0.5)
+        back = self.polar(self.way_back(signals, memory), signals)
+        since = self.since_scan(signals, memory)
+        return torch.cat([far, near, before, *moving, points, *back, memory["last_command"], since], -1)
+
+    def _scan_before(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, beams) m: the scan before the present one."""
+        changed = torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
+        return torch.where(changed, memory["scan"], memory["scan_before"])
+
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        limit = memory["limit"] / self.top  # of the step before
+        speed = (1.0 + BACK) * torch.sigmoid(action[:, :1] + 0.5) - BACK
+        speed = torch.maximum(torch.minimum(speed, limit), -limit)
+        turn = torch.tanh(action[:, 1:]) * torch.clamp(limit / CREEPING, max=1.0)
+        found = []
+        for wanted, k, rate in ((speed, 0, BRAKED), (turn, 1, TURNED)):
+            last = memory["last_command"][:, k : k + 1]
+            found.append(torch.maximum(torch.minimum(wanted, last + PERIOD * rate), last - PERIOD * rate))
+        return {"forward_speed": self.top * found[0], "turn_rate": self.turn * found[1]}
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        return {
+            "last_command": last_command(commands, self.top, self.turn),
+            "limit": signals["speed_limit"],
+            "been": self.been(signals, memory),
+            "scan": signals["scan"],
+            "scan_before": self._scan_before(signals, memory),
+            "scanned": self.scan_pose(signals, memory),
+        }
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        change = (commands["turn_rate"] - previous["turn_rate"]) / self.turn
+        gained = torch.clamp(truth["gained"] / self.wide, -0.2, 0.2)
+        return {
+            "progress": gained[:, 0],
+            "arrival": torch.where(self.succeeded(truth), 1.0, 0.0),
+            "contact": torch.where(truth["clearance"][:, 0] <= 0.0, 1.0, 0.0),
+            "near": torch.clamp(1.0 - truth["clearance"][:, 0] / (NEAR * self.wide), min=0.0),
+            "time": torch.ones_like(gained[:, 0]),
+            "turning": change.square()[:, 0],
+        }
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        scan, left = truth["scan"] / self.wide, truth["path"] / self.wide
+        people = (truth["people"] - truth["place"][:, None]) / self.wide
+        turn = truth["heading"]
+        ahead = torch.cos(turn) * people[..., 0] + torch.sin(turn) * people[..., 1]
+        side = torch.cos(turn) * people[..., 1] - torch.sin(turn) * people[..., 0]
+        points = truth["path_points"].flatten(1) / self.wide
+        return torch.cat(
+            [
+                scan / (scan + 0.5),
+                points / (torch.abs(points) + 0.5),
+                ahead / (torch.abs(ahead) + 0.5),
+                side / (torch.abs(side) + 0.5),
+                parameters.people_speed / self.top,
+                torch.clamp(truth["ahead"] / self.wide, -1.0, 1.0),
+                torch.exp(-0.3 * left),
+                torch.clamp(0.1 * left, max=2.0),
+                truth["clearance"] / self.wide,
+                truth["wheel_speed"] / self.top,
+                truth["yaw_rate"] / self.turn,
+                truth["speed_limit"] / self.top,
+            ],
+            -1,
+        )
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """Those of a room; the planned path, and people."""
+        low = torch.full_like(truth["heading"], 0.5 * self.card.height)
+        people = [
+            Sphere(f"person {k + 1}", torch.cat([truth["people"][:, k], low], -1), WIDE * self.card.radius, BLUE)
+            for k in range(COUNT)
+        ]
+        return [*super().markers(truth), Line("plan", truth["plan"], GREEN), *people]
