@@ -28,9 +28,9 @@ def main(
 ) -> int:
     """Record a simulated robot running a policy, in the format in which the policy node records a real one.
 
-    The robot starts at rest, and success ends nothing. Pushes, sensor bias and sensor latency are zero; everything else is drawn from
-    the task's ranges, sensor noise included. The drawn values are printed and are not part of the recording. Exits
-    with 1 if the robot fell. With --json: file, seconds, fell, drawn.
+    The robot starts at rest, and success ends nothing. Pushes, sensor bias and sensor latency are zero where the task
+    has ranges of them; everything else is drawn from the task's ranges, sensor noise included. The drawn values are
+    printed and are not part of the recording. Exits with 1 if the robot fell. With --json: file, seconds, fell, drawn.
 
     Args:
         file: A bundle (*.onnx).
