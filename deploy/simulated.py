@@ -5,9 +5,11 @@ Time is simulated, not real. The policy's commands pass the gate, which arms and
 
 from __future__ import annotations
 
+import copy
 import time as clock
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,30 +20,47 @@ from controllers.held import NEVER, samples_behind
 from controllers.safety import Inputs, initial
 from controllers.safety import step as gate_step
 from deploy.bundle import Bundle
+from deploy.drawn_goals import DrawnGoals
 from deploy.logfile import LogWriter, StepRecord
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.files import room_for
 from sim.env import VecEnv
-from sim.tasks import Task
+from sim.tasks import Task, Tensors
 
 AGAIN = 2  # steps between requests to take over, which the gate refuses until the joints are where they should be
 
 
 def record(
     task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None, renew: float | None = None,
 ) -> tuple[dict[str, float], bool]:  # fmt: skip
     """Write the new file ``path``; returns what was drawn from the ranges with one number, and whether it fell.
+
+    With ``renew`` there is a new goal every so many seconds. Success ends nothing.
 
     WriteError when the disk is full; what was written until then can be read.
     """
     with room_for(path, "the recording ends there"):
-        return _record(task, bundle, path, seconds, seed, fixed, progress)
+        goals = None if renew is None else DrawnGoals(task, renew, seed, fixed)
+        return _record(_endless(task), bundle, path, seconds, seed, fixed, progress, goals)
+
+
+def _endless(task: Task) -> Task:
+    """The task, but for episodes that end with success: a robot would be put elsewhere."""
+
+    class Endless(type(task)):  # type: ignore[misc]
+        def succeeded(self, truth: Tensors) -> Any:
+            found = super().succeeded(truth)
+            return None if found is None else found & ~found
+
+    endless = copy.copy(task)
+    endless.__class__ = Endless
+    return endless
 
 
 def _record(
     task: Task, bundle: Bundle, path: Path, seconds: float, seed: int, fixed: Mapping[str, float],
-    progress: Callable[[int], None],
+    progress: Callable[[int], None], goals: DrawnGoals | None,
 ) -> tuple[dict[str, float], bool]:  # fmt: skip
     env = VecEnv(task, 1, HELD_OUT + seed, fixed=fixed, evaluation=True, episode_length=seconds + 1.0)
     drawn = {name: float(env.drawn[name][0]) for name, of in task.spec.ranges.items() if of.count is None}
@@ -77,6 +96,8 @@ def _record(
         writer.write(StepRecord.of(given, answer, state[0], given.command, begun + 1000 * now, number=k + 1))
         state = following
         sent = config.commands_by_name(answer.command)
+        if goals is not None and (k == 0 or goals.number(1e-6 * now) > goals.number(1e-6 * (now - period))):
+            env.draws.goal.copy_(goals.goal(goals.number(1e-6 * now)))
         done = env.step({name: torch.from_numpy(np.array(value))[None] for name, value in sent.items()})
         progress(k + 1)
         if bool(done.failed.any()):

@@ -21,15 +21,16 @@ def main(
     seconds: float = 60.0,
     seed: int = 0,
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
+    new_goal_every: float | None = None,
     robot: str | None = None,
     task: str | None = None,
     json: bool = False,
 ) -> int:
     """Record a simulated robot running a policy, in the format in which the policy node records a real one.
 
-    The robot starts standing at rest. Pushes, sensor bias and sensor latency are zero; everything else is drawn from
-    the task's ranges, sensor noise included. The drawn values are printed and are not part of the recording. Exits
-    with 1 if the robot fell. With --json: file, seconds, fell, drawn.
+    The robot starts at rest, and success ends nothing. Pushes, sensor bias and sensor latency are zero where the task
+    has ranges of them; everything else is drawn from the task's ranges, sensor noise included. The drawn values are
+    printed and are not part of the recording. Exits with 1 if the robot fell. With --json: file, seconds, fell, drawn.
 
     Args:
         file: A bundle (*.onnx).
@@ -37,6 +38,7 @@ def main(
         seconds: Length in simulated time.
         seed: Random seed of the draws.
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed payload 2.5 joint_friction 1.6.
+        new_goal_every: Draw a new goal so often (s), such as an arm's set-point: so that the robot keeps moving.
         robot: The card, for a robot that is neither included in robo-rl nor in the file.
         task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         json: Print one JSON object on the last line of stdout.
@@ -55,7 +57,7 @@ def main(
     calm = dict.fromkeys(CALM, 0.0)
     held = {name: value for name, value in calm.items() if name in known.spec.ranges} | fixed
     with Progress("recording", round(seconds / known.spec.control_period)) as progress:
-        drawn, fell = record(known, bundle, out, seconds, seed, held, progress.update)
+        drawn, fell = record(known, bundle, out, seconds, seed, held, progress.update, new_goal_every)
     told = ", ".join(f"{name} {value:.4g}" for name, value in drawn.items() if "/" not in name)
     say(f"{out}: {out.stat().st_size:,} bytes{', ends with a fall' if fell else ''}\n  drawn: {told}", json)
     give({"file": str(out), "seconds": seconds, "fell": fell, "drawn": drawn}, json)

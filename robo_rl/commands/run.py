@@ -14,6 +14,7 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
+    from deploy.drawn_goals import DrawnGoals
     from deploy.loop import Loop, Step
 
 READY = 25
@@ -27,6 +28,7 @@ def main(
     calibration: str = "",
     robot_file: str = "",
     setpoint: tuple[str, ...] = (),
+    new_goal_every: float | None = None,
     arm: bool = False,
     seconds: float = float("inf"),
     record: Path | None = None,
@@ -54,6 +56,8 @@ def main(
         calibration: The robot's calibration file.
         robot_file: What differs between two robots of a type (*.toml).
         setpoint: Operator's signals at the beginning, each 'NAME=1.0 0.0 …'.
+        new_goal_every: Set-points as the task draws its goals, new ones so often (s), in place of --setpoint: to record
+            a motion for 'robo-rl sysid'. The policy's task must be one of robo-rl.
         arm: Arm, and let the policy take over, as soon as everything is there.
         seconds: How long to run.
         record: Folder in which the session is recorded.
@@ -86,9 +90,13 @@ def main(
     robot = make(driver, policy.contract, settings)
     recorder: Any = None
     last: list[Step] = []
+    if setpoint and new_goal_every is not None:
+        raise ValueError("--setpoint and --new-goal-every exclude each other; expected one of them")
+    goals = None if new_goal_every is None else _goals(policy.contract, new_goal_every)
+    first = numbers_by_name(setpoint, policy.contract, "--setpoint") if goals is None else goals.setpoints(0)
     timing = Timing(policy.contract.control_period)
     try:
-        given = ForLoop(robot, policy.contract, numbers_by_name(setpoint, policy.contract, "--setpoint"))
+        given = ForLoop(robot, policy.contract, first)
         identity = robot.connect()
         details = ", ".join(f"{name} {value}" for name, value in identity.details.items())
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
@@ -96,6 +104,8 @@ def main(
         def note(step: Step) -> None:
             timing.note(step.time, step.took)
             last[:] = [step]
+            if goals is not None:
+                given.setpoints.update(goals.setpoints(goals.number(step.number / rate)))
             if recorder is not None:
                 recorder.note(step.record())
             if arm and step.number == READY:
@@ -142,6 +152,13 @@ def main(
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _goals(contract: Any, seconds: float) -> DrawnGoals:
+    from deploy.drawn_goals import DrawnGoals
+    from deploy.verify import named_task
+
+    return DrawnGoals(named_task(contract), seconds)
 
 
 def _greatest_memory() -> float:

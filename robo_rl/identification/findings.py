@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sim.tasks import Task
 
 KINDS = {
+    "arm": "robo_rl.identification.arms",
     "legged": "robo_rl.identification.walking",
     "multirotor": "robo_rl.identification.flying",
 }

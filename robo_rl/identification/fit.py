@@ -17,8 +17,9 @@ from scipy.linalg import eigh, hadamard
 
 from robo_rl.identification.estimate import Estimate, Residual, Unknown
 from robo_rl.identification.excitation import unexcited
+from robo_rl.identification.following import Following, Recorded
 from robo_rl.identification.observer import UNKNOWNS, Observer
-from robo_rl.identification.recorded import IdentificationError, Record
+from robo_rl.identification.recorded import IdentificationError
 from sim.plants.physics import Physics
 from sim.robots.mechanism import Mechanism
 
@@ -72,15 +73,16 @@ class Identified:
 
 
 def identify(
-    mechanism: Mechanism, record: Record, physics: Physics, unknowns: Sequence[Unknown] = UNKNOWNS,
+    mechanism: Mechanism, record: Recorded, physics: Physics, unknowns: Sequence[Unknown] = UNKNOWNS,
     iterations: int = 9, progress: Callable[[int, str], None] = lambda done, note: None,
+    follower: type[Following] = Observer,
 ) -> Identified:  # fmt: skip
     """Find ``unknowns`` from a record; the others stay nominal. IdentificationError if the record is too short."""
     asked, idle = tuple(unknowns), unexcited(mechanism, record)
     unknowns = tuple(unknown for unknown in asked if unknown.name not in idle)
     if not unknowns:
         raise IdentificationError(f"{record.name}: {'; '.join(idle.values())}")
-    observer = Observer(mechanism, record, physics, unknowns)
+    observer = follower(mechanism, record, physics, unknowns)
     begins = np.arange(observer.first + WARMING, len(record) - STRETCH - 1, STRETCH)
     if len(begins) < FEWEST:
         expected = observer.first + WARMING + FEWEST * STRETCH + 2
@@ -101,7 +103,7 @@ def identify(
         estimates=[
             Estimate(unknown, unknown.nominal, unknown.spread, idle[unknown.name])
             if unknown.name in idle
-            else _estimate(unknown, *found.pop(0), record.age)
+            else _estimate(unknown, *found.pop(0), observer.age_in_delay)
             for unknown in asked
         ],
         alike=[
@@ -131,7 +133,7 @@ def _estimate(unknown: Unknown, inner: float, error: float, age: float) -> Estim
 
 
 def _search(
-    observer: Observer, begins: np.ndarray, inner: np.ndarray, iterations: int, progress: Callable[[int, str], None]
+    observer: Following, begins: np.ndarray, inner: np.ndarray, iterations: int, progress: Callable[[int, str], None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The parameters (P,), their covariance, and by how many deviations (P,) the halves of the pieces are apart."""
     unknowns = observer.unknowns
@@ -202,7 +204,7 @@ def _without(matrix: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return matrix - np.diag(noise) * min(1.0, MOST_NOISE / part)
 
 
-def _states(observer: Observer, steps: np.ndarray, inner: np.ndarray) -> np.ndarray:
+def _states(observer: Following, steps: np.ndarray, inner: np.ndarray) -> np.ndarray:
     """(n, S) the simulation's states at steps (n,) of the record, having followed it until there."""
     edges = np.linspace(steps[0], steps[-1] + 1, RUNS + 1).astype(int)
     begins = np.maximum(observer.first, edges[:-1] - WARMING)
@@ -211,7 +213,7 @@ def _states(observer: Observer, steps: np.ndarray, inner: np.ndarray) -> np.ndar
     return np.stack([kept[int(step)] for step in steps])
 
 
-def _errors(observer: Observer, begins: np.ndarray, inner: np.ndarray, states: np.ndarray) -> np.ndarray:
+def _errors(observer: Following, begins: np.ndarray, inner: np.ndarray, states: np.ndarray) -> np.ndarray:
     """(m, n, r) of the settled parts of the pieces, in standard deviations of the sensors."""
     parts = [
         observer.follow(inner[k : k + TOGETHER], begins, STRETCH - 1, states)[0][:, :, SETTLING:] / observer.noise
@@ -221,7 +223,7 @@ def _errors(observer: Observer, begins: np.ndarray, inner: np.ndarray, states: n
 
 
 def _residuals(
-    observer: Observer, begins: np.ndarray, inner: np.ndarray, nominal: np.ndarray
+    observer: Following, begins: np.ndarray, inner: np.ndarray, nominal: np.ndarray
 ) -> dict[str, Residual]:  # fmt: skip
     left, before = (
         _errors(observer, begins, values[None], _states(observer, begins, values))[0].reshape(
@@ -229,10 +231,9 @@ def _residuals(
         )
         for values in (inner, nominal)
     )
-    joints, found = len(observer.mechanism.joints), {}
-    groups = {"attitude": 3, "body rates": 3, "joint angles": joints, "joint speeds": joints}
-    ends = np.cumsum(list(groups.values()))
-    for name, part, old in zip(groups, np.split(left, ends[:-1], 2), np.split(before, ends[:-1], 2), strict=True):
+    found = {}
+    for name in observer.groups:
+        part, old = observer.errors_of(left, name), observer.errors_of(before, name)
         sizes = [float(np.median(np.abs(x)) / 0.6745) for x in (part, old)]
         bounded = np.clip(part, -5 * max(sizes[0], 1e-9), 5 * max(sizes[0], 1e-9))
         power = float(np.square(bounded).mean()) or 1.0
@@ -241,9 +242,8 @@ def _residuals(
     return found
 
 
-def _predict(observer: Observer, windows: np.ndarray, inner: np.ndarray) -> np.ndarray:
+def _predict(observer: Following, windows: np.ndarray, inner: np.ndarray) -> np.ndarray:
     """(n, AHEAD + 1, J) rad, errors of joint angles that are predicted without sensors from ``windows`` on."""
     states = _states(observer, windows, inner)
     errors, _ = observer.follow(inner[None], windows, AHEAD, states, corrected=False)
-    joints = len(observer.mechanism.joints)
-    return errors[0, :, :, 6 : 6 + joints]
+    return observer.errors_of(errors[0], "joint angles")

@@ -11,7 +11,7 @@ import numpy as np
 
 from robo_rl.identification.excitation import joint_speed
 from robo_rl.identification.fit import AHEAD, Identified
-from robo_rl.identification.recorded import Record
+from robo_rl.identification.following import Recorded
 
 SLOWEST = 0.5
 """rad/s, root mean square over all joints. A slow walk has 1, a robot that stands 0.16, most of it noise."""
@@ -27,19 +27,22 @@ APART = 5.0
 WALK = "record a walk of a minute, fast and slow, with turns and changes of speed"
 
 
-def faults(record: Record, found: Identified) -> list[str]:
-    """Sentences on why a fit must not be believed, each with what to do; empty if it may."""
+def faults(record: Recorded, found: Identified, slowest: float = SLOWEST, move: str = WALK) -> list[str]:
+    """Sentences on why a fit must not be believed, each with what to do; empty if it may.
+
+    ``slowest`` (rad/s) is how fast joints have to move, and ``move`` says what to record instead.
+    """
     told = []
     speed = float(np.sqrt(np.mean(np.square(joint_speed(record)))))
-    if not speed >= SLOWEST:
-        told.append(f"the joints move at {speed:.2g} rad/s on average; expected at least {SLOWEST:g}: {WALK}")
+    if not speed >= slowest:
+        told.append(f"the joints move at {speed:.2g} rad/s on average; expected at least {slowest:g}: {move}")
     large = {name: left.worst for name, left in found.residuals.items() if not left.worst <= LARGEST}
     if large:
         listed = ", ".join(f"{name} {size:.3g}" for name, size in large.items())
         told.append(
             f"what is left of {listed} times the sensors' noise at worst; expected at most {LARGEST:g}: the robot did "
             "not do what the model does under these targets. Check the joints' order, signs, units and offsets, the "
-            "frames, the stamps, and that robot and ground are the task's"
+            "frames, the stamps, and that robot and surroundings are the task's"
         )
     patterned = {name: left.correlation for name, left in found.residuals.items() if not left.correlation <= PATTERN}
     if patterned:
@@ -51,7 +54,7 @@ def faults(record: Record, found: Identified) -> list[str]:
     if not found.error_fitted <= WORSE * found.error_nominal:
         told.append(
             f"what was found predicts joint angles {AHEAD} steps ahead worse than the card's figures do, by "
-            f"{1000 * found.error_fitted:.3g} mrad instead of {1000 * found.error_nominal:.3g}: {WALK}"
+            f"{1000 * found.error_fitted:.3g} mrad instead of {1000 * found.error_nominal:.3g}: {move}"
         )
     fitted = [estimate for estimate in found.estimates if estimate.unknown.name in found.fitted]
     ends = [estimate.unknown.name for estimate in fitted if estimate.reason]
@@ -65,5 +68,5 @@ def faults(record: Record, found: Identified) -> list[str]:
             "something changed on the way, or the ground did; record again"
         )
     if not any(estimate.determined for estimate in found.estimates):
-        told.append(f"nothing is determined: {WALK}")
+        told.append(f"nothing is determined: {move}")
     return told

@@ -52,34 +52,55 @@ class Record:
         return len(self.target)
 
 
-def walk(log: Log) -> Record:
-    """The longest part of a session in which no step is missing; IdentificationError if it has not what is needed."""
+@dataclass(frozen=True)
+class Part:
+    """A part of a session in which no step is missing."""
+
+    signals: dict[str, np.ndarray]
+    """(T, elements) by name."""
+    sent: np.ndarray
+    """(T, elements) of all commands."""
+    age: float
+    """s, mean age of the signals that were asked for when commands were sent."""
+    noise: dict[str, float]
+    """Standard deviation of each signal, 0 where the contract tells none."""
+
+
+def longest_part(log: Log, needed: tuple[str, ...], expected: str) -> Part:
+    """The longest part of a session without a gap; IdentificationError if it has not what is needed."""
     contract = log.contract
     have = {channel.name for channel in (*contract.signals, *contract.commands)}
-    missing = [name for name in (*SIGNALS, TARGET) if name not in have]
+    missing = [name for name in needed if name not in have]
     if missing:
-        raise IdentificationError(f"{log.path}: it has no {missing}; expected a walk under joint position targets")
+        raise IdentificationError(f"{log.path}: it has no {missing}; expected {expected}")
     times = np.array([step.time for step in log.steps]) * 1e-6
     begin, end = _longest(times, contract.control_period)
     steps = log.steps[begin:end]
     if not steps:
-        raise IdentificationError(f"{log.path}: it has no control steps; expected a walk of at least 10 s")
+        raise IdentificationError(f"{log.path}: it has no control steps; expected {expected}, of at least 10 s")
     flat = np.stack([step.signals for step in steps]).astype(float)
     cuts = np.cumsum([signal.size for signal in contract.signals])[:-1]
     signals = dict(zip([signal.name for signal in contract.signals], np.split(flat, cuts, 1), strict=True))
-    stamps = np.array([[step.stamps[i] for i, s in enumerate(contract.signals) if s.name in SIGNALS] for step in steps])
-    noise = {s.name: s.spread(s.noise)[0] if s.noise is not None else 0.0 for s in contract.signals}
-    told = (2 * noise["orientation"], *(noise[name] for name in SIGNALS[1:]))  # an angle is twice its quaternion's part
-    return Record(
+    stamps = np.array([[step.stamps[i] for i, s in enumerate(contract.signals) if s.name in needed] for step in steps])
+    return Part(
+        signals,
+        np.stack([step.sent for step in steps]).astype(float),
+        float(np.mean(times[begin:end, None] - stamps * 1e-6)),
+        {s.name: s.spread(s.noise)[0] if s.noise is not None else 0.0 for s in contract.signals},
+    )
+
+
+def walk(log: Log) -> Record:
+    """The longest part of a session in which no step is missing; IdentificationError if it has not what is needed."""
+    part = longest_part(log, (*SIGNALS, TARGET), "a walk under joint position targets")
+    told = (2 * part.noise["orientation"], *(part.noise[name] for name in SIGNALS[1:]))
+    return Record(  # an angle is twice its quaternion's part
         name=str(log.path),
-        period=contract.control_period,
-        orientation=signals["orientation"],
-        angular_velocity=signals["angular_velocity"],
-        joint_position=signals["joint_position"],
-        joint_velocity=signals["joint_velocity"],
-        target=np.stack([step.sent for step in steps]).astype(float),
-        velocity=signals.get(OPERATOR, np.zeros((len(steps), 2))),
-        age=float(np.mean(times[begin:end, None] - stamps * 1e-6)),
+        period=log.contract.control_period,
+        **{name: part.signals[name] for name in SIGNALS},
+        target=part.sent,
+        velocity=part.signals.get(OPERATOR, np.zeros((len(part.sent), 2))),
+        age=part.age,
         noise=tuple(one or floor for one, floor in zip(told, FLOORS, strict=True)),  # type: ignore[arg-type]
     )
 

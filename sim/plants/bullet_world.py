@@ -117,8 +117,8 @@ class World:
         self.all_links = [self.joint_links[j] for j in self.order]
         self.joints = [numbers[name] for name in self.mechanism.joint_names]
         self.sensors = WorldSensors(bullet, robot, model, self.mechanism, self.links)
-        masses = {link: bullet.getDynamicsInfo(robot, link)[0] for link in {-1, *self.links.values()}}
-        self.weights = {link: mass for link, mass in masses.items() if mass > LIGHT}
+        masses = {model.body(b).name: float(model.body_mass[b]) for b in range(model.nbody)}
+        self.weights = {link: masses[name] for name, link in self.links.items() if masses.get(name, 0.0) > LIGHT}
 
     def _set_surfaces(self) -> None:
         """Friction, and losses; damping in the air, which Bullet has by itself, is taken out."""

@@ -154,7 +154,10 @@ class MujocoPlant(ArticulatedPlant):
         """What follows from parameters that are no views of fields."""
         if "ground_friction" in self._expanded:
             spread_friction(self.batch.expand("geom_friction"), self.indices, ids)
-        if own := {field for name in self._expanded & set(WRITTEN) for field in WRITTEN[name]}:
+        own = {field for name in self._expanded & set(WRITTEN) for field in WRITTEN[name]}
+        if self.mechanism.weightless and "mass" in self._expanded:
+            own.add("body_gravcomp")
+        if own:
             fields = {name: torch.from_numpy(self.batch.expand(name)) for name in own}
             write_fields(fields, self.parameters, self.model, self.mechanism, self.indices, ids)
         if "object_size" in self._expanded:

@@ -84,7 +84,8 @@ class Worlds:
         """Fields of the model that have values of their own in each world."""
         there = {"object": self.mechanism.objects, "impedance": self.mechanism.impedances}
         written = [field for name, fields in WRITTEN.items() for field in fields if there.get(name.partition("_")[0])]
-        return sorted({*FIELDS.values(), *written, *DERIVED})
+        carried = ["body_gravcomp"] if self.mechanism.weightless else []
+        return sorted({*FIELDS.values(), *written, *carried, *DERIVED})
 
     def parameters(self, nominal: ArticulatedParameters) -> ArticulatedParameters:
         """Live views of parameters, (n, …), those of objects, impedances and cameras at their ``nominal`` values."""

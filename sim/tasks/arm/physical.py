@@ -20,7 +20,11 @@ AROUND = 0.1  # m around the workspace, beyond which a tool is at fault
 
 
 def arm_ranges() -> dict[str, Range]:
-    """Factors on gains and on the strength of motors, and latencies."""
+    """Factors on gains and on the strength of motors, and latencies.
+
+    Friction is the card's, and nothing is bolted to the hand, unless a log of an arm tells otherwise
+    (``robo_rl.identification``).
+    """
     return {
         "stiffness": Range.fixed(0.8, 1.2, unit="×"),
         "damping": Range.fixed(0.8, 1.25, unit="×"),
@@ -28,7 +32,14 @@ def arm_ranges() -> dict[str, Range]:
         "armature": Range.fixed(0.8, 1.25, unit="×"),
         "command_delay": Range.fixed(0.0, 0.015, unit="s"),
         "noise": Range.fixed(0.5, 1.5, unit="×"),
+        "joint_friction": Range.fixed(1.0, 1.0, unit="×"),
+        "payload": Range.fixed(0.0, 0.0, unit="kg"),
     }
+
+
+def hand_body(card: ArmCard, plant: Any) -> int:
+    """Which of a plant's bodies carries the tool, and so a payload."""
+    return int(plant.model.site(card.tool).bodyid[0]) - plant.indices.bodies.start
 
 
 def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
@@ -47,6 +58,9 @@ def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Te
             plant.param(name)[ids] = getattr(nominal, name) * factors[name]
     plant.param("armature")[ids] = nominal.armature * factors["armature"]
     plant.param("resistance")[ids] = nominal.resistance / factors["strength"]
+    friction, mass, hand = plant.param("joint_friction"), plant.param("mass"), hand_body(card, plant)
+    friction[ids] = nominal.joint_friction * drawn["joint_friction"].to(friction)[:, None]
+    mass[ids, hand] = nominal.mass[:, hand] + drawn["payload"].to(mass)
     plant.param("command_delay")[ids] = late
 
 

@@ -1,0 +1,76 @@
+"""A simulated arm that follows its recorded motion (``following``); what it carries is at its hand.
+
+It moves under the recorded targets alone: no part of an error is added to its state. A servo forgets within a second
+where it began. And the targets of a policy follow its sensors: noise that came into the state would be taken for an
+effect of the targets that it came into, too.
+
+Measurements have an age: the prediction is that of a time between two control steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from scipy.signal import savgol_filter
+from torch import Tensor
+
+from robo_rl.identification.arm_motion import Motion
+from robo_rl.identification.estimate import Unknown
+from robo_rl.identification.following import Following
+from sim.plants.mujoco_cpu import MujocoPlant
+from sim.plants.physics import Physics
+from sim.robots.arm import ArmCard
+from sim.robots.mechanism import Mechanism
+from sim.tasks.arm.physical import hand_body
+
+
+class ArmObserver(Following):
+    """Simulated arms that follow one motion; errors are rad and rad/s. A gripper goes where it is told to."""
+
+    @property
+    def age_in_delay(self) -> float:
+        return 0.0
+
+    record: Motion
+    card: ArmCard
+    """Set by ``of``."""
+
+    @classmethod
+    def of(cls, card: ArmCard) -> type[ArmObserver]:
+        """Observers of arms of a card."""
+        return type("ArmObserver", (cls,), {"card": card})
+
+    def __init__(self, mechanism: Mechanism, record: Motion, physics: Physics, unknowns: tuple[Unknown, ...]) -> None:
+        super().__init__(mechanism, record, physics, unknowns)
+        joints = len(self.card.joints)
+        self.groups = {"joint angles": joints, "joint speeds": joints}
+        self.noise = np.repeat(record.noise, joints)
+        self._measured = np.concatenate([record.joint_position, record.joint_velocity], 1)
+        self._before: np.ndarray | None = None
+        """What the robots felt at the control step before."""
+        self._smooth = [
+            savgol_filter(record.joint_position, 5, 2, deriv=k, delta=record.period, axis=0) for k in (0, 1)
+        ]
+
+    def _load(self, plant: MujocoPlant, values: Mapping[str, Tensor]) -> None:
+        self._before = None
+        if "payload" in values:
+            hand = hand_body(self.card, plant)
+            plant.param("mass")[:, hand] = plant.nominal.mass[:, hand] + values["payload"]
+
+    def _guess(self, plant: MujocoPlant, step: np.ndarray) -> None:
+        angles, speeds = (torch.from_numpy(x[step]) for x in self._smooth)
+        named = {"joint_position": angles, "joint_velocity": speeds}
+        if self.card.fingers is not None:
+            named["gripper_position"] = torch.from_numpy(self.record.target[step, len(self.card.joints) :])
+        plant.place(torch.arange(len(step)), **named)
+
+    def _compare(self, plant: MujocoPlant, step: np.ndarray, corrected: bool) -> np.ndarray:
+        joints = len(self.card.joints)
+        qpos, qvel = plant.batch.bind("qpos"), plant.batch.bind("qvel")
+        now = np.concatenate([qpos[:, plant.indices.position[:joints]], qvel[:, plant.indices.velocity[:joints]]], 1)
+        before = now if self._before is None else self._before
+        self._before = now
+        return self._measured[step] - now - self.record.age / self.record.period * (before - now)
