@@ -17,7 +17,8 @@ def make(contract: Contract, settings: Settings) -> object:
         raise DriverError("PX4 takes no --calibration: it is calibrated by QGroundControl")
     file = read_figures(settings.file, VehicleFile)
     from deploy.drivers.mavlink.link import open_port
-    from deploy.drivers.mavlink.px4 import Px4, within_hardware
+    from deploy.drivers.mavlink.mapping import within_hardware
+    from deploy.drivers.mavlink.px4 import Px4
 
     within_hardware(contract)  # before the port is opened
     return Px4(open_port(settings.port), contract, file)

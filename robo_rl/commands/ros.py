@@ -18,7 +18,7 @@ from robo_rl.zoo import located
 What = Literal[
     "policy", "twin", "panel", "teleop", "controllers", "follow_path", "configure", "activate", "engage", "stop",
     "reset", "arm", "disarm", "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions",
-    "install",
+    "install", "layout",
 ]  # fmt: skip
 NODES = ("policy", "twin", "panel", "teleop", "controllers", "follow_path")
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
@@ -50,11 +50,12 @@ def main(
     otherwise. 'follow_path' serves Nav2's action FollowPath by a policy that follows paths, such as diff-follow's.
     'permissions FILE' prints who may do what in a secured network, for 'ros2 security create_permission'. 'install
     FILE' writes a systemd unit for 'policy FILE' with the same options, a udev rule for the driver's adapter, and
-    limits, and prints how to put them in place.
+    limits, and prints how to put them in place. 'layout FILE' prints a layout for Foxglove: signals, commands, gate and
+    diagnostics, of the running robot and of a recorded session.
 
     Args:
         what: The node to run, or the request to a running one.
-        file: For policy, permissions and install, a bundle (*.onnx, or zoo:NAME); for twin, one whose task is
+        file: For policy, permissions, install and layout, a bundle (*.onnx, or zoo:NAME); for twin, one whose task is
             simulated; for fault, the fault; for select, the policy's name.
         mode: Initial mode of the policy node.
         record: Folder in which the session is recorded.
@@ -72,6 +73,8 @@ def main(
     """
     if what == "install":
         return _install(file, mode, record, robot, other, namespace, parameter, out)
+    if what == "layout":
+        return _layout(file, namespace)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
     if what == "permissions":
@@ -163,6 +166,17 @@ def _install(
     name = "-".join(filter(None, ("robo-rl", namespace.strip("/").lower(), task.lower())))
     for line in install(out, name, named.get("driver", ""), arguments):
         say(line)
+    return 0
+
+
+def _layout(file: str, namespace: str) -> int:
+    from robo_rl_ros.foxglove import layout
+
+    from deploy.bundle import Bundle
+
+    if not file:
+        raise ValueError("expected a bundle: robo-rl ros layout FILE")
+    print(json.dumps(layout(Bundle.read(file).contract, namespace), indent=2))
     return 0
 
 

@@ -19,17 +19,14 @@ import numpy as np
 from deploy.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from deploy.drivers.mavlink import frames
 from deploy.drivers.mavlink.link import Link, mavlink
+from deploy.drivers.mavlink.mapping import FASTEST, GRAVITY, enough_thrust, within_hardware
 from deploy.drivers.mavlink.modes import LAND, OFFBOARD, mode_name
 from deploy.drivers.mavlink.robot_file import VehicleFile
 from deploy.drivers.serial_port import Port
 from deploy.drivers.ticks import Ticks
 from robo_rl.contract import Contract
 
-GRAVITY = 9.81
 MEASURED = ("position", "orientation", "linear_velocity", "angular_velocity")
-COMMANDS = (("body_rate", ("x", "y", "z"), "rad/s"), ("thrust", ("z",), "m/s^2"))
-FASTEST = 100.0
-"""Hz of set-points and of the estimate: what a link of 921,600 baud and EKF2 give."""
 FINDING, ASKING, TRIES = 3.0, 0.3, 5
 """s for the first heartbeat, s for an answer, and questions."""
 PROVEN, GAP = 1.2, 0.3
@@ -115,6 +112,7 @@ class Px4:
             raise DriverError(
                 f"MPC_THR_HOVER is {self.hover_thrust:.2f}; expected the part of thrust that it hovers at"
             )
+        enough_thrust(self._contract, self.hover_thrust)
         for message, interval in ((mavlink.MAVLINK_MSG_ID_ODOMETRY, 0.5 * self._contract.control_period),
                                   (mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE, 0.1),
                                   (mavlink.MAVLINK_MSG_ID_SYS_STATUS, 0.5)):  # fmt: skip
@@ -409,15 +407,3 @@ def number(message: Any) -> float:
     if message.param_type == mavlink.MAV_PARAM_TYPE_INT32:
         return float(np.float32(message.param_value).view(np.int32))
     return float(message.param_value)
-
-
-def within_hardware(contract: Contract) -> None:
-    """DriverError where a contract is not one of rates and thrust, or asks for what PX4 does not give."""
-    commands = tuple((c.name, c.elements, c.unit) for c in contract.commands)
-    if commands != COMMANDS:
-        names = [f"{c.name} in {c.unit}" for c in contract.commands]
-        raise DriverError(
-            f"the policy commands {names}; PX4 takes body_rate in rad/s and thrust in m/s^2 (quadrotor-rates)"
-        )
-    if not (rate := 1 / contract.control_period) <= FASTEST + 1e-6:
-        raise DriverError(f"the policy runs at {rate:g} Hz; PX4 takes set-points at up to {FASTEST:g} Hz")

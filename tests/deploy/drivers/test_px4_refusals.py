@@ -16,7 +16,8 @@ from deploy.bundle import Bundle
 from deploy.drivers import make
 from deploy.drivers.driver import DriverError, Mode, Settings
 from deploy.drivers.mavlink.link import mavlink
-from deploy.drivers.mavlink.px4 import ORDERS, within_hardware
+from deploy.drivers.mavlink.mapping import within_hardware
+from deploy.drivers.mavlink.px4 import ORDERS
 from deploy.drivers.mavlink.robot_file import VehicleFile
 from deploy.emulators.px4 import Vehicle
 
