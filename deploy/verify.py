@@ -27,8 +27,8 @@ from deploy.runtime import GOLDEN_TOLERANCE
 from robo_rl.contract import Command, Contract
 from robo_rl.escaping import shell_word
 from robo_rl.evaluation import Conditions, rollout
-from robo_rl.graphs import graph_of
-from robo_rl.policy import RECURRENT, PolicyGraph
+from robo_rl.graphs import MEMORY, graph_of
+from robo_rl.policy import PolicyGraph
 from sim.tasks import Measure, Task
 from sim.tasks.loading import FILE, load_task
 
@@ -132,7 +132,7 @@ def task_of(policy: Bundle | Contract, robot: str | None = None, task: str | Non
     contract = policy.contract if isinstance(policy, Bundle) else policy
     found = named_task(policy, task, robot)
     require_source(contract, found)
-    memory = (*found.spec.memory, *(block for block in contract.state if block.name == RECURRENT))
+    memory = (*found.spec.memory, *(block for block in contract.state if block.name in MEMORY))
     now = found.spec.contract(contract.provenance, contract.network, memory)
     for name, theirs, ours in (
         ("task", contract.task, now.task),

@@ -234,9 +234,12 @@ def digest(path: Path) -> str:
 
 def kept(folder: Path | None, wanted: str, task: Task) -> Transitions | None:
     """The demonstrations in a run's folder, of which the run knows the digest ``wanted``; "" for none."""
-    if not wanted:
-        return None
+    return read(kept_file(folder, wanted), task)[0] if wanted else None
+
+
+def kept_file(folder: Path | None, wanted: str) -> Path:
+    """The file in a run's folder, if its digest is ``wanted``; else DemonstrationError."""
     path = (folder or Path()) / FILE_NAME
     if not path.is_file() or digest(path) != wanted:
         raise DemonstrationError(f"{path}: not the demonstrations that the run began with; expected SHA-256 {wanted}")
-    return read(path, task)[0]
+    return path

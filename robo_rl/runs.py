@@ -33,7 +33,7 @@ import torch
 from robo_rl import checkpoint
 from robo_rl.algorithms.config import CONFIGS
 from robo_rl.console import finite
-from robo_rl.contract import Network, Provenance
+from robo_rl.contract import Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.escaping import file_name
 from robo_rl.evaluation import HELD_OUT
@@ -255,10 +255,10 @@ class Run:
         base, task = chosen.get("base", ""), self.task()
         normalize, recurrent = chosen.get("normalize", False), chosen.get("recurrent", 0)
         corrected = network_of(self.folder, base, chosen["bound"]) if base else None
-        encoders = () if base else task.encoders
-        policy = graph_of(
-            task, Network(chosen["hidden"], chosen["activation"], normalize, recurrent, encoders, corrected)
-        )
+        flow = Flow(chosen["flow"], chosen["chunk"]) if chosen.get("flow") else None
+        encoders = () if base or flow else task.encoders
+        shape = Network(chosen["hidden"], chosen["activation"], normalize, recurrent, encoders, corrected, flow)
+        policy = graph_of(task, shape)
         put_base(policy, self.folder, base)
         return policy
 

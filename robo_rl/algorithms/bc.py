@@ -1,8 +1,9 @@
 """Behaviour cloning: the policy graph learns to do what demonstrations did, where they were.
 
 The mean square of the difference in actions, on observations with a little noise, so that what lies beside the
-demonstrations is learnt too (Pomerleau 1989, ALVINN, is the first of its kind). It simulates nothing; how good the
-policy is at the task, its evaluation tells.
+demonstrations is learnt too (Pomerleau 1989, ALVINN, is the first of its kind). A flow policy (``robo_rl.flow``) learns
+the velocity that leads to what was done. Nothing is simulated; how good the policy is at the task, its evaluation
+tells.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from robo_rl.algorithms.config import BcConfig
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
-from robo_rl.demonstrations import DemonstrationError, kept
+from robo_rl.demonstrations import DemonstrationError, kept_file, tensors_of
+from robo_rl.flow import FlowGraph, chunks
 from robo_rl.policy import PolicyGraph
 from sim.tasks import Task
 
@@ -30,12 +32,16 @@ class Learner:
         folder: Path | None = None,
     ) -> None:  # fmt: skip
         """``folder`` is the run's, in which the demonstrations are."""
-        found = kept(folder, config.demonstrations, task)
-        if found is None:
+        if not config.demonstrations:
             raise DemonstrationError("bc learns from demonstrations alone; expected --demonstrations FILE")
         if device != "cpu":
             raise ValueError(f"device is '{device}'; expected cpu: bc is there alone")
-        self.config, self.policy, self.shown = config, policy, found
+        shown = tensors_of(kept_file(folder, config.demonstrations), task)
+        self.config, self.policy, self.observation = config, policy, shown["observation"]
+        self.action = shown["action"]
+        """(s, a), or (s, k, a) of a flow policy that plans k."""
+        if isinstance(policy, FlowGraph):
+            self.action = chunks(shown["action"], shown["episode"], config.chunk)
         self.optimizer = torch.optim.Adam(policy.network.parameters(), config.learning_rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
 
@@ -47,20 +53,27 @@ class Learner:
         return 0
 
     def update(self) -> dict[str, float]:
-        """A round of mini-batches; ``error``: root mean square of the difference in actions."""
+        """A round of mini-batches; ``error``: root mean square of the difference in actions, or a flow's velocities."""
         config, squares = self.config, 0.0
         for group in self.optimizer.param_groups:
             group["lr"] = 0.5 * config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.total))
         for _ in range(config.steps):
-            batch = self.shown.rows(torch.randint(len(self.shown.reward), (config.batch,)))
-            seen = batch.observation + config.noise * torch.randn_like(batch.observation)
-            loss = (self.policy.network(self.policy.features(seen)) - batch.action).square().mean()
+            ids = torch.randint(len(self.action), (config.batch,))
+            observation = self.observation[ids]
+            loss = self.loss(observation + config.noise * torch.randn_like(observation), self.action[ids])
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
             squares += float(loss.detach())
         self.done += 1
         return {"error": math.sqrt(squares / config.steps)}
+
+    def loss(self, observation: Tensor, action: Tensor) -> Tensor:
+        """(), of actions that were taken."""
+        seen = self.policy.features(observation)
+        if isinstance(self.policy, FlowGraph):
+            return self.policy.loss(seen, action)
+        return (self.policy.network(seen) - action).square().mean()
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What the rest of the training depends on, besides the policy."""

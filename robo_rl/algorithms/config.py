@@ -261,8 +261,17 @@ class BcConfig(Bounded):
     hidden: Widths = (128, 128)
     """Widths of the policy's hidden layers."""
     activation: Literal["tanh", "elu", "relu", "silu"] = "relu"
+    flow: Annotated[int, Bound("0 to 16", lambda x: 0 <= x <= 16)] = 0
+    """Integration steps of a flow policy, which does one of several ways that are shown; 0: none, but their mean."""
+    chunk: Annotated[int, Bound("1 to 64", lambda x: 1 <= x <= 64)] = 1
+    """Actions that a flow policy plans at once, and takes before it plans again."""
     demonstrations: Digest = ""
     """SHA-256 of the demonstrations in the run's folder. Told by --demonstrations."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.chunk > 1 and not self.flow:
+            raise ValueError(f"chunk is {self.chunk}; expected 1 without a flow")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
 from robo_rl.contract.checks import ContractError, Numbers, require, require_name, require_unique, set_numbers
 from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, TorqueLaw, VelocityLaw
-from robo_rl.contract.provenance import Base, Encoder, Network, Provenance
+from robo_rl.contract.provenance import Base, Encoder, Flow, Network, Provenance
 from robo_rl.contract.reading import build, read_object
 from robo_rl.contract.robots import Actuator, Robot
 from robo_rl.contract.safety import Collision, Envelope, Safety
@@ -39,6 +39,7 @@ __all__ = [
     "CurrentLaw",
     "Encoder",
     "Envelope",
+    "Flow",
     "Image",
     "ImpedanceLaw",
     "Law",
@@ -57,7 +58,7 @@ __all__ = [
 
 FORMAT = "robo-rl contract"
 VERSION = 2
-OPTIONAL = (("safety", "collision"), ("network", "base"))
+OPTIONAL = (("safety", "collision"), ("network", "base"), ("network", "flow"))
 """Sections and keys that JSON leaves out where they are None."""
 
 

@@ -76,11 +76,24 @@ class Base:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """The network is the velocity of a flow, ``steps`` of which make a chunk of so many actions."""
+
+    steps: int
+    chunk: int
+
+    def __post_init__(self) -> None:
+        require(1 <= self.steps <= 16, "network: flow: steps", self.steps, "1 to 16")
+        require(1 <= self.chunk <= 64, "network: flow: chunk", self.chunk, "1 to 64")
+
+
+@dataclass(frozen=True)
 class Network:
     """Enough to build the network again: hidden layers of an MLP, and what is in front of it.
 
     ``normalize``: observations are normalised by fixed numbers. ``recurrent``: width of a gated recurrent unit before
-    the hidden layers, 0 for none. ``base``: what the network corrects, if it does not act alone.
+    the hidden layers, 0 for none. ``base``: what the network corrects, if it does not act alone. ``flow``: if
+    the network is one.
     """
 
     hidden: tuple[int, ...]
@@ -89,6 +102,7 @@ class Network:
     recurrent: int = 0
     encoders: tuple[Encoder, ...] = ()
     base: Base | None = None
+    flow: Flow | None = None
 
     def __post_init__(self) -> None:
         for name in ("hidden", "encoders"):
@@ -97,8 +111,10 @@ class Network:
         require_identifier(self.activation, "network: activation")
         require(0 <= self.recurrent <= 4096, "network: recurrent", self.recurrent, "0 to 4096")
         require_unique([encoder.group for encoder in self.encoders], "network: encoders")
-        alone = self.base is None or not (self.recurrent or self.encoders)
-        require(alone, "network: recurrent, encoders", (self.recurrent, self.encoders), "none beside a base")
+        kinds = (self.base is not None) + (self.flow is not None) + bool(self.recurrent or self.encoders)
+        given = (self.recurrent, self.encoders, self.base, self.flow)
+        require(kinds <= 1, "network: recurrent, encoders, base, flow", given, "no base or flow beside the others")
+        require(self.flow is None or not self.normalize, "network: normalize", self.normalize, "false, of a flow")
 
 
 @dataclass(frozen=True)
