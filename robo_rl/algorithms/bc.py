@@ -17,9 +17,16 @@ from torch import Tensor
 
 from robo_rl.algorithms.config import BcConfig
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors
-from robo_rl.demonstrations import DemonstrationError, kept
+from robo_rl.demonstrations import DemonstrationError, Transitions, kept
 from robo_rl.policy import PolicyGraph
 from sim.tasks import Task
+
+
+def loss(policy: PolicyGraph, shown: Transitions, config: BcConfig) -> Tensor:
+    """The mean square of the difference in actions, on a mini-batch with noise."""
+    batch = shown.rows(torch.randint(len(shown.reward), (config.batch,)))
+    seen = batch.observation + config.noise * torch.randn_like(batch.observation)
+    return (policy.network(policy.features(seen)) - batch.action).square().mean()
 
 
 class Learner:
@@ -52,13 +59,11 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = 0.5 * config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.total))
         for _ in range(config.steps):
-            batch = self.shown.rows(torch.randint(len(self.shown.reward), (config.batch,)))
-            seen = batch.observation + config.noise * torch.randn_like(batch.observation)
-            loss = (self.policy.network(self.policy.features(seen)) - batch.action).square().mean()
+            found = loss(self.policy, self.shown, config)
             self.optimizer.zero_grad()
-            loss.backward()
+            found.backward()
             self.optimizer.step()
-            squares += float(loss.detach())
+            squares += float(found.detach())
         self.done += 1
         return {"error": math.sqrt(squares / config.steps)}
 
