@@ -14,29 +14,22 @@ from deploy.bundle import Bundle
 from deploy.runtime import Policy
 from deploy.step_log import Flag, Sizes, StepWriter
 from deploy.successors import Successors, files, number_of
-from robo_rl.contract import Provenance
-from robo_rl.interventions import DONE, OWN, InterventionPolicy, export, export_again
+from robo_rl.interventions import DONE, OWN, InterventionPolicy, export_again
 from robo_rl.policy import PolicyGraph
 from robo_rl.received import StepFolder
 from robo_rl.zoo import located
-from sim.tasks.loading import load_task
 
-NOBODY = Provenance("bc", 0, 0, "")
 RATE = 100
 
 
-@pytest.fixture(scope="module")
-def graph() -> InterventionPolicy:
-    torch.manual_seed(0)
-    graph = InterventionPolicy(PolicyGraph(load_task("quadrotor-hover"), (8,))).requires_grad_(False)
-    for value in graph.network.parameters():
-        value.add_(0.01 * torch.rand_like(value))  # as after learning, no two are equal
-    return graph
+@pytest.fixture
+def graph(led_policy: tuple[InterventionPolicy, Bundle]) -> InterventionPolicy:
+    return led_policy[0]
 
 
-@pytest.fixture(scope="module")
-def first(graph: InterventionPolicy, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return export(graph, NOBODY, tmp_path_factory.mktemp("robot") / "policy-000001.onnx")
+@pytest.fixture
+def first(led_policy: tuple[InterventionPolicy, Bundle]) -> Bundle:
+    return led_policy[1]
 
 
 def changed(graph: InterventionPolicy, by: float) -> InterventionPolicy:
