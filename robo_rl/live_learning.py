@@ -88,7 +88,9 @@ class LiveLearner:
             self.average.load_state_dict(self.algorithm.policy.state_dict())
         self.bundle = self._newest() or self._export_first()
         self._steps = StepFolder(self.folder, self.graph, self.bundle.contract, self.say)
+        self.receive()
         self.save()
+        self.say(f"for the robot:  robo-rl run {self.bundle.path} --learn {self.folder} --driver simulated")
 
     def receive(self) -> int:
         """Take what robots have told; the number of new transitions."""
@@ -116,7 +118,8 @@ class LiveLearner:
     def publish(self) -> None:
         """A bundle of the present policy for the robots, a checkpoint, and a line of metrics."""
         assert self.bundle is not None
-        out = self.folder / f"policy-{number_of(self.bundle.path) + 1:06d}.onnx"
+        last = number_of(files(self.folder)[-1])  # robots look at nothing older
+        out = self.folder / f"policy-{last + 1:06d}.onnx"
         self.bundle = export_again(self.graph, self.bundle, out)
         self.save()
         line = {"update": self.learnt, "environment_steps": self.steps, **self.rates(), **self.metrics}
