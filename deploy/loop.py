@@ -82,13 +82,18 @@ class Loop:
         note: Callable[[Step], None] = lambda step: None,
         clock: Any = time,
         patience: float | None = None,
+        successor: Callable[[], Policy | None] = lambda: None,
     ) -> None:
         """``note`` sees every step after its command was sent, and may ask for something.
+
+        ``successor`` is asked between two steps for a policy of the same contract that is to go on, with the memory of
+        the one before; None: there is no new one.
 
         ``clock`` does what ``time`` does; where it is another, ``patience`` is what counts as a control period for the
         watchdog, in s of real time.
         """
         self.policy, self.driver, self.note, self.clock = policy, driver, note, clock
+        self.successor = successor
         self.reserve = Reserve(policy.contract)
         self.watchdog = Watchdog(patience or policy.contract.control_period, self._step_without_policy)
         self.error: BaseException | None = None
@@ -99,6 +104,11 @@ class Loop:
         self._end = self._latest = float("inf")
         """s of the clock: when to stop the robot, and when to leave it, however far the stop is."""
         self._ended = threading.Event()
+
+    @property
+    def samples(self) -> Samples:
+        """The signals of the newest step."""
+        return self._samples
 
     # --- from outside -----------------------------------------------------------------------------------------------
 
@@ -157,6 +167,9 @@ class Loop:
                 self.clock.sleep(period)
 
     def _step(self) -> None:
+        if (successor := self.successor()) is not None:
+            successor.continue_from(self.policy)
+            self.policy = successor
         now = self._microseconds()
         self._samples = self.driver.read(now)
         if self.reserve.gate.state != State.ACTIVE:

@@ -136,6 +136,11 @@ class Policy:
         self._seen: dict[str, np.ndarray] = {}
         """What the policy saw last."""
 
+    def continue_from(self, before: Policy) -> None:
+        """Take over the robot, with the memory of another policy of the same contract: nothing is forgotten."""
+        self.state, self._time, self._now = before.state, before._time, before._now
+        self._samples, self._seen = before._samples, before._seen
+
     @property
     def safe_commands(self) -> dict[str, np.ndarray]:
         """The safe command: the contract's safe numbers, or the last measured values for "hold".

@@ -21,6 +21,7 @@ COMMANDS = {
     "robots": "show robots: figures, sources, pictures",
     "train": "train a policy on a task",
     "demonstrate": "record a task's script, to learn from",
+    "learn": "learn while a robot runs, from what it does and from an operator who takes over",
     "demos": "list, check, replay and convert demonstrations: LeRobotDataset v3, robomimic",
     "reset-states": "store states on the way to success, where episodes of a training begin",
     "resume": "continue a training that was interrupted",

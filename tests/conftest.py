@@ -48,6 +48,21 @@ def bundle_file(trained_run: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def led_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """A policy of quadrotor-hover that an operator can take over from, untrained, and its bundle. Change copies."""
+    from robo_rl.contract import Provenance
+    from robo_rl.interventions import InterventionPolicy, export
+    from robo_rl.policy import PolicyGraph
+    from sim.tasks.loading import load_task
+
+    torch.manual_seed(0)
+    graph = InterventionPolicy(PolicyGraph(load_task("quadrotor-hover"), (8,))).requires_grad_(False)
+    for value in graph.network.parameters():
+        value.add_(0.01 * torch.rand_like(value))  # as after learning, no two are equal
+    return graph, export(graph, Provenance("bc", 0, 0, ""), tmp_path_factory.mktemp("led") / "policy-000001.onnx")
+
+
+@pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``trained(task, *options)``: the folder of the run that ``robo-rl train`` makes, without an evaluation."""
 

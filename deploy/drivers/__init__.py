@@ -15,7 +15,7 @@ from typing import Any
 from deploy.drivers.driver import Driver, DriverError, Settings
 from robo_rl.contract import Contract
 
-ROBOTS = ("so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie")
+ROBOTS = ("so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie", "simulated")
 
 
 def make(name: str, contract: Contract, settings: Settings) -> Driver:

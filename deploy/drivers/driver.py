@@ -129,7 +129,7 @@ class ForLoop:
         self.driver, self.setpoints = driver, dict(setpoints)
         self.enabled = False
         damped = all(command.stop == "damp" for command in contract.commands)
-        self.modes = {**MODES, **({Source.STOP: Mode.DAMP} if damped else {})}
+        self.modes = {**MODES, **({Source.STOP: Mode.DAMP} if damped else {}), **getattr(driver, "modes", {})}
         given = {*driver.measured, *setpoints, *others, *(s.age_of for s in contract.signals)}  # the last may be absent
         without = [s.name for s in contract.signals if s.source != "runtime" and s.name not in given]
         if without:

@@ -24,6 +24,18 @@ from robo_rl.policy import PolicyGraph
 from sim.tasks import Task
 
 
+def loss(policy: PolicyGraph, observation: Tensor, action: Tensor, config: BcConfig) -> Tensor:
+    """(), of a mini-batch of what was shown, with noise: observations (s, o), and actions (s, a), or (s, k, a) of a flow
+    policy that plans k.
+    """
+    ids = torch.randint(len(action), (config.batch,))
+    shown = observation[ids]
+    seen = policy.features(shown + config.noise * torch.randn_like(shown))
+    if isinstance(policy, FlowGraph):
+        return policy.loss(seen, action[ids])
+    return (policy.network(seen) - action[ids]).square().mean()
+
+
 class Learner:
     """Trains a policy, one round at a time, on the CPU."""
 
@@ -58,22 +70,13 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = 0.5 * config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.total))
         for _ in range(config.steps):
-            ids = torch.randint(len(self.action), (config.batch,))
-            observation = self.observation[ids]
-            loss = self.loss(observation + config.noise * torch.randn_like(observation), self.action[ids])
+            found = loss(self.policy, self.observation, self.action, config)
             self.optimizer.zero_grad()
-            loss.backward()
+            found.backward()
             self.optimizer.step()
-            squares += float(loss.detach())
+            squares += float(found.detach())
         self.done += 1
         return {"error": math.sqrt(squares / config.steps)}
-
-    def loss(self, observation: Tensor, action: Tensor) -> Tensor:
-        """(), of actions that were taken."""
-        seen = self.policy.features(observation)
-        if isinstance(self.policy, FlowGraph):
-            return self.policy.loss(seen, action)
-        return (self.policy.network(seen) - action).square().mean()
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What the rest of the training depends on, besides the policy."""

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
+    from deploy.actor import Actor
     from deploy.drawn_goals import DrawnGoals
     from deploy.loop import Loop, Step
 
@@ -37,21 +39,24 @@ def main(
     cores: tuple[int, ...] = (),
     release: bool = False,
     trusted_keys: Path | None = None,
+    learn: Path | None = None,
     json: bool = False,
 ) -> int:
     """Run a policy on a robot, through the driver for its own protocol, behind the gate. No ROS needed.
 
     The robot is connected to and checked first; nothing moves until 'arm' and 'go' are typed (or --arm is given). Lines
     on standard input: arm; go (the policy takes over); stop; disarm; reset (after a fault); 'NAME 1.0 0.0 …' (a
-    set-point); quit. Ctrl-C stops the robot as its contract says, and ends. With --json: driver, robot, digest,
+    set-point); quit. With --learn also: 'lead 0.1 0 …' (the operator's action, −1 to 1 each, until the next such line);
+    release (the policy goes on); succeeded, failed (the end of an episode). Ctrl-C stops the robot as its contract
+    says, and ends. With --json: driver, robot, digest,
     runtime, steps, late (of them, by more than a tenth of a period), longest_interval_ms, computing_p50_ms, _p99_ms and
     _max_ms (from a step's beginning until its command is sent), memory_mb (greatest, resident), state, problems,
     figures.
 
     Args:
         file: A bundle (*.onnx, or zoo:NAME).
-        driver: The robot's driver: so101, dynamixel, go2, f1tenth, px4, franka, ur, crazyflie, or a file of
-            yours (*.py) with make(contract, settings).
+        driver: The robot's driver: so101, dynamixel, go2, f1tenth, px4, franka, ur, crazyflie, simulated, or a
+            file of yours (*.py) with make(contract, settings).
         port: Device, address or network interface; by default the driver's usual one (/dev/ttyACM0, eth0).
         calibration: The robot's calibration file.
         robot_file: What differs between two robots of a type (*.toml).
@@ -66,9 +71,11 @@ def main(
         cores: With --realtime, the cores to run on, such as isolated ones; by default all.
         release: At the end, make the actuators passive. An arm falls.
         trusted_keys: Run only what a key in this file of public keys signed.
+        learn: The folder that 'robo-rl learn' shares: steps go there, and its newest policy goes on.
         json: Print one JSON object on the last line of stdout.
     """
     from controllers.gate_codes import Event, Request, State
+    from deploy.actor import Actor
     from deploy.bundle import Bundle
     from deploy.drivers import make
     from deploy.drivers.driver import DriverError, ForLoop, Settings
@@ -89,6 +96,7 @@ def main(
     settings = Settings(port, robot_file, calibration)
     robot = make(driver, policy.contract, settings)
     recorder: Any = None
+    actor: Actor | None = None
     last: list[Step] = []
     if setpoint and new_goal_every is not None:
         raise ValueError("--setpoint and --new-goal-every exclude each other; expected one of them")
@@ -96,6 +104,8 @@ def main(
     first = numbers_by_name(setpoint, policy.contract, "--setpoint") if goals is None else goals.setpoints(0)
     timing = Timing(policy.contract.control_period)
     try:
+        if learn is not None:
+            first = {**nobody(policy.contract), **first}
         given = ForLoop(robot, policy.contract, first)
         identity = robot.connect()
         details = ", ".join(f"{name} {value}" for name, value in identity.details.items())
@@ -108,7 +118,11 @@ def main(
                 given.setpoints.update(goals.setpoints(goals.number(step.number / rate)))
             if recorder is not None:
                 recorder.note(step.record())
-            if arm and step.number == READY:
+            if actor is not None:
+                actor.note(step.inputs, step.output, step.memory)
+                after_episode(robot, loop, actor, step)
+            again = actor is not None and step.output.state == State.IDLE
+            if arm and (step.number == READY or (again and step.number > READY)):
                 loop.request(Request.ARM)
             elif arm and step.number > READY and loop.reserve.arrived:
                 loop.request(Request.ACTIVATE)
@@ -117,7 +131,11 @@ def main(
                 told = f"{State(step.output.state).name} {Event(step.output.events).name} {problems}"
                 say(told.strip(), json)
 
-        loop = Loop(policy, given, note)
+        loop = Loop(policy, given, note, successor=lambda: actor.successor() if actor is not None else None)
+        if learn is not None:
+            told, failed = partial(say, as_json=json), partial(_failed, loop, json=json)
+            actor = Actor(learn, policy, loop.reserve.config, told, failed, trusted_keys, native)
+            actor.start()
         if record is not None:
             from deploy.record import Recorder
 
@@ -125,7 +143,7 @@ def main(
             name = f"{policy.contract.task}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.mcap"
             recorder = Recorder(record / name, policy.bundle, on_failure=lambda reason: _failed(loop, reason, json))
             say(f"recording to {recorder.path}", json)
-        threading.Thread(target=_listen, args=(loop, given, policy.contract, json), daemon=True).start()
+        threading.Thread(target=_listen, args=(loop, given, policy.contract, actor, json), daemon=True).start()
         code = loop.run(seconds)
         if release:
             robot.disable()
@@ -135,13 +153,14 @@ def main(
     except DriverError as error:
         raise ValueError(str(error)) from None
     finally:
-        if recorder is not None:
-            recorder.close()
+        for at_work in (recorder, actor):
+            if at_work is not None:
+                at_work.close()
         robot.close()
     give(
         {
-            "driver": driver, "robot": {"name": identity.robot, **identity.details}, "digest": policy.bundle.digest,
-            "runtime": policy.runtime, **timing.figures(),
+            "driver": driver, "robot": {"name": identity.robot, **identity.details},
+            "digest": loop.policy.bundle.digest, "runtime": policy.runtime, **timing.figures(),
             "memory_mb": _greatest_memory(),
             "state": State(last[0].output.state).name if last else None, "problems": list(health.problems),
             "figures": dict(health.figures),
@@ -172,17 +191,41 @@ def _silent(robot: Any) -> str:
     return f"{robot.silence.value}{f'; {guard}' if guard else ''}"
 
 
+def nobody(contract: Any) -> dict[str, Any]:
+    """The operator's signal, while the operator does nothing."""
+    import numpy as np
+
+    from deploy.actor import INTERVENTION
+
+    return {s.name: np.zeros(s.size, np.float32) for s in contract.signals if s.name == INTERVENTION}
+
+
+def after_episode(robot: Any, loop: Loop, actor: Actor, step: Step) -> None:
+    """Where a simulated robot tells that its episode has ended, the policy's ends, too."""
+    from controllers.gate_codes import Request
+
+    ended, robot.ended = getattr(robot, "ended", None), None
+    if ended is None:
+        return
+    samples = {**loop.samples, **ended.samples}
+    values, _ = loop.reserve.flat_signals(samples, step.time)
+    actor.end(step.time, values, loop.policy.state[0], ended.flags)
+    loop.request(Request.DISARM)
+
+
 def _failed(loop: Loop, reason: str, json: bool) -> None:
     from controllers.gate_codes import Request
 
-    say(f"the recorder failed: {reason}", json)
+    say(f"the robot is stopped, what it does can't be written: {reason}", json)
     loop.request(Request.HALT)
 
 
-def _listen(loop: Loop, given: Any, contract: Any, json: bool) -> None:
+def _listen(loop: Loop, given: Any, contract: Any, actor: Actor | None, json: bool) -> None:
     """What the operator types. The end of the input means nothing: it may be closed from the start."""
     from controllers.gate_codes import Request
+    from deploy.actor import INTERVENTION
     from deploy.named_values import numbers_by_name
+    from deploy.step_log import Flag
 
     requests = {
         "arm": Request.ARM, "go": Request.ACTIVATE, "stop": Request.STOP, "disarm": Request.DISARM,
@@ -190,10 +233,15 @@ def _listen(loop: Loop, given: Any, contract: Any, json: bool) -> None:
     }  # fmt: skip
     for line in sys.stdin:
         word, _, rest = line.strip().partition(" ")
+        if actor is not None and word in ("lead", "release"):
+            word, rest = INTERVENTION, f"1 {rest}" if word == "lead" else "0 " * given.setpoints[INTERVENTION].size
         if word in requests:
             loop.request(requests[word])
         elif word == "quit":
             loop.end()
+        elif actor is not None and word in ("succeeded", "failed"):
+            actor.outcome = {"succeeded": Flag.SUCCEEDED, "failed": Flag.FAILED}[word]
+            loop.request(Request.DISARM)
         elif word in given.setpoints:
             try:
                 given.setpoints[word] = numbers_by_name([f"{word}={rest}"], contract, "the set-point")[word]

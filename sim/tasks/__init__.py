@@ -135,6 +135,8 @@ class Task(ABC):
     """How many times the algorithms' usual number of updates the task needs."""
     algorithms: tuple[Literal["apg", "bc", "ppo", "sac"], ...] = ("ppo",)
     """Those that can train it, the fastest first; "apg" needs a plant with a derivative, "bc" demonstrations."""
+    action_names: tuple[str, ...] = ()
+    """What the numbers of an action are called, for an operator who gives them (``robo_rl.interventions``)."""
     encoders: tuple[Encoder, ...] = ()
     """The networks in front of the policy's, one for each group that ``observe`` gives besides the vector."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})

@@ -64,6 +64,7 @@ class Insert(Task):
     measures = (Measure("peg_position_error", "m", "end", 0.1),)
     perturbed = ("clearance", "peg_friction", "bias/hole_position", "strength", "command_delay", "noise")
     action_size = 3
+    action_names = XYZ
     goal_size = 1
     observation_size = 18
     algorithms = ("bc", "sac", "ppo")

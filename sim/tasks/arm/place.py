@@ -66,6 +66,7 @@ class Place(Task):
         "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "noise",
     )  # fmt: skip
     action_size = 4
+    action_names = (*XYZ, "gripper")
     goal_size = 6
     student: str | None = "arm-place-depth"
     settings = MappingProxyType(

@@ -30,6 +30,7 @@ FIXED = {
     "isolate": (False, "run the policy's graph in a process of its own, which can hang or crash alone"),
     "activate": (False, "activate after configure by itself, as soon as signals, set-points and clock are there"),
     "activate_timeout": (10.0, "s to wait for them; then it is refused with what is missing"),
+    "learn": ("", "folder that 'robo-rl learn' shares: steps go there, and its newest policy goes on; '': none"),
     "record": ("", "folder in which every session writes one .mcap file; '': none"),
 }
 """Default and meaning, by name."""

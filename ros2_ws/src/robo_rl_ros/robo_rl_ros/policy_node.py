@@ -39,6 +39,7 @@ from controllers.chain import orientation_at_home
 from controllers.gate_codes import Request, State
 from deploy.named_values import numbers_by_name, texts_by_name
 from deploy.record import Recorder
+from deploy.step_log import Flag
 from robo_rl.contract import Command
 from robo_rl.escaping import file_name
 from robo_rl_ros import quality
@@ -47,6 +48,7 @@ from robo_rl_ros.arguments import name_and_arguments
 from robo_rl_ros.control import Control
 from robo_rl_ros.diagnosis import Statistics, diagnostics
 from robo_rl_ros.driven import DrivenRobot
+from robo_rl_ros.learning import Learning
 from robo_rl_ros.listening import Listener
 from robo_rl_ros.loading import Watch, load
 from robo_rl_ros.parameters import declare
@@ -71,6 +73,7 @@ class PolicyNode(LifecycleNode):
         self.control: Control | None = None
         self.recorder: Recorder | None = None
         self.driven: DrivenRobot | None = None
+        self.learning: Learning | None = None
         self.quality_complaints: dict[str, str] = {}
         self.stuck = False
         """Whether a policy holds a thread for ever."""
@@ -86,6 +89,8 @@ class PolicyNode(LifecycleNode):
             "disarm": lambda: self._gate_request(Request.DISARM, State.IDLE),
             "stop": lambda: self._gate_request(Request.STOP, State.FAULT),
             "reset": lambda: self._gate_request(Request.RESET, State.IDLE),
+            "succeeded": lambda: self._end_episode(Flag.SUCCEEDED),
+            "failed": lambda: self._end_episode(Flag.FAILED),
             "promote": lambda: self._ladder(PolicyRunner.promote),
             "demote": lambda: self._ladder(PolicyRunner.demote),
         }
@@ -180,6 +185,11 @@ class PolicyNode(LifecycleNode):
         self._contract_topic.publish(String(data=contract.to_json()))
         if self._text("record"):
             self._record()
+        if self._text("learn"):
+            self.learning = Learning(
+                Path(self._text("learn")).expanduser(), self.runner, self.control, self.get_logger().info,
+                self._text("trusted_keys"), self._text("runtime") == "native",
+            )  # fmt: skip
         self._periodic = [self.create_timer(1.0, self._report), self.create_timer(1.0, self._check_integrity)]
         if self.get_parameter("activate").value:
             timeout, refuse = self.get_parameter("activate_timeout").value, partial(self._refuse, "activate")
@@ -238,6 +248,11 @@ class PolicyNode(LifecycleNode):
         self.recorder = Recorder(folder / name, *bundles, on_failure=self._recorder_failed)
         self.get_logger().info(f"recording to {self.recorder.path}")
 
+    def _end_episode(self, outcome: Flag) -> tuple[bool, str]:
+        if self.learning is None:
+            return False, "nobody learns from it: the parameter 'learn' is empty"
+        return self.learning.end_episode(outcome, self._gate_request)
+
     def _recorder_failed(self, reason: str) -> None:
         assert self.control is not None
         self.control.halt(f"the recorder failed: {reason}")
@@ -261,6 +276,8 @@ class PolicyNode(LifecycleNode):
             self.driven.publish(self.control.measured, self.listener.now(), self.listener.ros_ns())
         if self.recorder is not None:
             self.recorder.note(decision.record(self.runner.mode, self._sentence(decision)))
+        if self.learning is not None:
+            self.learning.note(decision)
         output = decision.output
         shown = (output.state, output.source, output.problem, self.runner.mode, self.runner.policies.name)
         if shown != self._last_gate:
@@ -320,6 +337,8 @@ class PolicyNode(LifecycleNode):
 
     def _check_integrity(self) -> None:
         """The files are still the ones that were verified."""
+        if self.learning is not None and self.learning.watch is not None:
+            self._files = [self.learning.watch]
         intact = [file.look() for file in self._files]
         if self.control is not None:
             if self.control.intact and not all(intact):
@@ -375,9 +394,10 @@ class PolicyNode(LifecycleNode):
             self.listener.close()
         if self.driven is not None:
             self.driven.close()
-        if self.recorder is not None:
-            self.recorder.close()
-        self.control = self.listener = self.recorder = self.driven = None
+        for at_work in (self.recorder, self.learning):
+            if at_work is not None:
+                at_work.close()
+        self.control = self.listener = self.recorder = self.driven = self.learning = None
         self.quality_complaints.clear()
 
 

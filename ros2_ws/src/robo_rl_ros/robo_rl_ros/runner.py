@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,8 @@ class PolicyRunner:
         self.config, self.fallback = self.reserve.config, self.reserve.controller
         self.complaint = ""
         """Why the policy gave no command in its last step; "" if it did."""
+        self.successor: Callable[[], Policy | None] = lambda: None
+        """Asked before each step for a policy of the same contract that is to go on."""
         self.orientations = OrientationMonitor(self.contract)
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
@@ -155,6 +157,8 @@ class PolicyRunner:
 
     def propose(self, now: int, samples: Samples) -> Proposal:
         """Ask the policy. It may take for ever: nothing else of the runner waits for it, or is changed by it."""
+        if (successor := self.successor()) is not None:
+            self.policies.replace(successor)
         if self.gate.state != State.ACTIVE:
             self.policies.reset()  # a take-over begins with the memory of the contract
         memory, start = self.policies.state[0], time.perf_counter()

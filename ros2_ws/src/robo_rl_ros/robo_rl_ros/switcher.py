@@ -73,6 +73,12 @@ class PolicySwitcher:
         self._successor = name  # the control thread looks at this first
         return f"'{name}' takes over"
 
+    def replace(self, policy: Policy) -> None:
+        """Let another policy of the same contract go on in place of the active one, with its memory."""
+        policy.continue_from(self.policy)
+        self.policies[self.name] = policy
+        self._numbers[self.name] = BETWEEN  # no log has its bundle
+
     def close(self) -> None:
         """Let go of the policies."""
         for policy in self.policies.values():

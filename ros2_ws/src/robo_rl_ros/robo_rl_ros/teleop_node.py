@@ -2,7 +2,8 @@
 
 It reads the contract from the policy's node and gives every set-point that the operator owes, 20 times a second: a
 velocity on cmd_vel to a legged robot, a position and a velocity to a multirotor. Nothing is wished without a sign of
-the hand within half a second: a key, a joystick's message with the enabling button held, a Twist.
+the hand within half a second: a key, a joystick's message with the enabling button held, a Twist. From a policy that
+can be taken over from, the robot is taken over by such a sign, and given back without one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sensor_msgs.msg import Joy
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from deploy.actor import INTERVENTION
 from deploy.named_values import texts_by_name
 from robo_rl.contract import Contract, Signal
 from robo_rl_ros import quality
@@ -28,7 +30,7 @@ from robo_rl_ros.keyboard import Keyboard
 from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.operate import Operator
 from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.teleoperation import AXES, DEAD_MAN, Teleoperation
+from robo_rl_ros.teleoperation import AXES, DEAD_MAN, Takeover, Teleoperation
 from robo_rl_ros.wiring import Wire
 from robo_rl_ros.writing import message_type
 
@@ -79,7 +81,11 @@ class Teleop:
         contract = Contract.from_json(self._contract, f"{self.operator.policy}/contract")
         wires = [(wire, channel) for wire, channel in self.operator.wiring(contract) if isinstance(channel, Signal)]
         given = [(wire, channel) for wire, channel in wires if channel.source == "operator"]
-        self.teleoperation = Teleoperation(contract, tuple(s.name for _, s in given), self.speed, self.turn)
+        if taken := [(wire, s) for wire, s in given if s.name == INTERVENTION]:
+            given = taken
+            self.teleoperation: Teleoperation | Takeover = Takeover(contract, self.speed)
+        else:
+            self.teleoperation = Teleoperation(contract, tuple(s.name for _, s in given), self.speed, self.turn)
         self._signals = {s.name: s for _, s in given}
         node = self.operator.node
         groups: dict[tuple[str, str], list[Wire]] = {}
@@ -146,7 +152,7 @@ class Teleop:
     def send(self, passed: float) -> None:
         """All set-points, ``passed`` s after the last."""
         fresh = time.monotonic() - self.wished <= DEAD_MAN
-        values = self.teleoperation.setpoints(self.wish if fresh else np.zeros(4), passed, self._measured)
+        values = self.teleoperation.setpoints(self.wish if fresh else None, passed, self._measured)
         if not values:
             return
         now = self.operator.node.get_clock().now().nanoseconds

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from deploy.actor import INTERVENTION
 from robo_rl.contract import Contract, Signal
 
 AXES = ("forward", "left", "up", "turn")
@@ -51,13 +52,17 @@ class Teleoperation:
         self.place: np.ndarray | None = None
         self.yaw: float | None = None
 
-    def setpoints(self, wish: np.ndarray, passed: float, measured: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def setpoints(
+        self, wish: np.ndarray | None, passed: float, measured: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
         """Values (k,) by signal, ``passed`` s after the last; {} while the robot's own place is not known.
 
-        ``wish``: (4,) as ``AXES``, limited here. ``measured``: "position" and "orientation", where ``needs`` has them.
+        ``wish``: (4,) as ``AXES``, limited here; None: nothing. ``measured``: "position" and "orientation", where
+        ``needs`` has them.
         """
         if not self.needs <= set(measured):
             return {}
+        wish = np.zeros(4) if wish is None else wish
         wish = np.clip(np.where(np.isfinite(wish), wish, 0.0), -self.limits, self.limits)
         self._go(wish, passed, measured)
         return {signal.name: self._value(signal, wish) for signal in self.signals}
@@ -88,6 +93,35 @@ class Teleoperation:
                 met = _met(signal, element)
                 value[element] = np.clip(wish[axis], -met, met)
         return np.clip(value, *signal.bounds)
+
+
+class Takeover:
+    """Taking over from a policy (``robo_rl.interventions``): while a hand is there, the action is what it wishes.
+
+    An action's numbers follow the axes of a wish by their names, x, y, z and gripper, or else in order.
+    """
+
+    needs: frozenset[str] = frozenset()
+    NAMES = ("x", "y", "z", "gripper")
+
+    def __init__(self, contract: Contract, most: float) -> None:
+        """``most``: the action, of 1, that a full deflection is."""
+        self.signal = contract.signal(INTERVENTION)
+        self.limits = np.full(4, min(1.0, most))
+        actions = self.signal.elements[1:]
+        named = set(actions) <= set(self.NAMES)
+        self._axes = [self.NAMES.index(name) if named else i for i, name in enumerate(actions)]
+
+    def setpoints(
+        self, wish: np.ndarray | None, passed: float, measured: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The operator's signal (1 + k,). ``wish``: (4,) as ``AXES``; None: the policy has the robot."""
+        value = np.zeros(self.signal.size)
+        if wish is not None:
+            wish = np.clip(np.where(np.isfinite(wish), wish, 0.0), -self.limits, self.limits)
+            value[0] = 1.0
+            value[1:] = [wish[axis] if axis < len(AXES) else 0.0 for axis in self._axes]
+        return {INTERVENTION: value}
 
 
 def _needs(signal: Signal) -> str:

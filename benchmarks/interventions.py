@@ -1,0 +1,175 @@
+"""Learning while a robot runs, from an operator who takes over when the policy strays: do interventions fade?
+
+`robo-rl learn TASK` learns in a process of its own; the simulated robot runs its policies behind the gate in simulated
+time, which counts control steps, no faster than PACE times real time. A script is the operator (``SCRIPT`` tells its
+rule). At the end 1,000 held-out episodes of the policy alone. Takes a quarter of an hour on two idle cores.
+
+    python benchmarks/interventions.py
+    python benchmarks/interventions.py arm-insert 2 90        # another seed, minutes of robot time
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from results import words, write
+
+from controllers.gate_codes import Request, State
+from deploy.actor import Actor
+from deploy.drivers.driver import ForLoop
+from deploy.drivers.simulated import SimulatedRobot
+from deploy.emulators.virtual_time import VirtualTime
+from deploy.loop import Loop, Step
+from deploy.runtime import Policy
+from robo_rl.commands.run import after_episode, nobody
+from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.interventions import INTERVENTION, InterventionPolicy
+from robo_rl.policy import PolicyGraph
+from robo_rl.received import StepFolder
+from robo_rl.runs import Run
+from robo_rl.scripted_operator import GIVE, TAKE, WATCH, ScriptedOperator
+from sim.tasks.loading import load_task
+
+DEMONSTRATIONS = {"arm-insert": 1, "arm-place-direct": 5}
+"""Episodes to begin with: few, so that there is something to correct."""
+FIXED = {"arm-insert": {"clearance": 0.003}, "arm-place-direct": {}}
+PACE = 8.0
+"""Robot time over real time, at most, so that the learner has time to learn."""
+EVERY = 4.0
+"""s of real time between policies."""
+FIRST, EPISODES = 200, 1000
+"""Held-out episodes of the first policy and of the last."""
+SCRIPT = (
+    f"takes over where its action and the policy's differ by {TAKE} (root mean square, of ±1) over {WATCH} s; "
+    f"gives back at {GIVE}"
+)
+
+
+class StepTime(VirtualTime):
+    """Time that goes on when the loop waits."""
+
+    period = 1e-3
+
+    def tick(self) -> None:
+        """Nothing else moves with it."""
+
+
+class Attended(ForLoop):
+    """A robot with a scripted operator beside it."""
+
+    def __init__(self, robot: SimulatedRobot, policy: Policy, operator: ScriptedOperator) -> None:
+        super().__init__(robot, policy.contract, nobody(policy.contract))
+        self.operator, self.memory = operator, policy.contract.initial_state
+
+    def read(self, now: int) -> Any:
+        """As a driver's, with what the operator makes of it."""
+        measured = self.driver.read(now)
+        values = {name: value for name, (value, _) in measured.items()}
+        self.setpoints[INTERVENTION] = self.operator.signal(values, self.memory)
+        return {**measured, INTERVENTION: (self.setpoints[INTERVENTION], now)}
+
+
+def run_robot(task: str, folder: Path, seed: int, minutes: float) -> None:
+    """So many minutes of robot time, episode after episode."""
+    loaded = load_task(task)
+    robot = SimulatedRobot(loaded, 100 + seed, FIXED[task])
+    policy = Policy.load(folder / "policy-000001.onnx", 1 / loaded.spec.control_period)
+    operator = ScriptedOperator(InterventionPolicy(PolicyGraph(loaded, (8,))))
+    given, clock = Attended(robot, policy, operator), StepTime()
+    begun, active = time.monotonic(), [0]
+
+    def note(step: Step) -> None:
+        actor.note(step.inputs, step.output, step.memory)
+        ended = robot.ended is not None
+        after_episode(robot, loop, actor, step)
+        if step.output.state == State.IDLE:
+            loop.request(Request.ARM)
+        elif loop.reserve.arrived:
+            loop.request(Request.ACTIVATE)
+        if step.output.state != State.ACTIVE or ended:
+            operator.begin()
+            ahead = active[0] * loaded.spec.control_period / PACE - (time.monotonic() - begun)
+            time.sleep(max(0.0, ahead))
+        active[0] += step.output.state == State.ACTIVE
+        given.memory = loop.policy.state[0] if step.output.state == State.ACTIVE else policy.contract.initial_state
+        if active[0] * loaded.spec.control_period >= 60.0 * minutes:
+            loop.end()
+
+    loop = Loop(policy, given, note, clock=clock, patience=10.0, successor=lambda: actor.successor())
+    actor = Actor(folder, policy, loop.reserve.config, lambda told: None, lambda why: loop.end())
+    actor.start()
+    code = loop.run()
+    actor.close()
+    if code or actor.successors.refused:
+        sys.exit(f"the gate stopped the robot, or {actor.successors.refused} policies were refused")
+
+
+def by_minute(run: Run, folder: Path) -> dict[str, Any]:
+    """What the robot did, out of its own files: per minute, and over the last ten."""
+    graph = InterventionPolicy(run.new_policy())
+    contract = Policy.load(folder / "policy-000001.onnx", 1 / graph.task.spec.control_period).contract
+    steps = StepFolder(folder, graph, contract, print).new()
+    per = round(60.0 / graph.task.spec.control_period)
+    led = steps.led.numpy()
+    takeovers = np.flatnonzero(np.diff(led.astype(int), prepend=0) == 1)
+    count = len(led) // per
+    rows = []
+    for k in range(count):
+        won = [won for last, won in steps.outcomes if last // per == k]
+        told = {"minute": k + 1, "intervention_rate": float(led[k * per : (k + 1) * per].mean())}
+        begun = int(((takeovers >= k * per) & (takeovers < (k + 1) * per)).sum())
+        rows.append({**told, "takeovers": begun, "episodes": len(won), "succeeded": sum(won)})
+    last = led[-10 * per :]
+    return {"control_steps": len(led), "intervention_rate_last_10_minutes": float(last.mean()), "minutes": rows}
+
+
+def measured(task: str, seed: int, minutes: float, keep: Path) -> dict[str, Any]:
+    """One training, and the policy that came of it."""
+    shown, name = keep / "demonstrations.safetensors", f"live-{seed}"
+    robo = [sys.executable, "-m", "robo_rl"]
+    count = ["--episodes", str(DEMONSTRATIONS[task]), "--seed", str(seed), "--out", str(shown)]
+    subprocess.run([*robo, "demonstrate", task, *count], check=True)
+    words_of = ["--demonstrations", str(shown), "--seed", str(seed), "--runs", str(keep), "--name", name]
+    learner = subprocess.Popen([*robo, "learn", task, *words_of, "--every", str(EVERY)], stdout=subprocess.DEVNULL)
+    folder = keep / name / "robot"
+    try:
+        while not (folder / "policy-000001.onnx").exists():
+            if learner.poll() is not None:
+                sys.exit("the learner ended")
+            time.sleep(0.5)
+        first = success(task, keep / name, FIRST)
+        run_robot(task, folder, seed, minutes)
+    finally:
+        learner.terminate()
+        learner.wait()
+    last, done = success(task, keep / name, EPISODES), by_minute(Run.open(keep / name), folder)
+    return {"seed": seed, "first": first, "last": last, **done}
+
+
+def success(task: str, folder: Path, episodes: int) -> dict[str, float]:
+    """Of held-out episodes of the policy alone."""
+    policy, _ = Run.open(folder).policy()
+    summary = rollout(load_task(task), GraphPolicy(policy), Conditions(episodes=episodes, fixed=FIXED[task])).summary()
+    found = {name: float(summary[name]) for name in ("success", "success_low", "success_high")}
+    print(f"{found['success']:.1%} ({found['success_low']:.1%} to {found['success_high']:.1%})", flush=True)
+    return found
+
+
+def main() -> None:
+    given = words(__doc__, 3)
+    task, seed, minutes = (*given, *("arm-insert", "0", "25")[len(given) :])
+    with tempfile.TemporaryDirectory() as keep:
+        found = measured(task, int(seed), float(minutes), Path(keep))
+    print(json.dumps({k: v for k, v in found.items() if k != "minutes"}))
+    write(f"interventions_{task}_{seed}", {"task": task, "operator": SCRIPT, "pace": PACE, **found})
+
+
+if __name__ == "__main__":
+    main()

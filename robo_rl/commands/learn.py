@@ -1,0 +1,113 @@
+"""robo-rl learn."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from robo_rl.algorithms.config import BcConfig
+from robo_rl.console import give, say
+
+if TYPE_CHECKING:
+    from robo_rl.runs import Run
+
+
+def main(
+    task: Annotated[str, tyro.conf.Positional],
+    demonstrations: Path | None = None,
+    algorithm: Literal["bc"] = "bc",
+    seed: int = 0,
+    robot: str | None = None,
+    runs: Path = Path("runs"),
+    name: str | None = None,
+    folder: Path | None = None,
+    ratio: float = 4.0,
+    every: float = 10.0,
+    seconds: float = float("inf"),
+    json: bool = False,
+    bc: BcConfig = BcConfig(),  # noqa: B008 (a frozen dataclass)
+) -> int:
+    """Learn while a robot runs, from what it does and from an operator who takes over when it goes wrong.
+
+    A policy is learnt from demonstrations first. Then 'robo-rl run', or the ROS node, runs it and writes its steps into
+    a folder; this process learns from them and puts better policies there, which the robot takes over as it runs.
+    Either process may end, or be killed, and be started again. Ctrl-C ends this one with all saved; 'robo-rl evaluate',
+    'export' and 'report' take the run as any other. With --json: run, folder, control_steps, minibatches,
+    intervention_rate and success of the last 10 minutes of robot time, bundles.
+
+    Args:
+        task: Name of a task, or the folder of a run of this command, to go on.
+        demonstrations: What 'robo-rl demonstrate' wrote for the task (*.safetensors).
+        algorithm: bc clones demonstrations and interventions.
+        seed: Random seed.
+        robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
+        runs: Folder in which the run's folder is made.
+        name: Name of the run's folder; by default after task, algorithm and seed.
+        folder: What the robot shares with this process; by default the folder 'robot' in the run's.
+        ratio: Mini-batches per control step of the robot.
+        every: Time (s) between policies for the robot.
+        seconds: How long to learn.
+        json: Print one JSON object on the last line of stdout.
+        bc: Hyperparameters of bc; updates and steps are those before the robot runs.
+    """
+    import torch
+
+    from deploy.successors import files
+    from robo_rl.algorithms.live import Cloning
+    from robo_rl.files import held
+    from robo_rl.live_learning import ROBOT, LiveLearner, learn
+
+    if not 0 < ratio <= 1000:
+        raise ValueError(f"--ratio is {ratio:g}; expected a positive number, at most 1000")
+    if not 0 < every < float("inf"):
+        raise ValueError(f"--every is {every:g}; expected a positive number of seconds")
+    run = opened(task, demonstrations, algorithm, seed, robot, runs, name, bc)
+    folder = folder or run.folder / ROBOT
+    torch.manual_seed(run.seed)
+    end = time.monotonic() + seconds
+    with held(run.folder):
+        policy = run.new_policy()
+        algorithm_of = Cloning(policy.task, policy, BcConfig(**run.hyperparameters), run.seed, run.folder)
+        learner = LiveLearner(run, algorithm_of, folder, ratio, lambda sentence: say(sentence, json))
+        asked: list[int] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: asked.append(1))
+        say(f"{policy.task.name}: {run.algorithm} in {run.folder}; robots share {folder}", json)
+        learn(learner, every, lambda: bool(asked) or time.monotonic() > end)
+        run.finish({"run": str(run.folder), "task": policy.task.name, "algorithm": run.algorithm})
+    rates = learner.rates()
+    figures = {"control_steps": learner.steps, "minibatches": learner.learnt, "bundles": len(files(folder))}
+    told = {name: rates[name] for name in ("intervention_rate", "success")}
+    give({"run": str(run.folder), "folder": str(folder), **figures, **told}, json)
+    return 0
+
+
+def opened(
+    task: str, demonstrations: Path | None, algorithm: str, seed: int, robot: str | None, runs: Path,
+    name: str | None, bc: BcConfig,
+) -> Run:  # fmt: skip
+    """The run in the folder ``task``, or a new one of a task with demonstrations."""
+    from robo_rl.commands.train import require_demonstrations
+    from robo_rl.demonstrations import FILE_NAME
+    from robo_rl.files import write
+    from robo_rl.runs import Run
+    from sim.tasks.loading import load_task
+
+    if (Path(task) / "run.json").is_file():
+        if demonstrations is not None:
+            raise ValueError(f"--demonstrations is {demonstrations}, but {task} goes on with those that it began with")
+        return Run.open(task)
+    loaded = load_task(task, robot)
+    if algorithm not in loaded.algorithms:
+        raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
+    chosen = dataclasses.asdict(bc)
+    shown = require_demonstrations(demonstrations, algorithm, loaded, chosen)
+    assert shown is not None
+    run = Run.create(runs, task, robot, algorithm, seed, chosen, name=name)
+    write(run.folder / FILE_NAME, shown)
+    return run
