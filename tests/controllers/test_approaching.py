@@ -1,4 +1,4 @@
-"""A base that approaches a place: from wherever it begins, it ends with the place in the reach of its arm, and stands."""
+"""A base that approaches a place: wherever it begins, the place ends in the reach of its arm, and the base stands."""
 
 from __future__ import annotations
 
