@@ -35,7 +35,7 @@ STEPS = 25
 """Of one measurement."""
 TASKS = (
     ("arm-reach", "panda"), ("arm-place", "panda"), ("arm-place", "so101"), ("arm-place-direct", "panda"),
-    ("arm-insert", "panda"),
+    ("arm-stack", "panda"), ("arm-insert", "panda"), ("arm-push", "panda"), ("mobile-place", "turtlebot3_manipulation"),
 )  # fmt: skip
 
 

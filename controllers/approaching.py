@@ -20,8 +20,8 @@ SETTLED = (0.03, 0.2)
 """The same, within which a place is where the arm works, with a base that is about to stand."""
 BACKWARDS = 0.3
 """Of the greatest speed, at most, in reverse."""
-BEHIND = 0.05
-"""Keeps the turn rate finite where a place is right behind."""
+BEHIND = 0.02
+"""m: keeps the turn rate finite where a place is right behind, or where the axle is."""
 
 
 class Reach(NamedTuple):
@@ -54,7 +54,7 @@ def settled(x: Any, y: Any, reach: Reach) -> Any:
 def _left(x: Any, y: Any, reach: Reach) -> tuple[Any, Any]:
     """m that a place is too far away, and its bearing, about in rad: twice the tangent of the half of it."""
     distance = size(x, y)
-    return distance - reach.middle, 2.0 * y / (distance + x + BEHIND * distance)
+    return distance - reach.middle, 2.0 * y / (distance + x + BEHIND)
 
 
 def _beyond(value: Any, width: float) -> Any:

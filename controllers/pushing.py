@@ -18,6 +18,8 @@ AHEAD = 0.012
 """m that the target is ahead of a hand that pushes, at most: it stops within less."""
 BACK = 2.0
 """Of the way back to the line, per way beside it."""
+SHORT = 0.004
+"""m: a line that is not longer has no direction."""
 THERE = 0.006
 """m from its place, within which a block is left alone."""
 OLD = 0.25
@@ -42,7 +44,7 @@ def line(tool: Vector, block: Vector, goal: Vector) -> tuple[Any, Any, Any, Any,
     the tool is, and how far to the left of the line, in m."""
     x, y = goal[0] - block[0], goal[1] - block[1]
     left = size(x, y)
-    x, y = x / left, y / left
+    x, y = x / size(left, SHORT), y / size(left, SHORT)
     dx, dy = tool[0] - block[0], tool[1] - block[1]
     return x, y, left, dx * x + dy * y, dy * x - dx * y
 

@@ -36,6 +36,23 @@ def test_every_signal_of_an_arm_comes_with_a_stamp() -> None:
     assert {so101[name] for name in ("joint_position", "joint_velocity", "gripper_position")} == {"joint_states"}
 
 
+@pytest.mark.parametrize(
+    ("message", "base", "arm"),
+    [("", "TwistStamped", "JointState"), ("Twist", "Twist", "JointState"),
+     ("Float64MultiArray", "TwistStamped", "Float64MultiArray")],
+)  # fmt: skip
+def test_an_arm_on_a_mobile_base_has_one_twist_for_the_base_and_a_message_of_its_own_for_the_arm(
+    message: str, base: str, arm: str
+) -> None:
+    spec = load_task("mobile-place").spec
+    wires = {w.name: (w.topic, w.kind.rpartition("/")[2]) for w in command_wires(spec.commands, message)}
+    assert wires["forward_speed"] == wires["turn_rate"] == ("cmd_vel", base)
+    assert wires["joint_position_target"] == ("command/joint_position_target", arm)
+    sources = {w.name: w.topic for w in signal_wires(spec.signals)}
+    assert sources["position"] == sources["orientation"] == "odom"
+    assert (sources["cube_position"], sources["cube_position_setpoint"]) == ("cube/pose", "setpoint/cube")
+
+
 def test_joints_and_gripper_are_one_message_as_of_joint_state_broadcaster() -> None:
     task = Place(load_arm("so101"))
     signals = {s.name: s for s in task.spec.signals}

@@ -154,7 +154,7 @@ RULES = (
     Rule(r".*: robo-rl train quadrotor-(?!.*(ppo|updates)).*"),
     Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
     Rule(r".*: robo-rl train arm-insert .*--algorithm sac .*", add=SAC),
-    Rule(r".*: robo-rl train arm-insert .*", add="--episodes 4"),
+    Rule(r".*: robo-rl train arm-(insert|push) .*", add="--episodes 4"),
     Rule(r".*: robo-rl train car-practice .*", add=SAC),
     Rule(r".*: robo-rl train .*", add=PPO),
     Rule(r".*: robo-rl reset-states .*", add="--states 10"),
@@ -166,8 +166,8 @@ RULES = (
         r"driving\.md: robo-rl evaluate runs/.* --against classical",
         replace=("runs/car-race-ppo-seed0-1", "zoo:car-race"),
     ),
-    Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav).*", add="--episodes 20"),
-    Rule(r".*: robo-rl verify (car|nav|place)\.onnx", add="--episodes 20 --min-success 0"),
+    Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav|mobile).*", add="--episodes 20"),
+    Rule(r".*: robo-rl verify (car|nav|place|fetch)\.onnx", add="--episodes 20 --min-success 0"),
     Rule(
         r"manipulation\.md: robo-rl transfer place\.onnx", add="--episodes 10", replace=("place.onnx", "zoo:arm-place")
     ),  # a policy of one update places nothing, of which nothing can be kept

@@ -142,11 +142,26 @@ COMMAND_TYPES = {
 def command_wires(commands: Sequence[Command], message: str = "") -> list[Wire]:
     """A wire for each command. ``message`` chooses the type; "" takes what suits the contract.
 
-    A place (x, y, z in m), which is no actuator's, is a pose whatever is chosen for the actuators.
+    A place (x, y, z in m), which is no actuator's, is a pose whatever is chosen for the actuators. Of an arm on a
+    mobile base, a kind of twist is meant for the base, any other type for the arm.
     """
     if message and message not in COMMAND_TYPES:
         raise WiringError(f"command_message is '{message}'; expected one of {sorted(COMMAND_TYPES)} or ''")
-    return [_command_wire(c, "PoseStamped" if _is_place(c) else message or _usual_message(c)) for c in commands]
+    mixed = len({_is_twist(c) for c in commands}) == 2
+    return [_command_wire(c, _message(c, message, mixed)) for c in commands]
+
+
+def _message(command: Command, chosen: str, mixed: bool) -> str:
+    """The type for one of several commands, ``mixed`` if some are a base's and others an arm's."""
+    if _is_place(command):
+        return "PoseStamped"
+    if mixed and (chosen in TWISTS) != _is_twist(command):
+        return _usual_message(command)
+    return chosen or _usual_message(command)
+
+
+def _is_twist(command: Command) -> bool:
+    return set(command.elements) <= set(TWIST_ELEMENTS)
 
 
 def _is_place(command: Command) -> bool:
@@ -154,7 +169,7 @@ def _is_place(command: Command) -> bool:
 
 
 def _usual_message(command: Command) -> str:
-    if set(command.elements) <= set(TWIST_ELEMENTS):
+    if _is_twist(command):
         return "TwistStamped"
     return "JointState" if command.unit in JOINT_FIELDS else "Float64MultiArray"
 
