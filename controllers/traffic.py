@@ -9,7 +9,7 @@ from where the default figures are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,8 @@ class Idm:
     """m/s²."""
     braking: float = 2.0
     """m/s², comfortable."""
-    headway: float = 1.5
-    """s."""
+    headway: Any = 1.5
+    """s; also one for each car, (n,)."""
     standstill: float = 2.0
     """m, between standing vehicles."""
 
@@ -45,8 +45,8 @@ class Mobil:
     politeness: float = 0.2
     safe_braking: float = 4.0
     """m/s², that a change may ask of the vehicle behind it."""
-    threshold: float = 0.2
-    """m/s², the least advantage; 0.1 in the paper."""
+    threshold: Any = 0.2
+    """m/s², the least advantage, also one for each car, (n,); 0.1 in the paper."""
 
 
 def idm_acceleration(speed: Any, gap: Any, leader_speed: Any, desired_speed: Any, idm: Idm) -> Any:
@@ -152,6 +152,24 @@ class LaneDriver:
     def _behind_leader(self, around: _Around, lane: Any, speed: Any, desired: Any) -> Any:
         gap, leader = around.ahead(lane)
         return idm_acceleration(speed, gap, leader, desired, self.idm)
+
+
+class StyledDriver(LaneDriver):
+    """``LaneDriver`` by what car-traffic measures, whose style the operator sets: IDM's time gap and desired speed, and
+    MOBIL's threshold."""
+
+    def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
+        """Steering angle (n, 1) rad and speed (n, 1) m/s."""
+        xp = array_namespace(state)
+        headway, speed, least = (signals[f"{name}_setpoint"][:, 0] for name in ("time_gap", "speed", "advantage"))
+        styled = LaneDriver.__new__(LaneDriver)
+        styled.__dict__.update(self.__dict__)
+        styled.limit, styled.idm = speed, replace(self.idm, headway=headway)
+        styled.mobil = replace(self.mobil, threshold=least)
+        none = 0.0 * signals["lane_offset"]
+        lanes = xp.concat([signals["lanes_beside"], none], axis=1)
+        free = {"lane_count": lanes, "route_left": none + 1e3, "light_distance": none + 100.0}
+        return styled({**signals, **free, "light_state": xp.concat([none, none], axis=1)}, state)
 
 
 class _Around:

@@ -62,8 +62,6 @@ class Distillation:
     def __init__(self, teacher: PolicyGraph, student: PolicyGraph, config: DistillConfig, seed: int) -> None:
         if teacher.recurrence is not None or student.recurrence is not None:
             raise ValueError("teacher or student has a recurrent network; distillation is for policies without one")
-        if teacher.encoders:
-            raise ValueError("the teacher has encoders of scans or images; distillation is for teachers without")
         self.teacher, self.student, self.config, self.done = teacher, student, config, 0
         self.optimizer = torch.optim.Adam(student.parameters())
         self.env = VecEnv(student.task.beside(teacher.task), config.environments, seed=seed, evaluation=True)

@@ -93,7 +93,7 @@ class Located:
     leader_speed: Tensor
     """m/s."""
     time_to_collision: Tensor
-    """s, at constant velocities, with whatever is straight ahead; at most 10."""
+    """s, at constant velocities, until it touches a vehicle that is not straight behind it; at most 10."""
     collision: Tensor
     """1 where the car touches a vehicle."""
     red_run: Tensor

@@ -383,6 +383,23 @@ static bool touch(float x, float y, float turn, float l, float w, float other_l,
          std::fabs(x * c + y * d) < other_l + l * ac + w * ad && std::fabs(y * c - x * d) < other_w + l * ad + w * ac;
 }
 
+// When, at constant velocities, rectangles first overlap: at a relative place and heading, of half lengths and widths.
+static float meets(float x, float y, float vx, float vy, float turn, float l, float w, float other_l, float other_w) {
+  const float c = std::fabs(std::cos(turn)), d = std::fabs(std::sin(turn));
+  float from = 0, to = 1e6f;
+  for (int axis = 0; axis < 2; axis++) {  // along each, they overlap from (p - half) / v to (p + half) / v, v towards
+    const float half = axis ? w + other_l * d + other_w * c : l + other_l * c + other_w * d;
+    const float p = axis ? y : x, v = axis ? -vy : -vx;
+    if (std::fabs(v) < 1e-3f) {
+      if (std::fabs(p) >= half) return 1e6f;
+      continue;
+    }
+    const float a = (p - half) / v, b = (p + half) / v;
+    from = std::max(from, std::min(a, b)), to = std::min(to, std::max(a, b));
+  }
+  return from < to ? from : 1e6f;
+}
+
 static const float reach[] = {4, 8, 14, 20, 28, 36, 48, 60};  // m along the lane, of the points of the route
 static_assert(sizeof reach == ROUTE * sizeof(float), "");
 
@@ -449,8 +466,8 @@ extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *c
         if (t[S * N + i] > s && ahead < gap && std::fabs(t[Y * N + i] - across) < 0.5f * (BROAD + body->width) + SIDE)
           gap = ahead, leader = v;
       }
-      if (px > 0 && std::fabs(py) < 0.5f * (BROAD + body->width) && vx < 0)
-        time = std::min(time, std::max(px - HALF - front, 0.0f) / -vx);
+      if (px > 0 || std::fabs(py) > 0.5f * (BROAD + body->width))  // whoever is straight behind looks out itself
+        time = std::min(time, meets(px - body->middle, py, vx, vy, other, body->length / 2, body->width / 2, HALF, BROAD / 2));
       if (px < 0) distance *= 1.5f;  // what is ahead matters more
       int k = count < NEAREST ? count++ : distance < far[NEAREST - 1] ? NEAREST - 1 : -1;
       if (k < 0) continue;

@@ -15,14 +15,17 @@ from torch import Tensor
 from sim.drawing import GREY, Poser
 from sim.fuse import empty_block
 from sim.lanes import VEHICLE, Body, Lanes
+from sim.lanes.scan import scan
 from sim.plants.car import CarParameters, CarPlant, CarState
 from sim.plants.car_drawing import car_spec, joints
 from sim.robots.car import CarCard
+from sim.tracks import Lidar
 
 DRAWN = ("road_seed", "road_lanes", "road_bends", "road_crossings")
 """What ``Lanes.make`` takes."""
 NAMES = (*CarParameters._fields, *DRAWN)
 Parameters = cast(Any, namedtuple("Parameters", NAMES))
+SETTLED = 0.75  # m from the middle of a lane, within which a car has changed to it
 TALL = 1.45  # m, of vehicles in pictures
 NOWHERE = (0.0, 0.0, -50.0, 0.0, 0.0, 0.0, 1.0)  # the pose of vehicles that there are not, under the ground
 
@@ -44,6 +47,10 @@ class InLanesState(NamedTuple):
     """The greatest part of the route that it has completed."""
     astray: Tensor
     """s for which it has been more than 0.5 m from the middle of a lane."""
+    settled: Tensor
+    """The lane, counted from the right, in whose middle metre and a half it has been last."""
+    changes: Tensor
+    """How often that has become another one."""
     traffic: Tensor
     """(n, fields, vehicles): see ``sim.lanes.FIELDS``."""
 
@@ -51,8 +58,11 @@ class InLanesState(NamedTuple):
 class CarInLanes:
     """n cars, each on a road of its own with traffic, stepped in place at one control rate."""
 
-    def __init__(self, card: CarCard, n: int, period: float, vehicles: int) -> None:
-        """``period`` (s) of control; so many other ``vehicles`` at most in each environment."""
+    def __init__(self, card: CarCard, n: int, period: float, vehicles: int, lidar: Lidar | None = None) -> None:
+        """``period`` (s) of control; so many other ``vehicles`` at most in each environment.
+
+        With a ``lidar``, ``truth`` has a "scan" (n, beams) m of the vehicles around.
+        """
         self.card, self.n, self.period, self.device = card, n, period, torch.device("cpu")
         self.car = CarPlant(card, n, period)
         middle = 0.5 * (card.front_axle - card.rear_axle)
@@ -63,7 +73,10 @@ class CarInLanes:
         self.parameters = Parameters(*self.car.parameters, *parts)
         for mine, figure in zip(parts, own, strict=True):
             mine[:] = figure
-        _, (self.progress, self.astray, self.gained, self.jerk) = empty_block(n, [(1,)] * 4)
+        self.lidar = lidar
+        _, (self.scan,) = empty_block(n, [(lidar.beams if lidar else 1,)])
+        _, parts = empty_block(n, [(1,)] * 7)
+        self.progress, self.astray, self.gained, self.jerk, self.settled, self.changes, self.changed = parts
         every, half = torch.arange(n), torch.full((n,), 0.5)
         self.refresh(every)
         self.put(every, torch.full((n, 2), 0.5), half, 10.0 * half, 0.0 * half, 0.0 * half, 0.0 * half)
@@ -90,8 +103,8 @@ class CarInLanes:
         place = torch.stack([x - torch.sin(way) * offset, y + torch.cos(way) * offset], -1)
         velocity = torch.stack([speed, torch.zeros_like(speed)], -1)
         car = CarState(place, (way + turn)[:, None], velocity, zero, zero, zero)
-        traffic = self.lanes.traffic[ids]
-        self.set_state(ids, InLanesState(*car, station[:, None], zero, zero, zero, traffic))
+        lane, traffic = self.lanes.road[ids, 5:6], self.lanes.traffic[ids]
+        self.set_state(ids, InLanesState(*car, station[:, None], zero, zero, zero, lane, zero, traffic))
 
     def truth(self) -> dict[str, Tensor]:
         """Every quantity by name, live views (n, …). ``marks`` are points (n, 5, P, 3) m in the world."""
@@ -103,7 +116,11 @@ class CarInLanes:
             "gained": self.gained,
             "astray": self.astray,
             "jerk": self.jerk,
+            "lanes_beside": self.lanes.located.lane_count[:, :2],
+            "changes": self.changes,
+            "changed": self.changed,
             "marks": self.lanes.marks,
+            **({"scan": self.scan} if self.lidar else {}),
         }
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
@@ -113,17 +130,23 @@ class CarInLanes:
         self.jerk.sub_(self.car.current.drive).mul_(-1.0 / self.period)
         self.lanes.advance(self.car.block, self.period)
         self.lanes.measure(self.car.block)
+        self._look(torch.arange(self.n))
         located = self.lanes.located
         torch.sub(located.completion, self.progress, out=self.gained)
         self.gained.clamp_(min=0.0)
         self.progress += self.gained
         self.astray.add_(self.period).mul_(located.lane_offset.abs() > 0.5)
+        lane = located.lane_count[:, 1:2]
+        self.changed[:] = (located.lane_offset.abs() < SETTLED) & (lane != self.settled)
+        self.changes += self.changed
+        torch.where(self.changed > 0.5, lane, self.settled, out=self.settled)
 
     def state(self, ids: Tensor) -> InLanesState:
         """A copy of the state of the cars ``ids`` (m,)."""
         lanes = self.lanes
-        own = (lanes.station[ids, None], lanes.clock[ids, None], self.progress[ids], self.astray[ids])
-        return InLanesState(*self.car.state(ids), *own, lanes.traffic[ids])
+        own = (self.progress[ids], self.astray[ids], self.settled[ids], self.changes[ids])
+        place = (lanes.station[ids, None], lanes.clock[ids, None])
+        return InLanesState(*self.car.state(ids), *place, *own, lanes.traffic[ids])
 
     def set_state(self, ids: Tensor, state: InLanesState) -> None:
         """Put the cars ``ids`` (m,) into a state."""
@@ -132,9 +155,19 @@ class CarInLanes:
         lanes.station[ids], lanes.clock[ids] = state.station[:, 0], state.clock[:, 0]
         lanes.traffic[ids] = state.traffic
         self.progress[ids], self.astray[ids] = state.progress, state.astray
-        self.gained[ids], self.jerk[ids] = 0.0, 0.0
+        self.settled[ids], self.changes[ids] = state.settled, state.changes
+        self.gained[ids], self.jerk[ids], self.changed[ids] = 0.0, 0.0, 0.0
         if len(ids):
             lanes.measure(self.car.block, ids)
+            self._look(ids)
+
+    def _look(self, ids: Tensor) -> None:
+        """Write the scans of the cars ``ids`` (m,)."""
+        if self.lidar:
+            car, forward = self.car.current, self.card.lidar_position[0]
+            heading = car.heading[ids]
+            place = car.position[ids] + forward * torch.cat([torch.cos(heading), torch.sin(heading)], -1)
+            self.scan[ids] = scan(self.lidar, torch.cat([place, heading], -1), self.lanes.poses(ids))
 
     def push(self, ids: Tensor, velocity: Tensor) -> None:
         """Change the cars' velocity by what of ``velocity`` (3,) m/s, world, is along the ground."""

@@ -98,10 +98,7 @@ def test_a_task_without_groups_has_the_parameters_that_it_had() -> None:
 def test_what_can_not_learn_encoders_says_so() -> None:
     from robo_rl.algorithms.apg import Learner
     from robo_rl.algorithms.config import ApgConfig
-    from robo_rl.distill import Distillation, DistillConfig
 
     policy = seeing_policy()
     with pytest.raises(ValueError, match="task 'quadrotor-hover' has encoders of scans or images; train it with ppo"):
         Learner(policy.task, policy, ApgConfig(), 0)
-    with pytest.raises(ValueError, match="the teacher has encoders of scans or images"):
-        Distillation(policy, policy, DistillConfig((24,), "elu"), 0)

@@ -13,5 +13,7 @@ def tasks() -> tuple[type[Task], ...]:
     from sim.tasks.car.lanes import CarLanes
     from sim.tasks.car.practice import CarPractice
     from sim.tasks.car.race import CarRace
+    from sim.tasks.car.traffic import CarTraffic
+    from sim.tasks.car.traffic_lidar import CarTrafficLidar
 
-    return (CarLanes, CarPractice, CarRace)
+    return (CarLanes, CarPractice, CarRace, CarTraffic, CarTrafficLidar)

@@ -206,3 +206,34 @@ def test_traffic_stops_behind_a_car_that_stands_in_its_lane() -> None:
     assert float(made.traffic[:, F["speed"], 0].max()) < 0.2
     left = 120.0 - LENGTH - made.traffic[:, F["s"], 0]
     assert 1.0 < float(left.min()) <= float(left.max()) < 3.0
+
+
+def test_the_time_to_collision_is_that_of_rectangles_at_constant_velocities() -> None:
+    """Against small steps of time and corners within the other rectangle; whoever is straight behind does not count."""
+    n, generator = 400, torch.Generator().manual_seed(4)
+    made = lanes(n, 1, count=4.0)
+    draw = lambda low, high: low + (high - low) * torch.rand(n, generator=generator)  # noqa: E731
+    put(made, 0, 110.0 + draw(-25.0, 25.0), 1, draw(0.0, 14.0))
+    place, turn, speed = made.line[:, 55, :2].clone(), draw(-0.3, 0.3), draw(0.0, 14.0)
+    car = torch.zeros(8, n)
+    y = draw(1.0, 9.0)
+    car[0], car[1], car[2], car[3] = place[:, 0], place[:, 1] + y, turn, speed
+    made.station[:] = 110.0
+    made.measure(car)
+    other = torch.from_numpy(made.poses(torch.arange(n)))[:, 0]
+    apart, left = other[:, :2] - car[:2].mT, turn
+    c, s = torch.cos(left), torch.sin(left)
+    x, across = apart[:, 0] * c + apart[:, 1] * s, apart[:, 1] * c - apart[:, 0] * s
+    their = made.traffic[:, F["speed"], 0]
+    vx, vy = their * c - speed, -their * s
+    expected = torch.full((n,), 10.0)
+    for k in range(1000, -1, -1):
+        t = 0.01 * k
+        half = (0.5 * (4.5 + LENGTH * c + 1.8 * s.abs()), 0.5 * (1.6 + LENGTH * s.abs() + 1.8 * c))
+        overlap = ((x + vx * t).abs() < half[0]) & ((across + vy * t).abs() < half[1])
+        expected[overlap] = t
+    behind = (x <= 0) & (across.abs() <= 0.5 * (1.8 + 1.6))
+    expected[behind] = 10.0
+    found = made.located.time_to_collision[:, 0]
+    assert 40 < int((expected < 10.0).sum()) < n - 40
+    assert float((found - expected).abs().max()) < 0.02
