@@ -1,16 +1,22 @@
-"""Mobile bases: arrivals of a dynamic window, of MPPI and, if one is given, of a policy, in the same unseen rooms.
+"""Mobile bases: arrivals of a dynamic window, of MPPI and, if given, of policies, in the same unseen rooms.
 
     python benchmarks/navigation.py [--policy POLICY.onnx] [--episodes 500]
+    python benchmarks/navigation.py --task diff-follow [--policy POLICY.onnx] [--without-plan DIFF_NAV.onnx]
 
-All have the same signals, limits, goal (within 0.3 m) and time (97 s). An episode is stuck where the robot does not get
-0.5 m from where it was within 10 s, the rule of Nav2's progress checker (SimpleProgressChecker, its default
-parameters): Nav2 would end it. It may still arrive here, so both are counted: arrivals, and arrivals of episodes that
-were never stuck.
+All have the same signals, limits, goal (within 0.3 m; of diff-follow 0.25 m) and time (97 s). In diff-follow all have
+the same planned path, and obstacles and people that the plan does not know; ``--without-plan`` drives a policy of
+diff-nav in the same rooms, which is told the goal and not the path.
+
+An episode is stuck where the robot does not get 0.5 m from where it was within 10 s, the rule of Nav2's progress
+checker (SimpleProgressChecker, its default parameters): Nav2 would end it. It may still arrive here, so both are
+counted: arrivals, and arrivals of episodes that were never stuck. ``--first`` is the number of the first room, so that
+a long run can be made in parts.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from typing import Any
@@ -23,7 +29,9 @@ from torch import Tensor
 from robo_rl.evaluation import HELD_OUT, ControllerPolicy
 from robo_rl.loading import load
 from sim.env import VecEnv
+from sim.tasks import Task
 from sim.tasks.loading import load_task
+from sim.tasks.mobile_base.follow import DiffFollow
 from sim.tasks.mobile_base.navigate import DiffNav
 
 MOVED, WITHIN = 0.5, 10.0
@@ -45,25 +53,45 @@ class Progress:
         self.stuck |= running & (self.since > WITHIN)
 
 
+class WithGoal(DiffFollow):
+    """diff-follow, whose robot also knows where the goal is: for a policy that is not told the path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        (told,) = (signal for signal in DiffNav().spec.signals if signal.source == "operator")
+        self.spec = dataclasses.replace(self.spec, signals=(*self.spec.signals, told))
+
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {**super().reference(time, goal), "position_setpoint": goal[:, :2]}
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--policy", help="a bundle or a run of diff-nav, to drive too")
+    arguments.add_argument("--task", choices=("diff-nav", "diff-follow"), default="diff-nav")
+    arguments.add_argument("--policy", help="a bundle or a run of the task, to drive too")
+    arguments.add_argument("--without-plan", help="a bundle or a run of diff-nav, to drive in the rooms of diff-follow")
+    arguments.add_argument("--drivers", nargs="*", default=["dynamic-window", "mppi"], help="classical ones to drive")
     arguments.add_argument("--episodes", type=int, default=500, help="rooms")
+    arguments.add_argument("--first", type=int, default=0, help="number of the first room")
     given = arguments.parse_args()
-    task = load_task("diff-nav")
-    assert isinstance(task, DiffNav)
-    drivers: dict[str, Act] = {}
+    task = load_task(given.task)
+    assert isinstance(task, DiffNav | DiffFollow)
+    drivers: dict[str, tuple[Task, Act]] = {}
     if given.policy is not None:
-        drivers["policy"] = by_policy(load(given.policy, task).policy)
-    drivers["dynamic window"] = by_controller(ControllerPolicy(task))
-    drivers["MPPI"] = by_controller(ControllerPolicy(task, task.controllers()[0]))
-    rows = [{"driver": name, **drive(task, name, given.episodes, act)} for name, act in drivers.items()]
-    write("navigation", {"rooms": given.episodes, "drivers": rows})
+        drivers["policy"] = task, by_policy(load(given.policy, task).policy)
+    if given.without_plan is not None:
+        drivers["without plan"] = WithGoal(), by_policy(load(given.without_plan, DiffNav()).policy)
+    for controller in (task.controller(), *task.controllers()):
+        if controller.name in given.drivers:
+            drivers[controller.name] = task, by_controller(ControllerPolicy(task, controller))
+    rows = [{"driver": name, **drive(*how, name, given)} for name, how in drivers.items()]
+    write("navigation", {"task": given.task, "rooms": given.episodes, "first": given.first, "drivers": rows})
 
 
-def drive(task: DiffNav, name: str, episodes: int, act: Act) -> dict[str, Any]:
+def drive(task: Task, act: Act, name: str, given: argparse.Namespace) -> dict[str, Any]:
     """The first episode in each of so many rooms."""
-    env = VecEnv(task, episodes, seed=HELD_OUT, evaluation=True)
+    episodes, fixed = given.episodes, {"speed_limit": 1.0} if isinstance(task, DiffFollow) else {}
+    env = VecEnv(task, episodes, seed=HELD_OUT, evaluation=True, fixed=fixed, first=given.first)
     progress, begun = Progress(episodes, task.spec.control_period), time.perf_counter()
     found = first_episodes(env, act, progress)
     arrived, never = int(found.succeeded.sum()), int((found.succeeded & ~progress.stuck).sum())

@@ -25,8 +25,9 @@ from sim.tasks import Task
 
 
 def loss(policy: PolicyGraph, observation: Tensor, action: Tensor, config: BcConfig) -> Tensor:
-    """(), of a mini-batch of what was shown, with noise: observations (s, o), and actions (s, a), or (s, k, a) of a flow
-    policy that plans k.
+    """(), of a mini-batch of what was shown, with noise.
+
+    Observations are (s, o), actions (s, a), or (s, k, a) of a flow policy that plans k.
     """
     ids = torch.randint(len(action), (config.batch,))
     shown = observation[ids]

@@ -264,3 +264,12 @@ def test_nav2_has_a_policy_follow_its_paths(navigator: Navigator, plan: np.ndarr
     assert (status, code) == (ABORTED, 106)
     assert "scan" in said
     assert navigator.ended(plan)[:2] == (ABORTED, 106)  # what the gate has stopped is reset by people alone
+
+    flight.operator.fault("")
+    flight.operator.do("reset")
+    navigator.send(plan[::-1])
+    flight.until(lambda: flight.state == "ACTIVE", "the policy's turn")
+    flight.processes["follow_path"].kill()
+    flight.until(lambda: flight.state == "FAULT", "the gate's stop of a policy that nobody tells the path any more")
+    assert flight.gates[-1]["reason"] == "SIGNAL_STALE"
+    assert "path_points" in flight.gates[-1]["sentence"]

@@ -55,7 +55,7 @@ class DiffFollow(ToGoal):
     weights = {"progress": 4.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "gamma": 0.99, "anneal": 0.5,
+            "updates": 220, "environments": 512, "horizon": 64, "epochs": 2, "gamma": 0.99, "anneal": 0.5,
             "entropy": 0.001, "hidden": (128, 128),
         }
     }  # fmt: skip
@@ -113,7 +113,7 @@ class DiffFollow(ToGoal):
             "room/blocks": Range.fixed(0.0, 4.0, unit="obstacles that are not on the map"),
             "people/begin": Range.fixed(0.25, 0.9, count=COUNT, unit="× path"),
             "people/heading": Range.fixed(-math.pi, math.pi, count=COUNT, unit="rad"),
-            "people/speed": Range.fixed(0.0, 1.5, count=COUNT, unit="× greatest speed"),
+            "people/speed": Range.fixed(0.3, 1.5, count=COUNT, unit="× greatest speed"),
             "speed_limit": Range.fixed(0.5, 1.0, unit="× greatest speed"),
             "goal/across": Range.fixed(0.0, 1.0, unit="× width"),
             "initial/across": Range.fixed(0.0, 1.0, unit="× width"),

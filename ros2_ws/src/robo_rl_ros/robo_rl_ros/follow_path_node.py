@@ -39,7 +39,9 @@ AGAIN = 0.1  # s between two attempts to engage the policy
 REST = 0.02
 """m/s below which the robot is at rest."""
 STOPPING = 3.0
-"""s until the policy is deactivated though the robot is not at rest."""
+"""s of ROS time until the policy is deactivated though the robot is not at rest."""
+SLOW = 10.0
+"""Simulated time may be so much slower than real time."""
 LAST_WORDS = 0.2
 """s at the end in which the result of a goal leaves."""
 MESSAGES = "no package nav2_msgs: apt install ros-jazzy-nav2-msgs, and source the distribution"
@@ -225,7 +227,7 @@ class PathFollower:
         if now - self._commanded > self.timeout:
             told = f"the policy has sent no command for {now - self._commanded:.1f} s"
             raise PathError(Code.CONTROLLER_TIMED_OUT, told)
-        if self._movement.stuck(pose, 1e-9 * self.operator.node.get_clock().now().nanoseconds):
+        if self._movement.stuck(pose, self._now()):
             told = f"less than {self.rules.movement} m in {self.rules.allowance} s"
             raise PathError(Code.FAILED_TO_MAKE_PROGRESS, told)
         if self._progress is None:
@@ -238,7 +240,13 @@ class PathFollower:
         """Bring the robot to rest, and let go of it. What its gate has stopped stays so."""
         self._limit = 0.0
         if self.operator.gate.get("state") in ("ACTIVE", "READY"):
-            self.operator.wait(lambda: self._speed() < REST or self.operator.gate.get("state") == "FAULT", STOPPING)
+            begun = self._now()
+            self.operator.wait(
+                lambda: (
+                    self._speed() < REST or self.operator.gate.get("state") == "FAULT" or self._now() - begun > STOPPING
+                ),
+                SLOW * STOPPING,
+            )
             with contextlib.suppress(OperatorError):  # it has ended, or somebody was faster
                 self.operator.do("deactivate")
         self._path = self._progress = None
@@ -248,7 +256,11 @@ class PathFollower:
         goal.future.set_result(self._action.Result(error_code=int(code), error_msg=sentence))
         self.operator.node.get_logger().info(f"{how.__name__}, {code.name}: {sentence or 'arrived'}")
 
-    # --- where the robot is ---------------------------------------------------------------------------------------
+    # --- where the robot is, and when -----------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        """s of ROS time, which may be simulated."""
+        return 1e-9 * self.operator.node.get_clock().now().nanoseconds
 
     def _speed(self) -> float:
         """m/s."""
