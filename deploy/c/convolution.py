@@ -73,7 +73,7 @@ def _planar(program: Program, geometry: _Geometry, weights: Weights, bias: Weigh
     if flat:
         x, weights = x[:, None], weights[:, :, None]
     strides = _steps(x)
-    if strides is None:
+    if strides is None or program.find(x.flat[0])[0] is not program.find(x.flat[-1])[0]:  # buffers end up anywhere
         start = program.side_by_side(x)
         strides = (x.shape[1] * x.shape[2], x.shape[2], 1)
     else:
