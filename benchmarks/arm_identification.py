@@ -26,9 +26,10 @@ from robo_rl.identification.arm_observer import ArmObserver
 from robo_rl.identification.arms import MOVE, SLOWEST, unknowns
 from robo_rl.identification.fit import Identified, identify
 from robo_rl.identification.judge import faults
+from robo_rl.identification.smooth_search import search
 
 HIDDEN = {
-    "joint_friction": (0.6, 2.5), "armature": (0.6, 1.8), "payload": (0.05, 0.35), "stiffness": (0.8, 1.2),
+    "joint_friction": (0.6, 2.5), "armature": (0.6, 1.8), "payload": (0.1, 0.35), "stiffness": (0.8, 1.2),
     "damping": (0.8, 1.25), "strength": (0.7, 1.1),
 }  # fmt: skip
 """Factors, and kg. A SO-101 weighs 0.63 kg without its base's, and carries 0.3 kg at most."""
@@ -54,7 +55,7 @@ class Arms:
 
     def fitted(self, moved: Motion) -> tuple[Identified, list[str]]:
         asked, follower = unknowns(self.card, self.plant), ArmObserver.of(self.card)
-        found = identify(self.card.mechanism, moved, self.plant.physics, asked, follower=follower)
+        found = identify(self.card.mechanism, moved, self.plant.physics, asked, follower=follower, searched=search)
         return found, faults(moved, found, SLOWEST, MOVE)
 
 

@@ -25,6 +25,9 @@ from sim.robots.arm import ArmCard
 from sim.robots.mechanism import Mechanism
 from sim.tasks.arm.physical import hand_body
 
+TOGETHER = 0.1
+"""By which the logarithms of all factors are varied together."""
+
 
 class ArmObserver(Following):
     """Simulated arms that follow one motion; errors are rad and rad/s. A gripper goes where it is told to."""
@@ -53,6 +56,15 @@ class ArmObserver(Following):
         self._smooth = [
             savgol_filter(record.joint_position, 5, 2, deriv=k, delta=record.period, axis=0) for k in (0, 1)
         ]
+
+    def ways(self) -> np.ndarray:
+        """Of the factors one is varied together with all others: stronger servos on heavier rotors, which move alike.
+
+        What little that does differs by the links' weight; as the difference of large effects it would be lost.
+        """
+        found, factors = super().ways(), [unknown.factor for unknown in self.unknowns]
+        found[factors.index(True), factors] = TOGETHER
+        return found
 
     def _load(self, plant: MujocoPlant, values: Mapping[str, Tensor]) -> None:
         self._before = None

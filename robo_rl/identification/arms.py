@@ -12,6 +12,7 @@ from robo_rl.identification.findings import Findings, Progress
 from robo_rl.identification.fit import identify
 from robo_rl.identification.joint_findings import joint_findings
 from robo_rl.identification.judge import faults
+from robo_rl.identification.smooth_search import search
 from sim.plants.mujoco_cpu import MujocoPlant
 from sim.plants.physics import LONGEST_DELAY
 from sim.robots.arm import ArmCard
@@ -60,6 +61,6 @@ def find(logs: Sequence[Log], task: Task, iterations: int, progress: Progress) -
     record = motion(logs[0], card)
     plant: Any = task.make_plant(1, "cpu")
     found = identify(
-        card.mechanism, record, plant.physics, unknowns(card, plant), iterations, progress, ArmObserver.of(card)
+        card.mechanism, record, plant.physics, unknowns(card, plant), iterations, progress, ArmObserver.of(card), search
     )
     return joint_findings(record, found, faults(record, found, SLOWEST, MOVE), task.spec.ranges, card.joint_names)

@@ -72,12 +72,21 @@ class Identified:
     """Held out: "recorded", "nominal", "fitted" (n, AHEAD + 1, J) rad."""
 
 
+Search = Callable[
+    [Following, np.ndarray, np.ndarray, int, Callable[[int, str], None]], tuple[np.ndarray, np.ndarray, np.ndarray]
+]
+"""As ``search``."""
+
+
 def identify(
     mechanism: Mechanism, record: Recorded, physics: Physics, unknowns: Sequence[Unknown] = UNKNOWNS,
     iterations: int = 9, progress: Callable[[int, str], None] = lambda done, note: None,
-    follower: type[Following] = Observer,
+    follower: type[Following] = Observer, searched: Search | None = None,
 ) -> Identified:  # fmt: skip
-    """Find ``unknowns`` from a record; the others stay nominal. IdentificationError if the record is too short."""
+    """Find ``unknowns`` from a record; the others stay nominal. IdentificationError if the record is too short.
+
+    ``follower`` is of the kind of the robot, and ``searched`` another search than by designs of experiments.
+    """
     asked, idle = tuple(unknowns), unexcited(mechanism, record)
     unknowns = tuple(unknown for unknown in asked if unknown.name not in idle)
     if not unknowns:
@@ -90,7 +99,7 @@ def identify(
     held = begins[HELD_OUT // 2 :: HELD_OUT]
     learnt = np.setdiff1d(begins, held)
     nominal = np.array([u.inner(u.nominal) for u in unknowns])
-    inner, covariance, halves = _search(observer, learnt, nominal, iterations, progress)
+    inner, covariance, halves = (searched or search)(observer, learnt, nominal, iterations, progress)
     errors = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(errors, errors)
     found = list(zip(inner, errors, strict=True))
@@ -132,7 +141,7 @@ def _estimate(unknown: Unknown, inner: float, error: float, age: float) -> Estim
     return Estimate(unknown, float(max(unknown.least, value)), float(np.hypot(error, unknown.bias)), reason)
 
 
-def _search(
+def search(
     observer: Following, begins: np.ndarray, inner: np.ndarray, iterations: int, progress: Callable[[int, str], None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The parameters (P,), their covariance, and by how many deviations (P,) the halves of the pieces are apart."""
@@ -141,13 +150,13 @@ def _search(
     least, most = np.array([[u.inner(u.least), u.inner(u.most)] for u in unknowns]).T
     center, found = inner, []
     for k in range(iterations):
-        states = _states(observer, begins, inner)
-        errors = _errors(observer, begins, inner[None], states)[0]
+        states = states_at(observer, begins, inner)
+        errors = errors_of(observer, begins, inner[None], states)[0]
         noise = max(0.1, np.median(np.abs(errors)) / 0.6745)  # a normal distribution's median, in its deviations
         progress(k, f"errors {noise:.2f} times the sensors' noise")
         changes = _design(len(inner)) * step * max(0.5, 0.8**k)
         changes = np.clip(inner + changes, least, most) - inner
-        slopes, chaos, doubt = _plane(changes, _errors(observer, begins, inner + changes, states))
+        slopes, chaos, doubt = _plane(changes, errors_of(observer, begins, inner + changes, states))
         weight = noise**2 / (noise**2 + chaos) * np.minimum(1.0, OUTLIER * noise / np.maximum(np.abs(errors), 1e-12))
         pulls = np.einsum("nrp,nr->np", slopes, weight * errors)
         prior = noise**2 * np.diag(spread**-2)
@@ -161,10 +170,10 @@ def _search(
     covariance = inverse @ (pulls.T @ pulls) @ inverse * pieces / (pieces - 1)  # by how much the pieces disagree
     covariance = covariance + noise**2 * inverse
     covariance += np.diag(np.var(found[-AVERAGED:], 0, ddof=1))  # by how much the errors' roughness moves it about
-    return np.mean(found[-AVERAGED:], 0), covariance, _apart(own, pulls, prior, blur, noise, inner - center)
+    return np.mean(found[-AVERAGED:], 0), covariance, halves_apart(own, pulls, prior, blur, noise, inner - center)
 
 
-def _apart(
+def halves_apart(
     own: np.ndarray, pulls: np.ndarray, prior: np.ndarray, blur: np.ndarray, noise: float, off: np.ndarray
 ) -> np.ndarray:  # fmt: skip
     """(P,) by how many standard deviations of their own the two halves of the pieces would have parameters apart."""
@@ -201,10 +210,10 @@ def _without(matrix: np.ndarray, noise: np.ndarray) -> np.ndarray:
     At most ``MOST_NOISE`` of the matrix is taken off in any direction.
     """
     part = eigh(np.diag(noise), matrix, eigvals_only=True)[-1]
-    return matrix - np.diag(noise) * min(1.0, MOST_NOISE / part)
+    return matrix - np.diag(noise) * min(1.0, MOST_NOISE / max(part, 1e-300))
 
 
-def _states(observer: Following, steps: np.ndarray, inner: np.ndarray) -> np.ndarray:
+def states_at(observer: Following, steps: np.ndarray, inner: np.ndarray) -> np.ndarray:
     """(n, S) the simulation's states at steps (n,) of the record, having followed it until there."""
     edges = np.linspace(steps[0], steps[-1] + 1, RUNS + 1).astype(int)
     begins = np.maximum(observer.first, edges[:-1] - WARMING)
@@ -213,7 +222,7 @@ def _states(observer: Following, steps: np.ndarray, inner: np.ndarray) -> np.nda
     return np.stack([kept[int(step)] for step in steps])
 
 
-def _errors(observer: Following, begins: np.ndarray, inner: np.ndarray, states: np.ndarray) -> np.ndarray:
+def errors_of(observer: Following, begins: np.ndarray, inner: np.ndarray, states: np.ndarray) -> np.ndarray:
     """(m, n, r) of the settled parts of the pieces, in standard deviations of the sensors."""
     parts = [
         observer.follow(inner[k : k + TOGETHER], begins, STRETCH - 1, states)[0][:, :, SETTLING:] / observer.noise
@@ -226,14 +235,14 @@ def _residuals(
     observer: Following, begins: np.ndarray, inner: np.ndarray, nominal: np.ndarray
 ) -> dict[str, Residual]:  # fmt: skip
     left, before = (
-        _errors(observer, begins, values[None], _states(observer, begins, values))[0].reshape(
+        errors_of(observer, begins, values[None], states_at(observer, begins, values))[0].reshape(
             len(begins), -1, len(observer.noise)
         )
         for values in (inner, nominal)
     )
     found = {}
     for name in observer.groups:
-        part, old = observer.errors_of(left, name), observer.errors_of(before, name)
+        part, old = observer.kind_of(left, name), observer.kind_of(before, name)
         sizes = [float(np.median(np.abs(x)) / 0.6745) for x in (part, old)]
         bounded = np.clip(part, -5 * max(sizes[0], 1e-9), 5 * max(sizes[0], 1e-9))
         power = float(np.square(bounded).mean()) or 1.0
@@ -244,6 +253,6 @@ def _residuals(
 
 def _predict(observer: Following, windows: np.ndarray, inner: np.ndarray) -> np.ndarray:
     """(n, AHEAD + 1, J) rad, errors of joint angles that are predicted without sensors from ``windows`` on."""
-    states = _states(observer, windows, inner)
+    states = states_at(observer, windows, inner)
     errors, _ = observer.follow(inner[None], windows, AHEAD, states, corrected=False)
-    return observer.errors_of(errors[0], "joint angles")
+    return observer.kind_of(errors[0], "joint angles")

@@ -81,7 +81,11 @@ class Following(ABC):
     def _load(self, plant: MujocoPlant, values: Mapping[str, Tensor]) -> None:
         """Give the robots what they carry, and what else is not a motor's, of ``values`` (n,) by name."""
 
-    def errors_of(self, errors: np.ndarray, group: str) -> np.ndarray:
+    def ways(self) -> np.ndarray:
+        """(P, P) independent ways, one in each row, in which the parameters are varied to see what that does."""
+        return np.diag([unknown.step for unknown in self.unknowns])
+
+    def kind_of(self, errors: np.ndarray, group: str) -> np.ndarray:
         """Those of one kind of sensor, of the last axis."""
         begin = 0
         for name, count in self.groups.items():

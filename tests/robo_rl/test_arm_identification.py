@@ -21,6 +21,7 @@ from robo_rl.identification.arms import MOVE, SLOWEST, find, unknowns
 from robo_rl.identification.fit import Identified, identify
 from robo_rl.identification.joint_findings import groups
 from robo_rl.identification.judge import faults
+from robo_rl.identification.smooth_search import search
 from sim.env import VecEnv
 from sim.tasks.arm.reach import Reach
 from sim.tasks.loading import load_task
@@ -61,7 +62,7 @@ def fitted(motion: Motion, iterations: int) -> tuple[Identified, list[str]]:
     card, plant = reach().card, reach().make_plant(1, "cpu")
     asked = [unknown for unknown in unknowns(card, plant) if unknown.name in HIDDEN]
     follower = ArmObserver.of(card)
-    found = identify(card.mechanism, motion, plant.physics, asked, iterations, follower=follower)
+    found = identify(card.mechanism, motion, plant.physics, asked, iterations, follower=follower, searched=search)
     return found, faults(motion, found, SLOWEST, MOVE)
 
 

@@ -198,6 +198,19 @@ def test_grouped_convolution_of_images_equals_onnxruntime(differ: Differ, paddin
     assert worst(differ([node], {"x": (1, 2, 5, 5)}, {"y": out}, {"x": draws(1, 1, 2, 5, 5)}, constants)) < (3e-6, "")
 
 
+def test_a_convolution_of_channels_that_were_computed_apart_equals_onnxruntime(differ: Differ) -> None:
+    """Each channel has a buffer of its own, and nothing says that buffers stay as far apart as they were born."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["twice"]),
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("Neg", ["twice"], ["less"]),
+        helper.make_node("Concat", ["square", "less"], ["both"], axis=1),
+        helper.make_node("Conv", ["both", "w"], ["y"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]),
+    ]
+    given, values = {"w": weights(0, 4, 2, 3, 3)}, {"x": draws(1, 1, 1, 5, 6)}
+    assert worst(differ(nodes, {"x": (1, 1, 5, 6)}, {"y": (1, 4, 5, 6)}, values, given)) < (3e-6, "")
+
+
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 @few
 @given(
