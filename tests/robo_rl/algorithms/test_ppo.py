@@ -23,9 +23,10 @@ from robo_rl.algorithms.ppo import (
     surrogate_loss,
     value_loss,
 )
+from robo_rl.contract import Base, Network
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.graphs import graph_of
 from robo_rl.learning_env import LearningEnv
-from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
 from sim.ranges import Range
 from sim.tasks import Task
@@ -34,11 +35,11 @@ from sim.tasks.loading import load_task
 SMALL = PpoConfig(updates=4, environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2)
 
 
-def new_learner(config: PpoConfig = SMALL, task: Task | None = None) -> Learner:
+def new_learner(config: PpoConfig = SMALL, task: Task | None = None, base: Base | None = None) -> Learner:
     torch.manual_seed(0)
     task = task or load_task("quadrotor-hover")
-    policy = PolicyGraph(task, config.hidden, config.activation, config.normalize, config.recurrent)
-    return Learner(task, policy, config, seed=0)
+    shape = Network(config.hidden, config.activation, config.normalize, config.recurrent, task.encoders, base)
+    return Learner(task, graph_of(task, shape), config, seed=0)
 
 
 def gentle_task() -> Task:
@@ -254,10 +255,20 @@ def test_without_normalisation_the_graph_holds_no_normalizer() -> None:
     assert all(name.startswith("network.") for name in learner.policy.state_dict())
 
 
-@pytest.mark.parametrize(("name", "recurrent"), [("quadrotor-hover", 0), ("quadrotor-hover", 6), ("go2-flat", 0)])
-def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(name: str, recurrent: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "recurrent", "base"),
+    [
+        ("quadrotor-hover", 0, None),
+        ("quadrotor-hover", 6, None),
+        ("go2-flat", 0, None),
+        ("quadrotor-hover", 0, Base("network", 0.2, (8,))),
+    ],
+)
+def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(
+    name: str, recurrent: int, base: Base | None
+) -> None:
     config = PpoConfig(**{**vars(SMALL), "recurrent": recurrent})
-    first = new_learner(config, load_task(name))
+    first = new_learner(config, load_task(name), base)
     first.update()
     tensors, numbers = first.save()
     policy = {name: value.clone() for name, value in first.policy.state_dict().items()}
@@ -265,7 +276,7 @@ def test_saved_and_loaded_into_a_new_learner_training_goes_on_to_the_bit(name: s
     random = torch.get_rng_state()
     expected = [first.update() for _ in range(2)]
 
-    second = new_learner(config, load_task(name))
+    second = new_learner(config, load_task(name), base)
     second.policy.load_state_dict(policy)
     second.load(tensors, numbers)
     torch.set_rng_state(random)
