@@ -220,8 +220,17 @@ class GateConfig:
         return self.feedback >= 0
 
     @cached_property
+    def unlimited(self) -> bool:
+        """Whether no command has a rate limit."""
+        return bool(np.isinf(self.rate_step).all())
+
+    @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset(watch.name for watch in self.signals)
+
+    @cached_property
+    def _command_names(self) -> frozenset[str]:
+        return frozenset(span.name for span in self.commands)
 
     @cached_property
     def _absent(self) -> np.ndarray:
@@ -236,20 +245,22 @@ class GateConfig:
         if not self._names >= signals.keys():
             unknown = sorted(signals.keys() - self._names)
             raise ContractError(f"signals {unknown} are not in the contract; expected {[w.name for w in self.signals]}")
-        values, stamps = self._absent.copy(), []
+        arrays, stamps = [], []
         for watch in self.signals:
             value, stamp = signals.get(watch.name, (None, NEVER))
-            if value is not None:
+            if value is None:
+                array = self._absent[watch.offset : watch.offset + watch.size]
+            else:
                 array = np.asarray(value, np.float32)
                 if array.shape != watch.shape:
                     raise ContractError(f"signal '{watch.name}' has shape {array.shape}; expected {watch.shape}")
-                values[watch.offset : watch.offset + watch.size] = array.reshape(-1)
+            arrays.append(array)
             stamps.append(int(stamp))
-        return values, tuple(stamps)
+        return np.concatenate(arrays, axis=None), tuple(stamps)
 
     def flat_command(self, commands: Mapping[str, ArrayLike]) -> np.ndarray:
         """Commands (M,) from commands by name; ContractError unless they are the contract's, of the right sizes."""
-        if set(commands) != {span.name for span in self.commands}:
+        if commands.keys() != self._command_names:
             raise ContractError(f"commands are {sorted(commands)}; expected {[span.name for span in self.commands]}")
         arrays = [np.asarray(commands[span.name], np.float32) for span in self.commands]
         for span, array in zip(self.commands, arrays, strict=True):

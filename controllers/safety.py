@@ -115,6 +115,9 @@ def _active_step(config: GateConfig, gate: Gate, given: Inputs, events: Event) -
     if problem.reason:
         return _latch(config, gate, given, problem)
     assert given.command is not None
+    if config.unlimited:
+        gate = replace(gate, command=given.command.copy(), limited_since=NEVER)
+        return _send(gate, Source.POLICY, events, NO_PROBLEM)
     command = towards(gate.command, given.command, config.rate_step)
     same = command == given.command
     if same.all():

@@ -21,7 +21,7 @@ import numpy as np
 
 from controllers.gate_config import GateConfig
 from deploy.doctor import Finding
-from deploy.realtime import PRIORITY
+from deploy.realtime import PRIORITY, preemptible
 from deploy.timing import Timing
 from robo_rl.contract import Contract
 
@@ -96,7 +96,7 @@ def verdict(timing: Timing, contract: Contract) -> Finding:
 
 
 def _kernel(root: Path) -> Finding:
-    fully = "PREEMPT_RT" in platform.version() or _text(root / "sys/kernel/realtime") == "1"
+    fully = preemptible(root)
     kind = "with PREEMPT_RT" if fully else "without PREEMPT_RT: the kernel's own work may delay a wake-up by ms"
     return Finding(fully, "kernel", f"{platform.system()} {platform.release()}, {kind}")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from collections.abc import Sequence
+from pathlib import Path
 
 PRIORITY = 40
 """SCHED_FIFO: below the kernel's own threads of interrupts, which have 50 (kernel, Documentation, kthreads)."""
@@ -40,3 +42,12 @@ def keep_time(cores: Sequence[int] = (), priority: int = PRIORITY) -> list[str]:
             "('@realtime - memlock unlimited'), or run as root"
         )
     return refused
+
+
+def preemptible(root: Path = Path("/")) -> bool:
+    """Whether this computer's kernel is PREEMPT_RT. ``root`` is where /sys is."""
+    try:
+        told = (root / "sys/kernel/realtime").read_text().strip() == "1"
+    except OSError:
+        told = False
+    return told or "PREEMPT_RT" in platform.version()

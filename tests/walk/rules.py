@@ -127,6 +127,10 @@ RULES = (
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
     Rule(r".*: lerobot-.*", skip=HARDWARE),
+    Rule(
+        r"firmware\.md: \(cd crazyflie_app && make .*",
+        skip="needs the firmware's sources, which the line above fetches",
+    ),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r".*: robo-rl (emulate (franka|ur) --address .*|run .*--driver (franka|ur) .*)", skip=CAR),
     Rule(r".*: robo-rl (emulate (px4|crazyflie)|run .*--driver (px4|crazyflie) .*)", skip=CAR),

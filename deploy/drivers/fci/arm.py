@@ -19,12 +19,12 @@ import numpy as np
 
 from deploy.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from deploy.drivers.fci.hand import Hand
-from deploy.drivers.fci.library import realtime_kernel
 from deploy.drivers.fci.mapping import HAND, NEAR, TOOL, Names, between, rounded
 from deploy.drivers.fci.motion import ArmMotion
 from deploy.drivers.fci.robot_file import FrankaFile
 from deploy.drivers.fci.states import IDLE, MODES, MOVE, REFLEX, ArmState
 from deploy.drivers.ticks import Ticks
+from deploy.realtime import preemptible
 from robo_rl.contract import Contract
 
 FINDING = 2.0  # s for the first states
@@ -84,7 +84,7 @@ class FrankaArm:
         found = re.search(r'<robot[^>]*name="([^"]+)"', self._model)
         details = {
             "robot": found.group(1) if found else "unknown", "hand": f"version {self.hand.gripper.server_version}",
-            "kernel": "real-time" if realtime_kernel() else "not real-time: libfranka may lose commands",
+            "kernel": "real-time" if preemptible() else "not real-time: libfranka may lose commands",
         }  # fmt: skip
         return Identity("Franka", details)
 

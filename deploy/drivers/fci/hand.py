@@ -1,8 +1,6 @@
 """The Franka hand: no servo, but one command at a time, each until it is done.
 
-A target that closes the fingers further than they are is a grasp with a force, of whatever is between them; one that
-opens them is a move. Targets that differ by less than 2 mm from the last are not sent, and neither is one that would
-close a grasp that holds already. Commands wait for the one before them; the newest target counts then.
+Which targets become commands is in ``hand_targets``. Commands wait for the one before; the newest target then counts.
 """
 
 from __future__ import annotations
@@ -12,12 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from deploy.drivers.fci.hand_targets import Action, HandTargets
 from deploy.drivers.fci.library import sentence
 from deploy.drivers.fci.states import HandState
 
 POLL = 0.004  # s
-SAME = 0.002
-"""m of a finger by which targets differ that are taken to be the same."""
 LONGEST = 5.0
 """s that a command may take."""
 ANY = 0.08
@@ -34,9 +31,7 @@ class Hand:
         self.failure = ""
         self.seen = self.commands = self.refused = 0
         self._wanted: float | None = None
-        self._told: float | None = None
-        """m of a finger: the last target that was sent, or that asked for nothing new."""
-        self._closing = False
+        self._targets = HandTargets()
         self._pending: Any = None
         self._begun = 0.0
         self._ended = threading.Event()
@@ -67,24 +62,15 @@ class Hand:
                 return
 
     def _command(self, state: HandState) -> None:
-        wanted = self._wanted
-        if self._pending is not None and not self._done():
-            return
-        if wanted is None or (self._told is not None and abs(wanted - self._told) < SAME):
-            return
-        here = 0.5 * state.width
-        closing = wanted < here
-        if self._told is None and abs(wanted - here) < SAME:
-            self._told = wanted
-            return
-        holds = closing and self._closing and self._told is not None and max(wanted, self._told) < here - SAME
-        self._told, self._closing = wanted, closing
-        if holds:
+        wanted, here = self._wanted, 0.5 * state.width
+        busy = self._pending is not None and not self._done()
+        action = self._targets.decide(self._now(), wanted, here, busy)
+        if wanted is None or action is None:
             return
         self.commands += 1
         self._begun = self._now()
         width = 2.0 * wanted
-        if closing:
+        if action is Action.GRASP:
             self._pending = self.gripper.grasp_async(width, self._speed, self._force, ANY, ANY)
         else:
             self._pending = self.gripper.move_async(min(width, state.widest or width), self._speed)

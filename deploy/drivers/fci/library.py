@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from deploy.drivers.driver import DriverError
+from deploy.realtime import preemptible
 
 try:
     import franky
@@ -21,17 +21,11 @@ def sentence(error: BaseException) -> str:
     return re.sub(r"\s+", " ", str(error) or type(error).__name__)[:300]
 
 
-def realtime_kernel() -> bool:
-    """Whether this computer's kernel is PREEMPT_RT, which libfranka asks for."""
-    flag = Path("/sys/kernel/realtime")
-    return flag.is_file() and flag.read_text().strip() == "1"
-
-
 def open_robot(address: str) -> Any:
     """franky's robot. DriverError where there is none, or another program has it."""
     config = library.RealtimeConfig
     try:
-        return library.Robot(address, realtime_config=config.Enforce if realtime_kernel() else config.Ignore)
+        return library.Robot(address, realtime_config=config.Enforce if preemptible() else config.Ignore)
     except library.IncompatibleVersionException as error:
         raise DriverError(
             f"{address}: {sentence(error)}; franky's wheels are made for one version of the robot's server: install "

@@ -16,7 +16,10 @@ from controllers.gate_codes import State
 from deploy.bundle import Bundle
 from deploy.c.generate import Options, Precision, generate
 from deploy.c.host import STRICT, compile_host
+from deploy.firmware.build import _lay_out, _link
+from deploy.firmware.emulate import EXACT, _instructions, _numbers
 from deploy.firmware.package import PackageError, package
+from deploy.firmware.targets import TARGETS
 from sim.robots import load_robot
 
 CRAZYFLIE_STUBS = {
@@ -257,3 +260,70 @@ def test_every_file_of_c_names_its_licence_and_limits_are_told_in_decimals(tmp_p
     upper = made.contract.commands[0].upper[0]
     text = made.sources[0].read_text()
     assert f"/* {upper:.6g}, {upper:.6g}, {upper:.6g}, {upper:.6g} */" in text
+
+
+CLOCK, RATE = 168e6, 500
+"""Hz: of the STM32F405, and steps a second that the bar is for."""
+FIRMWARE = """
+#include "policy.h"
+#include "controller_policy.c"
+static uint64_t microseconds;
+uint64_t usecTimestamp(void) { return microseconds; }
+void vTaskDelay(unsigned long ticks) { (void)ticks; }
+static setpoint_t setpoint;
+static sensorData_t sensors;
+static state_t estimate;
+static control_t control;
+static vector_t vector(const float *v) { const vector_t made = {v[0], v[1], v[2]}; return made; }
+static void measured(const policy_signals *s)
+{
+    const float degrees = 57.29578f;
+    const quaternion_t q = {s->orientation[0], s->orientation[1], s->orientation[2], s->orientation[3]};
+    estimate.position = vector(s->position);
+    estimate.velocity = vector(s->linear_velocity);
+    estimate.attitudeQuaternion = q;
+    sensors.gyro = vector(s->angular_velocity);
+    sensors.gyro.x *= degrees;
+    sensors.gyro.y *= degrees;
+    sensors.gyro.z *= degrees;
+    setpoint.position = vector(s->position_setpoint);
+    setpoint.velocity = vector(s->linear_velocity_setpoint);
+    setpoint.mode.z = modeAbs;
+    microseconds += 1000u * STEPS_PER_PERIOD;
+}
+"""
+
+
+@pytest.mark.firmware
+def test_crazyflie_controller_and_gate_take_less_than_a_fifth_of_the_processor(tmp_path: Path) -> None:
+    require("arm-none-eabi-gcc")
+    require("qemu-system-arm")
+    made, target = package(Bundle.read("zoo:quadrotor-hover"), tmp_path, "crazyflie"), TARGETS["cortex-m4"]
+    for name, text in CRAZYFLIE_STUBS.items():
+        (made.folder / name).write_text(f"#pragma once\n{text}\n")
+    folder = _lay_out(made, target, {"devices": "1"})
+    counting = (folder / "measure.c").read_text()
+    for old, new in (
+        ('#include "policy.h"', FIRMWARE),
+        ("static policy_arena arena;\n", ""),
+        ("        overflows = 0u;\n", "        measured(&policy_recorded_signals[k]);\n        overflows = 0u;\n"),
+        (
+            "(void)policy_step(&policy_recorded_signals[k], &state, &commands, &arena);\n        report",
+            "controllerOutOfTree(&control, &setpoint, &sensors, &estimate, (k + 1u) * STEPS_PER_PERIOD);\n"
+            "        report",
+        ),
+        ('report("done", 1u);', 'report("state", robot.gate.state);\n    report("done", 1u);'),
+        ("    policy_reset(&state);\n", "    controllerOutOfTreeInit();\n"),
+    ):
+        assert counting.count(old) == 1, old
+        counting = counting.replace(old, new)
+    (folder / "controller.c").write_text(counting)
+    sources = [path for path in made.folder.glob("*.c") if path.stem != "controller_policy"]
+    image = _link(made, target, folder / "controller.c", sources, ["-Wno-conversion", "-Wno-missing-prototypes"])
+    found, _ = _numbers(image, target, EXACT, last="done")
+    instructions = _instructions(found)[3:]  # it is armed and activated first
+    part = max(instructions) * RATE / CLOCK
+    print(f"{max(instructions)} instructions, {part:.1%} of the processor at {RATE} Hz")
+    assert found["state"] == [State.ACTIVE]
+    assert len(instructions) > 10
+    assert 0.02 < part <= 0.20

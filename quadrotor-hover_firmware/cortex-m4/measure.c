@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The self-test, then the ticks of every recorded step and the stack that it takes, as lines "what number".
+ *
+ * The emulator makes time proportional to executed instructions. How many ticks one takes is found with a loop of
+ * known length; so is what an overflow of the timer adds. */
+#include <string.h>
+
+#include "policy.h"
+#include "semihosting.h"
+
+typedef struct {
+    volatile uint32_t control;
+    volatile uint32_t reload;
+    volatile uint32_t value;
+} system_timer;
+
+#define TIMER ((system_timer *)0xE000E010u)
+#define TIMER_RANGE 0x1000000u
+#define STACK_PAINT 0xA5A5A5A5u
+#define STACK_WORDS 4096u
+
+extern uint32_t image_stack_top;
+
+static policy_state state;
+static policy_commands commands;
+static policy_arena arena;
+static volatile uint32_t overflows;
+
+int main(void);
+void systick_handler(void);
+
+void systick_handler(void)
+{
+    overflows++;
+}
+
+static void report(const char *what, uint32_t number)
+{
+    char digits[12] = {0};
+    uint32_t rest = number;
+    uint32_t at = 10u;
+    digits[10] = '\n';
+    do {
+        at--;
+        digits[at] = (char)('0' + (char)(rest % 10u));
+        rest /= 10u;
+    } while (rest > 0u);
+    semihosting_write(what);
+    semihosting_write(" ");
+    semihosting_write(&digits[at]);
+}
+
+static uint64_t ticks(void)
+{
+    uint32_t before;
+    uint32_t value;
+    do {
+        before = overflows;
+        value = TIMER->value;
+    } while (before != overflows);
+    return ((uint64_t)before * TIMER_RANGE) + (TIMER_RANGE - 1u - value);
+}
+
+static void report_ticks(const char *what, uint64_t start, uint64_t end)
+{
+    report(what, (uint32_t)(end - start));
+}
+
+/* Two instructions per turn, and one more whatever the number of turns */
+static void turn(uint32_t turns)
+{
+    __asm__ volatile("1: subs %0, #1\n bne 1b" : "+r"(turns) : : "cc");
+}
+
+static void calibrate(uint32_t turns, const char *what)
+{
+    const uint64_t start = ticks();
+    turn(turns);
+    report_ticks(what, start, ticks());
+}
+
+__attribute__((noinline)) static uint32_t stack_of_step(const policy_signals *signals)
+{
+    uint32_t *here;
+    __asm__ volatile("mov %0, sp" : "=r"(here));
+    uint32_t *const deepest = here - STACK_WORDS;
+    for (uint32_t *word = deepest; word < here; word++) {
+        *(volatile uint32_t *)word = STACK_PAINT;
+    }
+    (void)policy_step(signals, &state, &commands, &arena);
+    uint32_t unused = 0u;
+    while ((unused < STACK_WORDS) && (((volatile uint32_t *)deepest)[unused] == STACK_PAINT)) {
+        unused++;
+    }
+    return 4u * (STACK_WORDS - unused);
+}
+
+/* FNV-1a */
+static uint32_t digest_of(uint32_t digest, const uint8_t *bytes, uint32_t count)
+{
+    uint32_t result = digest;
+    for (uint32_t i = 0; i < count; i++) {
+        result = (result ^ bytes[i]) * 0x01000193u;
+    }
+    return result;
+}
+
+int main(void)
+{
+    const float error = policy_self_test(&state, &arena);
+    uint32_t bits;
+    uint32_t stack = 0u;
+    (void)memcpy(&bits, &error, sizeof bits);
+    report("self_test_bits", bits);
+    for (uint32_t k = 0; k < POLICY_GOLDEN_STEPS; k++) {
+        const uint32_t used = stack_of_step(&policy_recorded_signals[k]);
+        stack = (used > stack) ? used : stack;
+    }
+    report("stack_bytes", stack);
+    TIMER->reload = TIMER_RANGE - 1u;
+    TIMER->value = 0u;
+    TIMER->control = 7u; /* on, with interrupts, at the processor's clock */
+    turn(1000u);
+    calibrate(1000u, "turns_1000");
+    calibrate(101000u, "turns_101000");
+    overflows = 0u;
+    calibrate(2001000u, "turns_2001000");
+    report("overflows", overflows);
+    policy_reset(&state);
+    uint32_t digest = 0x811C9DC5u;
+    for (uint32_t k = 0; k < POLICY_GOLDEN_STEPS; k++) {
+        overflows = 0u;
+        const uint64_t start = ticks();
+        (void)policy_step(&policy_recorded_signals[k], &state, &commands, &arena);
+        report_ticks("step", start, ticks());
+        report("overflows", overflows);
+        digest = digest_of(digest, (const uint8_t *)&commands, sizeof commands);
+    }
+    report("digest", digest);
+    const uint64_t start = ticks();
+    report_ticks("nothing", start, ticks());
+    report("done", 1u);
+    return !(error <= POLICY_TOLERANCE);
+}

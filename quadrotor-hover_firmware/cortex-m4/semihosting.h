@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text, files and exit through a debugger or emulator (Arm semihosting: SYS_OPEN, SYS_CLOSE, SYS_WRITE0, SYS_WRITE,
+ * SYS_READ, SYS_EXIT). */
+#ifndef SEMIHOSTING_H
+#define SEMIHOSTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEMIHOSTING_READ 1u  /* fopen's "rb" */
+#define SEMIHOSTING_WRITE 5u /* fopen's "wb" */
+
+static inline uint32_t semihosting_call(uint32_t operation, uintptr_t argument)
+{
+    register uint32_t r0 __asm__("r0") = operation;
+    register uintptr_t r1 __asm__("r1") = argument;
+    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+    return r0;
+}
+
+static inline void semihosting_write(const char *text)
+{
+    (void)semihosting_call(0x04u, (uintptr_t)text);
+}
+
+/* A file's handle. */
+static inline uint32_t semihosting_open(const char *name, uintptr_t mode)
+{
+    uintptr_t length = 0;
+    while (name[length] != '\0') {
+        length++;
+    }
+    const uintptr_t arguments[] = {(uintptr_t)name, mode, length};
+    return semihosting_call(0x01u, (uintptr_t)arguments);
+}
+
+static inline void semihosting_close(uint32_t handle)
+{
+    const uintptr_t arguments[] = {handle};
+    (void)semihosting_call(0x02u, (uintptr_t)arguments);
+}
+
+/* False when the file ends before all of it has come. */
+static inline bool semihosting_read(uint32_t handle, void *bytes, size_t count)
+{
+    const uintptr_t arguments[] = {handle, (uintptr_t)bytes, count};
+    return semihosting_call(0x06u, (uintptr_t)arguments) == 0u;
+}
+
+static inline void semihosting_save(uint32_t handle, const void *bytes, size_t count)
+{
+    const uintptr_t arguments[] = {handle, (uintptr_t)bytes, count};
+    (void)semihosting_call(0x05u, (uintptr_t)arguments);
+}
+
+static inline void semihosting_exit(int success)
+{
+    (void)semihosting_call(0x18u, success ? 0x20026u : 0x20023u);
+    for (;;) {
+    }
+}
+
+#endif
