@@ -62,8 +62,9 @@ def _problems(task: Task) -> Iterator[str]:
     goal = _call(task, "goal", drawn)
     yield from _shaped("goal", goal, (N, task.goal_size), "two robots, by goal_size")
     reference = _call(task, "reference", torch.zeros(N), goal)
-    yield from _named("reference", reference, _names(spec.signals, "operator"), "a signal from the operator", True)
     plant, ids = _call(task, "make_plant", N, "cpu"), torch.arange(N)
+    told = [name for name in _names(spec.signals, "operator") if name not in plant.truth()]  # else it is measured
+    yield from _named("reference", reference, told, "a signal from the operator", True)
     _call(task, "randomize", plant, ids, drawn)
     _call(task, "place", plant, ids, drawn, goal)
     known = {**{name: value.clone() for name, value in plant.truth().items()}, **reference}

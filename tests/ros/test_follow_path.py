@@ -6,6 +6,7 @@ generators, from the definition that Nav2 documents.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 import shutil
@@ -135,7 +136,9 @@ def steering_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from robo_rl.policy import PolicyGraph
     from sim.tasks.mobile_base.follow import BEAMS, DiffFollow
 
-    policy = PolicyGraph(DiffFollow(), (3,), "elu")
+    task = DiffFollow()
+    task.spec = dataclasses.replace(task.spec, episode_length=10.0)  # of which the export runs a whole one
+    policy = PolicyGraph(task, (3,), "elu")
     x = 3 * BEAMS + 3 + 2 * 3  # of that point; its y is the next number
     with torch.no_grad():
         for weights in policy.network.parameters():
@@ -255,7 +258,8 @@ def test_nav2_has_a_policy_follow_its_paths(navigator: Navigator, plan: np.ndarr
     speeds_ = np.array([command[0] for _, command in flight.applied])
     assert abs(speeds_[-1]) < 1e-6
     assert speeds_.max() > 0.05
-    assert np.abs(np.diff(speeds_)).max() <= 0.1 * RATE * 1.02  # at the contract's rate, in periods of 0.1 s
+    passed = np.diff([time for time, _ in flight.applied])  # s: a message of a sensor's quality may be lost
+    assert (np.abs(np.diff(speeds_)) <= 1.02 * RATE * passed + 1e-6).all()
 
     last = navigator.send(plan[::-1])
     flight.until(lambda: flight.state == "ACTIVE", "the policy's turn")
