@@ -5,6 +5,7 @@ time, which counts control steps, no faster than PACE times real time. A script 
 rule). At the end 1,000 held-out episodes of the policy alone. Takes a quarter of an hour on two idle cores.
 
     python benchmarks/interventions.py
+    python benchmarks/interventions.py plot                   # docs/images/interventions.png
     python benchmarks/interventions.py arm-insert 2 90        # another seed, minutes of robot time
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import words, write
+from results import FOLDER, words, write
 
 from controllers.gate_codes import Request, State
 from deploy.actor import Actor
@@ -40,11 +41,13 @@ from sim.tasks.loading import load_task
 DEMONSTRATIONS = {"arm-insert": 1, "arm-place-direct": 5}
 """Episodes to begin with: few, so that there is something to correct."""
 FIXED = {"arm-insert": {"clearance": 0.003}, "arm-place-direct": {}}
+LITTLE = ("--bc.updates", "12")
+"""600 mini-batches before there is a robot."""
 PACE = 8.0
 """Robot time over real time, at most, so that the learner has time to learn."""
 EVERY = 4.0
 """s of real time between policies."""
-FIRST, EPISODES = 200, 1000
+FIRST, EPISODES = 100, 1000
 """Held-out episodes of the first policy and of the last."""
 SCRIPT = (
     f"takes over where its action and the policy's differ by {TAKE} (root mean square, of ±1) over {WATCH} s; "
@@ -137,12 +140,14 @@ def measured(task: str, seed: int, minutes: float, keep: Path) -> dict[str, Any]
     count = ["--episodes", str(DEMONSTRATIONS[task]), "--seed", str(seed), "--out", str(shown)]
     subprocess.run([*robo, "demonstrate", task, *count], check=True)
     words_of = ["--demonstrations", str(shown), "--seed", str(seed), "--runs", str(keep), "--name", name]
-    learner = subprocess.Popen([*robo, "learn", task, *words_of, "--every", str(EVERY)], stdout=subprocess.DEVNULL)
+    learner = subprocess.Popen(
+        [*robo, "learn", task, *words_of, *LITTLE, "--every", str(EVERY)], stdout=subprocess.DEVNULL
+    )
     folder = keep / name / "robot"
     try:
         while not (folder / "policy-000001.onnx").exists():
             if learner.poll() is not None:
-                sys.exit("the learner ended")
+                sys.exit("the learner ended at once")
             time.sleep(0.5)
         first = success(task, keep / name, FIRST)
         run_robot(task, folder, seed, minutes)
@@ -162,8 +167,31 @@ def success(task: str, folder: Path, episodes: int) -> dict[str, float]:
     return found
 
 
+def plot(found: dict[str, Any]) -> None:
+    """docs/images/interventions.png: per minute of robot time, who had the robot, and how many episodes succeeded."""
+    from matplotlib.figure import Figure
+
+    from robo_rl.report.plots import COLOURS
+
+    rows = found["minutes"]
+    figure = Figure(figsize=(6.0, 3.4), layout="constrained")
+    above, below = figure.subplots(2, sharex=True)
+    at = [row["minute"] for row in rows]
+    above.bar(at, [100 * row["intervention_rate"] for row in rows], color=COLOURS[1])
+    above.set_ylabel("operator (%)")
+    done = [100 * row["succeeded"] / max(1, row["episodes"]) for row in rows]
+    below.plot(at, done, "o-", color=COLOURS[0], ms=3, linewidth=1)
+    below.set_ylabel("success (%)")
+    below.set_ylim(0, 103)
+    below.set_xlabel("minutes of robot time")
+    figure.savefig(FOLDER.parents[1] / "docs" / "images" / "interventions.png", dpi=100)
+
+
 def main() -> None:
     given = words(__doc__, 3)
+    if given == ["plot"]:
+        plot(json.loads((FOLDER / "interventions_arm-insert_0.json").read_text()))
+        return
     task, seed, minutes = (*given, *("arm-insert", "0", "25")[len(given) :])
     with tempfile.TemporaryDirectory() as keep:
         found = measured(task, int(seed), float(minutes), Path(keep))

@@ -1,8 +1,8 @@
-"""The learner's side of learning while a robot runs: two buffers, an algorithm, and bundles that go to the robot.
+"""The learner's side of learning while a robot runs: steps in, an algorithm, and bundles that go to the robot.
 
-All transitions are in one buffer; demonstrations and interventions are in the other one too. Both come from files alone
-(``robo_rl.received``, ``robo_rl.demonstrations``), so a learner that was killed reads them again, and goes on from its
-checkpoint. How much is learnt follows from how many steps the robots made: the learner waits for them, they never wait.
+All transitions go to the algorithm, with who made them. They come from files alone (``robo_rl.received``), which stay,
+so a learner that was killed reads them again, and goes on from its checkpoint. How much is learnt follows from how many
+steps the robots made: the learner waits for them, they never wait.
 
 What is exported, and kept as the run's policy, is a running mean of the weights, which varies less than they do.
 """
