@@ -111,9 +111,7 @@ class LiveLearner:
         for _ in range(min(ROUND, self.owed)):
             self.metrics = self.algorithm.learn()
             self.learnt += 1
-            with torch.no_grad():
-                for mean, new in zip(self.average.parameters(), self.algorithm.policy.parameters(), strict=True):
-                    mean.lerp_(new, AVERAGING)
+            average(self.average, self.algorithm.policy)
 
     def publish(self) -> None:
         """A bundle of the present policy for the robots, a checkpoint, and a line of metrics."""
@@ -170,6 +168,13 @@ class LiveLearner:
             raise checkpoint.CheckpointError(
                 f"{self.run.checkpoint_file}: {str(error)[:300]}; expected one that 'robo-rl learn' wrote"
             ) from None
+
+
+@torch.no_grad()
+def average(mean: PolicyGraph, policy: PolicyGraph) -> None:
+    """A step of the running mean of a policy's weights."""
+    for kept, new in zip(mean.parameters(), policy.parameters(), strict=True):
+        kept.lerp_(new, AVERAGING)
 
 
 def learn(learner: LiveLearner, every: float, ended: Callable[[], bool]) -> None:
