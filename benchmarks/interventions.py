@@ -4,7 +4,9 @@
 time, which counts control steps, no faster than PACE times real time. A script is the operator (``SCRIPT`` tells its
 rule). At the end 1,000 held-out episodes of the policy alone. Takes a quarter of an hour on two idle cores.
 
+    python benchmarks/interventions.py together               # 32 robots and the learner in one process, no gate
     python benchmarks/interventions.py
+    python benchmarks/interventions.py plot                   # docs/images/interventions.png
     python benchmarks/interventions.py arm-insert 2 90        # another seed, minutes of robot time
 """
 
@@ -19,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import words, write
+import torch
+from results import FOLDER, words, write
 
 from controllers.gate_codes import Request, State
 from deploy.actor import Actor
@@ -28,23 +31,34 @@ from deploy.drivers.simulated import SimulatedRobot
 from deploy.emulators.virtual_time import VirtualTime
 from deploy.loop import Loop, Step
 from deploy.runtime import Policy
+from robo_rl.algorithms.config import BcConfig
+from robo_rl.algorithms.live import Cloning
 from robo_rl.commands.run import after_episode, nobody
+from robo_rl.demonstrations import FILE_NAME, Transitions, demonstrate, digest
+from robo_rl.demonstrations import write as write_demonstrations
 from robo_rl.evaluation import Conditions, GraphPolicy, rollout
 from robo_rl.interventions import INTERVENTION, InterventionPolicy
+from robo_rl.learning_env import LearningEnv
+from robo_rl.live_learning import average
 from robo_rl.policy import PolicyGraph
 from robo_rl.received import StepFolder
 from robo_rl.runs import Run
 from robo_rl.scripted_operator import GIVE, TAKE, WATCH, ScriptedOperator
+from sim.env import VecEnv
 from sim.tasks.loading import load_task
 
 DEMONSTRATIONS = {"arm-insert": 1, "arm-place-direct": 5}
 """Episodes to begin with: few, so that there is something to correct."""
 FIXED = {"arm-insert": {"clearance": 0.003}, "arm-place-direct": {}}
+LITTLE = ("--bc.updates", "12")
+"""600 mini-batches before there is a robot."""
 PACE = 8.0
 """Robot time over real time, at most, so that the learner has time to learn."""
+TOGETHER = 32
+"""Robots of ``together``."""
 EVERY = 4.0
 """s of real time between policies."""
-FIRST, EPISODES = 200, 1000
+FIRST, EPISODES = 100, 1000
 """Held-out episodes of the first policy and of the last."""
 SCRIPT = (
     f"takes over where its action and the policy's differ by {TAKE} (root mean square, of ±1) over {WATCH} s; "
@@ -137,12 +151,14 @@ def measured(task: str, seed: int, minutes: float, keep: Path) -> dict[str, Any]
     count = ["--episodes", str(DEMONSTRATIONS[task]), "--seed", str(seed), "--out", str(shown)]
     subprocess.run([*robo, "demonstrate", task, *count], check=True)
     words_of = ["--demonstrations", str(shown), "--seed", str(seed), "--runs", str(keep), "--name", name]
-    learner = subprocess.Popen([*robo, "learn", task, *words_of, "--every", str(EVERY)], stdout=subprocess.DEVNULL)
+    learner = subprocess.Popen(
+        [*robo, "learn", task, *words_of, *LITTLE, "--every", str(EVERY)], stdout=subprocess.DEVNULL
+    )
     folder = keep / name / "robot"
     try:
         while not (folder / "policy-000001.onnx").exists():
             if learner.poll() is not None:
-                sys.exit("the learner ended")
+                sys.exit("the learner ended at once")
             time.sleep(0.5)
         first = success(task, keep / name, FIRST)
         run_robot(task, folder, seed, minutes)
@@ -162,8 +178,85 @@ def success(task: str, folder: Path, episodes: int) -> dict[str, float]:
     return found
 
 
+def together(seed: int) -> dict[str, Any]:
+    """The same learner and operator with TOGETHER robots in one process, without gate and files: 24 minutes of robot
+    time in all, 12 mini-batches for each step of all robots. The success in the rows is with the operator's help.
+    """
+    torch.manual_seed(seed)
+    task = load_task("arm-insert")
+    with tempfile.TemporaryDirectory() as keep:
+        shown = Path(keep) / FILE_NAME
+        write_demonstrations(shown, task, demonstrate(task, DEMONSTRATIONS["arm-insert"], seed)[0])
+        config = BcConfig(updates=12, demonstrations=digest(shown))
+        policy = PolicyGraph(task, config.hidden, config.activation)
+        learner = Cloning(task, policy, config, seed, Path(keep))
+        learner.pretrain()
+    mean = PolicyGraph(task, config.hidden, config.activation)
+    mean.load_state_dict(policy.state_dict())
+    env = LearningEnv(VecEnv(task, TOGETHER, 100 + seed, fixed=FIXED["arm-insert"], evaluation=True))
+    leads, watched = torch.zeros(TOGETHER) > 0.0, torch.zeros(TOGETHER)
+    apart = torch.zeros(TOGETHER, round(WATCH / task.spec.control_period))
+    per = round(60.0 / task.spec.control_period / TOGETHER)
+    rows: list[dict[str, float]] = []
+    rates: list[float] = []
+    for k in range(900):
+        if k % per == 0:
+            rows.append({"minute": len(rows) + 1, "intervention_rate": 0.0, "episodes": 0, "succeeded": 0})
+        rates.append(float(leads.float().mean()))
+        rows[-1]["intervention_rate"] = float(np.mean(rates[k - k % per :]))
+        seen = env.observation().clone()
+        with torch.no_grad():
+            own = mean.network(mean.features(seen))
+        wanted = task.script(env.signals, env.memory).clamp(-1.0, 1.0)
+        action = torch.where(leads[:, None], wanted, own)
+        step, none = env.step(action), torch.zeros(TOGETHER)
+        learner.add(Transitions(seen, action, none, none, step.observation.clone()), leads)
+        apart = torch.cat([apart[:, 1:], (own.clamp(-1, 1) - wanted).square().mean(1).sqrt()[:, None]], 1)
+        watched += 1
+        far = apart.mean(1) > torch.where(leads, GIVE, TAKE)
+        leads = torch.where(watched >= apart.shape[1], far, leads)
+        leads[step.ids], watched[step.ids] = False, 0
+        rows[-1]["episodes"] += len(step.ids)
+        rows[-1]["succeeded"] += int(step.succeeded.sum())
+        for _ in range(12):
+            learner.learn()
+            average(mean, policy)
+    last = rollout(task, GraphPolicy(mean), Conditions(episodes=400, fixed=FIXED["arm-insert"])).summary()
+    told = {name: last[name] for name in ("episodes", "success", "success_low", "success_high")}
+    rate = float(np.mean(rates[-round(600.0 / task.spec.control_period / TOGETHER) :]))
+    return {"seed": seed, "robots": TOGETHER, "last": told, "intervention_rate_last_10_minutes": rate, "minutes": rows}
+
+
+def plot(found: dict[str, Any]) -> None:
+    """docs/images/interventions.png: per minute of robot time, who had the robot, and how many episodes succeeded."""
+    from matplotlib.figure import Figure
+
+    from robo_rl.report.plots import COLOURS
+
+    rows = found["minutes"]
+    figure = Figure(figsize=(6.0, 3.4), layout="constrained")
+    above, below = figure.subplots(2, sharex=True)
+    at = [row["minute"] for row in rows]
+    above.bar(at, [100 * row["intervention_rate"] for row in rows], color=COLOURS[1])
+    above.set_ylabel("operator (%)")
+    done = [100 * row["succeeded"] / max(1, row["episodes"]) for row in rows]
+    below.plot(at, done, "o-", color=COLOURS[0], ms=3, linewidth=1)
+    below.set_ylabel("success (%)")
+    below.set_ylim(0, 103)
+    below.set_xlabel("minutes of robot time")
+    figure.savefig(FOLDER.parents[1] / "docs" / "images" / "interventions.png", dpi=100)
+
+
 def main() -> None:
     given = words(__doc__, 3)
+    if given == ["plot"]:
+        plot(json.loads((FOLDER / "interventions_together.json").read_text()))
+        return
+    if given == ["together"]:
+        found = together(0)
+        write("interventions_together", {"task": "arm-insert", "operator": SCRIPT, **found})
+        plot(found)
+        return
     task, seed, minutes = (*given, *("arm-insert", "0", "25")[len(given) :])
     with tempfile.TemporaryDirectory() as keep:
         found = measured(task, int(seed), float(minutes), Path(keep))

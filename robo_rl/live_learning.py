@@ -1,8 +1,8 @@
-"""The learner's side of learning while a robot runs: two buffers, an algorithm, and bundles that go to the robot.
+"""The learner's side of learning while a robot runs: steps in, an algorithm, and bundles that go to the robot.
 
-All transitions are in one buffer; demonstrations and interventions are in the other one too. Both come from files alone
-(``robo_rl.received``, ``robo_rl.demonstrations``), so a learner that was killed reads them again, and goes on from its
-checkpoint. How much is learnt follows from how many steps the robots made: the learner waits for them, they never wait.
+All transitions go to the algorithm, with who made them. They come from files alone (``robo_rl.received``), which stay,
+so a learner that was killed reads them again, and goes on from its checkpoint. How much is learnt follows from how many
+steps the robots made: the learner waits for them, they never wait.
 
 What is exported, and kept as the run's policy, is a running mean of the weights, which varies less than they do.
 """
@@ -111,9 +111,7 @@ class LiveLearner:
         for _ in range(min(ROUND, self.owed)):
             self.metrics = self.algorithm.learn()
             self.learnt += 1
-            with torch.no_grad():
-                for mean, new in zip(self.average.parameters(), self.algorithm.policy.parameters(), strict=True):
-                    mean.lerp_(new, AVERAGING)
+            average(self.average, self.algorithm.policy)
 
     def publish(self) -> None:
         """A bundle of the present policy for the robots, a checkpoint, and a line of metrics."""
@@ -170,6 +168,13 @@ class LiveLearner:
             raise checkpoint.CheckpointError(
                 f"{self.run.checkpoint_file}: {str(error)[:300]}; expected one that 'robo-rl learn' wrote"
             ) from None
+
+
+@torch.no_grad()
+def average(mean: PolicyGraph, policy: PolicyGraph) -> None:
+    """A step of the running mean of a policy's weights."""
+    for kept, new in zip(mean.parameters(), policy.parameters(), strict=True):
+        kept.lerp_(new, AVERAGING)
 
 
 def learn(learner: LiveLearner, every: float, ended: Callable[[], bool]) -> None:

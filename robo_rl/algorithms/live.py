@@ -1,7 +1,7 @@
-"""What learns while a robot runs: ``bc`` and ``sac``, each with a buffer of its own beside the demonstrations.
+"""What learns while a robot runs: behaviour cloning of demonstrations and of what an operator does who takes over.
 
-As in HIL-SERL, what the operator does goes to both buffers: interventions are demonstrations where the policy needs
-them. ``Cloning`` learns to do what the operator did (after Kelly et al. 2019, HG-DAgger). ``Reinforcement`` is RLPD.
+Interventions are demonstrations where the policy needs them: at states that it comes to by itself (after Kelly et al.
+2019, HG-DAgger: Interactive Imitation Learning with Human Experts).
 """
 
 from __future__ import annotations
