@@ -4,9 +4,9 @@
     python benchmarks/traffic_style.py plot               # docs/images/traffic-style.png
 
 All levels of car-traffic drive the same held-out roads. "together": all three numbers of the style go from timid to
-bold; then each of them alone, while the others stay in their middle. Means over all that was driven, with 95 %
-intervals over episodes. The time gap counts while a vehicle is less than 60 m ahead in the car's lane and the car is
-faster than 2 m/s. Last, the style becomes bold while the cars drive.
+bold; "switched": the style becomes bold while the cars drive; then, for the first policy, each number alone, while the
+others stay in their middle. Means over all that was driven, with 95 % intervals over episodes. The time gap counts
+while a vehicle is less than 60 m ahead in the car's lane and the car is faster than 2 m/s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sim.tasks.car.in_lanes import PERIOD
 from sim.tasks.car.traffic import BOLD, ROUTE, STYLE, TIMID, CarTraffic
 from sim.tasks.car.traffic_lidar import CarTrafficLidar
 
-LEVELS, EPISODES, SEED = 5, 400, 1
+LEVELS, EPISODES, SEED = 5, 300, 1
 RANGES = [f"style/{name.removesuffix('_setpoint')}" for name in STYLE]
 SWITCH, SHOWN = 12.0, 30.0  # s: when the style becomes bold; that are plotted
 FOLLOWING, MOVING = 60.0, 2.0  # m, m/s
@@ -94,14 +94,18 @@ def between(part: float) -> tuple[float, ...]:
     return tuple(timid + part * (bold - timid) for timid, bold in zip(TIMID, BOLD, strict=True))
 
 
-def sweeps(task: CarTraffic, policy: Any) -> dict[str, list[dict[str, Any]]]:
-    """All levels: of the whole style, and of each of its numbers."""
-    parts, middle = [k / (LEVELS - 1) for k in range(LEVELS)], between(0.5)
-    found = {"together": [level(task, policy, between(part)) for part in parts]}
-    for k, name in enumerate(RANGES):
-        styles = [(*middle[:k], between(part)[k], *middle[k + 1 :]) for part in parts]
-        found[name] = [level(task, policy, style) for style in styles]
-    return found
+def sweep(task: CarTraffic, policy: Any, varied: int | None = None) -> list[dict[str, Any]]:
+    """All levels of the whole style, or of one of its numbers, while the others stay in their middle."""
+    middle, rows = between(0.5), []
+    for part in (k / (LEVELS - 1) for k in range(LEVELS)):
+        style = between(part)
+        if varied is not None:
+            style = (*middle[:varied], style[varied], *middle[varied + 1 :])
+        rows.append(level(task, policy, style))
+        figures = {key: rows[-1][key] for key in ("time_gap", "lane_changes", "success", "failures", "speed")}
+        told = "  ".join(f"{key} {value:.3f} ± {half:.3f}" for key, (value, half) in figures.items())
+        print(f"{[round(x, 2) for x in style]!s:<18} {told}", flush=True)
+    return rows
 
 
 def switched(task: CarTraffic, policy: Any) -> list[float]:
@@ -120,7 +124,7 @@ def plot(found: dict[str, Any]) -> None:
     parts = [k / (LEVELS - 1) for k in range(LEVELS)]
     for place, (name, one) in enumerate(found.items()):
         for axes, key in ((gap, "time_gap"), (change, "lane_changes")):
-            values = [row[key] for row in one["sweeps"]["together"]]
+            values = [row[key] for row in one["together"]]
             axes.errorbar(parts, [v for v, _ in values], [h for _, h in values], fmt=".-", color=f"C{place}", capsize=3)
         switch.plot([k * PERIOD for k in range(len(one["switched"]))], one["switched"], color=f"C{place}", label=name)
     gap.set_ylabel("time gap, s")
@@ -150,12 +154,13 @@ def main() -> None:
     sides.append(("IDM and MOBIL", ControllerPolicy(CarTraffic()), CarTraffic(), Switched()))
     found: dict[str, dict[str, Any]] = {}
     for name, policy, task, switching in sides:
-        found[name] = {"sweeps": sweeps(task, policy), "switched": switched(switching, policy)}
-        for sweep, rows in found[name]["sweeps"].items():
-            for row in rows:
-                figures = ("time_gap", "lane_changes", "success", "failures", "speed")
-                told = "  ".join(f"{key} {row[key][0]:.3f} ± {row[key][1]:.3f}" for key in figures)
-                print(f"{name:<14} {sweep:<18} {[round(x, 2) for x in row['style']]!s:<18} {told}", flush=True)
+        print(name)
+        found[name] = {"together": sweep(task, policy), "switched": switched(switching, policy)}
+        write("traffic_style", {"episodes": EPISODES, "drivers": found})
+    name, policy, task, _ = sides[0]
+    for k, varied in enumerate(RANGES):
+        print(f"{name}, {varied} alone")
+        found[name][varied] = sweep(task, policy, k)
         write("traffic_style", {"episodes": EPISODES, "drivers": found})
 
 

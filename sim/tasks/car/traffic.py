@@ -59,7 +59,7 @@ class CarTraffic(InLanes):
     expected = 0.8
     settings = {
         "ppo": {
-            "updates": 130, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,
+            "updates": 100, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,
             "anneal": 0.6, "entropy": 0.001, "desired_kl": 0.01, "activation": "elu",
         }
     }  # fmt: skip
