@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from robo_rl.console import Progress, give, require_place, say
+from robo_rl.escaping import shell_word
 
 if TYPE_CHECKING:
     from robo_rl.identification.estimate import Estimate
@@ -24,10 +25,11 @@ def main(
     force: bool = False,
     json: bool = False,
 ) -> int:
-    """Find a robot's parameters from a recorded walk or flight; exit with 1 if that fails.
+    """Find a robot's parameters from a recorded walk, motion or flight; exit with 1 if that fails.
 
-    Of a legged robot friction, rotor inertia, gains, latency and load, from a walk on flat ground; of a multirotor
-    thrust, inertia, motor lag, drag torque and latency, from free flight.
+    Of a legged robot friction, rotor inertia, gains, latency and load, from a walk on flat ground; of an arm whose
+    joints take positions the same, from motion through the air; of a multirotor thrust, inertia, motor lag, drag torque
+    and latency, from free flight.
 
     What the recording doesn't determine is said so, and is not written. A fit that can't be believed is refused: the
     recording hardly moves, the model doesn't follow it, what is left has a pattern, or its halves disagree.
@@ -68,7 +70,8 @@ def main(
         return 1
     write_ranges(out, loaded.spec.name, found.bounds, source(found, [log]))
     say(f"{out}: {', '.join(found.bounds) or 'nothing that the recording determines'}", json)
-    say(f"Next:  robo-rl train {loaded.spec.name} --ranges {out}      robo-rl evaluate POLICY --ranges {out}", json)
+    learn = f"{loaded.spec.name} --robot {shell_word(robot or recorded.contract.robot_name)}"
+    say(f"Next:  robo-rl train {learn} --ranges {out}      robo-rl evaluate POLICY --ranges {out}", json)
     give(_result(out, found), json)
     return 0 if found.bounds and not found.faults else 1
 

@@ -159,6 +159,7 @@ RULES = (
     Rule(r"README\.md: robo-rl verify policy\.onnx", says=((r"([\d.]+)% of 1000 episodes succeed", 98.5, 100.0),)),
     Rule(r"README\.md: robo-rl (evaluate zoo:(?!go2-rough).*)", add=EPISODES, says=((ANY, 85.0, 100.0),)),
     Rule(r".*: robo-rl train quadrotor-(?!.*(ppo|updates)).*"),
+    Rule(r"sysid\.md: robo-rl train arm-reach .*"),  # ten seconds; its motion is identified
     Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
     Rule(r".*: robo-rl train arm-insert .*--algorithm sac .*", add=SAC),
     Rule(r".*: robo-rl train arm-(insert|push) .*", add="--episodes 4"),
