@@ -166,7 +166,7 @@ RULES = (
         replace=("runs/car-race-ppo-seed0-1", "zoo:car-race"),
     ),
     Rule(r".*: robo-rl evaluate .*(--sweep|--against|--ground|go2|arm|car|nav).*", add="--episodes 20"),
-    Rule(r".*: robo-rl verify (car|nav|place|traffic)\.onnx", add="--episodes 20 --min-success 0"),
+    Rule(r".*: robo-rl verify (car|nav|place)\.onnx", add="--episodes 20 --min-success 0"),
     Rule(
         r"manipulation\.md: robo-rl transfer place\.onnx", add="--episodes 10", replace=("place.onnx", "zoo:arm-place")
     ),  # a policy of one update places nothing, of which nothing can be kept
