@@ -77,8 +77,8 @@ class CarTraffic(InLanes):
     def style_signals(self) -> tuple[Signal, ...]:
         """What the operator sets."""
         return tuple(
-            Signal(name, ("x",), unit, "operator", (0.0,), (2.0 * high,), source="operator")
-            for name, (_, high, unit) in STYLE.items()
+            Signal(name, ("x",), unit, "operator", (0.5 * low,), (2.0 * high,), source="operator")
+            for name, (low, high, unit) in STYLE.items()
         )
 
     def weights(self) -> dict[str, float]:
