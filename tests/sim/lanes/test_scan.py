@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from sim.env import VecEnv
-from sim.lanes import VEHICLE, WIDE
-from sim.lanes.beams import CLEAR
+from sim.lanes import REACH, VEHICLE, WIDE
+from sim.lanes.around import middle_at
+from sim.lanes.beams import CLEAR, middle_of
 from sim.lanes.scan import scan
 from sim.tasks.car.traffic_lidar import CarTrafficLidar
 from sim.tracks import Lidar
@@ -61,3 +62,19 @@ def test_gaps_of_a_scan_are_those_of_the_vehicles_in_the_lanes() -> None:
         there = (beside & ((position[..., 1] - lane * WIDE).abs() < 0.5)).any(1) & straight
         assert bool((found[there, column] < 1.0).all() and (found[there, column + 1] < 1.0).all())
     assert bool((found[:, :6] <= CLEAR).all())
+
+
+def test_the_middle_of_a_lane_follows_roads_and_rounds_little_where_points_are_of_no_road() -> None:
+    generator = torch.Generator().manual_seed(0)
+    n = 256
+    signals = {
+        "route": torch.tensor(REACH)[:, None] * torch.tensor([1.0, 0.0]) + torch.randn(n, 8, 2, generator=generator),
+        "lane_offset": torch.randn(n, 1, generator=generator),
+        "lane_heading": 0.2 * torch.randn(n, 1, generator=generator),
+    }
+    signals["route"][:, :, 0] = torch.tensor(REACH)
+    x = 120.0 * torch.rand(n, 180, generator=generator) - 60.0
+    torch.testing.assert_close(middle_of(signals, x), middle_at(signals, x)[0], atol=1e-4, rtol=0.0)
+    signals["route"] = 200.0 * torch.rand(n, 8, 2, generator=generator) - 100.0
+    exact = middle_of({name: value.double() for name, value in signals.items()}, x.double())
+    assert float((middle_of(signals, x) - exact).abs().max()) < 1e-3
