@@ -25,7 +25,7 @@ WORSE = 1.25
 APART = 5.0
 """Standard deviations of the difference between what the halves of the record would give. Well fitted: up to 4."""
 ELSEWHERE = 1.0
-"""Standard deviations between ends of two searches. Hidden arms had up to 0.1; an end on the way, 4.9."""
+"""Standard deviations between ends of two searches. Most have up to 0.1, one 0.7; a wrong friction, 4.9."""
 WALK = "record a walk of a minute, fast and slow, with turns and changes of speed"
 
 
