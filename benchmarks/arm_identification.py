@@ -26,6 +26,7 @@ from robo_rl.identification.arm_observer import ArmObserver
 from robo_rl.identification.arms import MOVE, SLOWEST, unknowns
 from robo_rl.identification.fit import Identified, identify
 from robo_rl.identification.judge import faults
+from robo_rl.identification.recorded import IdentificationError
 from robo_rl.identification.smooth_search import search
 
 HIDDEN = {
@@ -122,7 +123,10 @@ def main() -> None:
         first, second = drawn(0), {**drawn(0), "payload": drawn(0)["payload"] + 0.2}
         moved, other = arms.moved(100, first), arms.moved(100, second, EVERY + 1e-9)
         for name, record_ in nonsense(moved, other, arms.moved(101, first, None)).items():
-            _, wrong = arms.fitted(record_)
+            try:
+                _, wrong = arms.fitted(record_)
+            except IdentificationError as error:
+                wrong = [str(error)]
             refused[name] = wrong
             print(f"{name}: {wrong or 'ACCEPTED'}", flush=True)
     worst = {name: max(abs(row["off"][name]) for row in rows) for name in ASKED}

@@ -32,7 +32,8 @@ def main(
     and latency, from free flight.
 
     What the recording doesn't determine is said so, and is not written. A fit that can't be believed is refused: the
-    recording hardly moves, the model doesn't follow it, what is left has a pattern, or its halves disagree.
+    recording hardly moves, the model doesn't follow it, what is left has a pattern, its halves disagree, or (of an arm)
+    a search from another start ends elsewhere.
     With --json: file (null if refused), accepted, faults, error_nominal_rad and error_fitted_rad (of joint angles, or
     of the attitude, predicted 0.2 s ahead in parts of the recording that were left out), pieces, alike, residuals (size
     and nominal, in units of the sensors' noise, and correlation), and parameters: a list of name, unit, value,

@@ -5,12 +5,16 @@ where it began. And the targets of a policy follow its sensors: noise that came 
 effect of the targets that it came into, too.
 
 Measurements have an age: the prediction is that of a time between two control steps.
+
+Nor does it touch anything: a hand that meets the table under some parameters and misses it under others makes a search
+stop there. Pieces of the record in which the arm touched something are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import mujoco
 import numpy as np
 import torch
 from scipy.signal import savgol_filter
@@ -27,6 +31,10 @@ from sim.tasks.arm.physical import hand_body
 
 TOGETHER = 0.1
 """By which the logarithms of all factors are varied together."""
+CLEAR = 0.005
+"""m, from everything else, beyond which an arm certainly touches nothing: a sensor's noise moves a hand by 1 mm."""
+FORGOTTEN = 50
+"""Control steps after which a servo has forgotten a touch."""
 
 
 class ArmObserver(Following):
@@ -64,6 +72,24 @@ class ArmObserver(Following):
         """
         found, factors = super().ways(), [unknown.factor for unknown in self.unknowns]
         found[factors.index(True), factors] = TOGETHER
+        return found
+
+    def usable(self, begins: np.ndarray, steps: int) -> np.ndarray:
+        plant = MujocoPlant(self.mechanism, 1, self.physics.timestep, self.physics)
+        model, data, position = plant.model, mujoco.MjData(plant.model), plant.indices.position
+        model.geom_margin[:] = CLEAR / 2  # of two shapes they add up
+        joints, near = len(self.card.joints), np.zeros(len(self.record), bool)
+        for k, angles in enumerate(self.record.joint_position):
+            data.qpos[position[:joints]] = angles
+            data.qpos[position[joints:]] = self.record.target[k, joints:]
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_collision(model, data)
+            near[k] = data.ncon > 0
+        return np.array([not near[max(0, k - FORGOTTEN) : k + steps + 1].any() for k in begins])
+
+    def _sized(self, rows: int) -> MujocoPlant:
+        found = super()._sized(rows)
+        found.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
         return found
 
     def _load(self, plant: MujocoPlant, values: Mapping[str, Tensor]) -> None:

@@ -28,6 +28,10 @@ MOVE = (
     "record a minute of arm-reach with a new set-point every second or two, such as by 'robo-rl run --new-goal-every "
     "1.5 --record', with nothing in the way"
 )
+SHARPER = (
+    "to know it better record longer, with set-points farther apart: acceleration tells a load from gains and rotors; "
+    "and record a load that you weighed as well"
+)
 
 
 def unknowns(card: ArmCard, plant: MujocoPlant) -> tuple[Unknown, ...]:
@@ -63,4 +67,5 @@ def find(logs: Sequence[Log], task: Task, iterations: int, progress: Progress) -
     found = identify(
         card.mechanism, record, plant.physics, unknowns(card, plant), iterations, progress, ArmObserver.of(card), search
     )
-    return joint_findings(record, found, faults(record, found, SLOWEST, MOVE), task.spec.ranges, card.joint_names)
+    wrong = faults(record, found, SLOWEST, MOVE)
+    return joint_findings(record, found, wrong, task.spec.ranges, card.joint_names, SHARPER)

@@ -66,15 +66,29 @@ class Identified:
     """Parameters that were searched for; the others stayed nominal."""
     halves: np.ndarray
     """(fitted,) by how many standard deviations the two halves of the record would have them apart."""
+    starts: np.ndarray
+    """(fitted,) by how many standard deviations the search from its last start ended elsewhere; 0 of only one."""
     residuals: dict[str, Residual]
     """What is left between the observer and the sensors, by kind of sensor."""
     predictions: dict[str, np.ndarray]
     """Held out: "recorded", "nominal", "fitted" (n, AHEAD + 1, J) rad."""
 
 
-Search = Callable[
-    [Following, np.ndarray, np.ndarray, int, Callable[[int, str], None]], tuple[np.ndarray, np.ndarray, np.ndarray]
-]
+@dataclass(frozen=True)
+class Solved:
+    """Where a search ended, in the numbers that are searched for."""
+
+    inner: np.ndarray
+    """(P,)."""
+    covariance: np.ndarray
+    """(P, P)."""
+    halves: np.ndarray
+    """(P,) as ``Identified.halves``."""
+    starts: np.ndarray
+    """(P,) as ``Identified.starts``."""
+
+
+Search = Callable[[Following, np.ndarray, np.ndarray, int, Callable[[int, str], None]], Solved]
 """As ``search``."""
 
 
@@ -96,12 +110,19 @@ def identify(
     if len(begins) < FEWEST:
         expected = observer.first + WARMING + FEWEST * STRETCH + 2
         raise IdentificationError(f"{record.name}: {len(record)} control steps; expected at least {expected}")
+    usable = observer.usable(begins, STRETCH)
+    if usable.sum() < FEWEST:
+        raise IdentificationError(
+            f"{record.name}: the robot touches something in {(~usable).sum()} of {len(begins)} pieces of "
+            f"{STRETCH * record.period:g} s; expected at least {FEWEST} in which it does not: record it in free space"
+        )
+    begins = begins[usable]
     held = begins[HELD_OUT // 2 :: HELD_OUT]
     learnt = np.setdiff1d(begins, held)
     nominal = np.array([u.inner(u.nominal) for u in unknowns])
-    inner, covariance, halves = (searched or search)(observer, learnt, nominal, iterations, progress)
-    errors = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(errors, errors)
+    solved = (searched or search)(observer, learnt, nominal, iterations, progress)
+    inner, errors = solved.inner, np.sqrt(np.diag(solved.covariance))
+    correlation = solved.covariance / np.outer(errors, errors)
     found = list(zip(inner, errors, strict=True))
     progress(iterations, "predicting")
     windows = (held[:, None] + np.arange(0, STRETCH - AHEAD, 2 * AHEAD)).ravel()
@@ -125,7 +146,8 @@ def identify(
         error_fitted=rms["fitted"],
         pieces=len(learnt),
         fitted=tuple(unknown.name for unknown in unknowns),
-        halves=halves,
+        halves=solved.halves,
+        starts=solved.starts,
         residuals=_residuals(observer, learnt, inner, nominal),
         predictions={"recorded": recorded, **{name: recorded - value for name, value in wrong.items()}},
     )
@@ -143,8 +165,8 @@ def _estimate(unknown: Unknown, inner: float, error: float, age: float) -> Estim
 
 def search(
     observer: Following, begins: np.ndarray, inner: np.ndarray, iterations: int, progress: Callable[[int, str], None]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parameters (P,), their covariance, and by how many deviations (P,) the halves of the pieces are apart."""
+) -> Solved:
+    """Look for the parameters under which the pieces from ``begins`` (n,) on are predicted best, from ``inner`` on."""
     unknowns = observer.unknowns
     step, spread = (np.array([getattr(u, name) for u in unknowns]) for name in ("step", "spread"))
     least, most = np.array([[u.inner(u.least), u.inner(u.most)] for u in unknowns]).T
@@ -170,7 +192,8 @@ def search(
     covariance = inverse @ (pulls.T @ pulls) @ inverse * pieces / (pieces - 1)  # by how much the pieces disagree
     covariance = covariance + noise**2 * inverse
     covariance += np.diag(np.var(found[-AVERAGED:], 0, ddof=1))  # by how much the errors' roughness moves it about
-    return np.mean(found[-AVERAGED:], 0), covariance, halves_apart(own, pulls, prior, blur, noise, inner - center)
+    halves = halves_apart(own, pulls, prior, blur, noise, inner - center)
+    return Solved(np.mean(found[-AVERAGED:], 0), covariance, halves, np.zeros(len(inner)))
 
 
 def halves_apart(

@@ -85,6 +85,10 @@ class Following(ABC):
         """(P, P) independent ways, one in each row, in which the parameters are varied to see what that does."""
         return np.diag([unknown.step for unknown in self.unknowns])
 
+    def usable(self, begins: np.ndarray, steps: int) -> np.ndarray:
+        """(n,) whether the model has what happens in each piece of the record, of so many steps from ``begins`` on."""
+        return np.ones(len(begins), bool)
+
     def kind_of(self, errors: np.ndarray, group: str) -> np.ndarray:
         """Those of one kind of sensor, of the last axis."""
         begin = 0

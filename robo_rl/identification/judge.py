@@ -1,8 +1,8 @@
 """Whether a fit may be believed: what must hold of a record and of what is left of it, besides small uncertainties.
 
 A fit always gives numbers. They mean something if the record moves the robot, if the model follows the record nearly as
-closely as its sensors' noise lets it, if what is left has no pattern, if the fit predicts better than the card, and if
-either half of the record would have given the same.
+closely as its sensors' noise lets it, if what is left has no pattern, if the fit predicts better than the card, if
+either half of the record would have given the same, and if the search ends in the same place from another start.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ WORSE = 1.25
 """Times the error of joint angles predicted by the card's figures. Of a robot as on its card, a fit had 1.03 times."""
 APART = 5.0
 """Standard deviations of the difference between what the halves of the record would give. Well fitted: up to 4."""
+ELSEWHERE = 1.0
+"""Standard deviations between ends of two searches. Most have up to 0.1, one 0.7; a wrong friction, 4.9."""
 WALK = "record a walk of a minute, fast and slow, with turns and changes of speed"
 
 
@@ -66,6 +68,13 @@ def faults(record: Recorded, found: Identified, slowest: float = SLOWEST, move: 
         told.append(
             f"the halves of the record disagree about {', '.join(apart)} by more than {APART:g} standard deviations: "
             "something changed on the way, or the ground did; record again"
+        )
+    pairs = zip(fitted, found.starts, strict=True)
+    lost = [estimate.unknown.name for estimate, far in pairs if estimate.determined and not far <= ELSEWHERE]
+    if lost:
+        told.append(
+            f"a search from another start ended elsewhere in {', '.join(lost)}, by more than {ELSEWHERE:g} standard "
+            f"deviations: what is here is no minimum; {move}"
         )
     if not any(estimate.determined for estimate in found.estimates):
         told.append(f"nothing is determined: {move}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from deploy.simulated import record
 from robo_rl.identification.arm_motion import Motion
 from robo_rl.identification.arm_observer import ArmObserver
 from robo_rl.identification.arms import MOVE, SLOWEST, find, unknowns
-from robo_rl.identification.fit import Identified, identify
-from robo_rl.identification.joint_findings import groups
-from robo_rl.identification.judge import faults
+from robo_rl.identification.estimate import Estimate, Unknown
+from robo_rl.identification.fit import SETTLING, STRETCH, Identified, identify
+from robo_rl.identification.following import Following
+from robo_rl.identification.joint_findings import groups, wide
+from robo_rl.identification.judge import ELSEWHERE, faults
+from robo_rl.identification.recorded import IdentificationError
 from robo_rl.identification.smooth_search import search
 from sim.env import VecEnv
 from sim.tasks.arm.reach import Reach
@@ -28,6 +32,8 @@ from sim.tasks.loading import load_task
 
 HIDDEN = {"joint_friction": 1.8, "armature": 1.4, "payload": 0.2, "command_delay": 0.02}
 KNOWN = {"stiffness": 1.0, "damping": 1.0, "strength": 1.0, "noise": 1.0}
+UP = np.array([0.0, -0.15, 0.0, 0.0, 0.0])
+"""rad, from the home pose, about which it does not touch the table."""
 
 
 @functools.cache
@@ -39,12 +45,12 @@ def reach() -> Reach:
 
 @functools.cache
 def moved(seconds: float = 16.0, part: float = 1.0) -> Motion:
-    """A SO-101 with hidden figures whose targets jump about home every half second, seen through its sensors."""
+    """A SO-101 with hidden figures, seen through its sensors; its targets jump about above home every half second."""
     task, random = reach(), np.random.default_rng(0)
     late = 0.004
     fixed = {**HIDDEN, **KNOWN, "delay/joint_position": late}
     env = VecEnv(task, 1, 0, fixed=fixed, evaluation=True, episode_length=seconds + 1)
-    rows, home = [], np.array(task.card.home)
+    rows, home = [], np.array(task.card.home) + UP
     jaw = task.card.gripper.joint.upper
     for k in range(round(seconds * 50)):
         if k % 25 == 0:
@@ -82,7 +88,7 @@ def test_hidden_friction_armature_payload_and_delay_of_an_arm_are_found() -> Non
 def test_a_motion_that_is_none_of_this_arm_is_refused(nonsense: str, sentence: str) -> None:
     motion = moved()
     if nonsense == "a sign":
-        sign = np.array([1.0, -1.0, 1.0, 1.0, 1.0])
+        sign = np.array([-1.0, 1.0, 1.0, 1.0, 1.0])
         motion = dataclasses.replace(
             motion, joint_position=motion.joint_position * sign, joint_velocity=motion.joint_velocity * sign
         )
@@ -90,6 +96,74 @@ def test_a_motion_that_is_none_of_this_arm_is_refused(nonsense: str, sentence: s
         motion = dataclasses.replace(motion, target=np.roll(motion.target, 10, 0))
     _, wrong = fitted(moved(16.0, 0.0) if nonsense == "at rest" else motion, 2)
     assert any(re.search(sentence, fault) for fault in wrong)
+
+
+class Alike(Following):
+    """Errors that are linear in two factors which move nearly alike; above ``table`` of the first a touch adds to them.
+
+    ``slopes`` (T, 2), ``measured`` (T,) and the errors are in the sensor's deviations.
+    """
+
+    def __init__(self, table: float) -> None:
+        random, time = np.random.default_rng(0), np.arange(1000)
+        self.slopes = np.stack([np.sin(time / 7), -np.sin(time / 7) + 0.1 * np.cos(time / 11)], 1) / 0.02
+        self.measured = self.slopes @ [0.5, 0.4] + random.uniform(-1.7, 1.7, len(time))
+        self.record, self.first, self.noise, self.table = time, 1, np.ones(1), table
+        self.unknowns = tuple(
+            Unknown(name, "", 1.0, 0.1, 10.0, spread=10.0, step=0.1, bias=0.0, enough=0.1) for name in "ab"
+        )
+
+    def ways(self) -> np.ndarray:
+        return np.array([[0.1, 0.1], [0.0, 0.1]])
+
+    def follow(self, inner, starts, steps, states=None, corrected=True, keep=None):
+        k = starts[:, None] + np.arange(steps + 1)
+        errors = self.measured[k] - np.einsum("nkp,mp->mnk", self.slopes[k], inner)
+        touched = (k // 100 == 3) & (inner[:, :1, None] > self.table)
+        return (errors + 20.0 * touched)[..., None], {int(k): np.zeros(1) for k in (() if keep is None else keep)}
+
+    _guess = _compare = _load = None
+
+
+def test_a_search_ends_at_the_least_squares_and_is_as_uncertain() -> None:
+    observer, begins = Alike(math.inf), np.arange(100, 900, 100)
+    solved = search(observer, begins, np.zeros(2), 9, lambda done, note: None)
+    counted = (begins[:, None] + np.arange(SETTLING, STRETCH)).ravel()
+    least = np.linalg.lstsq(observer.slopes[counted], observer.measured[counted], rcond=None)[0]
+    deviation = np.sqrt(np.diag(np.linalg.inv(observer.slopes[counted].T @ observer.slopes[counted])))
+    np.testing.assert_allclose(solved.inner, least, atol=0.1 * deviation.min())
+    assert (solved.starts < 0.01).all()
+    found = np.sqrt(np.diag(solved.covariance)) / deviation
+    assert ((found > 1.0) & (found < 2.0)).all()  # by the pieces' disagreement and by the noise, each about 1
+
+
+def test_a_search_that_stops_on_the_way_is_told_by_another_start() -> None:
+    solved = search(Alike(0.35), np.arange(100, 900, 100), np.zeros(2), 9, lambda done, note: None)
+    assert solved.starts.max() > ELSEWHERE
+
+
+def test_pieces_in_which_the_hand_is_at_the_table_are_left_out() -> None:
+    card, physics, motion = reach().card, reach().make_plant(1, "cpu").physics, moved()
+    reaching = [0.0, 0.45, *card.home[2:]]
+    assert card.chain.pose(reaching).position[2] < -0.01  # the tool is below the table
+    lower = motion.joint_position.copy()
+    lower[400:403] = reaching
+    observer = ArmObserver.of(card)(card.mechanism, dataclasses.replace(motion, joint_position=lower), physics, ())
+    begins = np.arange(100, 700, 100)
+    assert observer.usable(begins, STRETCH).tolist() == [True, True, False, False, True, True]
+    down = dataclasses.replace(motion, joint_position=np.tile(reaching, (len(motion), 1)))
+    with pytest.raises(IdentificationError, match="moved: the robot touches something in 6 of 6 pieces of 2 s"):
+        fitted(down, 1)
+
+
+def test_what_is_known_to_more_than_a_tenth_only_is_told_with_what_to_record() -> None:
+    heavy = Unknown("payload", "kg", 0.0, -1.0, 2.0, spread=0.3, step=0.03, bias=0.0, enough=0.05, factor=False)
+    stiff = Unknown("stiffness", "", 1.0, 0.3, 3.0, spread=0.3, step=0.06, bias=0.0, enough=0.1)
+    known = [Estimate(heavy, 0.2, 0.009), Estimate(stiff, 3.0, 0.04)]
+    assert wide(known, "move") == []
+    assert wide([Estimate(heavy, 0.2, 0.02), known[1]], "move") == [
+        "  two standard deviations are more than 10 %: payload 20 %; move"
+    ]
 
 
 def test_a_payload_bends_an_arm_by_its_weight() -> None:

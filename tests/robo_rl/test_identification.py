@@ -130,7 +130,7 @@ def good_fit() -> Identified:
     return Identified(
         estimates=[Estimate(unknown, unknown.nominal, unknown.enough / 2) for unknown in SOME], alike=[],
         error_nominal=0.1, error_fitted=0.01, pieces=10, fitted=tuple(unknown.name for unknown in SOME),
-        halves=np.ones(len(SOME)),
+        halves=np.ones(len(SOME)), starts=np.zeros(len(SOME)),
         residuals=dict.fromkeys(("attitude", "body rates", "joint angles", "joint speeds"), left), predictions={},
     )  # fmt: skip
 
@@ -142,6 +142,7 @@ def good_fit() -> Identified:
         ({"residuals": {"joint angles": Residual(2.0, 9.0, 6.0, 0.2)}}, "what is left of joint angles 6 times"),
         ({"residuals": {"attitude": Residual(1.0, 9.0, 1.1, 0.95)}}, r"to step \(correlation of attitude 0.95\)"),
         ({"halves": np.array([0, 0, 8.0, 0])}, "the halves of the record disagree about payload"),
+        ({"starts": np.array([0, 0, 1.5, 0])}, "another start ended elsewhere in payload"),
         ({"estimates": [Estimate(u, u.most, 0.01, "its end") for u in SOME]}, "came out at the end"),
         ({"estimates": [Estimate(u, u.nominal, 1e3) for u in SOME]}, "nothing is determined"),
         ({"error_fitted": float("nan")}, "worse than the card's figures"),
