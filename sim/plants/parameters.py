@@ -171,7 +171,8 @@ def write_fields(
     if "body_gravcomp" in fields:  # a weightless robot's controller carries what its links weigh by the card, no more
         bodies, mass = indices.bodies, _of(parameters.mass, ids)
         carried = torch.from_numpy(model.body_mass[bodies] * model.body_gravcomp[bodies]).to(mass)
-        fields["body_gravcomp"][ids, bodies] = (carried / mass).to(fields["body_gravcomp"])
+        part = torch.where(mass > 0.0, carried / mass, 0.0)  # frames of a URDF have no mass
+        fields["body_gravcomp"][ids, bodies] = part.to(fields["body_gravcomp"])
     if "actuator_biasprm" in fields:
         damping = _of(parameters.impedance_damping, ids).repeat_interleave(3, 2).flatten(1)  # (m, 6 T)
         start = len(mechanism.driven)

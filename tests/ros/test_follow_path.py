@@ -226,6 +226,7 @@ ABORTED, CANCELED, SUCCEEDED = 6, 5, 4  # action_msgs/msg/GoalStatus
 @pytest.mark.slow
 def test_nav2_has_a_policy_follow_its_paths(navigator: Navigator, plan: np.ndarray) -> None:
     flight, aborted = navigator.flight, {}
+    flight.until(lambda: navigator.ended(plan[:0])[1] != 102, "odometry at the server")
     for name, given_ in {
         "frame": (plan, "map"), "controller": (plan, "odom", "Other"), "empty": (plan[:0],), "far": (plan + 9.0,),
     }.items():  # fmt: skip

@@ -16,7 +16,7 @@ from robo_rl.contract import Contract
 from robo_rl_ros.wiring import command_wires, signal_wires
 
 ENCLAVES = ("policy", "robot", "operator", "viewer")
-REQUESTS = ("arm", "engage", "disarm", "stop", "reset", "promote", "demote")
+REQUESTS = ("arm", "engage", "disarm", "stop", "reset", "promote", "demote", "succeeded", "failed")
 LIFE_CYCLE = ("change_state", "get_state", "get_available_states", "get_available_transitions", "get_transition_graph")
 PARAMETERS = (
     "describe_parameters", "get_parameters", "get_parameter_types", "list_parameters", "set_parameters",
