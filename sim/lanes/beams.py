@@ -29,7 +29,7 @@ def gaps(scan: Any, layout: Scan, signals: Mapping[str, Any], forward: float, fr
     ``scan`` (n, beams) m by a lidar that is ``forward`` m of the car's middle, whose bumper is at ``front`` m.
     """
     angles = [layout.angle_min + layout.angle_increment * k for k in range(scan.shape[1])]
-    along, aside = (torch.tensor([f(angle) for angle in angles], dtype=scan.dtype) for f in (math.cos, math.sin))
+    along, aside = (torch.tensor([f(angle) for angle in angles]) for f in (math.cos, math.sin))
     x, y = forward + scan * along, scan * aside
     met = scan < CLEAR
     across = y - middle_of(signals, x)

@@ -22,6 +22,9 @@ from sim.robots import load_robot, robot_names
 from sim.robots.figures import CardError
 from sim.tasks.loading import load_task, task_names
 
+TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
+"""Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
+
 
 def robots_for(task):
     """The robots that come with robo-rl and can do the task."""
@@ -55,7 +58,7 @@ def rollout(env, seed, steps, scale=0.5):
 
 
 @pytest.mark.filterwarnings("error::UserWarning", UNBOUNDED)
-@pytest.mark.parametrize(("task", "robot"), [(task, robot) for task in task_names() for robot in robots_for(task)])
+@pytest.mark.parametrize(("task", "robot"), [(task, robot) for task in TASKS for robot in robots_for(task)])
 def test_gymnasiums_checker_has_nothing_to_say_about_any_task(task, robot):
     env = gymnasium.make(task, robot=robot)
     check_env(env.unwrapped)
@@ -65,7 +68,7 @@ def test_gymnasiums_checker_has_nothing_to_say_about_any_task(task, robot):
 
 
 @pytest.mark.parametrize("n", [1, 7, 64])
-@pytest.mark.parametrize("task", task_names())
+@pytest.mark.parametrize("task", TASKS)
 def test_batches_of_any_size_stay_within_their_spaces(task, n):
     envs = gymnasium.make_vec(task, num_envs=n)
     observation, _ = envs.reset(seed=0)
@@ -83,7 +86,7 @@ def test_make_vec_gives_one_batched_environment_that_restarts_within_the_step():
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
 
 
-@pytest.mark.parametrize("task", task_names())
+@pytest.mark.parametrize("task", TASKS)
 def test_a_batch_of_one_does_what_gymnasiums_own_vector_environment_does_with_a_single_one(task):
     theirs = gymnasium.make_vec(
         task, 1, vectorization_mode="sync", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP}

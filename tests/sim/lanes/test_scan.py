@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import mujoco
 import numpy as np
 import torch
 
 from sim.env import VecEnv
+from sim.fuse.program import Program
+from sim.fuse.structure import flatten
 from sim.lanes import REACH, VEHICLE, WIDE
 from sim.lanes.around import middle_at
 from sim.lanes.beams import CLEAR, middle_of
@@ -78,3 +82,14 @@ def test_the_middle_of_a_lane_follows_roads_and_rounds_little_where_points_are_o
     signals["route"] = 200.0 * torch.rand(n, 8, 2, generator=generator) - 100.0
     exact = middle_of({name: value.double() for name, value in signals.items()}, x.double())
     assert float((middle_of(signals, x) - exact).abs().max()) < 1e-3
+
+
+def test_what_the_student_sees_can_be_compiled() -> None:
+    task = CarTrafficLidar()
+    env = VecEnv(task, 2, seed=0)
+    tensors: list[torch.Tensor] = []
+    structure = flatten((env.signals(), task.first_memory(2, env.device)), tensors)
+    program = Program.trace(task.observe, structure, tensors, 2)
+    assert sum(len(nodes) for nodes in program.outputs) == sum(
+        math.prod(shape) for shape in task.observation_shapes.values()
+    )
