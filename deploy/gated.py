@@ -137,10 +137,12 @@ class Gated:
     def send(self, commands: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Follow these targets (k,) by name; those left out keep their last. What was sent in the next step.
 
-        ValueError for what is not finite, GateError once the robot was stopped.
+        ValueError for what is no target, GateError once the robot was stopped.
         """
-        if any(not np.isfinite(value).all() for value in commands.values()):
-            raise ValueError("a target is not a finite number")
+        sizes = {c.name: len(c.elements) for c in self.contract.commands}
+        for name, value in commands.items():
+            if name not in sizes or np.shape(value) != (sizes[name],) or not np.isfinite(value).all():
+                raise ValueError(f"the target {name}: {value}; expected finite numbers of {sizes}, by name")
         self.target.wanted = self.target.wanted | {
             c.name: np.clip(commands[c.name], c.lower, c.upper) for c in self.contract.commands if c.name in commands
         }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,7 +57,7 @@ class Successors:
         self._contract, self._digest, self._say = first.contract, first.bundle.digest, say
         self._trusted_keys, self._native = trusted_keys, native
         self._looked_at = -1
-        self._found: Policy | None = None
+        self._found: deque[Policy] = deque(maxlen=1)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="successors", daemon=True)
 
@@ -66,8 +67,10 @@ class Successors:
 
     def take(self) -> Policy | None:
         """The newest checked policy, once."""
-        found, self._found = self._found, None
-        return found
+        try:
+            return self._found.pop()
+        except IndexError:
+            return None
 
     def look(self) -> None:
         """Look once: at the newest bundle, if it was not looked at before."""
@@ -83,7 +86,8 @@ class Successors:
             self._say(f"refused, the policy goes on: {error}")
             return
         if policy is not None:
-            self._digest, self._found = policy.bundle.digest, policy
+            self._digest = policy.bundle.digest
+            self._found.append(policy)
 
     def _checked(self, path: Path) -> Policy | None:
         """None for the policy that is at work."""
