@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Iterable
@@ -36,6 +37,12 @@ def numbers(values: Any) -> str:
     return shown[0] if len(set(shown)) == 1 else ", ".join(shown)
 
 
+@functools.cache
+def known_tasks() -> dict[str, Task]:
+    """The included tasks by name, each loaded once: every robot's page asks all of them."""
+    return {name: load_task(name) for name in sorted(included_tasks())}
+
+
 def policies() -> dict[str, dict[str, Any]]:
     """What is known of the zoo's policies, by name."""
     return {name: json.loads((zoo.FOLDER / f"{name}.json").read_text()) for name in zoo.names()}
@@ -65,10 +72,10 @@ def robot_page(name: str, picture: bool = False) -> str:
         (f"`{a.name}`", a.quantity, a.unit, number(a.lower), number(a.upper), _or_none(a.effort), _or_none(a.speed))
         for a in facts.actuators
     ]
-    tasks = [task for task in sorted(included_tasks()) if load_task(task).spec.robot.name == name]
+    tasks = [task for task, known in known_tasks().items() if known.spec.robot.name == name]
     uses = f"Tasks: {', '.join(f'[{task}](task-{task}.md)' for task in tasks)}.\n" if tasks else ""
     like = ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "diff-nav", "mobile-place"]
-    mine = next(task for task in like if load_task(task).card_type is type(card))
+    mine = next(task for task in like if known_tasks()[task].card_type is type(card))
     parts = [
         f"# {card.title}\n\n`{name}`, {card.kind}. {uses}",
         f"![{card.title}](portrait-{name}.png)\n" if picture else "",
@@ -84,7 +91,7 @@ def robot_page(name: str, picture: bool = False) -> str:
 
 def task_page(name: str) -> str:
     """The page of an included task."""
-    task: Task = load_task(name)
+    task = known_tasks()[name]
     spec = task.spec
     measures = [f"{m.error.replace('_', ' ')} ({m.unit}, {m.described})" for m in task.measures]
     parts = [

@@ -73,6 +73,9 @@ def test_renewing_writes_what_has_another_contract_and_notes_its_digest(
 def test_every_policy_of_the_zoo_does_what_its_task_expects(name: str) -> None:
     found = verify(zoo.located(f"zoo:{name}"), episodes=60)
     assert found.passed, found.failures
+    assert found.graph.same
+    assert found.search.torch_error is not None
+    assert found.search.torch_error < 1e-5
 
 
 def test_a_policy_that_the_zoo_does_not_have_is_refused() -> None:
