@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -197,9 +198,10 @@ class Navigator:
 def navigator(
     interface: dict[str, str], steering_file: Path, tmp_path_factory: pytest.TempPathFactory, make_flight
 ) -> Iterator[Navigator]:
-    """The simulated base, the policy's node and the action's server, in lockstep."""
+    """The simulated base and the policy's node in lockstep, and the action's server, which has to keep up with them."""
     with make_flight(tmp_path_factory.mktemp("logs")) as flight:
-        flight.start("twin", str(steering_file), "--use-sim-time", "--parameter", "operator:=false", f"seed:={SEED}")
+        given = ("--parameter", "operator:=false", f"seed:={SEED}", "real_time_factor:=2.0")
+        flight.start("twin", str(steering_file), "--use-sim-time", *given)
         flight.start("policy", str(steering_file), "--use-sim-time")
         path = {**interface, "PYTHONPATH": ":".join([str(flight.package), *sys.path])}
         given = ("--parameter", "timeout:=20.0", "patience:=60.0")
@@ -221,6 +223,30 @@ def plan() -> np.ndarray:
 
 
 ABORTED, CANCELED, SUCCEEDED = 6, 5, 4  # action_msgs/msg/GoalStatus
+
+
+@pytest.mark.slow
+def test_what_the_server_uses_is_what_its_permissions_allow(navigator: Navigator, steering_file: Path) -> None:
+    """An action's own topics and services are below its name; SROS 2 allows them by it."""
+    from robo_rl_ros.permissions import permissions
+
+    from deploy.bundle import Bundle
+
+    node, of = navigator.flight.operator.node, ("follow_path", "/")
+    navigator.ended(np.zeros((0, 2)))
+    root = ElementTree.fromstring(permissions(Bundle.read(steering_file).contract))
+    (enclave,) = [one for one in root.iter("enclave") if one.attrib["path"] == "/follow_path"]
+    rules = {(group.tag, *group.attrib): {one.text for one in group} for group in enclave.find("profiles/profile")}
+    assert rules["actions", "execute"] == {"/follow_path"}
+    for what, found in {
+        ("topics", "publish"): node.get_publisher_names_and_types_by_node(*of),
+        ("topics", "subscribe"): node.get_subscriber_names_and_types_by_node(*of),
+        ("services", "request"): node.get_client_names_and_types_by_node(*of),
+    }.items():
+        names = {name for name, _ in found if not name.startswith("/follow_path/")}
+        assert names <= rules[what], what
+    assert {"/signal/path_points", "/signal/speed_limit"} <= rules["topics", "publish"]
+    assert not any("command" in name or name == "/cmd_vel" for name in rules["topics", "publish"])
 
 
 @pytest.mark.slow
@@ -272,8 +298,13 @@ def test_nav2_has_a_policy_follow_its_paths(navigator: Navigator, plan: np.ndarr
 
     flight.operator.fault("")
     flight.operator.do("reset")
-    navigator.send(plan[::-1])
-    flight.until(lambda: flight.state == "ACTIVE", "the policy's turn")
+
+    def active() -> bool:
+        """A goal is aborted where the server has not heard of the reset yet."""
+        navigator.send(plan[::-1])
+        return flight.operator.wait(lambda: flight.state == "ACTIVE", 5.0)
+
+    flight.until(active, "the policy's turn")
     flight.processes["follow_path"].kill()
     flight.until(lambda: flight.state == "FAULT", "the gate's stop of a policy that nobody tells the path any more")
     assert flight.gates[-1]["reason"] == "SIGNAL_STALE"

@@ -3,7 +3,8 @@
     text = permissions(contract)          # for ros2 security create_permission KEYSTORE ENCLAVE FILE
 
 Four enclaves: ``policy`` runs the policy; ``robot`` is the robot, its drivers and estimators; ``operator`` makes
-requests and sends set-points; ``viewer`` sees everything, and may stop the robot. All else is denied.
+requests and sends set-points; ``viewer`` sees everything, and may stop the robot. A policy that follows paths has a
+fifth, ``follow_path``, the server of Nav2's action. All else is denied.
 Format: https://design.ros2.org/articles/ros2_access_control_policies.html
 """
 
@@ -28,8 +29,12 @@ READ_ONLY = ("get_state", "get_parameters")
 """Services that change nothing."""
 EVERYBODY = ("/parameter_events", "/rosout")
 """Topics of every node."""
+FOLLOWED = ("path_points", "speed_limit")
+"""The set-points that follow_path sends."""
+FOLLOWING = ("arm", "engage", "change_state", "get_state", "get_parameters")
+"""The services that it asks the policy's node for."""
 Rules = Mapping[tuple[str, str], Iterable[str]]
-"""Names by (topics or services, verb)."""
+"""Names by (topics, services or actions, verb)."""
 
 
 def permissions(
@@ -70,7 +75,7 @@ def _rules(
     seen = {"/clock", "/parameter_events"}
     everything = {*from_robot, *from_operator, *commands, *told, *seen, "/rosout"}
     asked = [node + name for name in (*REQUESTS, *LIFE_CYCLE, *PARAMETERS)]
-    return {
+    rules: dict[str, Rules] = {
         "policy": {
             ("topics", "publish"): {*commands, *told, *EVERYBODY},
             ("topics", "subscribe"): {*from_robot, *from_operator, heartbeat, *seen},
@@ -91,3 +96,12 @@ def _rules(
             ("services", "request"): [stop, *(node + name for name in READ_ONLY)],
         },
     }
+    path = {prefix + wire.topic for wire in inputs if wire.name in FOLLOWED}
+    if len(path) == len(FOLLOWED):
+        rules["follow_path"] = {
+            ("topics", "publish"): {*path, *EVERYBODY},
+            ("topics", "subscribe"): {*from_robot, *commands, *told, *seen, "/tf", "/tf_static"},
+            ("services", "request"): [node + name for name in FOLLOWING],
+            ("actions", "execute"): [f"{prefix}follow_path"],
+        }
+    return rules

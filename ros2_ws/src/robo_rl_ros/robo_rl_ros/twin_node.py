@@ -88,6 +88,7 @@ class TwinNode(Node):
             ("timeout", 0.0, "s without a command until the safe command; 0: the task's"),
             ("operator", True, "publish set-points: take off, wait, follow the task's goal"),
             ("lockstep", False, "publish /clock, and wait for the command to every set of signals"),
+            ("real_time_factor", 0.0, "lockstep is no faster than this times real time; 0: as fast as it can"),
             ("duration", 0.0, "s after which the process ends; 0: never"),
             ("command_message", "", "message type of commands; '': what suits the contract"),
             ("wires", [""], "other topics of signals: 'signal=topic type field'"),
@@ -101,6 +102,9 @@ class TwinNode(Node):
         about = {name: get(name) for name in ("seed", "delay", "noise", "height", "hung", "miswired", "bundle")}
         self.twin = make_twin(get("task"), get("robot") or None, **about)
         self.lockstep, self.duration = get("lockstep"), get("duration")
+        if not get("real_time_factor") >= 0:
+            raise ValueError(f"real_time_factor is {get('real_time_factor')}; expected a number that is not negative")
+        self._pace = 1.0 / get("real_time_factor") if get("real_time_factor") else 0.0
         if not self.lockstep:
             self.twin.hands = time.monotonic
         spec = self.twin.spec
@@ -222,6 +226,8 @@ class TwinNode(Node):
             self._publish()
             if self.lockstep:
                 self._await_command()
+                due = max(due + self._pace * self.twin.period, time.monotonic())
+                time.sleep(max(0.0, due - time.monotonic()))
             else:
                 due += self.twin.period
                 late = time.monotonic() - due
