@@ -18,7 +18,7 @@ import mujoco
 import numpy as np
 import torch
 
-from sim.models import find_meshes, require_bearable
+from sim.models import mend, require_bearable
 from sim.robots.figures import CardError
 
 Color = tuple[float, float, float, float]
@@ -207,7 +207,7 @@ def read_shapes(path: Path) -> mujoco.MjSpec:
     try:
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, "unicode"))
         spec.modelfiledir = str(path.parent)
-        find_meshes(spec, path)
+        mend(spec, path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of texture coordinates
             spec.copy().compile()

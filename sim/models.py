@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import mujoco
+import numpy as np
 
 from robo_rl import confined
 from sim.robots.figures import CardError
@@ -18,6 +20,8 @@ from sim.robots.figures import CardError
 OURS = Path(__file__).parent
 MAX_BYTES = 1 << 26
 SECONDS = 8.0
+LEEWAY = 0.25
+"""By which part of the others' sum a moment of inertia may be above it, and is lowered."""
 _borne: set[tuple[str, int, int]] = set()
 """Path, size and time of change (ns) of files that were tried by this process."""
 
@@ -78,7 +82,44 @@ def in_package(folder: Path, name: str) -> Path | None:
     return _inside(folder, Path(rest)) or _inside(folder, Path(*Path(rest).parts[1:]))
 
 
-def find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
+def mend(spec: mujoco.MjSpec, path: Path) -> None:
+    """Make a model that others wrote one that MuJoCo compiles: its meshes are found, and its inertias are of bodies.
+
+    CardError for an inertia that no distribution of mass has.
+    """
+    _find_meshes(spec, path)
+    if not spec.compiler.balanceinertia:
+        for body in spec.bodies:
+            if body.explicitinertial:
+                _trim_inertia(body, path)
+
+
+def _trim_inertia(body: Any, path: Path) -> None:
+    """None of a body's principal moments of inertia may be greater than the sum of the others.
+
+    Published URDFs break that by rounding, or by as much as 16 % (UFACTORY's xArm 6).
+    The greatest is lowered to the sum.
+    """
+    xx, yy, zz, xy, xz, yz = full = np.array(body.fullinertia)
+    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if not np.isfinite(full).all() or not full.any():
+        return  # a diagonal one, of MJCF, or what MuJoCo refuses
+    moments, axes = np.linalg.eigh(matrix)
+    most = moments[0] + moments[1]
+    if moments[2] <= most:
+        return
+    if moments[2] > (1.0 + LEEWAY) * most:
+        raise CardError(
+            f"{path}: body '{body.name}' has the principal moments of inertia {', '.join(f'{x:.4g}' for x in moments)} "
+            "kg*m^2; expected none greater than the sum of the others, as of every distribution of mass. Correct it, "
+            'or let MuJoCo take their mean: <compiler balanceinertia="true"/>, in a URDF within <mujoco>'
+        )
+    moments[2] = most * (1.0 - 1e-6)
+    matrix = axes @ np.diag(moments) @ axes.T
+    body.fullinertia = matrix[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+
+
+def _find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
     """Tell MuJoCo where the meshes of ROS packages are, as far as they are beside the model file ``path``."""
     for mesh in spec.meshes:
         found = in_package(path.parent, mesh.file)
@@ -102,9 +143,9 @@ def trial(path: bytes) -> bytes:
     mujoco.set_mju_user_warning(warnings.append)  # it would write them into a file, here
     with contextlib.suppress(ElementTree.ParseError):
         ElementTree.tostring(ElementTree.parse(file).getroot())  # as pictures of URDFs are read
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError):  # a CardError is one; who reads the file for good is told
         spec = mujoco.MjSpec.from_file(file)
-        find_meshes(spec, Path(file))
+        mend(spec, Path(file))
         spec.compile()
     if any("NaN" in warning for warning in warnings):
         raise ValueError("a number is NaN; expected finite ones")

@@ -13,8 +13,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.models import find_meshes, require_bearable
+from sim.models import mend, require_bearable
 from sim.plants.drives import add_drives
+from sim.plants.own_contacts import overlapping
 from sim.plants.physics import Physics
 from sim.plants.sensing import add_sensors, frames
 from sim.robots.figures import CardError
@@ -42,7 +43,13 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
             shape.contype, shape.conaffinity, shape.priority = 1, 1, 2
             _set_surface(shape, physics)
     try:
-        return spec.compile()
+        model = spec.compile()
+        if physics.contacts in ("self", "model"):
+            for pair in sorted(overlapping(model, mechanism)):
+                first, second = (spec.bodies[body] for body in pair)
+                spec.add_exclude(bodyname1=first.name, bodyname2=second.name)
+            model = spec.compile()
+        return model
     except ValueError as error:
         raise CardError(f"{mechanism.model}: MuJoCo can't compile it ({' '.join(str(error).split())})") from None
 
@@ -54,7 +61,7 @@ def _read(mechanism: Mechanism) -> mujoco.MjSpec:
         spec = mujoco.MjSpec.from_file(str(model))
     except ValueError as error:
         raise CardError(f"{model}: MuJoCo can't read it ({error}); expected MJCF or URDF") from None
-    find_meshes(spec, model)
+    mend(spec, model)
     prepare(spec, mechanism)
     return spec
 

@@ -318,6 +318,7 @@ class Place(Task):
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         tool, cube, place = truth["tool_position"], truth["cube_position"], self.destination(truth)
+        jaw = self.card.gripper.joint
         x, y, z, w = truth["cube_orientation"].unbind(-1)
         return torch.cat(
             [
@@ -328,7 +329,7 @@ class Place(Task):
                 2.0 * truth["tool_linear_velocity"],
                 2.0 * truth["cube_linear_velocity"],
                 torch.stack([z * w, x * w, y * w], -1),
-                truth["gripper_position"] / self.card.gripper.joint.upper,
+                truth["gripper_position"] / max(abs(jaw.lower), abs(jaw.upper)),
                 torch.clamp(0.1 * truth["pad_force"], 0.0, 4.0),
                 truth["lifted"],
                 0.1 * truth["lain"],

@@ -122,6 +122,12 @@ def _closed(card: ArmCard) -> tuple[float, float]:
 
     edges = (0.85 * card.grasp.size, 1.1 * card.grasp.size)
     limits = gripper.joint.lower, gripper.joint.upper
+    if gap(limits[0]) > gap(limits[1]):
+        raise CardError(
+            f"robot '{card.name}': its gripper is closed at {limits[1]:g} and open at {limits[0]:g}, the greatest and "
+            "the least of gripper.range; expected one that opens as its joint's position grows. Turn the <axis> of its "
+            "joints round in the model, and give limits and range the other sign"
+        )
     for edge in edges:
         if not gap(limits[0]) < edge < gap(limits[1]):
             raise CardError(

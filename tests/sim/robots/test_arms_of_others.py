@@ -1,0 +1,129 @@
+"""URDFs as makers publish them: hulls that overlap, inertias that no body has, grippers that close as they count up."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from sim.env import VecEnv
+from sim.models import LEEWAY
+from sim.plants.assembly import assemble
+from sim.plants.physics import Physics
+from sim.robots.arm import load_arm
+from sim.robots.figures import CardError
+from sim.tasks.arm.workspace import workspace
+from sim.tasks.loading import load_task
+
+OWN = Path(__file__).parents[3] / "examples" / "own_arm"
+SPHERE = '<collision name="{name}"><origin xyz="{at}"/><geometry><sphere radius="{radius}"/></geometry></collision>'
+LIFT = 'ixx="0.0151" iyy="0.1339" izz="0.1339" ixy="0" ixz="0" iyz="0"'
+"""Of the own arm's upper arm."""
+
+
+def changed(folder: Path, model: dict[str, str], card: dict[str, str] | None = None) -> str:
+    """The own arm's card in ``folder``, with other words in its URDF and in itself."""
+    for name, words in (("arm.urdf", model), ("card.toml", card or {})):
+        text = (OWN / name).read_text()
+        for old, new in words.items():
+            assert old in text
+            text = text.replace(old, new)
+        (folder / name).write_text(text)
+    return str(folder / "card.toml")
+
+
+def touching(model: mujoco.MjModel, angles: list[float]) -> set[frozenset[str]]:
+    """Pairs of bodies that touch with the arm's joints at ``angles`` (rad), the gripper open."""
+    data = mujoco.MjData(model)
+    data.qpos[: len(angles)] = angles
+    data.qpos[len(angles) :] = 0.0425
+    mujoco.mj_fwdPosition(model, data)
+    bodies = model.geom_bodyid[data.contact.geom]
+    return {frozenset(model.body(int(body)).name for body in pair) for pair in bodies}
+
+
+def test_hulls_that_overlap_at_home_hold_nothing_and_all_else_still_touches(tmp_path: Path) -> None:
+    """A base that its first link is stuck in, a forearm that reaches the hand, and that meets the base when folded."""
+    big = {
+        '<link name="shoulder_link">': '<link name="shoulder_link">'
+        + SPHERE.format(name="a", at="0 0 -0.05", radius=0.1),
+        '<link name="base_link">': '<link name="base_link">' + SPHERE.format(name="b", at="0 0 0.1", radius=0.1),
+        '<link name="forearm_link">': '<link name="forearm_link">'
+        + SPHERE.format(name="c", at="-0.38 0 0.1", radius=0.2),
+    }
+    card = load_arm(changed(tmp_path, big))
+    model, home = assemble(card.mechanism, Physics(contacts="model")), [joint.home for joint in card.joints]
+    assert touching(model, home) == set()
+    data = mujoco.MjData(model)
+    data.qpos[: len(home)] = home
+    data.qvel[0] = 1.0
+    for _ in range(10):
+        mujoco.mj_step(model, data)
+    assert data.qpos[0] > home[0] + 5 * model.opt.timestep  # the first link turns
+    left = {frozenset(pair) for pair in (("base_link", "forearm_link"), ("base_link", "upper_arm_link"))}
+    folded = [home[0], -0.8, 2.9, *home[3:]]
+    assert touching(model, folded) & left
+    plain = assemble(load_arm(str(OWN / "card.toml")).mechanism, Physics(contacts="model"))
+    pads = mujoco.mj_name2id(plain, mujoco.mjtObj.mjOBJ_BODY, "left_finger")
+    assert not any(pads in (pair >> 16, pair & 0xFFFF) for pair in plain.exclude_signature)  # closed, they touch
+
+
+@pytest.mark.parametrize("above", [1e-6, 0.16, 0.9 * LEEWAY])
+def test_a_moment_of_inertia_a_little_too_great_is_lowered_to_the_others_sum(tmp_path: Path, above: float) -> None:
+    """About turned axes: x and y by 30 degrees about z."""
+    small, middle = 0.02, 0.05
+    most = (1.0 + above) * (small + middle)
+    c, s = math.cos(math.pi / 6), math.sin(math.pi / 6)
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    given = turn @ np.diag([small, most, middle]) @ turn.T
+    told = f'ixx="{given[0, 0]}" iyy="{given[1, 1]}" izz="{given[2, 2]}" ixy="{given[0, 1]}" ixz="0" iyz="0"'
+    model = assemble(load_arm(changed(tmp_path, {LIFT: told})).mechanism, Physics())
+    link = model.body("upper_arm_link")
+    np.testing.assert_allclose(np.sort(link.inertia), [small, middle, small + middle], rtol=1e-5)
+    axes = np.zeros(9)
+    mujoco.mju_quat2Mat(axes, link.iquat)
+    longest = axes.reshape(3, 3)[:, int(np.argmax(link.inertia))]
+    assert abs(longest @ turn[:, 1]) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_an_inertia_of_no_body_is_refused_with_the_links_name(tmp_path: Path) -> None:
+    card = changed(tmp_path, {LIFT: 'ixx="0.02" iyy="0.05" izz="0.1" ixy="0" ixz="0" iyz="0"'})
+    with pytest.raises(
+        CardError, match=r"body 'upper_arm_link' has the principal moments of inertia 0\.02, 0\.05, 0\.1"
+    ):
+        assemble(load_arm(card).mechanism, Physics())
+
+
+def test_a_gripper_that_closes_as_its_joint_counts_up_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    """From 0, open, to 42.5 mm, closed: fingers that begin 42.5 mm further out and slide inwards."""
+    text = (OWN / "arm.urdf").read_text()
+    outwards = re.sub(r'(_finger"/><origin xyz="0 )0( 0\.1"/><axis xyz="0 )(-?)1', _inwards, text)
+    assert outwards != text
+    changed(tmp_path, {})
+    (tmp_path / "arm.urdf").write_text(outwards)
+    with pytest.raises(CardError, match=r"closed at 0\.0425 and open at 0.*Turn the <axis>"):
+        workspace(load_arm(str(tmp_path / "card.toml")))
+
+
+def _inwards(found: re.Match[str]) -> str:
+    side = -1 if found[3] else 1
+    return f"{found[1]}{side * 0.0425}{found[2]}{'' if found[3] else '-'}1"
+
+
+def test_a_gripper_whose_range_ends_at_zero_is_learnt_with(tmp_path: Path) -> None:
+    """Open at 0 and closed at -42.5 mm, as it is after its axis was turned round."""
+    model = {
+        'xyz="0 0 0.1"/><axis xyz="0 1 0"/>\n    <limit lower="0" upper="0.0425"':
+        'xyz="0 0.0425 0.1"/><axis xyz="0 1 0"/>\n    <limit lower="-0.0425" upper="0"',
+        'xyz="0 0 0.1"/><axis xyz="0 -1 0"/>\n    <limit lower="0" upper="0.0425"':
+        'xyz="0 -0.0425 0.1"/><axis xyz="0 -1 0"/>\n    <limit lower="-0.0425" upper="0"',
+    }  # fmt: skip
+    card = changed(tmp_path, model, {"range = { value = [0.0, 0.0425]": "range = { value = [-0.0425, 0.0]"})
+    seen = [VecEnv(load_task("arm-place", robot), 8, 0).privileged() for robot in (card, str(OWN / "card.toml"))]
+    differ = (seen[0] - seen[1]).abs().amax(0) > 1e-4
+    assert seen[0].isfinite().all()
+    assert int(differ.sum()) == 1  # where the gripper is
