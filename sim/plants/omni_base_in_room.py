@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -18,18 +18,8 @@ from sim.plants.physics import substeps
 from sim.robots.omni_base import OmniBaseCard
 
 Parameters = cast(Any, namedtuple("Parameters", (*OmniParameters._fields, *OWN)))
-
-
-class OmniInRoomState(NamedTuple):
-    """The base's, and how far it had to go, (n, k) each."""
-
-    position: Tensor
-    heading: Tensor
-    speed: Tensor
-    turn_rate: Tensor
-    velocity: Tensor
-    odometer: Tensor
-    left: Tensor
+OmniInRoomState = cast(Any, namedtuple("OmniInRoomState", (*OmniState._fields, "left")))
+"""The base's, and how far (m) it had to go, (n, k) each."""
 
 
 class OmniInRoom(BaseInRoom):

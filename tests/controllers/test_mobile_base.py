@@ -94,7 +94,7 @@ def test_an_omnidirectional_base_goes_straight_to_a_goal_on_either_side_and_arou
     given = signals((0.0, 3.0))
     given["scan"][0, abs(driver.angles - np.pi / 2) < 0.5] = 0.6
     commands, _ = driver(given, driver.first_state(1))
-    way = math.atan2(float(commands["lateral_speed"]), float(commands["forward_speed"]))
+    way = math.atan2(*(float(commands[name][0, 0]) for name in ("lateral_speed", "forward_speed")))
     assert abs(way - np.pi / 2) > 0.3
 
 
