@@ -18,7 +18,7 @@ from sim.fuse import Fused, empty_block, fuse
 from sim.plants.mobile_base import BaseParameters, BaseState, advance, nominal_parameters
 from sim.plants.mobile_base_drawing import draw_base
 from sim.robots.mobile_base import MobileBaseCard
-from sim.rooms import Rooms, ends
+from sim.rooms import Rooms, edits, ends
 from sim.tracks import Lidar
 
 OWN = ("lidar_forward", "lidar_yaw", "room_seed", "room_fill", "room_start", "room_goal")
@@ -161,6 +161,36 @@ class BaseInRoom:
         self.gained[ids] = 0.0
         if len(ids):
             self._measure(ids)
+
+    def place_goal(self, robot: int, place: edits.Place) -> None:
+        """Another goal (m); ValueError where it can't be, or where no way leads to it."""
+        edits.cell_at(self.rooms, robot, place, "goal")
+        before, ids = self.rooms.goal[robot].clone(), torch.tensor([robot])
+        self._lead(ids, torch.tensor(place))
+        if self.rooms.located.path[robot].item() > edits.NO_WAY:
+            self._lead(ids, before)
+            raise ValueError(f"goal ({place[0]:.2f}, {place[1]:.2f}) m: no way leads there; expected a place in reach")
+
+    def _lead(self, ids: Tensor, goal: Tensor) -> None:
+        self.rooms.goal[ids] = goal
+        self._rooms_changed(ids)
+
+    def drop_obstacle(self, robot: int, place: edits.Place) -> None:
+        """A box of one cell in a robot's room (m); ValueError where it can't be."""
+        x, y = (self.current.position[robot, k].item() for k in range(2))
+        edits.drop(self.rooms, robot, place, (x, y))
+        self._rooms_changed(torch.tensor([robot]))
+
+    def clear_obstacles(self) -> None:
+        """Take away all that were dropped."""
+        edits.clear(self.rooms)
+        self._rooms_changed(torch.arange(self.n))
+
+    def _rooms_changed(self, ids: Tensor) -> None:
+        """Measure again; nothing was gained by what a person changed."""
+        self.rooms.finish(ids)
+        self._measure(ids)
+        self.left[ids] = self.rooms.located.path[ids]
 
     def push(self, ids: Tensor, velocity: Tensor) -> None:
         """Nothing: wheels hold a base where it is."""

@@ -57,6 +57,7 @@ class ToGoal(Task):
     wide: float
     """The robot's size over TurtleBot3's."""
     reached: float = REACHED
+    clicks: tuple[str, ...] = ("obstacle",)
 
     def ranges_seen(self, scan: Any) -> tuple[Any, Any]:
         """(n, beams) each, between 0 and 1: a scan (n, beams) m as one would see far things in it, and near ones."""
@@ -104,6 +105,15 @@ class ToGoal(Task):
         ahead, left = self.in_frame(way[:, :1], way[:, 1:], signals)
         distance = torch.sqrt(ahead * ahead + left * left + 1e-4)
         return ahead / distance, left / distance, distance / (distance + 1.0)
+
+    def click(self, what: str, plant: Any, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
+        if what == "goal" and what in self.clicks:
+            plant.place_goal(robot, place)
+            goal[robot] = torch.tensor(place)
+        elif what == "obstacle":
+            plant.drop_obstacle(robot, place)
+        else:
+            super().click(what, plant, goal, robot, place)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """The length of the way that is left (m), and how long the robot has been under way (s)."""

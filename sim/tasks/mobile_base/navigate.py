@@ -48,6 +48,7 @@ class RoomNav(ToGoal):
     perturbed: tuple[str, ...] = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
     observation_size = 2 * BEAMS + 2 * TRAIL + 14
     goal_size = 2
+    clicks = ("goal", "obstacle")
     expected = 0.8
     weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
