@@ -15,7 +15,9 @@ from robo_rl.loading import load
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page
 
-SEED, FULL, SECONDS = 3, 0.15, 4.0
+SEED, FULL, SECONDS = 3, 0.15, 2.0
+EYE = (0.0, -4.5, 4.0)
+"""m, of the camera from the robot that it follows."""
 
 
 def main(policy: str, file: str) -> None:
@@ -31,6 +33,8 @@ def main(policy: str, file: str) -> None:
     live.act({"pause": True})
     stop = threading.Event()
     with Page(live) as page:
+        camera = page.server.initial_camera
+        camera.position, camera.look_at = EYE, (0.0, 0.0, 0.0)
         work = [threading.Thread(target=run, args=(stop,)) for run in (live.run, page.run)]
         for thread in work:
             thread.start()
