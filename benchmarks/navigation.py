@@ -1,6 +1,7 @@
 """Mobile bases: arrivals of a dynamic window, of MPPI and, if given, of policies, in the same unseen rooms.
 
     python benchmarks/navigation.py [--policy POLICY.onnx] [--episodes 500]
+    python benchmarks/navigation.py --task omni-nav [--policy POLICY.onnx]
     python benchmarks/navigation.py --task diff-follow [--policy POLICY.onnx] [--without-plan DIFF_NAV.onnx]
 
 All have the same signals, limits, goal (within 0.3 m; of diff-follow 0.25 m) and time (97 s). In diff-follow all have
@@ -32,7 +33,7 @@ from sim.env import VecEnv
 from sim.tasks import Task
 from sim.tasks.loading import load_task
 from sim.tasks.mobile_base.follow import DiffFollow
-from sim.tasks.mobile_base.navigate import DiffNav
+from sim.tasks.mobile_base.navigate import DiffNav, RoomNav
 
 MOVED, WITHIN = 0.5, 10.0
 """m and s: required_movement_radius and movement_time_allowance of Nav2's SimpleProgressChecker."""
@@ -67,7 +68,7 @@ class WithGoal(DiffFollow):
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--task", choices=("diff-nav", "diff-follow"), default="diff-nav")
+    arguments.add_argument("--task", choices=("diff-nav", "diff-follow", "omni-nav"), default="diff-nav")
     arguments.add_argument("--policy", help="a bundle or a run of the task, to drive too")
     arguments.add_argument("--without-plan", help="a bundle or a run of diff-nav, to drive in the rooms of diff-follow")
     arguments.add_argument("--drivers", nargs="*", default=["dynamic-window", "mppi"], help="classical ones to drive")
@@ -75,7 +76,7 @@ def main() -> None:
     arguments.add_argument("--first", type=int, default=0, help="number of the first room")
     given = arguments.parse_args()
     task = load_task(given.task)
-    assert isinstance(task, DiffNav | DiffFollow)
+    assert isinstance(task, RoomNav | DiffFollow)
     drivers: dict[str, tuple[Task, Act]] = {}
     if given.policy is not None:
         drivers["policy"] = task, by_policy(load(given.policy, task).policy)

@@ -36,14 +36,22 @@ class DynamicWindow:
         self.radius, self.forward, self.turn, self.top = float(robot.facts["radius"]), forward, turn, high
         self.angles = scan.angle_min + scan.angle_increment * np.arange(beams, dtype=np.float32)
         self.reach = scan.range_max
-        speeds = np.linspace(0.2 * high, high, SPEEDS)
-        v, w = (x.ravel() for x in np.meshgrid(speeds, np.linspace(-turn, turn, TURNS), indexing="ij"))
+        v, u, w = self._velocities()
         time = SHOWN * np.arange(1, POINTS + 1) / POINTS
         angle = w[:, None] * time
         slow = np.where(np.abs(w) < 1e-6, 1e-6, w)[:, None]
-        self.arcs = np.stack([v[:, None] / slow * np.sin(slow * time), v[:, None] / slow * (1 - np.cos(slow * time))])
-        self.arcs = self.arcs.astype(np.float32)  # (2, arcs, points) m
-        self.ends, self.tried = angle[:, -1].astype(np.float32), np.stack([v, w]).astype(np.float32)
+        ahead, aside = np.sin(slow * time), 1 - np.cos(slow * time)
+        v_, u_ = v[:, None] / slow, u[:, None] / slow
+        self.arcs = np.stack([v_ * ahead - u_ * aside, v_ * aside + u_ * ahead]).astype(np.float32)
+        """(2, arcs, points) m."""
+        self.ends, self.tried = angle[:, -1].astype(np.float32), np.stack([v, u, w]).astype(np.float32)
+        self.haste = (np.hypot(v, u) / high).astype(np.float32)
+
+    def _velocities(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(arcs,) each: speeds forward and to the left (m/s) and turn rates (rad/s) that are tried."""
+        speeds, turns = np.linspace(0.2 * self.top, self.top, SPEEDS), np.linspace(-self.turn, self.turn, TURNS)
+        v, w = (x.ravel() for x in np.meshgrid(speeds, turns, indexing="ij"))
+        return v, 0.0 * v, w
 
     def first_state(self, n: int) -> np.ndarray:
         """It has none: (n, 0)."""
@@ -52,7 +60,7 @@ class DynamicWindow:
     def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
         """Speed (n, 1) m/s and turn rate (n, 1) rad/s."""
         xp = array_namespace(state)
-        angles, arcs, ends, tried = (xp.asarray(x) for x in (self.angles, self.arcs, self.ends, self.tried))
+        angles, arcs, ends, haste = (xp.asarray(x) for x in (self.angles, self.arcs, self.ends, self.haste))
         scan = signals["scan"]
         gx, gy = self._aim(signals)
         px, py = scan * xp.cos(angles) + self.forward, scan * xp.sin(angles)
@@ -66,14 +74,19 @@ class DynamicWindow:
         bearing = xp.abs(xp.atan2(ey, ex) - ends[None])
         bearing = xp.minimum(bearing, xp.abs(bearing - 2 * np.pi))
         near = xp.clip(free, 0.0, 0.15)
-        cost = left + 0.1 * bearing - 1.0 * near - 0.2 * tried[0][None] / self.top + self._off_path(signals)
+        cost = left + 0.1 * bearing - 1.0 * near - 0.2 * haste[None] + self._off_path(signals)
         cost = xp.where(free > MARGIN, cost, xp.full_like(cost, 1e6))
         best = xp.argmin(cost, axis=-1)
         blocked = xp.min(cost, axis=-1, keepdims=True) > 1e5
         side = xp.sign(xp.sum(xp.where(angles > 0, scan, -scan), axis=-1, keepdims=True) + 1e-6)
-        speed = xp.where(blocked, xp.zeros_like(gx), tried[0][best][:, None])
-        turn = xp.where(blocked, 0.6 * self.turn * side, tried[1][best][:, None])
-        return {"forward_speed": speed, "turn_rate": turn}, state
+        v, u, w = (x[best][:, None] for x in xp.asarray(self.tried))
+        still = xp.zeros_like(gx)
+        found = (xp.where(blocked, still, v), xp.where(blocked, still, u), xp.where(blocked, 0.6 * self.turn * side, w))
+        return self._commands(*found), state
+
+    def _commands(self, forward: Any, left: Any, turn: Any) -> dict[str, Any]:
+        """What is commanded, (n, 1) m/s, m/s and rad/s."""
+        return {"forward_speed": forward, "turn_rate": turn}
 
     def _aim(self, signals: Mapping[str, Any]) -> tuple[Any, Any]:
         """(n, 1) m each: where the goal is, in the robot's frame."""

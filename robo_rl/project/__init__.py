@@ -21,6 +21,7 @@ BASES = {
     "legged": ("sim.tasks.legged.walk", "FlatWalk", "walk"),
     "mobile_base": ("sim.tasks.mobile_base.navigate", "DiffNav", "navigate"),
     "mobile_manipulator": ("sim.tasks.mobile_manipulator.place", "MobilePlace", "fetch"),
+    "omni_base": ("sim.tasks.omni_base.navigate", "OmniNav", "navigate"),
 }
 """By kind: module and class of the task that is begun with, and what it is called."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)

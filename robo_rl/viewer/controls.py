@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 FREE = "stands still"
 PUSHES = {"+x": (1, 0, 0), "−x": (-1, 0, 0), "+y": (0, 1, 0), "−y": (0, -1, 0), "up": (0, 0, 1)}
+NOTHING = "does nothing"
+CLICKS = {"goal": "sets the goal", "obstacle": "drops an obstacle"}
+"""What a task's clicks are called."""
 OPEN = 8
 """Sliders in a folder that is open at first, at most."""
 SET = "● "
@@ -55,6 +58,19 @@ class Controls:
         if hasattr(self.live.env.plant, "push"):
             self._add_push()
         self._add_choices()
+        if self.live.task.clicks:
+            self._add_clicks()
+
+    def _add_clicks(self) -> None:
+        """What a click on the ground does, in the world of the robot that tables are of."""
+        gui, clicks = self.gui, self.live.task.clicks
+        known = {CLICKS[what]: what for what in clicks}
+        hint = "of the robot that tables are of"
+        self.clicks = gui.add_dropdown("a click on the floor", (NOTHING, *known), initial_value=NOTHING, hint=hint)
+        self._on(self.clicks, lambda value: self.page.take_clicks(known.get(value)))
+        if "obstacle" in clicks:
+            clear = gui.add_button("remove obstacles", hint="those that were dropped by a click")
+            clear.on_click(lambda event: self.page.act({"clear": True}))
 
     def _add_push(self) -> None:
         gui = self.gui

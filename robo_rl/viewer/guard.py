@@ -4,7 +4,7 @@ viser itself accepts all connections, on any free port, without authentication, 
 gets a socket that is bound before, every request is checked first (websocket handshakes as well as the page), and
 connections drop messages of kinds that our pages don't use (uploads, sharing over the internet), count the others, and
 are closed when there are too many. What a message may set is nothing but the value of a control, and only a number,
-a truth value or a short text; the page puts numbers into the control's limits.
+a truth value or a short text; the page puts numbers into the control's limits. A click brings a ray, of numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MESSAGES, AT_ONCE = 240.0, 480.0
 """1/s in the long run, and at once: dragging the mouse sends one per frame of the browser."""
 LONGEST_TEXT = 200  # characters
 LARGEST = 1e9
-TAKEN = ("ViewerCameraMessage", "GuiUpdateMessage", "GetRenderResponseMessage")
+TAKEN = ("ViewerCameraMessage", "GuiUpdateMessage", "GetRenderResponseMessage", "ScenePointerMessage")
 """viser's messages that our pages need."""
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; worker-src blob: data:; "
@@ -83,17 +83,33 @@ class Connection(ServerConnection):
 
 
 def is_harmless(raw: bytes) -> bool:
-    """Whether a message is of a kind that pages need, and sets nothing but the value of a control."""
+    """Whether a message is of a kind that pages need, and sets nothing but the value of a control, or is a click."""
     try:
         message = msgspec.msgpack.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError):
         return False
     if not isinstance(message, dict) or message.get("type") not in TAKEN:
         return False
+    if message["type"] == "ScenePointerMessage":
+        return _is_click(message)
     if message["type"] != "GuiUpdateMessage":
         return True
     updates = message.get("updates")
     return isinstance(updates, dict) and set(updates) == {"value"} and _is_plain(updates["value"])
+
+
+def _is_click(message: dict[str, Any]) -> bool:
+    """Whether it has a ray and a place in the picture, of numbers."""
+    places = message.get("screen_pos")
+    if message.get("event_type") != "click" or not isinstance(places, list) or len(places) != 1:
+        return False
+    vectors = ((message.get("ray_origin"), 3), (message.get("ray_direction"), 3), (places[0], 2))
+    return message.get("modifier") is None and all(
+        isinstance(vector, list)
+        and len(vector) == count
+        and all(not isinstance(x, bool | str) and _is_plain(x) for x in vector)
+        for vector, count in vectors
+    )
 
 
 def _is_plain(value: Any) -> bool:

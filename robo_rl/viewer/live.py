@@ -26,6 +26,7 @@ BREATH = 0.001  # s between steps, however late: others wait for the lock
 SPEEDS = (0.05, 4.0)
 """Times as fast as real time, at least and at most."""
 GREATEST_PUSH = 3.0  # m/s
+FAR = 1e4  # m
 REMEMBERED, RATE = 10.0, 20.0
 """s, and 1/s, of the past that plots show."""
 
@@ -117,7 +118,7 @@ class Live:
         self.actions: dict[str, Callable[[Any], None]] = {
             "pause": self._pause, "step": self._step_once, "speed": self._set_speed, "reset": self._reset,
             "policy": self._choose, "push": self._push, "range": self._set_range, "release": self._release,
-            "command": self._set_command, "again": self._set_again,
+            "command": self._set_command, "again": self._set_again, "click": self._click, "clear": self._clear,
         }  # fmt: skip
         self.frame: Frame
         self.reset()
@@ -262,8 +263,9 @@ class Live:
 
         pause: true or false; step: true; speed: times as fast as real time; reset: true; policy: its name; push:
         velocity [x, y, z] in m/s, added to all robots; range: {name, value}; release: name of a range, or null for
-        all; command: {name, value or null}; again: s, after which episodes begin again, or null. ValueError if it is
-        anything else.
+        all; command: {name, value or null}; again: s, after which episodes begin again, or null; click: {what, robot,
+        place}, one of the task's clicks at [x, y] m in the world of a robot, by its number; clear: true, for obstacles.
+        ValueError if it is anything else.
         """
         if not isinstance(request, dict) or len(request) != 1 or next(iter(request)) not in self.actions:
             raise ValueError(f"request is {str(request)[:100]}; expected an object with one of {sorted(self.actions)}")
@@ -325,6 +327,25 @@ class Live:
         knob = _named(self.commands, "command", value)
         at = None if value["value"] is None else knob.accepted(value["value"])
         self.commands[knob.name] = replace(knob, value=at)
+
+    def _click(self, value: Any) -> None:
+        if not isinstance(value, dict) or set(value) != {"what", "robot", "place"}:
+            raise ValueError(f"click is {str(value)[:100]}; expected what, robot and place")
+        what, robot, place = value["what"], value["robot"], value["place"]
+        if what not in list(self.task.clicks):
+            raise ValueError(f"click is {str(what)[:40]!r}; expected one of {list(self.task.clicks)}")
+        if robot not in range(self.n) or isinstance(robot, bool):
+            raise ValueError(f"robot is {str(robot)[:40]}; expected a number from 0 to {self.n - 1}")
+        limit = Knob("place", "m", -FAR, FAR, (0.0, 0.0))
+        if not isinstance(place, list | tuple) or len(place) != 2:
+            raise ValueError(f"place is {str(place)[:100]}; expected two numbers in m")
+        x, y = (limit.accepted(number) for number in place)
+        self.task.click(what, self.env.plant, self.env.draws.goal, robot, (x, y))
+
+    def _clear(self, value: Any) -> None:
+        if value is not True or "obstacle" not in self.task.clicks:
+            raise ValueError(f"clear is {str(value)[:40]}; expected true, of a task with obstacles")
+        self.env.plant.clear_obstacles()
 
     def _set_again(self, value: Any) -> None:
         self.seconds = None if value is None else Knob("again", "s", 0.1, HOUR, (0.0, 0.0)).accepted(value)

@@ -131,5 +131,23 @@ class Page:
         try:
             self.live.act(request)
         except ValueError as error:
-            for client in self.server.get_clients().values():
-                client.add_notification("refused", str(error), color="red", auto_close_seconds=6.0)
+            self._refuse(str(error))
+
+    def _refuse(self, sentence: str) -> None:
+        for client in self.server.get_clients().values():
+            client.add_notification("refused", sentence, color="red", auto_close_seconds=6.0)
+
+    def take_clicks(self, what: str | None) -> None:
+        """From now on a click on the floor does ``what``, one of the task's clicks; None: nothing."""
+        scene = self.server.scene
+        scene.remove_click_callback()
+        if what is None:
+            return
+
+        @scene.on_click()
+        def _(event: viser.SceneClickEvent) -> None:
+            place = self.scene.floor_point(event.ray_origin, event.ray_direction, self.robot)
+            if place is None:
+                self._refuse("a click is on no floor; expected one below the horizon")
+            else:
+                self.act({"click": {"what": what, "robot": self.robot, "place": place}})

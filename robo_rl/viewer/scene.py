@@ -7,6 +7,7 @@ they belong to, so that a frame is a few messages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -128,6 +129,18 @@ class Scene:
             plane_opacity=1.0,
             shadow_opacity=0.35,
         )
+
+    def floor_point(self, origin: Sequence[float], direction: Sequence[float], robot: int) -> list[float] | None:
+        """x, y (m) in a robot's world of the point of the ground at which a ray in the scene ends; None if it does not.
+
+        The ground is the plane at height 0, which robots that drive are on.
+        """
+        start = np.array(origin) - np.array(self.root.position) - self.offsets[robot]
+        down = np.array(direction, float)
+        if start[2] <= 0 or down[2] >= -1e-3 * np.linalg.norm(down):
+            return None
+        point = start - start[2] / down[2] * down
+        return [float(point[0]), float(point[1])]
 
     def _look(self, first: Frame) -> float:
         """The first camera: on the followed robot, or on all of them; returns its distance (m)."""

@@ -76,8 +76,7 @@ def advance(state: BaseState, speed: Any, turn: Any, p: BaseParameters, period: 
     """The state a ``period`` (s) later, under commanded ``speed`` (n, 1) m/s and ``turn`` (n, 1) rad/s."""
     half = 0.5 * p.separation
     top = p.speed_max
-    left = torch.minimum(torch.maximum(speed[:, 0] - half * turn[:, 0], -top), top)
-    right = torch.minimum(torch.maximum(speed[:, 0] + half * turn[:, 0], -top), top)
+    left, right = clipped(speed[:, 0] - half * turn[:, 0], top), clipped(speed[:, 0] + half * turn[:, 0], top)
     forward, turning = 0.5 * (left + right), 0.5 * (right - left) / half
     steps = max(1, round(period / STEP))
     h = period / steps
@@ -86,10 +85,8 @@ def advance(state: BaseState, speed: Any, turn: Any, p: BaseParameters, period: 
     ox, oy, odometer = (state.odometer[:, k] for k in range(3))
     v, w = state.speed[:, 0], state.turn_rate[:, 0]
     for _ in range(steps):
-        dv, dw = (1.0 - kept) * (forward - v), (1.0 - kept) * (turning - w)
-        most, most_turn = p.acceleration * h, p.turn_acceleration * h
-        dv = torch.minimum(torch.maximum(dv, -most), most)
-        dw = torch.minimum(torch.maximum(dw, -most_turn), most_turn)
+        dv = clipped((1.0 - kept) * (forward - v), p.acceleration * h)
+        dw = clipped((1.0 - kept) * (turning - w), p.turn_acceleration * h)
         way, angle = h * (v + 0.5 * dv), h * (w + 0.5 * dw)
         middle, seen = heading + 0.5 * p.turn_scale * angle, odometer + 0.5 * angle
         x, y = x + p.speed_scale * way * torch.cos(middle), y + p.speed_scale * way * torch.sin(middle)
@@ -98,14 +95,19 @@ def advance(state: BaseState, speed: Any, turn: Any, p: BaseParameters, period: 
         v, w = v + dv, w + dw
     return BaseState(
         torch.stack([x, y], -1),
-        _wrapped(heading)[:, None],
+        wrapped(heading)[:, None],
         v[:, None],
         w[:, None],
-        torch.stack([ox, oy, _wrapped(odometer)], -1),
+        torch.stack([ox, oy, wrapped(odometer)], -1),
     )
 
 
-def _wrapped(angle: Any) -> Any:
+def clipped(x: Any, most: Any) -> Any:
+    """``x`` within ± ``most``."""
+    return torch.minimum(torch.maximum(x, -most), most)
+
+
+def wrapped(angle: Any) -> Any:
     """−π to π, of an angle within a turn of it."""
     angle = torch.where(angle > torch.pi, angle - 2 * torch.pi, angle)
     return torch.where(angle < -torch.pi, angle + 2 * torch.pi, angle)

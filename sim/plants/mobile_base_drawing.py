@@ -1,4 +1,4 @@
-"""How a mobile base looks: a round body on two wheels, with the lidar on top."""
+"""How a mobile base looks: a round body on wheels, with the lidar on top."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import mujoco
 import numpy as np
 
 from sim.drawing import BLUE, DARK, ORANGE, SLATE, Poser
-from sim.robots.mobile_base import MobileBaseCard
+from sim.robots.mobile_base import BaseCard
 from sim.terrain import add_ground
 
 
-def draw_base(card: MobileBaseCard) -> mujoco.MjModel:
+def draw_base(card: BaseCard) -> mujoco.MjModel:
     """A body that slides and turns on the ground."""
     spec = mujoco.MjSpec()
     add_ground(spec, None)
@@ -27,15 +27,15 @@ def draw_base(card: MobileBaseCard) -> mujoco.MjModel:
     base.add_geom(name="front", type=mujoco.mjtGeom.mjGEOM_BOX, size=nose, pos=place, rgba=ORANGE)
     forward, up = card.lidar_position
     base.add_geom(name="lidar", size=[0.35 * radius, 0.08 * height, 0], pos=[forward, 0, up], rgba=SLATE, **round_)
-    thick = 0.06 * card.wheel_separation
-    for side, sign in (("left", 0.5), ("right", -0.5)):
-        y = sign * card.wheel_separation
-        ends = [0, y - thick, wheel, 0, y + thick, wheel]
-        base.add_geom(name=f"{side} wheel", fromto=ends, size=[wheel, 0, 0], rgba=SLATE, **round_)
+    for one in card.wheels:
+        across = 0.5 * card.wheel_width * np.array([-np.sin(one.heading), np.cos(one.heading)])
+        ends = [one.x - across[0], one.y - across[1], wheel, one.x + across[0], one.y + across[1], wheel]
+        name = one.name.replace("_", " ")
+        base.add_geom(name=name, fromto=ends, size=[wheel, 0, 0], rgba=SLATE, **round_)
     return spec.compile()
 
 
-def at_rest(card: MobileBaseCard) -> tuple[mujoco.MjModel, np.ndarray]:
+def at_rest(card: BaseCard) -> tuple[mujoco.MjModel, np.ndarray]:
     """The drawing, and poses (bodies, 7) of a robot at the origin."""
     model = draw_base(card)
     return model, Poser(model).poses(np.zeros((1, 3)))[0]

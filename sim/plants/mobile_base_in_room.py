@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -18,7 +18,7 @@ from sim.fuse import Fused, empty_block, fuse
 from sim.plants.mobile_base import BaseParameters, BaseState, advance, nominal_parameters
 from sim.plants.mobile_base_drawing import draw_base
 from sim.robots.mobile_base import MobileBaseCard
-from sim.rooms import Rooms, ends
+from sim.rooms import Rooms, edits, ends
 from sim.tracks import Lidar
 
 OWN = ("lidar_forward", "lidar_yaw", "room_seed", "room_fill", "room_start", "room_goal")
@@ -48,9 +48,18 @@ class BaseInRoom:
     figures: Mapping[str, Any] = MappingProxyType({})
     """Nominal values of what ``parameters_type`` has besides NAMES."""
     state_type: Any = InRoomState
+    room_state: Any = InRoomState
+    """That of a base in a room, of which ``state_type`` may have more."""
+    base_state: Any = BaseState
+    """With position and heading first, and an odometer."""
+    base_parameters: Any = BaseParameters
+    commanded: tuple[str, ...] = ("forward_speed", "turn_rate")
+    times = 1
+    """How often ``_bound`` is run in a period."""
 
-    def __init__(self, card: MobileBaseCard, n: int, period: float, scan: Scan, beams: int) -> None:
-        """``period`` (s) of control; ``scan`` with so many ``beams`` is the lidar's."""
+    def __init__(self, card: Any, n: int, period: float, scan: Scan, beams: int) -> None:
+        """``card`` is a base's of this plant's kind; ``period`` (s) of control; ``scan`` with so many ``beams`` is the
+        lidar's."""
         self.card, self.n, self.period, self.device = card, n, period, torch.device("cpu")
         lidar = Lidar(beams, scan.angle_min, scan.angle_increment, scan.range_min, scan.range_max)
         self.rooms = Rooms(n, lidar, card.radius, CELL * card.radius)
@@ -58,23 +67,33 @@ class BaseInRoom:
         figures = (card.lidar_position[0], 0.0, [0.5, 0.5], 0.0)
         own = [*(torch.tensor([x], dtype=torch.float32) for x in figures)]
         own += [*ends(half, half, self.rooms.cell), *(torch.tensor([x]) for x in self.figures.values())]
-        self.nominal = self.parameters_type(*nominal_parameters(card), *own)
+        self.nominal = self.parameters_type(*self._nominal(), *own)
         _, parts = empty_block(n, [value.shape[1:] for value in self.nominal])
         self.parameters = self.parameters_type(*parts)
         for mine, figure in zip(parts, self.nominal, strict=True):
             mine[:] = figure
-        self._block, state = empty_block(n, [(2,), (1,), (1,), (1,), (3,)])
-        self.current = BaseState(*state)
+        self._block, state = empty_block(n, self._shapes())
+        self.current = self.base_state(*state)
         """Live."""
         _, (self.left, self.gained) = empty_block(n, [(1,), (1,)])
-        _, self._commands = empty_block(n, [(1,), (1,)])
+        _, self._commands = empty_block(n, [(1,)] * len(self.commanded))
         _, (self._orientation, self._to_goal) = empty_block(n, [(4,), (2,)])
-        fused = _fused_advance(period)
-        base = BaseParameters(*self.parameters[: len(BaseParameters._fields)])
-        self._run = fused.bind(self.current, *self._commands, base, out=self.current)
+        self._run = self._bound(self.base_parameters(*self.parameters[: len(self.base_parameters._fields)]))
         every = torch.arange(n)
         self.refresh(every)
         self.put(every, torch.zeros(n))
+
+    def _nominal(self) -> Any:
+        """The card's figures, (1,) each."""
+        return nominal_parameters(self.card)
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        """Of the parts of ``base_state``."""
+        return [(2,), (1,), (1,), (1,), (3,)]
+
+    def _bound(self, parameters: Any) -> Callable[[], None]:
+        """What moves the bases by their commands."""
+        return _fused_advance(self.period).bind(self.current, *self._commands, parameters, out=self.current)
 
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter; after those of rooms, call ``refresh``."""
@@ -86,9 +105,13 @@ class BaseInRoom:
 
     def put(self, ids: Tensor, heading: Tensor) -> None:
         """Put the robots ``ids`` (m,) at the start of their rooms, at rest, with a ``heading`` (m,) rad."""
-        start, zero = self.rooms.start[ids], torch.zeros(len(ids), 1)
-        odometer = torch.cat([start, heading[:, None]], 1)
-        self.set_state(ids, InRoomState(start, heading[:, None], zero, zero, odometer, zero))
+        for part in self.current:
+            part[ids] = 0.0
+        self.current.position[ids], self.current.heading[ids] = self.rooms.start[ids], heading[:, None]
+        self.current.odometer[ids] = torch.cat([self.rooms.start[ids], heading[:, None]], 1)
+        self.gained[ids] = 0.0
+        if len(ids):
+            self._measure(ids)
         self.left[ids] = self.rooms.located.path[ids]
 
     def truth(self) -> dict[str, Tensor]:
@@ -117,17 +140,18 @@ class BaseInRoom:
         torch.sub(self.rooms.goal, self.current.position, out=self._to_goal)
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        """One control period under ``forward_speed`` (n, 1) m/s and ``turn_rate`` (n, 1) rad/s, held constant."""
-        for name, buffer in zip(("forward_speed", "turn_rate"), self._commands, strict=True):
+        """One control period under what is ``commanded``, (n, 1) m/s and rad/s, held constant."""
+        for name, buffer in zip(self.commanded, self._commands, strict=True):
             buffer.copy_(commands[name])
-        self._run()
+        for _ in range(self.times):
+            self._run()
         self._measure()
         torch.sub(self.left, self.rooms.located.path, out=self.gained)
         self.left.copy_(self.rooms.located.path)
 
     def state(self, ids: Tensor) -> Any:
         """A copy of the state of the robots ``ids`` (m,)."""
-        return InRoomState(*(part[ids] for part in (*self.current, self.left)))
+        return self.room_state(*(part[ids] for part in (*self.current, self.left)))
 
     def set_state(self, ids: Tensor, state: Any) -> None:
         """Put the robots ``ids`` (m,) into a state."""
@@ -137,6 +161,36 @@ class BaseInRoom:
         self.gained[ids] = 0.0
         if len(ids):
             self._measure(ids)
+
+    def place_goal(self, robot: int, place: edits.Place) -> None:
+        """Another goal (m); ValueError where it can't be, or where no way leads to it."""
+        edits.cell_at(self.rooms, robot, place, "goal")
+        before, ids = self.rooms.goal[robot].clone(), torch.tensor([robot])
+        self._lead(ids, torch.tensor(place))
+        if self.rooms.located.path[robot].item() > edits.NO_WAY:
+            self._lead(ids, before)
+            raise ValueError(f"goal ({place[0]:.2f}, {place[1]:.2f}) m: no way leads there; expected a place in reach")
+
+    def _lead(self, ids: Tensor, goal: Tensor) -> None:
+        self.rooms.goal[ids] = goal
+        self._rooms_changed(ids)
+
+    def drop_obstacle(self, robot: int, place: edits.Place) -> None:
+        """A box of one cell in a robot's room (m); ValueError where it can't be."""
+        x, y = (self.current.position[robot, k].item() for k in range(2))
+        edits.drop(self.rooms, robot, place, (x, y))
+        self._rooms_changed(torch.tensor([robot]))
+
+    def clear_obstacles(self) -> None:
+        """Take away all that were dropped."""
+        edits.clear(self.rooms)
+        self._rooms_changed(torch.arange(self.n))
+
+    def _rooms_changed(self, ids: Tensor) -> None:
+        """Measure again; nothing was gained by what a person changed."""
+        self.rooms.finish(ids)
+        self._measure(ids)
+        self.left[ids] = self.rooms.located.path[ids]
 
     def push(self, ids: Tensor, velocity: Tensor) -> None:
         """Nothing: wheels hold a base where it is."""

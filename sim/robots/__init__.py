@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
 from robo_rl.text_files import read_toml
-from sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor
+from sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 from sim.robots.figures import CardError, require
 
 FOLDER = Path(__file__).parent
@@ -67,6 +67,7 @@ KINDS: Mapping[str, type[Card]] = {
     "mobile_base": mobile_base.CARD,
     "mobile_manipulator": mobile_manipulator.CARD,
     "multirotor": multirotor.CARD,
+    "omni_base": omni_base.CARD,
 }
 
 

@@ -1,21 +1,22 @@
-"""Cards of mobile bases with differential drive: figures of wheels, motors, shape and lidar."""
+"""Cards of mobile bases with differential drive, and what those of all round bases with a lidar have."""
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from robo_rl.contract import Actuator, Robot
 from sim.robots.figures import flat_card, require
 
-UNITS = {
+SHARED = {
     "mass": "kg",
     "radius": "m",
     "height": "m",
     "wheel_radius": "m",
-    "wheel_separation": "m",
     "speed_max": "m/s",
     "turn_rate_max": "rad/s",
     "acceleration": "m/s^2",
@@ -27,25 +28,25 @@ UNITS = {
     "lidar_noise": "m",
     "lidar_period": "s",
 }
-"""The figures of a card and the one unit that each may have."""
+"""The figures that every base's card has, and the one unit that each may have."""
+UNITS = {**SHARED, "wheel_separation": "m"}
 COUNTS = {"lidar_position": 2, "lidar_range": 2}
 """Of those that are several numbers."""
 
 
 @dataclass(frozen=True)
-class MobileBaseCard:
-    """Figures of a round mobile base with two driven wheels, in SI units; x forward, from the middle of its axle."""
+class BaseCard(ABC):
+    """Figures of any round base on wheels with a lidar, in SI units; x forward, from the middle of its wheels."""
 
-    kind: ClassVar[str] = "mobile_base"
+    kind: ClassVar[str]
 
     name: str
     title: str
     mass: float
     radius: float
-    """Of a disc about the middle of the axle that has the robot in it."""
+    """Of a disc about the middle of the wheels that has the robot in it."""
     height: float
     wheel_radius: float
-    wheel_separation: float
     speed_max: float
     turn_rate_max: float
     acceleration: float
@@ -54,7 +55,7 @@ class MobileBaseCard:
     """Time constant of the wheels' speed control."""
     gyroscope_range: float
     lidar_position: tuple[float, float]
-    """Forward of the axle, and above the ground; it looks all around."""
+    """Forward of the middle of the wheels, and above the ground; it looks all around."""
     lidar_range: tuple[float, float]
     """Least and greatest distance that it measures."""
     lidar_noise: float
@@ -63,16 +64,24 @@ class MobileBaseCard:
     """Time of a turn."""
     sources: dict[str, str]
 
+    @abstractmethod
     def facts(self) -> Robot:
         """What a contract tells about this robot."""
-        top, turn = self.speed_max, self.turn_rate_max
-        actuators = (
-            Actuator("vx", "velocity", "m/s", -top, top, safe=0.0),
-            Actuator("wz", "velocity", "rad/s", -turn, turn, safe=0.0),
-        )
-        told = ("mass", "radius", "wheel_radius", "wheel_separation", "speed_max", "turn_rate_max", "acceleration")
-        own: dict[str, Any] = {name: getattr(self, name) for name in (*told, "turn_acceleration")}
-        return Robot(self.name, self.kind, actuators, own)
+
+    @property
+    @abstractmethod
+    def wheels(self) -> tuple[Wheel, ...]:
+        """Where its wheels are."""
+
+    @property
+    @abstractmethod
+    def wheel_width(self) -> float:
+        """m, for pictures."""
+
+    @property
+    def yaw_moment(self) -> float:
+        """kg m², the moment of inertia about the vertical: of a disc, unless the card has it."""
+        return 0.5 * self.mass * self.radius**2
 
     def figures(self) -> dict[str, Any]:
         """What is worth knowing at a glance."""
@@ -89,7 +98,7 @@ class MobileBaseCard:
         return at_rest(self)
 
     def urdf(self) -> str:
-        """base_link on the ground below the middle of the axle, a cylinder with all mass, two wheels, the lidar."""
+        """base_link on the ground below the middle of the wheels, a cylinder with all mass, the wheels, the lidar."""
         robot = ET.Element("robot", name=self.name)
         base = ET.SubElement(robot, "link", name="base_link")
         middle = {"xyz": f"0 0 {0.5 * self.height}", "rpy": "0 0 0"}
@@ -97,39 +106,99 @@ class MobileBaseCard:
         ET.SubElement(inertial, "origin", middle)
         ET.SubElement(inertial, "mass", value=repr(self.mass))
         across = self.mass * (3 * self.radius**2 + self.height**2) / 12
-        moments = {"ixx": across, "iyy": across, "izz": 0.5 * self.mass * self.radius**2, "ixy": 0, "ixz": 0, "iyz": 0}
+        moments = {"ixx": across, "iyy": across, "izz": self.yaw_moment, "ixy": 0, "ixz": 0, "iyz": 0}
         ET.SubElement(inertial, "inertia", {name: repr(value) for name, value in moments.items()})
         for part in ("visual", "collision"):
             shape = ET.SubElement(base, part)
             ET.SubElement(shape, "origin", middle)
             body = {"radius": repr(self.radius), "length": repr(0.8 * self.height)}
             ET.SubElement(ET.SubElement(shape, "geometry"), "cylinder", body)
-        for side, sign in (("left", 0.5), ("right", -0.5)):
-            joint, link = _link(robot, f"{side}_wheel", (0.0, sign * self.wheel_separation, self.wheel_radius))
+        for wheel in self.wheels:
+            joint, link = _link(robot, wheel.name, (wheel.x, wheel.y, self.wheel_radius))
             joint.set("type", "continuous")
-            ET.SubElement(joint, "axis", xyz="0 1 0")
+            across_it = (-math.sin(wheel.heading), math.cos(wheel.heading), 0.0)
+            ET.SubElement(joint, "axis", xyz=" ".join(f"{round(x, 6) + 0.0:g}" for x in across_it))
             visual = ET.SubElement(link, "visual")
-            ET.SubElement(visual, "origin", xyz="0 0 0", rpy="1.5707963 0 0")
-            wheel = {"radius": repr(self.wheel_radius), "length": repr(0.12 * self.wheel_separation)}
-            ET.SubElement(ET.SubElement(visual, "geometry"), "cylinder", wheel)
+            ET.SubElement(visual, "origin", xyz="0 0 0", rpy=f"1.5707963 0 {wheel.heading:.8g}")
+            size = {"radius": repr(self.wheel_radius), "length": repr(self.wheel_width)}
+            ET.SubElement(ET.SubElement(visual, "geometry"), "cylinder", size)
         _link(robot, "base_scan", (self.lidar_position[0], 0.0, self.lidar_position[1]))
         ET.indent(robot)
         return f'<?xml version="1.0"?>\n{ET.tostring(robot, encoding="unicode")}\n'
 
     @classmethod
-    def read(cls, card: dict[str, Any], name: str, path: Path) -> MobileBaseCard:
+    @abstractmethod
+    def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
         """The card in the parsed TOML ``card`` of the file ``path``."""
+
+    @classmethod
+    def of(
+        cls, card: dict[str, Any], units: dict[str, str], counts: dict[str, int], signed: tuple[str, ...], name: str,
+        path: Path,
+    ) -> Self:  # fmt: skip
+        """The card in the parsed TOML ``card`` of the file ``path``, whose figures have these ``units``.
+
+        ``counts``: how many numbers those have that are several and no other base's; of ``signed``, any sign.
+        """
         where = str(path)
-        made, sources = flat_card(card, UNITS, COUNTS, ("lidar_noise",), ("lidar_position",), where)
+        zero, any_sign = ("lidar_noise", "roller_friction"), ("lidar_position", *signed)
+        made, sources = flat_card(card, units, {**COUNTS, **counts}, zero, any_sign, where)
         low, high = made["lidar_range"]
         checks = (
             ("lidar_range", low < high, "least < greatest"),
             ("lidar_position", abs(made["lidar_position"][0]) < made["radius"], "a place on the robot"),
-            ("wheel_separation", made["wheel_separation"] <= 2 * made["radius"], "at most twice the radius"),
         )
         for key, good, expected in checks:
             require(good, where, f"{key}.value", made[key], expected)
         return cls(name=name, sources=sources, **made)
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """Where a wheel is (m), and which way it rolls (rad from x towards y)."""
+
+    name: str
+    x: float
+    y: float
+    heading: float = 0.0
+
+
+@dataclass(frozen=True)
+class MobileBaseCard(BaseCard):
+    """Figures of a round mobile base with two driven wheels, in SI units; x forward, from the middle of its axle."""
+
+    kind: ClassVar[str] = "mobile_base"
+
+    wheel_separation: float
+
+    def facts(self) -> Robot:
+        """What a contract tells about this robot."""
+        top, turn = self.speed_max, self.turn_rate_max
+        actuators = (
+            Actuator("vx", "velocity", "m/s", -top, top, safe=0.0),
+            Actuator("wz", "velocity", "rad/s", -turn, turn, safe=0.0),
+        )
+        told = ("mass", "radius", "wheel_radius", "wheel_separation", "speed_max", "turn_rate_max", "acceleration")
+        own: dict[str, Any] = {name: getattr(self, name) for name in (*told, "turn_acceleration")}
+        return Robot(self.name, self.kind, actuators, own)
+
+    @property
+    def wheels(self) -> tuple[Wheel, Wheel]:
+        """Left and right."""
+        half = 0.5 * self.wheel_separation
+        return Wheel("left_wheel", 0.0, half), Wheel("right_wheel", 0.0, -half)
+
+    @property
+    def wheel_width(self) -> float:
+        return 0.12 * self.wheel_separation
+
+    @classmethod
+    def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
+        """The card in the parsed TOML ``card`` of the file ``path``."""
+        found = cls.of(card, UNITS, {}, (), name, path)
+        separation, good = found.wheel_separation, found.wheel_separation <= 2 * found.radius
+        require(good, str(path), "wheel_separation.value", separation, "at most twice the radius")
+        return found
 
 
 def _link(robot: ET.Element, name: str, place: tuple[float, ...]) -> tuple[ET.Element, ET.Element]:

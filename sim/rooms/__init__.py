@@ -84,7 +84,7 @@ class Rooms:
         """``radius`` (m) of the robot; ``cell`` (m) is the side of one."""
         self.n, self.radius, self.cell, self._lidar = n, radius, cell, lidar
         self.cells = torch.zeros(n, ROWS, COLUMNS, dtype=torch.uint8)
-        """1 where it is filled; 2 where that is not on the map."""
+        """1 where it is filled; 2 where that is not on the map, 3 where a person filled it (``sim.rooms.edits``)."""
         self.way = torch.zeros(n, ROWS + 1, COLUMNS + 1)
         """m to the goal from the corners of cells, along corners that are a cell or more from what is filled, three
         times where it is less than two; 1e6 and more where there is none."""
@@ -121,8 +121,12 @@ class Rooms:
 
     def put(self, ids: Tensor, cells: Tensor, start: Tensor, goal: Tensor) -> None:
         """Rooms whose cells (ROWS, COLUMNS) are given, for the environments ``ids``; see ``drawn``."""
-        ids = ids.contiguous()
         self.start[ids], self.goal[ids], self.cells[ids] = start, goal, cells.to(torch.uint8)
+        self.finish(ids)
+
+    def finish(self, ids: Tensor) -> None:
+        """Ways and pictures of the environments ``ids`` (m,), of whose rooms cells or goals were changed."""
+        ids = ids.contiguous()
         parts = (ids, self.cells, self.goal, self.way, self.outline)
         _library().finish(len(ids), *map(_at, parts), self.cell, TALL)
 

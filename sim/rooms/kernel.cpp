@@ -104,7 +104,8 @@ static void draw(float *outline, const uint8_t *cells, float cell, float tall) {
       float *point = outline + 3 * (r * W + k);
       point[0] = (c + 0.5f) * cell;
       point[1] = (r + 0.5f) * cell;
-      point[2] = tall * (cells[r * W + c] == UNMAPPED ? 0.5f : cells[r * W + c]);
+      const uint8_t kind = cells[r * W + c];
+      point[2] = tall * (kind == UNMAPPED ? 0.5f : kind ? 1.0f : 0.0f);
     }
 }
 

@@ -149,6 +149,8 @@ class Task(ABC):
     """In a user's own file: names of the files beside it that it reads, such as a card or a model. A run keeps them."""
     student: str | None = None
     """For a task whose policy sees what other robots don't measure: the task that ``robo-rl distill`` teaches it to."""
+    clicks: tuple[str, ...] = ()
+    """What a person may do by a click on the floor of the live page: "goal", "obstacle"; see ``click``."""
     plants: tuple[str, ...] = ()
     """Engines that can simulate its robots, where there is a choice."""
     families: tuple[str, ...] = ()
@@ -164,6 +166,13 @@ class Task(ABC):
         for block, part in zip(blocks, parts, strict=True):
             part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
         return {block.name: part for block, part in zip(blocks, parts, strict=True)}
+
+    def click(self, what: str, plant: Any, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
+        """Do one of ``clicks`` at a ``place`` (m) in the world of a robot. ``goal`` (n, goal_size) is live.
+
+        ValueError says in a sentence why that can't be.
+        """
+        raise ValueError(f"click is '{what}'; task '{self.name}' has {list(self.clicks)}")
 
     @abstractmethod
     def make_plant(self, n: int, device: str | torch.device) -> Plant:

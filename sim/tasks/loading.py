@@ -90,9 +90,9 @@ def task_class(name: str) -> type[Task]:
 
 def included_tasks() -> dict[str, type[Task]]:
     """The classes of those that come with robo-rl."""
-    from sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, multirotor
+    from sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 
-    kinds = (arm, car, legged, mobile_base, mobile_manipulator, multirotor)
+    kinds = (arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base)
     return {task.name: task for kind in kinds for task in kind.tasks()}
 
 

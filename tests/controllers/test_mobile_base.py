@@ -12,6 +12,7 @@ from controllers.mobile_base import MARGIN, POINTS, SHOWN, DynamicWindow
 from sim.robots import load_robot
 from sim.robots.mobile_base import CARD
 from sim.tasks.mobile_base.navigate import BEAMS, DiffNav
+from sim.tasks.omni_base.navigate import OmniNav
 
 CARD_ = load_robot("turtlebot3", CARD)
 
@@ -80,6 +81,21 @@ def test_an_arc_that_it_takes_keeps_its_distance_from_what_the_lidar_sees(driver
             assert np.hypot(*(points - np.array(place)[:, None])).min() > CARD_.radius + MARGIN - 1e-4
         taken += speed > 0
     assert taken > 5
+
+
+def test_an_omnidirectional_base_goes_straight_to_a_goal_on_either_side_and_around_what_stands_there() -> None:
+    driver = OmniNav().controller()
+    for bearing in (-np.pi / 2, 0.0, np.pi / 2):
+        given = signals((3 * math.cos(bearing), 3 * math.sin(bearing)))
+        commands, _ = driver(given, driver.first_state(1))
+        ahead, left = (float(commands[name][0, 0]) for name in ("forward_speed", "lateral_speed"))
+        assert abs(math.remainder(math.atan2(left, ahead) - bearing, 2 * math.pi)) < 0.01
+        assert abs(ahead) + abs(left) <= driver.top + 1e-6
+    given = signals((0.0, 3.0))
+    given["scan"][0, abs(driver.angles - np.pi / 2) < 0.5] = 0.6
+    commands, _ = driver(given, driver.first_state(1))
+    way = math.atan2(*(float(commands[name][0, 0]) for name in ("lateral_speed", "forward_speed")))
+    assert abs(way - np.pi / 2) > 0.3
 
 
 def test_numpy_and_torch_agree(driver) -> None:

@@ -1,4 +1,4 @@
-"""A mobile base over DDS: a Twist drives it to its goal, and whatever is wrong with its signals stops it."""
+"""Mobile bases over DDS: a Twist drives them to their goals, and whatever is wrong with their signals stops them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,22 @@ FAULTS = [
     ("future imu 1", "CLOCK", "yaw_rate"),
     ("nan setpoint/pose", "SIGNAL_NOT_FINITE", "position_setpoint"),
 ]
+OF_OMNI = ("drop scan", "nan odom", "delay odom 0.6")
+CASES = [("base", *fault) for fault in FAULTS] + [("omni base", *fault) for fault in FAULTS if fault[0] in OF_OMNI]
+SMALL = ("--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
+TASKS = {"base": ("diff-nav", *SMALL), "omni base": ("omni-nav", *SMALL, "--ppo.hidden", "8", "--ppo.recurrent", "8")}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=TASKS)
 def base(
+    request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     trained: Callable[..., Path],
     exported: Callable[[Path], Path],
     make_flight,
 ) -> Iterator:
     """A policy of two updates, and the simulated base, in simulated time."""
-    bundle = exported(trained("diff-nav", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8"))
+    bundle = exported(trained(*TASKS[request.param]))
     with make_flight(tmp_path_factory.mktemp("logs")) as flight:
         flight.start("twin", str(bundle), "--use-sim-time")
         flight.start("policy", str(bundle), "--use-sim-time")
@@ -52,9 +57,31 @@ def base(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "reason", "name"), FAULTS, ids=[fault[0] for fault in FAULTS])
+@pytest.mark.parametrize("base", ["omni base"], indirect=True)
+def test_a_twist_drives_an_omnidirectional_base_to_the_side(base) -> None:
+    """Odometry tells a speed to the left like that of the Twist, which this policy hardly changes."""
+    from geometry_msgs.msg import TwistStamped
+    from nav_msgs.msg import Odometry
+    from robo_rl_ros import quality
+
+    told, measured = [], []
+    node = base.operator.node
+    node.create_subscription(TwistStamped, "/cmd_vel", lambda m: told.append(m.twist), quality.SENSOR)
+    node.create_subscription(Odometry, "/odom", lambda m: measured.append(m.twist.twist), quality.SENSOR)
+    base.take_off_again()
+    base.until(lambda: len(told) > 10 and len(measured) > 10, "commands and odometry")
+    for twist in told[-3:]:
+        assert 0.0 < abs(twist.linear.y) < 0.8
+        assert abs(measured[-1].linear.y - twist.linear.y) < 0.1
+        assert abs(measured[-1].linear.x - twist.linear.x) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("base", "fault", "reason", "name"), CASES, ids=[f"{kind}: {fault}" for kind, fault, *_ in CASES], indirect=["base"]
+)
 def test_a_base_stops_within_its_deadline_whatever_is_wrong_with_its_signals(
-    base, fault_table, fault: str, reason: str, name: str
+    base, fault_table, request: pytest.FixtureRequest, fault: str, reason: str, name: str
 ) -> None:
     for _ in range(5):  # a busy computer may be the first fault
         base.take_off_again()
@@ -74,7 +101,9 @@ def test_a_base_stops_within_its_deadline_whatever_is_wrong_with_its_signals(
     base.until(lambda: base.applied[-1][0] > end + 2 * PERIOD, "more commands")
     driven = [t for t, command in base.applied if (command != 0).any()]
     assert driven[-1] - since <= allowed + PERIOD + 1e-6  # and the message's way
-    fault_table.add(f"base: {fault}", passed, found["source"], found["reason"], found["sentence"])
+    fault_table.add(
+        f"{request.node.callspec.params['base']}: {fault}", passed, found["source"], found["reason"], found["sentence"]
+    )
 
 
 def test_goal_and_odometry_come_where_ros_has_them_and_a_twist_goes_out() -> None:

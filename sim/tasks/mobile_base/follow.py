@@ -44,6 +44,7 @@ class DiffFollow(ToGoal):
     name = "diff-follow"
     summary = "follow a planned path round obstacles and people that its map does not know, by lidar"
     card_type = MobileBaseCard
+    card: MobileBaseCard
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "room/blocks", "people/speed", "delay", "noise")

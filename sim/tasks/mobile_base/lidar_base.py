@@ -10,7 +10,7 @@ from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
 from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
-from sim.robots.mobile_base import MobileBaseCard
+from sim.robots.mobile_base import BaseCard
 from sim.tasks import Task, Tensors
 
 PLANE, FAR = ("x", "y"), 1e3  # m
@@ -19,8 +19,9 @@ LOOKED = 4.0  # s over which it remembers where it was
 REACHED = 0.3  # m to the goal, for a robot of TurtleBot3's size: Nav2's goal checker takes 0.25 m of the odometry's
 
 
-def measured(card: MobileBaseCard, scan: Scan, beams: int) -> tuple[Signal, ...]:
-    """By lidar, wheels and gyroscope: a scan of so many beams, the pose by odometry, speed and turn rate."""
+def measured(card: BaseCard, scan: Scan, beams: int, speed: tuple[str, ...] = ("x",)) -> tuple[Signal, ...]:
+    """By lidar, wheels and gyroscope: a scan of so many beams, the pose by odometry, ``speed`` along so many axes of
+    the body, and the turn rate."""
     noise, rate, delay = card.lidar_noise, card.gyroscope_range, (0.0, 0.1)
     return (
         Signal(
@@ -32,7 +33,7 @@ def measured(card: MobileBaseCard, scan: Scan, beams: int) -> tuple[Signal, ...]
         Signal(
             "orientation", ("x", "y", "z", "w"), "1", "body to world", (-1.001,) * 4, (1.001,) * 4, kind="quaternion",
         ),
-        Signal("wheel_speed", ("x",), "m/s", "body", (-5.0,), (5.0,)),
+        Signal("wheel_speed", speed, "m/s", "body", (-5.0,) * len(speed), (5.0,) * len(speed)),
         Signal("yaw_rate", ("z",), "rad/s", "body", (-rate,), (rate,), noise=(0.01,), delay=delay),
     )  # fmt: skip
 
@@ -52,10 +53,11 @@ def last_command(commands: Tensors, top: float, turn: float) -> Tensor:
 class ToGoal(Task):
     """An episode ends at a goal in a room, or with the first contact."""
 
-    card: MobileBaseCard
+    card: BaseCard
     wide: float
     """The robot's size over TurtleBot3's."""
     reached: float = REACHED
+    clicks: tuple[str, ...] = ("obstacle",)
 
     def ranges_seen(self, scan: Any) -> tuple[Any, Any]:
         """(n, beams) each, between 0 and 1: a scan (n, beams) m as one would see far things in it, and near ones."""
@@ -103,6 +105,15 @@ class ToGoal(Task):
         ahead, left = self.in_frame(way[:, :1], way[:, 1:], signals)
         distance = torch.sqrt(ahead * ahead + left * left + 1e-4)
         return ahead / distance, left / distance, distance / (distance + 1.0)
+
+    def click(self, what: str, plant: Any, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
+        if what == "goal" and what in self.clicks:
+            plant.place_goal(robot, place)
+            goal[robot] = torch.tensor(place)
+        elif what == "obstacle":
+            plant.drop_obstacle(robot, place)
+        else:
+            super().click(what, plant, goal, robot, place)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """The length of the way that is left (m), and how long the robot has been under way (s)."""

@@ -72,6 +72,7 @@ class AgvMaze(ToGoal):
     name = "agv-maze"
     summary = "find the way through a maze, where only its end is rewarded"
     card_type = MobileBaseCard
+    card: MobileBaseCard
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("speed_scale", "turn_scale", "delay", "noise")

@@ -20,10 +20,10 @@ from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
 from sim.plants.mobile_base_in_room import CELL, BaseInRoom
 from sim.ranges import Range
 from sim.robots import load_robot
-from sim.robots.mobile_base import CARD, MobileBaseCard
+from sim.robots.mobile_base import BaseCard, MobileBaseCard
 from sim.rooms import ROWS, ends
 from sim.tasks import Measure, Spec, Tensors
-from sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, last_command, measured, randomize_motors
+from sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, measured, randomize_motors
 
 PERIOD = 0.1  # s
 BEAMS = 60
@@ -34,18 +34,21 @@ TRAIL = 16
 STRIDE = 0.25  # m: it remembers that many places that it came by, so far apart
 
 
-class DiffNav(ToGoal):
-    """A way through an unseen room."""
+class RoomNav(ToGoal):
+    """A way through an unseen room, for bases of any kind that are commanded a speed and a turn rate, and more."""
 
-    name = "diff-nav"
     summary = "drive to a goal across an unseen room, by lidar and odometry"
-    card_type = MobileBaseCard
+    card_type: type[BaseCard]
+    robot: str
+    """The card of which it is, if none is given."""
+    speed_axes: tuple[str, ...] = ("x",)
+    """Of the body, along which the wheels measure a speed."""
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
-    perturbed = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
+    perturbed: tuple[str, ...] = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
     observation_size = 2 * BEAMS + 2 * TRAIL + 14
-    action_size = 2
     goal_size = 2
+    clicks = ("goal", "obstacle")
     expected = 0.8
     weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
@@ -55,8 +58,8 @@ class DiffNav(ToGoal):
         }
     }  # fmt: skip
 
-    def __init__(self, card: MobileBaseCard | None = None) -> None:
-        card = card or load_robot("turtlebot3", CARD)
+    def __init__(self, card: BaseCard | None = None) -> None:
+        card = card or load_robot(self.robot, self.card_type)
         self.card = card
         low, high = card.lidar_range
         self.scan = Scan(-math.pi, 2 * math.pi / BEAMS, low, high)
@@ -70,15 +73,12 @@ class DiffNav(ToGoal):
             control_period=PERIOD,
             episode_length=round(4.0 * across / card.speed_max),
             signals=(
-                *measured(card, self.scan, BEAMS),
+                *measured(card, self.scan, BEAMS, self.speed_axes),
                 Signal("position_setpoint", PLANE, "m", "world", (-FAR, -FAR), (FAR, FAR), source="operator"),
             ),
-            commands=(
-                Command("forward_speed", ("vx",), "m/s", "body", (-BACK * self.top,), (self.top,), safe=(0.0,)),
-                Command("turn_rate", ("wz",), "rad/s", "body", (-self.turn,), (self.turn,), safe=(0.0,)),
-            ),
+            commands=self.commands(),
             memory=(
-                StateBlock("last_command", (2,), (0.0, 0.0)),
+                StateBlock("last_command", (self.action_size,), (0.0,) * self.action_size),
                 StateBlock("been", (3,), (0.0, 0.0, 0.0)),
                 StateBlock("trail_x", (TRAIL,), (0.0,) * TRAIL),
                 StateBlock("trail_y", (TRAIL,), (0.0,) * TRAIL),
@@ -89,6 +89,13 @@ class DiffNav(ToGoal):
             reward=dict(self.weights),
             ranges=self.ranges(),
         )  # fmt: skip
+
+    def commands(self) -> tuple[Command, ...]:
+        """What is commanded, one number each."""
+        return (
+            Command("forward_speed", ("vx",), "m/s", "body", (-BACK * self.top,), (self.top,), safe=(0.0,)),
+            Command("turn_rate", ("wz",), "rad/s", "body", (-self.turn,), (self.turn,), safe=(0.0,)),
+        )
 
     def ranges(self) -> dict[str, Range]:
         """What differs between episodes. Physical ones are factors on the card's figures where no unit is given."""
@@ -107,19 +114,10 @@ class DiffNav(ToGoal):
             "noise": Range.fixed(0.5, 1.5, unit="×"),
         }
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseInRoom:
+    def refuse_device(self, device: str | torch.device) -> None:
+        """ValueError unless it is the cpu."""
         if torch.device(device).type != "cpu":
             raise ValueError(f"device is {device}; bases in rooms are simulated on the cpu")
-        return BaseInRoom(self.card, n, PERIOD, self.scan, BEAMS)
-
-    def controller(self) -> DynamicWindow:
-        limits, forward = (self.top, self.turn), self.card.lidar_position[0]
-        return DynamicWindow(self.card.facts(), self.scan, BEAMS, limits, forward)
-
-    def controllers(self) -> tuple[PathIntegral]:
-        lower, upper = (-BACK * self.top, -self.turn), (self.top, self.turn)
-        forward = self.card.lidar_position[0]
-        return (PathIntegral(self.card.facts(), self.scan, BEAMS, lower, upper, PERIOD, forward),)
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
         """(m, 2) m: the place to go to, in the world and in the frame of the odometry."""
@@ -163,7 +161,7 @@ class DiffNav(ToGoal):
         part = torch.sigmoid(action[:, :1] + 0.5)
         return {
             "forward_speed": self.top * ((1.0 + BACK) * part - BACK),
-            "turn_rate": self.turn * torch.tanh(action[:, 1:]),
+            "turn_rate": self.turn * torch.tanh(action[:, 1:2]),
         }
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
@@ -172,7 +170,7 @@ class DiffNav(ToGoal):
         apart = (here[:, :1] - x[:, :1]).square() + (here[:, 1:] - y[:, :1]).square()
         next_place, first = apart > (STRIDE * self.wide) ** 2, known < 0.5
         return {
-            "last_command": last_command(commands, self.top, self.turn),
+            "last_command": torch.cat([commands[c.name] / c.upper[0] for c in self.spec.commands], -1),
             "been": self.been(signals, memory),
             "trail_x": torch.where(first, here[:, :1], torch.where(next_place, _shifted(here[:, :1], x), x)),
             "trail_y": torch.where(first, here[:, 1:], torch.where(next_place, _shifted(here[:, 1:], y), y)),
@@ -212,3 +210,26 @@ class DiffNav(ToGoal):
 def _shifted(first: Any, others: Any) -> Any:
     """(n, k): ``first`` (n, 1), then all but the last of ``others`` (n, k)."""
     return torch.cat([first, others[:, :-1]], -1)
+
+
+class DiffNav(RoomNav):
+    """For a base with differential drive."""
+
+    name = "diff-nav"
+    card_type = MobileBaseCard
+    robot = "turtlebot3"
+    action_size = 2
+    card: MobileBaseCard
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseInRoom:
+        self.refuse_device(device)
+        return BaseInRoom(self.card, n, PERIOD, self.scan, BEAMS)
+
+    def controller(self) -> DynamicWindow:
+        limits, forward = (self.top, self.turn), self.card.lidar_position[0]
+        return DynamicWindow(self.card.facts(), self.scan, BEAMS, limits, forward)
+
+    def controllers(self) -> tuple[PathIntegral]:
+        lower, upper = (-BACK * self.top, -self.turn), (self.top, self.turn)
+        forward = self.card.lidar_position[0]
+        return (PathIntegral(self.card.facts(), self.scan, BEAMS, lower, upper, PERIOD, forward),)

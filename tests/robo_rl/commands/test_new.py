@@ -17,7 +17,7 @@ from sim.tasks.loading import load_task
 
 BASES = {
     "multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race",
-    "mobile_base": "diff-nav", "mobile_manipulator": "mobile-place",
+    "mobile_base": "diff-nav", "mobile_manipulator": "mobile-place", "omni_base": "omni-nav",
 }  # fmt: skip
 
 

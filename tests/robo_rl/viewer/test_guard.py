@@ -216,6 +216,32 @@ def test_messages_of_other_kinds_are_dropped(message):
     assert not guard.is_harmless(msgspec.msgpack.encode(message))
 
 
+CLICK = {
+    "type": "ScenePointerMessage", "event_type": "click", "ray_origin": [1.0, 2.0, 3], "modifier": None,
+    "ray_direction": [0.0, 0.6, -0.8], "screen_pos": [[0.5, 0.25]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"event_type": "rect-select"},
+        {"ray_origin": None},
+        {"ray_origin": [1.0, 2.0]},
+        {"ray_direction": [0.0, float("nan"), -1.0]},
+        {"ray_direction": [0.0, 1e300, -1.0]},
+        {"ray_direction": ["x", 0.0, -1.0]},
+        {"screen_pos": []},
+        {"screen_pos": [[0.1, 0.2]] * 2},
+        {"screen_pos": [[0.1, True]]},
+        {"modifier": {"a": 1}},
+    ],
+)
+def test_a_click_is_taken_with_a_ray_of_numbers_and_nothing_else(changed):
+    assert guard.is_harmless(msgspec.msgpack.encode(CLICK))
+    assert not guard.is_harmless(msgspec.msgpack.encode({**CLICK, **changed}))
+
+
 def test_sharing_over_the_internet_can_not_be_asked_for(server):
     assert send(server, msgspec.msgpack.encode({"type": "ShareUrlRequest"}), "text", b"\xc1", b"") is None
     assert server._share_tunnel is None

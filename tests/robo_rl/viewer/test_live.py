@@ -277,7 +277,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-ACTIONS = ("pause", "step", "speed", "reset", "policy", "push", "range", "release", "command", "again")
+ACTIONS = (
+    "pause", "step", "speed", "reset", "policy", "push", "range", "release", "command", "again", "click", "clear",
+)  # fmt: skip
 NAMED = st.fixed_dictionaries({"name": st.sampled_from(["mass", "delay", "position_setpoint/x"]), "value": JSON})
 
 

@@ -11,7 +11,7 @@ from robo_rl_ros.twins.twin import Twin
 from sim.tasks.loading import load_task
 
 USUAL = "quadrotor-hover"
-KINDS = ("car", "legged", "mobile_base", "multirotor")
+KINDS = ("car", "legged", "mobile_base", "multirotor", "omni_base")
 DEFAULTS = {"height": 1.0, "hung": False}
 """Of the settings that some kinds alone have."""
 
