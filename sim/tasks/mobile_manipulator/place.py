@@ -171,8 +171,8 @@ class MobilePlace(Place):
     def _script(self, memory: Tensors, signals: Tensors, wanted: Any = None) -> Any:
         """(n, 7): as the arm's, and the base's speed and turn rate as parts of the greatest ones.
 
-        The arm is told of nothing farther away than it reaches. Its script takes small differences of ways, and those of
-        a metre have the last bits of commands in theirs.
+        The arm is told of nothing farther away than it reaches: its script multiplies ways by up to a thousand, and the
+        last bit of a metre would be seen in commands.
         """
         cube, goal = signals["cube_position"].unbind(-1), self.wanted(signals).unbind(-1)
         held = below(SURE, memory["script"][:, 4], UNSURE)
