@@ -33,8 +33,9 @@ SHOWN = ("--episodes", 20)
 CARRIED = ("--bounds", "payload:0:1.2")
 """kg."""
 ANCHORED = SacConfig(
-    updates=30, warm_up=6, anchor=2.0, initial_deviation=0.1, target_entropy=-1.0, gamma=0.95, gradient_steps=4
-)
+    updates=30, warm_up=6, anchor=2.0, anchor_part=1.0, initial_deviation=0.1, target_entropy=-1.0, gamma=0.95,
+    gradient_steps=4,
+)  # fmt: skip
 CASES = {
     "warm-up and anchor": ANCHORED,
     "neither": dataclasses.replace(ANCHORED, warm_up=0, anchor=0.0),
