@@ -51,6 +51,8 @@ class Sizes(NamedTuple):
     """The gripper's position when it is open."""
     aside: float
     """How far from the middle the object is in an open gripper of which one jaw moves."""
+    arriving: float
+    """Over which decisions by the object's distance from its place, level, go from one to the other."""
 
 
 def place(
@@ -74,7 +76,7 @@ def place(
     half, soft = sizes.half, SOFT * sizes.half
     between = below(aside, 0.5 * half, sizes.soft) * below(abs(away[2]), 0.5 * half, sizes.soft)
     near = below(aside, NEAR, sizes.soft) * below(abs(away[2]), BESIDE, sizes.soft)
-    there = below(left, 0.6 * half, soft) * below(-way[2], sizes.drop, soft)
+    there = below(left, 0.6 * half, sizes.arriving) * below(-way[2], sizes.drop, soft)
     closed = below(gripper, sizes.gripped, sizes.slack)
     felt = closed * below(sizes.empty, gripper, sizes.slack)
     near = _greater(near, felt)

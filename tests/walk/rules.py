@@ -161,8 +161,8 @@ RULES = (
     Rule(r".*: robo-rl train quadrotor-(?!.*(ppo|updates)).*"),
     Rule(r"sysid\.md: robo-rl train arm-reach .*"),  # ten seconds; its motion is identified
     Rule(r".*: robo-rl train (\./circle\.py|\$T).*"),
-    Rule(r".*: robo-rl train arm-insert .*--algorithm sac .*", add=SAC),
-    Rule(r".*: robo-rl train arm-(insert|push) .*", add="--episodes 4"),
+    Rule(r".*: robo-rl train arm-(insert|reach) .*--algorithm sac .*", add=SAC),
+    Rule(r".*: robo-rl train arm-(insert|push|reach .*--algorithm bc) .*", add="--episodes 4"),
     Rule(r".*: robo-rl train car-practice .*", add=SAC),
     Rule(r".*: robo-rl train .*", add=PPO),
     Rule(r".*: robo-rl reset-states .*", add="--states 10"),

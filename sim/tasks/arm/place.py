@@ -103,6 +103,7 @@ class Place(Task):
             self.half, hop, hop, gripped, jaw.lower + EMPTY * (smallest - jaw.lower),
             soft=(SOFT if card.impedance else WIDE) * self.half, slack=more - less,
             drop=(DROP if both else LET_GO) * self.half, opened=jaw.upper, aside=ASIDE * self.half,
+            arriving=SOFT * self.half,
         )  # fmt: skip
         far = (2.0,) * 3
         self.spec = Spec(

@@ -26,6 +26,7 @@ from sim.tasks.arm.workspace import workspace
 PERIOD = 0.02  # s
 NEAR = 0.01  # m
 HELD = 10  # control steps
+GAIN = 0.6  # of the way that is left, how much the script's target is ahead of the tool
 
 
 class Reach(Task):
@@ -39,6 +40,7 @@ class Reach(Task):
     perturbed = ("stiffness", "damping", "command_delay", "noise")
     action_size = 3
     goal_size = 4
+    algorithms = ("ppo", "bc", "sac")
     settings = MappingProxyType(
         {
             "ppo": {
@@ -128,6 +130,11 @@ class Reach(Task):
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         return self.hand.remember(memory, signals, commands)
+
+    def script(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 3) actions of a script: ahead of the tool by a part of the way that is left."""
+        away = signals["tool_position_setpoint"] - self.hand.tool(signals)
+        return torch.clamp(GAIN / self.hand.step * away, -1.0, 1.0)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the tool is from its set-point, (n,) m."""

@@ -40,6 +40,8 @@ LOST = 3.0  # m, of the cube from the base
 DISTANCE = (0.5, 1.2)  # m, of the cube from the base at first: its corners turn within 0.24 m
 WAY = (0.3, 1.0)  # m, from the cube to its place
 ASIDE = 0.1  # m, by which the script is told that a place is farther away, while the base is not there yet
+STEP = 0.024  # m, of the tool at an action of 1
+AROUND = 0.1  # m, from the middle of the workspace, and from the cube to its place: how far the arm's script looks
 
 
 class MobilePlace(Place):
@@ -60,6 +62,8 @@ class MobilePlace(Place):
         self.whole = card or load_robot("turtlebot3_manipulation", CARD)
         super().__init__(self.whole.arm)
         drive, far = self.whole.drive, (FAR,) * 3
+        self.hand.step = STEP
+        self.sizes = self.sizes._replace(arriving=self.sizes.soft)
         self.observation_size, self.near, self.held = self.observation_size + 6, NEAR, HELD
         self.reach = Reach(float(self.space.origin[0, 0]), drive.speed_max, drive.turn_rate_max)
         self.start_above = int((self.space.places[:, 2] < self.sizes.hop).sum())
@@ -165,14 +169,22 @@ class MobilePlace(Place):
         }
 
     def _script(self, memory: Tensors, signals: Tensors, wanted: Any = None) -> Any:
-        """(n, 7): as the arm's, and the base's speed and turn rate as parts of the greatest ones."""
+        """(n, 7): as the arm's, and the base's speed and turn rate as parts of the greatest ones.
+
+        The arm is told of nothing farther away than it reaches: its script multiplies ways by up to a thousand, and the
+        last bit of a metre would be seen in commands.
+        """
         cube, goal = signals["cube_position"].unbind(-1), self.wanted(signals).unbind(-1)
         held = below(SURE, memory["script"][:, 4], UNSURE)
         there = settled(goal[0], goal[1], self.reach)
-        aim = torch.stack([goal[0] + ASIDE * (1.0 - there), goal[1], goal[2]], -1)
+        way = torch.stack([goal[0] + ASIDE * (1.0 - there) - cube[0], goal[1] - cube[1]], -1)
+        middle = self.space.origin[:, :2]
+        level = middle + torch.clamp(signals["cube_position"][:, :2] - middle, -AROUND, AROUND)
+        aim = torch.cat([level + torch.clamp(way, -AROUND, AROUND), goal[2][:, None]], -1)
+        seen = {**signals, "cube_position": torch.cat([level, cube[2][:, None]], -1)}
         to_cube, to_goal = approach(cube[0], cube[1], self.reach), approach(goal[0], goal[1], self.reach)
         drive = [held * b + (1.0 - held) * a for a, b in zip(to_cube, to_goal, strict=True)]
-        return torch.cat([super()._script(memory, signals, aim), torch.stack(drive, -1)], -1)
+        return torch.cat([super()._script(memory, seen, aim), torch.stack(drive, -1)], -1)
 
     # --- reward and end ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Reaching: what a hand that is simply told its set-point gets, on an arm with and one without an impedance."""
+"""Reaching: what the script, a proportional action, gets, on an arm with and one without an impedance."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ N = 32
 
 
 @pytest.mark.parametrize("name", ["panda", "so101", "ur5e"])
-def test_a_proportional_action_brings_every_tool_near_its_set_point(name: str) -> None:
+def test_the_script_brings_every_tool_near_its_set_point(name: str) -> None:
     task = Reach(load_arm(name))
     env = VecEnv(task, N, seed=2, evaluation=True, fixed={"noise": 0.0, "command_delay": 0.0})
     signals, memory, best = env.signals(), task.first_memory(N), torch.full((N,), 1.0)
     won, commands = torch.zeros(N, dtype=torch.bool), task.command(torch.zeros(N, 3), memory)
     for _ in range(150):
         memory = task.remember(memory, signals, commands)
-        away = signals["tool_position_setpoint"] - task.hand.tool(signals)
-        commands = task.command(away / task.hand.step, memory)
+        commands = task.command(task.script(signals, memory), memory)
         best = torch.minimum(best, task.errors(env.truth(torch.arange(N)))["tool_position_error"])
         step = env.step(commands)
         signals, won = step.signals, won | step.succeeded

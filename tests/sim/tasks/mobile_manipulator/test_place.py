@@ -115,3 +115,29 @@ def test_the_script_alone_fetches_and_places(task: MobilePlace) -> None:
         done, signals = torch.maximum(done, step.succeeded.float()), step.signals
         state[step.ids] = torch.from_numpy(script.first_state(len(step.ids)))
     assert float(done.mean()) > 0.8
+
+
+def test_the_last_bits_of_what_is_measured_are_not_magnified_wherever_base_cube_and_place_are(
+    task: MobilePlace,
+) -> None:
+    """In float32 the script does what it does in float64, far within what verify allows between two runtimes."""
+    n = 20_000
+    torch.manual_seed(0)
+    pose = torch.randint(len(task.space.places), (n,))
+    in_hand = torch.arange(n) % 2 == 0
+    around = torch.rand(n, 3) * torch.tensor([2.4, 2.4, 0.08]) - torch.tensor([1.2, 1.2, 0.0])
+    cube = torch.where(in_hand[:, None], task.space.places[pose] + 0.01 * torch.randn(n, 3), around)
+    level = 2.0 * torch.rand(n, 2) - 1.0
+    # as many places near the cube as far away
+    place = torch.where((torch.arange(n) % 4 < 2)[:, None], level, cube[:, :2] + 0.05 * level)
+    turn = 3.0 * torch.rand(n)
+    zero = torch.zeros(n)
+    signals = {
+        "position": torch.zeros(n, 2), "orientation": torch.stack([zero, zero, torch.sin(turn), torch.cos(turn)], -1),
+        "joint_position": task.space.angles[pose] + 0.02 * torch.randn(n, 4),
+        "gripper_position": 0.019 * torch.rand(n, 1), "cube_position": cube, "cube_age": 0.3 * torch.rand(n, 1),
+        "cube_position_setpoint": torch.cat([place, torch.full((n, 1), task.half)], -1),
+    }  # fmt: skip
+    memory = {"script": torch.rand(n, 7)}
+    exact = task._script(*({k: v.double() for k, v in part.items()} for part in (memory, signals)))
+    assert float((task._script(memory, signals) - exact).abs().max()) < 1e-5
