@@ -3,7 +3,8 @@
 *Steering*: towards another lane no faster than traffic moves across, and no farther than ``ASIDE`` from the middle of
 its own while that one is taken: while the gap ahead or behind in it is shorter than a braking that MOBIL allows needs.
 *Speed*: at most the safe speed of Krauss (1998, Microscopic modeling of traffic flow): that from which the car can stop
-behind whoever is in its way, should that one brake as hard; and before a light that it can't pass in time.
+behind whoever is in its way, should that one brake as hard; before a light that it can't pass in time; and where lanes
+part, until it can cross to the route's.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from sim.lanes.around import CROSSING, IN_WAY, TURNED, across_of, middle_at
 ASIDE = 0.3  # m from the middle of the lane, which are free in any case
 SHIFT = 1.6  # m to the side, at most, of the place that steering leads to; LaneDriver has the same
 LOOK = (4.0, 0.7)  # m, and s at the car's speed: how far ahead that place is; as LaneDriver's
-BRAKING, REACTION = Mobil().safe_braking, 0.8  # m/s², s: of the safe speed; it follows a command by 1 / speed_gain
+BRAKING = Mobil().safe_braking  # m/s², of the safe speed
+REACTION = 1.2  # s, until the speed has followed: 1 / speed_gain, and what signals and the motor are late
 STANDSTILL = Idm().standstill  # m
 FORESIGHT = 1.0  # s: who will be in the way then is so now
 YELLOW, SPARE = 3.0, 0.4  # s: of yellow, and what of it is not counted on
-EASY, BEFORE = 2.5, 1.5  # m/s², m: of a stop before a light
+EASY, BEFORE = 2.5, 2.0  # m/s², m: of a stop before a light
+ROOM = 20.0  # m along the road, to cross a lane slowly; LaneDriver has the same
 
 
 class Bounds(NamedTuple):
@@ -73,11 +76,14 @@ class Guard:
         speed = torch.clamp(signals["wheel_speed"], min=0.0)
         others = self._others(signals, speed)
         taken, stop = _taken(others), must_stop(signals, speed, yellow)
+        aside = torch.where(taken > 0.5, ASIDE, WIDE)
+        steering = self.pursuit(signals, speed, torch.cat([-aside[:, 1:], aside[:, :1]], -1))
         light = safe_speed(signals["light_distance"] - BEFORE, 0.0 * speed, EASY)
         light = torch.where(stop > 0.5, light, self.top)
         behind = self._behind_leaders(signals, speed, others)
-        bound = torch.clamp(torch.minimum(light, behind), 0.0, self.top)
-        return Bounds(taken, stop, self._steering(signals, speed, taken), bound)
+        bound = torch.minimum(torch.minimum(light, behind), self._before_parting(signals, taken))
+        bound = torch.clamp(bound, 0.0, self.top)
+        return Bounds(taken, stop, steering, bound)
 
     def _others(self, signals: Mapping[str, Any], speed: Any) -> _Others:
         x, velocity = signals["neighbour_position"][:, :, 0], signals["neighbour_velocity"]
@@ -88,16 +94,20 @@ class Guard:
         wide = torch.where(crosses, CROSSING, IN_WAY)
         return _Others(signals["neighbour_valid"] > 0.5, x > 0.0, gap, faster, across, moves, wide)
 
-    def _steering(self, signals: Mapping[str, Any], speed: Any, taken: Any) -> Any:
-        """(n, 2) rad: pursuit of places to the right and to the left of the lane's middle."""
+    def pursuit(self, signals: Mapping[str, Any], speed: Any, aside: Any) -> Any:
+        """(n, k) rad: to places ``aside`` (n, k) m to the left of the lane's middle, or on the way to them."""
         x, offset = LOOK[0] + LOOK[1] * speed, signals["lane_offset"]
-        middle, far = middle_at(signals, x)[0], x + self.rear
-        found = []
-        for k, side in ((1, -1.0), (0, 1.0)):
-            aside = torch.where(taken[:, k : k + 1] > 0.5, ASIDE, WIDE)
-            y = middle + side * torch.minimum(aside, side * offset + SHIFT)
-            found.append(2.0 * self.base * y / (far * far + y * y))
-        return torch.clamp(torch.cat(found, -1), -self.steering_limit, self.steering_limit)
+        y = middle_at(signals, x)[0] + torch.maximum(torch.minimum(aside, offset + SHIFT), offset - SHIFT)
+        steering = 2.0 * self.base * y / ((x + self.rear).square() + y * y)
+        return torch.clamp(steering, -self.steering_limit, self.steering_limit)
+
+    def _before_parting(self, signals: Mapping[str, Any], taken: Any) -> Any:
+        """(n, 1) m/s: the safe speed before the place where only the route's lane leads on, while that isn't free."""
+        goal, left = torch.round(signals["lane_count"][:, 2:]), signals["route_left"]
+        free = torch.where(goal > 0.0, 1.0 - taken[:, :1], 1.0 - taken[:, 1:])
+        lanes = abs(goal) - free  # that can't be crossed now; nothing or less in the route's
+        safe = safe_speed(left - BEFORE - ROOM * lanes, 0.0 * left, EASY)
+        return torch.where((lanes > 0.5) & (left > 0.0), safe, self.top)
 
     def _behind_leaders(self, signals: Mapping[str, Any], speed: Any, others: _Others) -> Any:
         """(n, 1) m/s: the least safe speed behind those in the car's way, now or soon."""
@@ -112,6 +122,12 @@ def safe_speed(gap: Any, leader: Any, braking: float) -> Any:
     """m/s, by the gap (m), the leader's speed (m/s) and the braking (m/s²) of both."""
     lost = braking * REACTION
     return torch.sqrt(lost * lost + leader * leader + 2.0 * braking * torch.clamp(gap, min=0.0)) - lost
+
+
+def yellow_age(signals: Mapping[str, Any], yellow: Any, period: float) -> Any:
+    """(n, 1) s for which the light has been yellow, a period (s) after it was so for ``yellow`` (n, 1) s."""
+    on = signals["light_state"][:, 1:] > 0.5
+    return torch.where(on, torch.clamp(yellow + period, max=YELLOW), 0.0)
 
 
 def must_stop(signals: Mapping[str, Any], speed: Any, yellow: Any) -> Any:

@@ -23,7 +23,7 @@ from robo_rl.contract import Signal, StateBlock
 from sim.drawing import Marker, Sphere
 from sim.lanes import FAR, REACH, WIDE
 from sim.lanes.around import AROUND, around
-from sim.lanes.guard import BEFORE, FORESIGHT, YELLOW, Guard
+from sim.lanes.guard import BEFORE, FORESIGHT, YELLOW, Guard, yellow_age
 from sim.robots.car import CarCard
 from sim.tasks import Measure, Tensors
 from sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, STEER, InLanes
@@ -122,10 +122,9 @@ class CarLanes(InLanes):
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         bounds = self.guard.bounds(signals, memory["yellow"])
-        on = signals["light_state"][:, 1:] > 0.5
         return {
             **super().remember(memory, signals, commands),
-            "yellow": torch.where(on, torch.clamp(memory["yellow"] + PERIOD, max=YELLOW), 0.0),
+            "yellow": yellow_age(signals, memory["yellow"], PERIOD),
             "steering_bounds": bounds.steering,
             "speed_bound": bounds.speed,
         }
