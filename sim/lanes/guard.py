@@ -3,8 +3,7 @@
 *Steering*: towards another lane no faster than traffic moves across, and no farther than ``ASIDE`` from the middle of
 its own while that one is taken: while the gap ahead or behind in it is shorter than a braking that MOBIL allows needs.
 *Speed*: at most the safe speed of Krauss (1998, Microscopic modeling of traffic flow): that from which the car can stop
-behind whoever is in its way, should that one brake as hard; before a light that it can't pass in time; and where lanes
-part, until it can cross to the route's.
+behind whoever is in its way, should that one brake as hard; and before a light that it can't pass in time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ STANDSTILL = Idm().standstill  # m
 FORESIGHT = 1.0  # s: who will be in the way then is so now
 YELLOW, SPARE = 3.0, 0.4  # s: of yellow, and what of it is not counted on
 EASY, BEFORE = 2.5, 2.0  # m/s², m: of a stop before a light
-ROOM = 20.0  # m along the road, to cross a lane slowly; LaneDriver has the same
 
 
 class Bounds(NamedTuple):
@@ -81,8 +79,7 @@ class Guard:
         light = safe_speed(signals["light_distance"] - BEFORE, 0.0 * speed, EASY)
         light = torch.where(stop > 0.5, light, self.top)
         behind = self._behind_leaders(signals, speed, others)
-        bound = torch.minimum(torch.minimum(light, behind), self._before_parting(signals, taken))
-        bound = torch.clamp(bound, 0.0, self.top)
+        bound = torch.clamp(torch.minimum(light, behind), 0.0, self.top)
         return Bounds(taken, stop, steering, bound)
 
     def _others(self, signals: Mapping[str, Any], speed: Any) -> _Others:
@@ -100,14 +97,6 @@ class Guard:
         y = middle_at(signals, x)[0] + torch.maximum(torch.minimum(aside, offset + SHIFT), offset - SHIFT)
         steering = 2.0 * self.base * y / ((x + self.rear).square() + y * y)
         return torch.clamp(steering, -self.steering_limit, self.steering_limit)
-
-    def _before_parting(self, signals: Mapping[str, Any], taken: Any) -> Any:
-        """(n, 1) m/s: the safe speed before the place where only the route's lane leads on, while that isn't free."""
-        goal, left = torch.round(signals["lane_count"][:, 2:]), signals["route_left"]
-        free = torch.where(goal > 0.0, 1.0 - taken[:, :1], 1.0 - taken[:, 1:])
-        lanes = abs(goal) - free  # that can't be crossed now; nothing or less in the route's
-        safe = safe_speed(left - BEFORE - ROOM * lanes, 0.0 * left, EASY)
-        return torch.where((lanes > 0.5) & (left > 0.0), safe, self.top)
 
     def _behind_leaders(self, signals: Mapping[str, Any], speed: Any, others: _Others) -> Any:
         """(n, 1) m/s: the least safe speed behind those in the car's way, now or soon."""

@@ -47,7 +47,7 @@ class CarLanes(InLanes):
     perturbed = ("traffic/density", "traffic/speed", "road/bends", "friction", "noise")
     observation_size = 25 + len(REACH) + AROUND
     goal_size = 1
-    expected = 0.55
+    expected = 0.9
     settings = {
         "ppo": {
             "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,

@@ -25,8 +25,6 @@ def on_a_straight_road(speed: float = 10.0, offset: float = 0.0) -> Signals:
         "lane_offset": torch.tensor([[offset]]),
         "lane_heading": torch.zeros(1, 1),
         "route": torch.tensor([[[reach, -offset] for reach in REACH]]),
-        "lane_count": torch.tensor([[1.0, 1.0, 0.0]]),
-        "route_left": torch.full((1, 1), 200.0),
         "light_distance": torch.full((1, 1), 100.0),
         "light_state": torch.zeros(1, 2),
         "neighbour_position": torch.zeros(1, NEAREST, 2),
@@ -112,20 +110,6 @@ def test_the_speed_is_safe_behind_who_is_in_the_way_now_or_in_a_second() -> None
     for y, left, bound in ((0.0, 0.0, safe), (WIDE, 0.0, GUARD.top), (WIDE, -1.8, safe)):
         found = GUARD.bounds(with_neighbour(on_a_straight_road(), x, y, -6.0, left), FREE)
         assert float(found.speed) == pytest.approx(bound, rel=1e-4)
-
-
-def test_it_stops_where_lanes_part_while_the_way_to_the_route_is_taken() -> None:
-    def bound(left: float, goal: float, beside: float) -> float:
-        signals = with_neighbour(on_a_straight_road(), 0.0, beside)
-        signals["lane_count"][:, 2], signals["route_left"][:] = goal, left
-        return float(GUARD.bounds(signals, FREE).speed)
-
-    assert bound(20.0, 1.0, WIDE) == pytest.approx(0.0, abs=1e-5)
-    assert 0.0 < bound(40.0, 1.0, WIDE) < bound(60.0, 1.0, WIDE) < GUARD.top
-    free = bound(20.0, 1.0, -WIDE), bound(20.0, 0.0, WIDE), bound(20.0, -1.0, WIDE), bound(200.0, 2.0, WIDE)
-    assert free == (GUARD.top,) * 4
-    assert bound(40.0, 2.0, WIDE) == pytest.approx(0.0, abs=1e-5)  # room for two lanes
-    assert bound(40.0, 2.0, -WIDE) == bound(40.0, 1.0, WIDE)  # the next one can be crossed
 
 
 @pytest.mark.parametrize("taken", [True, False])
