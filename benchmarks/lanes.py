@@ -1,6 +1,9 @@
 """Driving in traffic: how episodes of car-lanes end, for a policy and for IDM with MOBIL on the same roads.
 
-    python benchmarks/lanes.py [POLICY]         # a run's folder or a bundle; without, IDM and MOBIL alone
+Beside them, what the guard of the policy is worth alone: a driver that asks for the speed limit and for the lane of the
+route, and leaves the rest to it.
+
+    python benchmarks/lanes.py [POLICY]         # a run's folder or a bundle
 
 Driving score: the part of the route that was completed, times 0.6 for a collision and 0.7 for a red light (the
 leaderboard of CARLA), averaged over all episodes. lanes_rates.py has the simulation's speed.
@@ -18,11 +21,35 @@ from torch import Tensor
 from robo_rl.evaluation import ControllerPolicy
 from robo_rl.loading import load
 from sim.env import VecEnv
+from sim.lanes import WIDE
+from sim.lanes.guard import yellow_age
 from sim.plants.car_in_lanes import CarInLanes
-from sim.tasks.car.lanes import PERIOD, CarLanes
+from sim.tasks.car.in_lanes import GO
+from sim.tasks.car.lanes import LIMIT, PERIOD, CarLanes
 
 EPISODES = 1000
 COLLISION, RED = 0.6, 0.7
+
+
+class Eager:
+    """Asks for the speed limit and for the route's lane, within the bounds of the guard."""
+
+    def __init__(self, task: CarLanes) -> None:
+        self.task = task
+
+    def initial_state(self, n: int) -> Tensor:
+        """(n, 4): the age of yellow, s, bounds of the steering angle, rad, and of the speed, m/s."""
+        return torch.tensor([[0.0, 0.0, 0.0, self.task.top]]).expand(n, -1)
+
+    def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        guard, (yellow, least, most, top) = self.task.guard, state.split(1, 1)
+        side = WIDE * signals["lane_count"][:, 2:].round().sign()
+        speed = signals["wheel_speed"].clamp(min=0.0)
+        steering = torch.minimum(torch.maximum(guard.pursuit(signals, speed, side), least), most)
+        wanted = (speed + GO / self.task.card.speed_gain).clamp(max=LIMIT)  # no harder than the policy can
+        bounds = guard.bounds(signals, yellow)
+        state = torch.cat([yellow_age(signals, yellow, PERIOD), bounds.steering, bounds.speed], 1)
+        return {"steering_angle": steering, "speed": torch.minimum(wanted, top)}, state
 
 
 class Watched(CarInLanes):
@@ -74,7 +101,8 @@ def endings(task: CarLanes, policy: Any, n: int = EPISODES, seed: int = 1) -> di
 def main() -> None:
     given = words(__doc__ or "", 1)
     task = CarLanes()
-    sides = [("policy", load(word).policy) for word in given] + [("idm", ControllerPolicy(task))]
+    sides = [("policy", load(word).policy) for word in given]
+    sides += [("idm", ControllerPolicy(task)), ("guard", Eager(task))]
     found = {name: endings(task, policy) for name, policy in sides}
     for name, figures in found.items():
         print(f"{name:<8}" + "  ".join(f"{key} {value:.3f}" for key, value in figures.items()))

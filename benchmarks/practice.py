@@ -5,10 +5,11 @@ the same without the rule that recovers the car, and without the demonstrations.
 other tracks. Afterwards the policy, without exploration, and pure pursuit on a racing line drive the track from 50
 places, and the second of two laps is timed. Pursuit decides 40 times a second, and knows the line; the part of the
 friction that it uses, and how far the line keeps from the walls, are the fastest with 98 % of laps without contact. A
-run takes some minutes; a seed alone replaces the rows of that seed.
+run takes some minutes; what is in results/practice.json is not run again, so that it goes on where it was stopped.
 
-    python benchmarks/practice.py
-    python benchmarks/practice.py 3
+    python benchmarks/practice.py                          # all; the practice itself before what lacks something
+    python benchmarks/practice.py practice                 # or "without recovery", or "without demonstrations"
+    python benchmarks/practice.py "without recovery" 3     # of one seed
 """
 
 from __future__ import annotations
@@ -46,23 +47,36 @@ MARGINS = (0.25, 0.4)  # m between a car on the racing line and the walls
 SAFE = 0.98
 MOST = 60.0  # s for two laps
 TOLD = torch.arange(17) * 0.5  # m ahead along the line
+PURSUIT = "pure pursuit"
 VARIANTS = {"practice": {}, "without recovery": {"recovery": (0.0, 0.0)}, "without demonstrations": {}}
 
 
-def main(seeds: Sequence[int]) -> None:
-    for seed in seeds:
-        keep("pursuit", {"seed": seed, "variant": "practice", **by_pursuit(seed)})
-        for variant in VARIANTS:
-            keep("runs", {"seed": seed, "variant": variant, **practised(seed, variant)})
+def main(variants: Sequence[str], seeds: Sequence[int]) -> None:
+    for variant in variants:
+        for seed in seeds:
+            if not known("pursuit", seed, PURSUIT):
+                keep("pursuit", {"seed": seed, "variant": PURSUIT, **by_pursuit(seed)})
+            if not known("runs", seed, variant):
+                keep("runs", {"seed": seed, "variant": variant, **practised(seed, variant)})
+
+
+def rows_of(table: str) -> list[dict[str, Any]]:
+    """What is in the file of results."""
+    file = FOLDER / "practice.json"
+    return json.loads(file.read_text())[table] if file.exists() else []
+
+
+def known(table: str, seed: int, variant: str) -> bool:
+    """Whether the file of results has this row."""
+    return any((row["seed"], row["variant"]) == (seed, variant) for row in rows_of(table))
 
 
 def keep(table: str, row: dict[str, Any]) -> None:
-    """Put a row in the place of the same one in the file: several seeds may be under way."""
-    known = FOLDER / "practice.json"
-    told = json.loads(known.read_text()) if known.exists() else {"runs": [], "pursuit": []}
-    others = [other for other in told[table] if (other["seed"], other["variant"]) != (row["seed"], row["variant"])]
-    told[table] = sorted([*others, row], key=lambda row: (row["seed"], list(VARIANTS).index(row["variant"])))
-    write("practice", {"starts": STARTS, "pursuit": told["pursuit"], "runs": told["runs"]})
+    """Add a row to the file of results."""
+    told = {name: rows_of(name) for name in ("pursuit", "runs")}
+    order = [PURSUIT, *VARIANTS]
+    told[table] = sorted([*told[table], row], key=lambda row: (order.index(row["variant"]), row["seed"]))
+    write("practice", {"starts": STARTS, **told})
     print({name: value for name, value in row.items() if name != "laps"}, flush=True)
 
 
@@ -180,5 +194,7 @@ def _pursuing(driver: PurePursuit, line: Lines) -> Act:
 
 
 if __name__ == "__main__":
-    given = words(__doc__, 1)
-    main([int(word) for word in given] or range(SEEDS))
+    given = words(__doc__, 2)
+    if given and given[0] not in VARIANTS:
+        raise SystemExit(f"'{given[0]}' is not one of {list(VARIANTS)}")
+    main(given[:1] or list(VARIANTS), [int(word) for word in given[1:]] or range(SEEDS))

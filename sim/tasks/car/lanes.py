@@ -13,17 +13,20 @@ and a red light. A class with ``additive`` has the usual kind instead, a sum of 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 
-from robo_rl.contract import Signal
+from robo_rl.contract import Signal, StateBlock
 from sim.drawing import Marker, Sphere
 from sim.lanes import FAR, REACH, WIDE
 from sim.lanes.around import AROUND, around
+from sim.lanes.guard import BEFORE, FORESIGHT, YELLOW, Guard, yellow_age
+from sim.robots.car import CarCard
 from sim.tasks import Measure, Tensors
-from sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, InLanes
+from sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, STEER, InLanes
 
 SUM = {"speed": 0.1, "position": -0.05, "rotation": -0.1, "action": -0.01, "end": -0.1}
 RED, GREEN = (0.85, 0.1, 0.1, 1.0), (0.0, 0.65, 0.3, 1.0)
@@ -42,15 +45,26 @@ class CarLanes(InLanes):
     summary = "drive a route among other cars, with lanes, crossings and lights"
     measures = (Measure("driving_score", "1", "end", PERIOD, failed=0.6), Measure("trip_time", "s", "end", PERIOD))
     perturbed = ("traffic/density", "traffic/speed", "road/bends", "friction", "noise")
-    observation_size = 18 + len(REACH) + AROUND
+    observation_size = 25 + len(REACH) + AROUND
     goal_size = 1
-    expected = 0.55
+    expected = 0.9
     settings = {
         "ppo": {
             "updates": 160, "environments": 512, "horizon": 64, "epochs": 3, "mini_batches": 8, "gamma": 0.995,
             "anneal": 0.6, "entropy": 0.001, "desired_kl": 0.01, "activation": "elu",
         }
     }  # fmt: skip
+
+    def __init__(self, card: CarCard | None = None) -> None:
+        super().__init__(card)
+        card = self.card
+        self.guard = Guard(self.front, self.base, card.rear_axle, card.steering_limit, self.top)
+        more = (
+            StateBlock("yellow", (1,), (0.0,)),
+            StateBlock("steering_bounds", (2,), (0.0, 0.0)),
+            StateBlock("speed_bound", (1,), (self.top,)),
+        )
+        self.spec = dataclasses.replace(self.spec, memory=(*self.spec.memory, *more))
 
     def signals(self) -> tuple[Signal, ...]:
         return (
@@ -69,7 +83,9 @@ class CarLanes(InLanes):
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         speed, offset, turn = signals["wheel_speed"], signals["lane_offset"], signals["lane_heading"]
         light, left, state = signals["light_distance"], signals["route_left"], signals["light_state"]
-        needed = speed * speed / (2.0 * torch.clamp(light + 2.0, min=1.0))  # m/s², to stop at the line
+        bounds = self.guard.bounds(signals, memory["yellow"])
+        needed = speed * speed / (2.0 * torch.clamp(light - BEFORE, min=0.5))  # m/s², to stop before the line
+        slow = 1.0 + (torch.clamp(speed, min=0.0) / 7.0).square()
         bends = [4.0 * signals["route"][:, k, 1:] / reach for k, reach in enumerate(REACH)]
         vector = [
             speed / 10.0,
@@ -83,13 +99,35 @@ class CarLanes(InLanes):
             light / 50.0,
             0.3 * torch.clamp(needed, max=12.0) * torch.clamp(state[:, :1] + state[:, 1:], max=1.0),
             state,
+            state[:, 1:] * (1.0 - memory["yellow"] / YELLOW),
+            bounds.stop,
+            bounds.taken,
+            torch.clamp(bounds.steering * slow / STEER, -2.0, 2.0),
+            torch.clamp(bounds.speed - speed, -4.0, 4.0),
             memory["last_command"],
             torch.clamp(speed - LIMIT, -2.0, 2.0),
             signals["lane_count"][:, 2:] * torch.exp(-torch.clamp(left, min=0.0) / 60.0),
             *bends,
-            around(signals, speed, self.front),
+            around(signals, speed, self.front, FORESIGHT),
         ]
         return {"policy": torch.cat(vector, -1), "neighbours": self.table(signals)}
+
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        """What the network asks for, within the bounds of ``sim.lanes.guard``."""
+        asked, (least, most) = super().command(action, memory), memory["steering_bounds"].split(1, 1)
+        return {
+            "steering_angle": torch.minimum(torch.maximum(asked["steering_angle"], least), most),
+            "speed": torch.minimum(asked["speed"], memory["speed_bound"]),
+        }
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        bounds = self.guard.bounds(signals, memory["yellow"])
+        return {
+            **super().remember(memory, signals, commands),
+            "yellow": yellow_age(signals, memory["yellow"], PERIOD),
+            "steering_bounds": bounds.steering,
+            "speed_bound": bounds.speed,
+        }
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         if self.additive:
