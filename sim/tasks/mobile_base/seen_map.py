@@ -11,12 +11,17 @@ four cells about it by bilinear weights.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from robo_rl.contract import Scan, StateBlock
+from sim.fuse.native import build
 
 ALONG, ACROSS = 40, 36
 """Cells along the line from start to goal, and across it."""
@@ -108,6 +113,8 @@ class SeenMap:
         ``scan`` (n, beams) m came in the ``pose`` (n, 4): x, y (m), z and w of its quaternion. Every second beam counts
         in the step in which it has ``changed`` (n, 1), the others in later ones.
         """
+        if _native(here):
+            return self._remember(memory, here, goal, scan, pose, changed, turning)
         frame = self.frame(here, goal, memory["map_frame"])
         z, w = pose[:, 2:3], pose[:, 3:4]
         scan = torch.where(changed, scan[:, ::2], scan[:, 1::2])
@@ -148,6 +155,28 @@ class SeenMap:
             "value": value,
         }
 
+    def _remember(self, memory: Any, *given: Tensor) -> dict[str, Any]:
+        """As ``remember``, in native code."""
+        n, beams = given[2].shape
+        before = [memory[block.name].contiguous() for block in self.memory]
+        after = [torch.empty_like(part) for part in before]
+        here, goal, scan, pose, changed, turning = (part.contiguous() for part in given)
+        read = (*before, here, goal, scan, pose, changed, turning, self.directions, self.edge)
+        figures = self.cell, self.reach, self.forward, self.kept
+        _library().remember(n, beams, *map(_at, read), *figures, *map(_at, after))
+        return {block.name: part for block, part in zip(self.memory, after, strict=True)}
+
+    def _values(self, value: Any, row: Any, column: Any) -> Any:
+        """(n, k): bilinear, of the values (n, ALONG, ACROSS), at so many cells along and across (n, k)."""
+        row, column = torch.clamp(row, 0.0, ALONG - 1.0), torch.clamp(column, 0.0, ACROSS - 1.0)
+        if _native(row):
+            value, row, column = value.contiguous(), row.contiguous(), column.contiguous()
+            found = torch.empty_like(row)
+            _library().values(*row.shape, *map(_at, (value, row, column, found)))
+            return found
+        rows, columns = self._weights(row, column)
+        return ((rows @ value) * columns).sum(-1)
+
     def seen(self, memory: Any, here: Any, orientation: Any) -> tuple[Any, Any]:
         """(n, 1) cells to go from ``here`` (n, 2) m, and (n, directions · distances) what is gained by going there.
 
@@ -162,10 +191,7 @@ class SeenMap:
         side = frame.cosine * sine - frame.sine * cosine
         x = torch.cat([0.0 * row, ahead * self.ring[:, 0] - side * self.ring[:, 1]], -1)
         y = torch.cat([0.0 * row, side * self.ring[:, 0] + ahead * self.ring[:, 1]], -1)
-        rows, columns = self._weights(
-            torch.clamp(row + x, 0.0, ALONG - 1.0), torch.clamp(column + y, 0.0, ACROSS - 1.0)
-        )
-        value = known * ((rows @ memory["value"]) * columns).sum(-1)
+        value = known * self._values(memory["value"], row + x, column + y)
         return -value[:, :1], torch.clamp((value[:, 1:] - value[:, :1]) / self.distances, -3.0, 1.5)
 
 
@@ -177,3 +203,27 @@ def _swept(value: Any, straight: Any, across: Any) -> Any:
     best = torch.maximum(best, beside[:, ACROSS:-ACROSS])
     corner = torch.maximum(beside[:, : -2 * ACROSS], beside[:, 2 * ACROSS :])
     return torch.clamp(torch.maximum(best - straight, corner - across), min=-2.0 * AWAY)
+
+
+def _native(tensor: Any) -> bool:
+    """Whether native code computes on it. A graph that is exported has the formulas in torch."""
+    return not torch.compiler.is_compiling() and tensor.device.type == "cpu" and not tensor.requires_grad
+
+
+def _at(tensor: Tensor) -> Any:
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+@functools.cache
+def _library() -> Any:
+    figures = {
+        "ALONG": ALONG, "ACROSS": ACROSS, "SWEEPS": SWEEPS, "WALL": WALL, "SOFT": SOLID[0], "HARD": SOLID[1],
+        "CLEAR": CLEAR, "SHARP": SHARP, "DEEP": DEEP, "GAIN": GAIN, "LATE": LATE, "DENSE": DENSE, "AWAY": AWAY,
+    }  # fmt: skip
+    options = (f"-D{name}={value}{'f' * isinstance(value, float)}" for name, value in figures.items())
+    library = build(Path(__file__).with_name("seen_map.cpp").read_text(), *options, "-O3", "-ffinite-math-only")
+    pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+    library.remember.argtypes = [whole, whole, *[pointer] * 11, *[number] * 4, *[pointer] * 3]
+    library.values.argtypes = [whole, whole, *[pointer] * 4]
+    library.remember.restype = library.values.restype = None
+    return library
