@@ -15,8 +15,10 @@ struct Frame {
   float x, y, cosine, sine;
 };
 
-static inline void cells(const Frame &f, float x, float y, float cell, float *along, float *across) {
-  const float dx = x - f.x, dy = y - f.y;
+// Cells along and across of a place that is so much further in the world than x, y.
+static inline void cells(const Frame &f, float x, float y, float further_x, float further_y, float cell, float *along,
+                         float *across) {
+  const float dx = (x - f.x) + further_x, dy = (y - f.y) + further_y;
   *along = (f.cosine * dx + f.sine * dy) / cell + 0.5f * (H - 1);
   *across = (f.cosine * dy - f.sine * dx) / cell + 0.5f * (W - 1);
 }
@@ -36,7 +38,7 @@ static inline void about(float along, float across, Do apply) {
 extern "C" void remember(int64_t n, int64_t beams, const float *frames, const float *occupied, const float *value,
                          const float *here, const float *goal, const float *scan, const float *pose,
                          const uint8_t *changed, const float *turning, const float *directions, const float *edge,
-                         float cell, float reach, float forward, float kept, float *new_frames, float *new_occupied,
+                         float cell, float reach, float forward, float kept, float behind, float *new_frames, float *new_occupied,
                          float *new_value) {
 #pragma omp parallel for schedule(static) if (n > 2048)
   for (int64_t e = 0; e < n; e++) {
@@ -59,17 +61,17 @@ extern "C" void remember(int64_t n, int64_t beams, const float *frames, const fl
     sine -= late * cosine;
     cosine = turned;
     for (int64_t b = changed[e] ? 0 : 1; b < beams; b += 2) {
-      const float r = ranges[b], deep = r + DEEP * cell;
+      const float r = ranges[b], deep = r + behind;
       const float hit = slow * clamped(20 * (reach - r) - 1, 0, 1) * std::min(r / DENSE, 1.0f);
       const float x = deep * directions[b] + forward, y = deep * directions[beams + b];
       float along, across;
-      cells(frame, at[0] + cosine * x - sine * y, at[1] + sine * x + cosine * y, cell, &along, &across);
+      cells(frame, at[0], at[1], cosine * x - sine * y, sine * x + cosine * y, cell, &along, &across);
       about(along, across, [&](int p, float weight) { seen[p] += hit * weight; });
     }
     float *solid = new_occupied + N * e;
     for (int p = 0; p < N; p++) solid[p] = std::max(kept * occupied[N * e + p], std::min(seen[p], 1.0f));
     float along, across;
-    cells(frame, place[0], place[1], cell, &along, &across);
+    cells(frame, place[0], place[1], 0, 0, cell, &along, &across);
     about(along, across, [&](int p, float weight) { solid[p] *= 1 - weight; });
 
     float wide[N + 2 * PAD] = {}, cost[N], end[N], other[N + 2 * PAD];
@@ -78,13 +80,13 @@ extern "C" void remember(int64_t n, int64_t beams, const float *frames, const fl
       const float *s = wide + PAD + p, beside = std::max(std::max(s[-1], s[1]), std::max(s[-W], s[W]));
       cost[p] = CLEAR * beside + WALL * s[0] + edge[p];
     }
-    cells(frame, to[0], to[1], cell, &along, &across);
+    cells(frame, to[0], to[1], 0, 0, cell, &along, &across);
     along = clamped(along, 0, H - 1), across = clamped(across, 0, W - 1);
     for (int r = 0; r < H; r++)
       for (int c = 0; c < W; c++) {
         const float straight = std::sqrt((along - r) * (along - r) + (across - c) * (across - c));
         end[r * W + c] = -straight - AWAY * std::max(straight - 1, 0.0f);
-        wide[PAD + r * W + c] = known ? value[N * e + r * W + c] : -straight;
+        wide[PAD + r * W + c] = known ? KEPT * value[N * e + r * W + c] : -straight;
       }
     std::fill(wide, wide + PAD, LOWEST), std::fill(wide + PAD + N, wide + N + 2 * PAD, LOWEST);
     std::fill(other, other + PAD, LOWEST), std::fill(other + PAD + N, other + N + 2 * PAD, LOWEST);
@@ -99,17 +101,18 @@ extern "C" void remember(int64_t n, int64_t beams, const float *frames, const fl
       }
       std::swap(from, into);
     }
-    memcpy(new_value + N * e, from + PAD, sizeof(float) * N);
+    for (int p = 0; p < N; p++) new_value[N * e + p] = from[PAD + p] / KEPT;
   }
 }
 
-// Values at places (n, points, 2) given as cells along and across.
-extern "C" void values(int64_t n, int64_t points, const float *value, const float *along, const float *across,
-                       float *found) {
+// By how much values at places (n, points) of the grids are higher than ``base`` (n,); they are given as cells along and
+// across.
+extern "C" void higher(int64_t n, int64_t points, const float *value, const float *base, const float *along,
+                       const float *across, float *found) {
   for (int64_t k = 0; k < n * points; k++) {
-    const float *mine = value + N * (k / points);
+    const int64_t e = k / points;
     float sum = 0;
-    about(along[k], across[k], [&](int p, float weight) { sum += weight * mine[p]; });
+    about(along[k], across[k], [&](int p, float weight) { sum += weight * (KEPT * value[N * e + p] - base[e]); });
     found[k] = sum;
   }
 }

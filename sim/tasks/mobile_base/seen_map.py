@@ -44,6 +44,8 @@ LATE = 0.05  # s, how old a scan is when it comes, on average
 DENSE = 1.0  # m, the range from which on a hit has its full weight: nearer hits are several in a cell
 AWAY = 40.0
 """Cells, the greatest cost to go."""
+KEPT = 1024.0
+"""Cells that a value of 1 in memory is: a power of two, so that nothing is rounded."""
 AROUND = (16, (1.5, 4.0))
 """Directions and distances (cells) in which the policy sees the cost to go."""
 
@@ -56,9 +58,9 @@ class Frame(NamedTuple):
     cosine: Any
     sine: Any
 
-    def cells(self, x: Any, y: Any, cell: float) -> tuple[Any, Any]:
-        """Cells along and across, of places x, y (n, k) m in the world."""
-        dx, dy = x - self.x, y - self.y
+    def cells(self, x: Any, y: Any, cell: float, further: tuple[Any, Any] = (0.0, 0.0)) -> tuple[Any, Any]:
+        """Cells along and across, of places (n, k) m that are so much ``further`` in the world than x, y (n, 1)."""
+        dx, dy = (x - self.x) + further[0], (y - self.y) + further[1]
         along, across = self.cosine * dx + self.sine * dy, self.cosine * dy - self.sine * dx
         return along / cell + 0.5 * (ALONG - 1), across / cell + 0.5 * (ACROSS - 1)
 
@@ -124,7 +126,8 @@ class SeenMap:
         cosine, sine = cosine + late * sine, sine - late * cosine
         deep = scan + DEEP * self.cell
         x, y = deep * cosines + self.forward, deep * sines
-        hits = frame.cells(pose[:, :1] + cosine * x - sine * y, pose[:, 1:2] + sine * x + cosine * y, self.cell)
+        further = cosine * x - sine * y, sine * x + cosine * y
+        hits = frame.cells(pose[:, :1], pose[:, 1:2], self.cell, further)
         rows, columns = self._weights(*hits)
         slow = torch.clamp(1.0 - torch.abs(turning) / SHARP, min=0.0)
         hit = GAIN * slow * torch.clamp(20.0 * (self.reach - scan) - 1.0, 0.0, 1.0) * torch.clamp(scan / DENSE, max=1.0)
@@ -136,7 +139,7 @@ class SeenMap:
         column = torch.clamp(aim[1], 0.0, ACROSS - 1.0)[..., None] - self.across
         straight = torch.sqrt(row.square() + column.square())
         end = -straight - AWAY * torch.clamp(straight - 1.0, min=0.0)
-        value = torch.where(memory["map_frame"][:, :1, None] > 0.5, memory["value"], -straight)
+        value = torch.where(memory["map_frame"][:, :1, None] > 0.5, KEPT * memory["value"], -straight)
         solid = torch.clamp((occupied - SOLID[0]) / (SOLID[1] - SOLID[0]), 0.0, 1.0).flatten(1)
         wide = torch.nn.functional.pad(solid, (ACROSS + 1, ACROSS + 1))
         beside = torch.maximum(
@@ -148,11 +151,10 @@ class SeenMap:
         value, end = value.flatten(1), end.flatten(1)
         for _ in range(SWEEPS):
             value = torch.maximum(_swept(value, cost, across), end)
-        value = value.unflatten(1, (ALONG, ACROSS))
         return {
             "map_frame": torch.cat([0.0 * memory["map_frame"][:, :1] + 1.0, *frame], -1),
             "occupied": occupied,
-            "value": value,
+            "value": (value / KEPT).unflatten(1, (ALONG, ACROSS)),
         }
 
     def _remember(self, memory: Any, *given: Tensor) -> dict[str, Any]:
@@ -162,20 +164,20 @@ class SeenMap:
         after = [torch.empty_like(part) for part in before]
         here, goal, scan, pose, changed, turning = (part.contiguous() for part in given)
         read = (*before, here, goal, scan, pose, changed, turning, self.directions, self.edge)
-        figures = self.cell, self.reach, self.forward, self.kept
+        figures = self.cell, self.reach, self.forward, self.kept, DEEP * self.cell
         _library().remember(n, beams, *map(_at, read), *figures, *map(_at, after))
         return {block.name: part for block, part in zip(self.memory, after, strict=True)}
 
-    def _values(self, value: Any, row: Any, column: Any) -> Any:
-        """(n, k): bilinear, of the values (n, ALONG, ACROSS), at so many cells along and across (n, k)."""
-        row, column = torch.clamp(row, 0.0, ALONG - 1.0), torch.clamp(column, 0.0, ACROSS - 1.0)
+    def _higher(self, value: Any, base: Any, row: Any, column: Any) -> Any:
+        """(n, k): by how much values in memory (n, ALONG, ACROSS) at cells along and across (n, k) are above ``base``
+        (n, 1), in cells."""
         if _native(row):
-            value, row, column = value.contiguous(), row.contiguous(), column.contiguous()
+            value, base, row, column = (part.contiguous() for part in (value, base, row, column))
             found = torch.empty_like(row)
-            _library().values(*row.shape, *map(_at, (value, row, column, found)))
+            _library().higher(*row.shape, *map(_at, (value, base, row, column, found)))
             return found
         rows, columns = self._weights(row, column)
-        return ((rows @ value) * columns).sum(-1)
+        return ((rows @ (KEPT * value - base[..., None])) * columns).sum(-1)
 
     def seen(self, memory: Any, here: Any, orientation: Any) -> tuple[Any, Any]:
         """(n, 1) cells to go from ``here`` (n, 2) m, and (n, directions · distances) what is gained by going there.
@@ -189,10 +191,14 @@ class SeenMap:
         row, column = frame.cells(here[:, :1], here[:, 1:], self.cell)
         ahead = frame.cosine * cosine + frame.sine * sine
         side = frame.cosine * sine - frame.sine * cosine
-        x = torch.cat([0.0 * row, ahead * self.ring[:, 0] - side * self.ring[:, 1]], -1)
-        y = torch.cat([0.0 * row, side * self.ring[:, 0] + ahead * self.ring[:, 1]], -1)
-        value = known * self._values(memory["value"], row + x, column + y)
-        return -value[:, :1], torch.clamp((value[:, 1:] - value[:, :1]) / self.distances, -3.0, 1.5)
+        row = torch.cat([row, row + ahead * self.ring[:, 0] - side * self.ring[:, 1]], -1)
+        column = torch.cat([column, column + side * self.ring[:, 0] + ahead * self.ring[:, 1]], -1)
+        row, column = torch.clamp(row, 0.0, ALONG - 1.0), torch.clamp(column, 0.0, ACROSS - 1.0)
+        here_value = self._higher(memory["value"], 0.0 * known, row[:, :1], column[:, :1])
+        # differences of large numbers, which runtimes round differently, are small numbers' first
+        higher = known * self._higher(memory["value"], here_value, row, column)
+        gained = (higher[:, 1:] - higher[:, :1]) / self.distances
+        return -known * here_value, torch.clamp(gained, -3.0, 1.5)
 
 
 def _swept(value: Any, straight: Any, across: Any) -> Any:
@@ -218,12 +224,13 @@ def _at(tensor: Tensor) -> Any:
 def _library() -> Any:
     figures = {
         "ALONG": ALONG, "ACROSS": ACROSS, "SWEEPS": SWEEPS, "WALL": WALL, "SOFT": SOLID[0], "HARD": SOLID[1],
-        "CLEAR": CLEAR, "SHARP": SHARP, "DEEP": DEEP, "GAIN": GAIN, "LATE": LATE, "DENSE": DENSE, "AWAY": AWAY,
+        "CLEAR": CLEAR, "SHARP": SHARP, "GAIN": GAIN, "LATE": LATE, "DENSE": DENSE, "AWAY": AWAY,
+        "KEPT": KEPT,
     }  # fmt: skip
     options = (f"-D{name}={value}{'f' * isinstance(value, float)}" for name, value in figures.items())
     library = build(Path(__file__).with_name("seen_map.cpp").read_text(), *options, "-O3", "-ffinite-math-only")
     pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
-    library.remember.argtypes = [whole, whole, *[pointer] * 11, *[number] * 4, *[pointer] * 3]
-    library.values.argtypes = [whole, whole, *[pointer] * 4]
-    library.remember.restype = library.values.restype = None
+    library.remember.argtypes = [whole, whole, *[pointer] * 11, *[number] * 5, *[pointer] * 3]
+    library.higher.argtypes = [whole, whole, *[pointer] * 5]
+    library.remember.restype = library.higher.restype = None
     return library
