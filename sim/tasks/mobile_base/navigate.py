@@ -23,6 +23,7 @@ from sim.robots import load_robot
 from sim.robots.mobile_base import CARD, MobileBaseCard
 from sim.rooms import ROWS, ends
 from sim.tasks import Measure, Spec, Tensors
+from sim.tasks.mobile_base.clearance import COUNT, Clearance
 from sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, last_command, measured, randomize_motors
 from sim.tasks.mobile_base.seen_map import AROUND, SeenMap
 
@@ -42,14 +43,14 @@ class DiffNav(ToGoal):
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
-    observation_size = 2 * BEAMS + AROUND[0] * len(AROUND[1]) + 16
+    observation_size = 2 * BEAMS + AROUND[0] * len(AROUND[1]) + COUNT + 16
     action_size = 2
     goal_size = 2
     expected = 0.8
     weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 450, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
+            "updates": 600, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
             "entropy": 0.001, "hidden": (256, 128), "activation": "elu",
         }
     }  # fmt: skip
@@ -62,6 +63,7 @@ class DiffNav(ToGoal):
         self.wide = card.radius / 0.105
         self.top, self.turn = card.speed_max, min(TURN, card.turn_rate_max)
         self.map = SeenMap(CELL * card.radius, self.scan, BEAMS, card.lidar_position[0], PERIOD)
+        self.clearance = Clearance(card.radius, self.wide, self.scan, BEAMS, card.lidar_position[0])
         across = ROWS * CELL * card.radius  # m
         self.spec = Spec(
             name=self.name,
@@ -83,6 +85,7 @@ class DiffNav(ToGoal):
                 StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
                 StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
                 *self.map.memory,
+                *self.clearance.memory,
             ),
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
@@ -146,7 +149,21 @@ class DiffNav(ToGoal):
         ways = [*self.polar(way, signals), *self.polar(self.way_back(signals, memory), signals)]
         left, gains = self.map.seen(memory, signals["position"], signals["orientation"])
         ways += [left / (left + 20.0), 0.05 * left, gains]
-        return torch.cat([far, near, *moving, *ways, memory["last_command"], self.since_scan(signals, memory)], -1)
+        clear = self.clearance.seen(self._scans(signals, memory), self._pose(signals))
+        return torch.cat(
+            [far, near, clear, *moving, *ways, memory["last_command"], self.since_scan(signals, memory)], -1
+        )
+
+    def _pose(self, signals: Tensors) -> Any:
+        """(n, 4): x, y (m), cosine and sine of the heading, by odometry."""
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        return torch.cat([signals["position"], 1.0 - 2.0 * z * z, 2.0 * z * w], -1)
+
+    def _scans(self, signals: Tensors, memory: Tensors) -> dict[str, Any]:
+        """The last scans, the present one among them."""
+        changed = self.scan_changed(signals, memory)
+        moving = signals["wheel_speed"], signals["yaw_rate"]
+        return self.clearance.remember(memory, signals["scan"], self._pose(signals), changed, *moving)
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         part = torch.sigmoid(action[:, :1] + 0.5)
@@ -162,6 +179,7 @@ class DiffNav(ToGoal):
             "been": self.been(signals, memory),
             "scan": signals["scan"],
             "scanned": pose,
+            **self._scans(signals, memory),
             **self.map.remember(
                 memory, signals["position"], signals["position_setpoint"], signals["scan"], pose, changed,
                 signals["yaw_rate"],

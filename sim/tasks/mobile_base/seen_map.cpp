@@ -74,11 +74,12 @@ extern "C" void remember(int64_t n, int64_t beams, const float *frames, const fl
     cells(frame, place[0], place[1], 0, 0, cell, &along, &across);
     about(along, across, [&](int p, float weight) { solid[p] *= 1 - weight; });
 
-    float wide[N + 2 * PAD] = {}, cost[N], end[N], other[N + 2 * PAD];
+    float wide[N + 2 * PAD] = {}, cost[N], across_cost[N], end[N], other[N + 2 * PAD];
     for (int p = 0; p < N; p++) wide[PAD + p] = clamped((solid[p] - SOFT) / (HARD - SOFT), 0, 1);
     for (int p = 0; p < N; p++) {
       const float *s = wide + PAD + p, beside = std::max(std::max(s[-1], s[1]), std::max(s[-W], s[W]));
       cost[p] = CLEAR * beside + WALL * s[0] + edge[p];
+      across_cost[p] = DIAGONAL * cost[p] + WALL * beside;
     }
     cells(frame, to[0], to[1], 0, 0, cell, &along, &across);
     along = clamped(along, 0, H - 1), across = clamped(across, 0, W - 1);
@@ -96,7 +97,7 @@ extern "C" void remember(int64_t n, int64_t beams, const float *frames, const fl
         const float *v = from + PAD + p;
         const float beside = std::max(std::max(v[-1], v[1]), std::max(v[-W], v[W]));
         const float corner = std::max(std::max(v[-W - 1], v[-W + 1]), std::max(v[W - 1], v[W + 1]));
-        const float best = std::max(beside - cost[p], corner - DIAGONAL * cost[p]);
+        const float best = std::max(beside - cost[p], corner - across_cost[p]);
         into[PAD + p] = std::max(std::max(best, LOWEST), end[p]);
       }
       std::swap(from, into);

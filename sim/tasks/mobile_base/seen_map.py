@@ -115,7 +115,7 @@ class SeenMap:
         ``scan`` (n, beams) m came in the ``pose`` (n, 4): x, y (m), z and w of its quaternion. Every second beam counts
         in the step in which it has ``changed`` (n, 1), the others in later ones.
         """
-        if _native(here):
+        if native(here):
             return self._remember(memory, here, goal, scan, pose, changed, turning)
         frame = self.frame(here, goal, memory["map_frame"])
         z, w = pose[:, 2:3], pose[:, 3:4]
@@ -147,7 +147,7 @@ class SeenMap:
             torch.maximum(wide[:, 1 : -2 * ACROSS - 1], wide[:, 2 * ACROSS + 1 : -1]),
         )
         cost = CLEAR * beside + WALL * solid + self.edge
-        across = math.sqrt(2.0) * cost
+        across = math.sqrt(2.0) * cost + WALL * beside
         value, end = value.flatten(1), end.flatten(1)
         for _ in range(SWEEPS):
             value = torch.maximum(_swept(value, cost, across), end)
@@ -165,16 +165,16 @@ class SeenMap:
         here, goal, scan, pose, changed, turning = (part.contiguous() for part in given)
         read = (*before, here, goal, scan, pose, changed, turning, self.directions, self.edge)
         figures = self.cell, self.reach, self.forward, self.kept, DEEP * self.cell
-        _library().remember(n, beams, *map(_at, read), *figures, *map(_at, after))
+        _library().remember(n, beams, *map(address, read), *figures, *map(address, after))
         return {block.name: part for block, part in zip(self.memory, after, strict=True)}
 
     def _higher(self, value: Any, base: Any, row: Any, column: Any) -> Any:
         """(n, k): by how much values in memory (n, ALONG, ACROSS) at cells along and across (n, k) are above ``base``
         (n, 1), in cells."""
-        if _native(row):
+        if native(row):
             value, base, row, column = (part.contiguous() for part in (value, base, row, column))
             found = torch.empty_like(row)
-            _library().higher(*row.shape, *map(_at, (value, base, row, column, found)))
+            _library().higher(*row.shape, *map(address, (value, base, row, column, found)))
             return found
         rows, columns = self._weights(row, column)
         return ((rows @ (KEPT * value - base[..., None])) * columns).sum(-1)
@@ -211,12 +211,13 @@ def _swept(value: Any, straight: Any, across: Any) -> Any:
     return torch.clamp(torch.maximum(best - straight, corner - across), min=-2.0 * AWAY)
 
 
-def _native(tensor: Any) -> bool:
+def native(tensor: Any) -> bool:
     """Whether native code computes on it. A graph that is exported has the formulas in torch."""
     return not torch.compiler.is_compiling() and tensor.device.type == "cpu" and not tensor.requires_grad
 
 
-def _at(tensor: Tensor) -> Any:
+def address(tensor: Tensor) -> Any:
+    """Of a tensor's numbers, for native code."""
     return ctypes.c_void_p(tensor.data_ptr())
 
 

@@ -39,7 +39,7 @@ def test_native_code_gives_what_torch_gives(monkeypatch: pytest.MonkeyPatch) -> 
     commands = {"forward_speed": torch.zeros(16, 1), "turn_rate": torch.zeros(16, 1)}
     native = task.remember(memory, signals, commands), task.observe(signals, memory)
     first = task.remember(task.first_memory(16), signals, commands)
-    monkeypatch.setattr(seen_map, "_native", lambda tensor: False)
+    monkeypatch.setattr(seen_map, "native", lambda tensor: False)
     torch.testing.assert_close(native[1], task.observe(signals, memory), rtol=0.0, atol=2e-6)
     for name, value in task.remember(memory, signals, commands).items():
         torch.testing.assert_close(native[0][name], value, rtol=0.0, atol=1e-6)
@@ -71,7 +71,7 @@ def test_values_become_the_lengths_of_the_shortest_ways_round_a_wall() -> None:
     inside = [(i, j) for i in range(1, ALONG - 1) for j in range(1, ACROSS - 1)]
     number = {cell: k for k, cell in enumerate(inside)}
     ways = [
-        (number[i, j], number[i + a, j + b], cost[i, j] * math.hypot(a, b))
+        (number[i, j], number[i + a, j + b], cost[i, j] * math.hypot(a, b) + WALL * beside[i, j] * abs(a * b))
         for i, j in inside for a in (-1, 0, 1) for b in (-1, 0, 1)
         if (a or b) and (i + a, j + b) in number
     ]  # fmt: skip
