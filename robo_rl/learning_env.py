@@ -37,7 +37,8 @@ class LearningEnv:
         self.starts: Starts | None = None
         """Where episodes begin that do not begin as the task's own do (``robo_rl.reset_states``)."""
         self.privileged()  # from now on the environment tells what a critic saw at the end of episodes
-        small = all(signal.size <= LARGE for signal in env.task.spec.signals)
+        sizes = [signal.size for signal in env.task.spec.signals] + [block.size for block in env.task.spec.memory]
+        small = max(sizes) <= LARGE
         vectors = all(len(shape) == 1 for shape in self.task.observation_shapes.values())
         native: Callable[..., Any] = fuse if small and vectors else lambda function: function
         self._observe = native(self.task.observe)

@@ -40,8 +40,9 @@ def _place(program: Program, kind: str, born: dict[int, int], dies: dict[int, in
     placed: list[int] = []
     for base in sorted(sizes, key=lambda base: born[base]):
         end = dies.get(base, born[base])
-        # an elementwise operation may write over what it reads for the last time
-        in_place = isinstance(program.ops[born[base]], Map)
+        # an elementwise operation may write over what it reads for the last time, but for what it reads again and again
+        op = program.ops[born[base]]
+        in_place = isinstance(op, Map) and all(stride for _, stride in op.inputs)
         start = born[base] + (1 if in_place else 0)
         taken = sorted(
             (offsets[other], offsets[other] + sizes[other])

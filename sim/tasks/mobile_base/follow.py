@@ -180,8 +180,7 @@ class DiffFollow(ToGoal):
 
     def _scan_before(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, beams) m: the scan before the present one."""
-        changed = torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
-        return torch.where(changed, memory["scan"], memory["scan_before"])
+        return torch.where(self.scan_changed(signals, memory), memory["scan"], memory["scan_before"])
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         limit = memory["limit"] / self.top  # of the step before

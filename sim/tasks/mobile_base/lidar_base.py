@@ -81,8 +81,11 @@ class ToGoal(Task):
         one where no range has changed, which is exact in every runtime.
         """
         now = torch.cat([signals["position"], signals["orientation"][:, 2:]], -1)
-        changed = torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
-        return torch.where(changed, now, memory["scanned"])
+        return torch.where(self.scan_changed(signals, memory), now, memory["scanned"])
+
+    def scan_changed(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n, 1) whether the present scan is another one than that of the step before."""
+        return torch.abs(signals["scan"] - memory["scan"]).sum(-1, keepdim=True) > 0.0
 
     def since_scan(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, 4): how far the robot has moved and turned since the present scan came, in its frame."""

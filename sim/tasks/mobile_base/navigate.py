@@ -23,15 +23,15 @@ from sim.robots import load_robot
 from sim.robots.mobile_base import BaseCard, MobileBaseCard
 from sim.rooms import ROWS, ends
 from sim.tasks import Measure, Spec, Tensors
+from sim.tasks.mobile_base.clearance import COUNT, Clearance
 from sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, measured, randomize_motors
+from sim.tasks.mobile_base.seen_map import AROUND, SeenMap
 
 PERIOD = 0.1  # s
 BEAMS = 60
 TURN = 1.5  # rad/s, the greatest turn rate that is commanded
 BACK = 0.5  # of the greatest speed, backwards
 NEAR = 0.08  # m, a clearance below which a place costs
-TRAIL = 16
-STRIDE = 0.25  # m: it remembers that many places that it came by, so far apart
 
 
 class RoomNav(ToGoal):
@@ -46,15 +46,15 @@ class RoomNav(ToGoal):
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed: tuple[str, ...] = ("room/fill", "speed_scale", "turn_scale", "delay", "noise")
-    observation_size = 2 * BEAMS + 2 * TRAIL + 14
+    observation_size = 2 * BEAMS + AROUND[0] * len(AROUND[1]) + COUNT + 16
     goal_size = 2
     clicks = ("goal", "obstacle")
     expected = 0.8
     weights = {"progress": 1.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 460, "environments": 512, "horizon": 64, "epochs": 2, "gamma": 0.99, "anneal": 0.5,
-            "entropy": 0.001, "hidden": (128, 64), "recurrent": 128,
+            "updates": 600, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
+            "entropy": 0.001, "hidden": (256, 128), "activation": "elu",
         }
     }  # fmt: skip
 
@@ -65,6 +65,8 @@ class RoomNav(ToGoal):
         self.scan = Scan(-math.pi, 2 * math.pi / BEAMS, low, high)
         self.wide = card.radius / 0.105
         self.top, self.turn = card.speed_max, min(TURN, card.turn_rate_max)
+        self.map = SeenMap(CELL * card.radius, self.scan, BEAMS, card.lidar_position[0], PERIOD)
+        self.clearance = Clearance(card.radius, self.wide, self.scan, BEAMS, card.lidar_position[0])
         across = ROWS * CELL * card.radius  # m
         self.spec = Spec(
             name=self.name,
@@ -80,10 +82,10 @@ class RoomNav(ToGoal):
             memory=(
                 StateBlock("last_command", (self.action_size,), (0.0,) * self.action_size),
                 StateBlock("been", (3,), (0.0, 0.0, 0.0)),
-                StateBlock("trail_x", (TRAIL,), (0.0,) * TRAIL),
-                StateBlock("trail_y", (TRAIL,), (0.0,) * TRAIL),
                 StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
                 StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
+                *self.map.memory,
+                *self.clearance.memory,
             ),
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
@@ -142,20 +144,24 @@ class RoomNav(ToGoal):
         far, near = self.ranges_seen(signals["scan"])
         moving = [signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn]
         way = signals["position_setpoint"] - signals["position"]
-        ways = [
-            *self.polar(way, signals),
-            *self.polar(self.way_back(signals, memory), signals),
-            *self._trail(signals, memory),
-        ]
-        return torch.cat([far, near, *moving, *ways, memory["last_command"], self.since_scan(signals, memory)], -1)
+        ways = [*self.polar(way, signals), *self.polar(self.way_back(signals, memory), signals)]
+        left, gains = self.map.seen(memory, signals["position"], signals["orientation"])
+        ways += [left / (left + 20.0), 0.05 * left, gains]
+        clear = self.clearance.seen(self._scans(signals, memory), self._pose(signals))
+        return torch.cat(
+            [far, near, clear, *moving, *ways, memory["last_command"], self.since_scan(signals, memory)], -1
+        )
 
-    def _trail(self, signals: Tensors, memory: Tensors) -> tuple[Any, Any]:
-        """(n, TRAIL) each: where the places that it came by are, ahead and to the left, between -1 and 1 (1 m is ½)."""
-        known = memory["been"][:, :1]
-        x = known * (memory["trail_x"] - signals["position"][:, :1])
-        y = known * (memory["trail_y"] - signals["position"][:, 1:])
-        ahead, left = self.in_frame(x, y, signals)
-        return ahead / (torch.abs(ahead) + 1.0), left / (torch.abs(left) + 1.0)
+    def _pose(self, signals: Tensors) -> Any:
+        """(n, 4): x, y (m), cosine and sine of the heading, by odometry."""
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        return torch.cat([signals["position"], 1.0 - 2.0 * z * z, 2.0 * z * w], -1)
+
+    def _scans(self, signals: Tensors, memory: Tensors) -> dict[str, Any]:
+        """The last scans, the present one among them."""
+        changed = self.scan_changed(signals, memory)
+        moving = signals["wheel_speed"], signals["yaw_rate"]
+        return self.clearance.remember(memory, signals["scan"], self._pose(signals), changed, *moving)
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         part = torch.sigmoid(action[:, :1] + 0.5)
@@ -165,18 +171,18 @@ class RoomNav(ToGoal):
         }
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        known, here = memory["been"][:, :1], signals["position"]
-        x, y = memory["trail_x"], memory["trail_y"]
-        apart = (here[:, :1] - x[:, :1]).square() + (here[:, 1:] - y[:, :1]).square()
-        next_place, first = apart > (STRIDE * self.wide) ** 2, known < 0.5
+        pose, changed = self.scan_pose(signals, memory), self.scan_changed(signals, memory)
         return {
             "last_command": torch.cat([commands[c.name] / c.upper[0] for c in self.spec.commands], -1),
             "been": self.been(signals, memory),
-            "trail_x": torch.where(first, here[:, :1], torch.where(next_place, _shifted(here[:, :1], x), x)),
-            "trail_y": torch.where(first, here[:, 1:], torch.where(next_place, _shifted(here[:, 1:], y), y)),
             "scan": signals["scan"],
-            "scanned": self.scan_pose(signals, memory),
-        }
+            "scanned": pose,
+            **self._scans(signals, memory),
+            **self.map.remember(
+                memory, signals["position"], signals["position_setpoint"], signals["scan"], pose, changed,
+                signals["yaw_rate"],
+            ),
+        }  # fmt: skip
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         change = (commands["turn_rate"] - previous["turn_rate"]) / self.turn
@@ -205,11 +211,6 @@ class RoomNav(ToGoal):
             ],
             -1,
         )
-
-
-def _shifted(first: Any, others: Any) -> Any:
-    """(n, k): ``first`` (n, 1), then all but the last of ``others`` (n, k)."""
-    return torch.cat([first, others[:, :-1]], -1)
 
 
 class DiffNav(RoomNav):

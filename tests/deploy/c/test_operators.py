@@ -136,6 +136,17 @@ def test_reductions_over_any_axes_equal_onnxruntime(
     assert worst(differ(nodes, {"x": shape}, dict.fromkeys(REDUCTIONS, out), values, constants)) < (2e-6, "")
 
 
+def test_a_sum_that_many_numbers_need_is_kept_until_the_last_of_them(differ: Differ) -> None:
+    constants = {"axes": np.array([1], np.int64), "ones": np.ones((2, 1), np.float32)}
+    nodes = [
+        helper.make_node("Neg", ["x"], ["less"]),
+        helper.make_node("ReduceSum", ["less", "axes"], ["total"]),
+        helper.make_node("Mul", ["x", "ones"], ["twice"]),
+        helper.make_node("Sub", ["twice", "total"], ["y"]),
+    ]
+    assert worst(differ(nodes, {"x": (1, 20)}, {"y": (2, 20)}, {"x": draws(0, 1, 20)}, constants)) < (2e-6, "")
+
+
 @few
 @given(seed=seeds, rows=st.integers(1, 30), columns=st.integers(1, 40), bias=st.booleans(), transposed=st.booleans())
 def test_gemm_of_any_size_equals_onnxruntime(
