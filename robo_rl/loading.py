@@ -79,9 +79,13 @@ def _controller(target: str, task: str | Task | None, robot: str | None) -> Load
         named = {controller.name: controller for controller in known.controllers()}
         if target in named:
             return Loaded(target, known, ControllerPolicy(known, named[target]))
+        first = getattr(known.controller(), "name", None)
+        has = ", ".join(repr(name) for name in ([first] if first else []) + list(named)) or "none"
+        theirs = f"the classical controller of {known.name} (it has: {has})"
+    else:
+        theirs = "the classical controller of --task"
     raise ValueError(
-        f"'{target}' is neither a run's folder nor a .onnx file, nor '{CLASSICAL}', the classical controller of --task,"
-        " 'zero' or 'random'"
+        f"'{target}' is neither a run's folder nor a .onnx file, nor '{CLASSICAL}', {theirs}, 'zero' or 'random'"
     )
 
 

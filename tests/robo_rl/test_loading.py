@@ -56,6 +56,8 @@ def test_a_policy_can_fly_a_robot_of_one_s_own(trained_run: Path, tmp_path: Path
         ("classical", None, "a classical controller belongs to a task; expected --task with its name"),
         ("nowhere", None, r"'nowhere' is neither a run's folder nor a \.onnx file, nor 'classical'"),
         ("nowhere", "quadrotor-hover", "'nowhere' is neither a run's folder"),
+        ("mppi", "omni-nav", r"controller of omni-nav \(it has: 'dynamic-window'\)"),
+        ("mppi", "go2-flat", r"controller of go2-flat \(it has: none\)"),
         ("geometric", None, "'geometric' is neither a run's folder"),
         ("geometric", STRANGER, "'geometric' is neither a run's folder"),
         ("classical", "go2-flat", "task 'go2-flat' has no classical controller"),
