@@ -1,7 +1,6 @@
 """How long a decision of policy_node takes on one core, beside the simulated robot, and whether a replay repeats it.
 
-    robo-rl train diff-nav && robo-rl export runs/diff-nav-ppo-seed0-1 --out nav.onnx
-    python benchmarks/ros_decision.py nav.onnx [SECONDS]
+    python benchmarks/ros_decision.py zoo:diff-nav [SECONDS]
 
 The node and all its threads run on one core, the simulated robot on the others. A decision is the time from complete
 signals to the policy's commands; from the node's step to the command that has left is longer by the gate, the record
@@ -22,6 +21,7 @@ from results import words, write
 from ros_loop import Loop
 
 from deploy.replay import replay
+from robo_rl.zoo import located
 
 SECONDS = 60.0
 
@@ -30,7 +30,7 @@ def main() -> None:
     given = words(__doc__ or "", 2)
     if not given:
         sys.exit("ros_decision.py: expected a policy's file")
-    bundle, seconds = Path(given[0]).resolve(), float(given[1]) if len(given) > 1 else SECONDS
+    bundle, seconds = located(given[0]).resolve(), float(given[1]) if len(given) > 1 else SECONDS
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(bundle, Path(folder), None)
         pin(loop.processes["policy"].pid)
