@@ -8,6 +8,7 @@ from typing import Any
 
 from robo_rl.contract import Contract
 from robo_rl.evaluation import ControllerPolicy, GraphPolicy
+from robo_rl.led import LedPolicy
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from robo_rl.untrained import RandomPolicy, ZeroPolicy
@@ -91,14 +92,28 @@ def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:
 
     bundle = Bundle.read(path)
     chosen = task if isinstance(task, Task) else named_task(bundle, task, robot)
+    planner = _planner(bundle.contract, chosen)
+    if planner is not None:
+        _require_fit(path, bundle.contract, chosen, tuple(planner.commands))
+        reads = {signal.name for signal in bundle.contract.signals}
+        return Loaded(path.name, chosen, LedPolicy(planner, BundlePolicy(bundle), reads))
     _require_fit(path, bundle.contract, chosen)
     return Loaded(path.name, chosen, BundlePolicy(bundle))
 
 
-def _require_fit(path: Path, contract: Contract, task: Task) -> None:
-    """ValueError unless the task gives all signals that a policy reads, and takes its commands."""
+def _planner(contract: Contract, task: Task) -> Any:
+    """The task's planner, if it commands what a policy of another task reads; else None."""
+    planner = task.planner()
+    read = {signal.name for signal in contract.signals} - {signal.name for signal in task.spec.signals}
+    return planner if planner is not None and read and read <= set(planner.commands) else None
+
+
+def _require_fit(path: Path, contract: Contract, task: Task, planned: tuple[str, ...] = ()) -> None:
+    """ValueError unless the task gives all signals that a policy reads, or its planner, and takes its commands."""
     given = {signal.name: signal.dimensions for signal in task.spec.signals}
     for signal in contract.signals:
+        if signal.name in planned:
+            continue
         if given.get(signal.name) != signal.dimensions:
             raise ValueError(
                 f"{path} reads the signal '{signal.name}' {signal.dimensions}; the task '{task.name}' for robot "
