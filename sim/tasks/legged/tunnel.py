@@ -63,7 +63,8 @@ class TunnelWalk(FlatWalk):
         "contact": -5.0 / PERIOD,
         "near": -0.5,
     }
-    """Per second: of progress, 4 for a metre of the path; of arrival and contact, 5 for each."""
+    """Per second: of progress, 4 for a metre of the path, at most as for the speed FASTEST, else it learns to run; of
+    arrival and contact, 5 for each."""
 
     def __init__(self, card: LeggedCard | None = None) -> None:
         super().__init__(card)
@@ -155,7 +156,7 @@ class TunnelWalk(FlatWalk):
         touched = truth["clearance"][:, 0] <= 0.0
         return {
             **super().reward(self._led(truth), commands, previous),
-            "progress": truth["gained"][:, 0] / self.size,
+            "progress": torch.clamp(truth["gained"][:, 0] / self.size, max=FASTEST[0] * PERIOD),
             "arrival": torch.where(self.succeeded(truth), 1.0, 0.0),
             "contact": torch.where(touched, 1.0, 0.0),
             "near": torch.clamp(1.0 - truth["clearance"][:, 0] / (NEAR * self.size), min=0.0),
