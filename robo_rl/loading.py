@@ -50,7 +50,9 @@ def load(target: str, task: str | Task | None = None, robot: str | None = None) 
         chosen = load_task(task or run.task_source, robot or run.robot_source)
     else:
         chosen = policy.task
-    return Loaded(path.name, chosen, GraphPolicy(policy))
+    return Loaded(
+        path.name, chosen, _led(GraphPolicy(policy), {signal.name for signal in policy.task.spec.signals}, chosen)
+    )
 
 
 def graph(target: str, task: Task) -> PolicyGraph:
@@ -92,20 +94,17 @@ def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:
 
     bundle = Bundle.read(path)
     chosen = task if isinstance(task, Task) else named_task(bundle, task, robot)
-    planner = _planner(bundle.contract, chosen)
-    if planner is not None:
-        _require_fit(path, bundle.contract, chosen, tuple(planner.commands))
-        reads = {signal.name for signal in bundle.contract.signals}
-        return Loaded(path.name, chosen, LedPolicy(planner, BundlePolicy(bundle), reads))
-    _require_fit(path, bundle.contract, chosen)
-    return Loaded(path.name, chosen, BundlePolicy(bundle))
+    policy = _led(BundlePolicy(bundle), {signal.name for signal in bundle.contract.signals}, chosen)
+    planned = tuple(policy.planner.commands) if isinstance(policy, LedPolicy) else ()
+    _require_fit(path, bundle.contract, chosen, planned)
+    return Loaded(path.name, chosen, policy)
 
 
-def _planner(contract: Contract, task: Task) -> Any:
-    """The task's planner, if it commands what a policy of another task reads; else None."""
+def _led(policy: Any, reads: set[str], task: Task) -> Any:
+    """A policy that reads such signals, led by the task's planner if that commands those which the task lacks."""
     planner = task.planner()
-    read = {signal.name for signal in contract.signals} - {signal.name for signal in task.spec.signals}
-    return planner if planner is not None and read and read <= set(planner.commands) else None
+    lacking = reads - {signal.name for signal in task.spec.signals}
+    return LedPolicy(planner, policy, reads) if planner and lacking and lacking <= set(planner.commands) else policy
 
 
 def _require_fit(path: Path, contract: Contract, task: Task, planned: tuple[str, ...] = ()) -> None:
