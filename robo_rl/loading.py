@@ -8,6 +8,7 @@ from typing import Any
 
 from robo_rl.contract import Contract
 from robo_rl.evaluation import ControllerPolicy, GraphPolicy
+from robo_rl.led import LedPolicy
 from robo_rl.policy import PolicyGraph
 from robo_rl.runs import Run
 from robo_rl.untrained import RandomPolicy, ZeroPolicy
@@ -49,7 +50,9 @@ def load(target: str, task: str | Task | None = None, robot: str | None = None) 
         chosen = load_task(task or run.task_source, robot or run.robot_source)
     else:
         chosen = policy.task
-    return Loaded(path.name, chosen, GraphPolicy(policy))
+    return Loaded(
+        path.name, chosen, _led(GraphPolicy(policy), {signal.name for signal in policy.task.spec.signals}, chosen)
+    )
 
 
 def graph(target: str, task: Task) -> PolicyGraph:
@@ -95,14 +98,25 @@ def _bundle(path: Path, task: str | Task | None, robot: str | None) -> Loaded:
 
     bundle = Bundle.read(path)
     chosen = task if isinstance(task, Task) else named_task(bundle, task, robot)
-    _require_fit(path, bundle.contract, chosen)
-    return Loaded(path.name, chosen, BundlePolicy(bundle))
+    policy = _led(BundlePolicy(bundle), {signal.name for signal in bundle.contract.signals}, chosen)
+    planned = tuple(policy.planner.commands) if isinstance(policy, LedPolicy) else ()
+    _require_fit(path, bundle.contract, chosen, planned)
+    return Loaded(path.name, chosen, policy)
 
 
-def _require_fit(path: Path, contract: Contract, task: Task) -> None:
-    """ValueError unless the task gives all signals that a policy reads, and takes its commands."""
+def _led(policy: Any, reads: set[str], task: Task) -> Any:
+    """A policy that reads such signals, led by the task's planner if that commands those which the task lacks."""
+    planner = task.planner()
+    lacking = reads - {signal.name for signal in task.spec.signals}
+    return LedPolicy(planner, policy, reads) if planner and lacking and lacking <= set(planner.commands) else policy
+
+
+def _require_fit(path: Path, contract: Contract, task: Task, planned: tuple[str, ...] = ()) -> None:
+    """ValueError unless the task gives all signals that a policy reads, or its planner, and takes its commands."""
     given = {signal.name: signal.dimensions for signal in task.spec.signals}
     for signal in contract.signals:
+        if signal.name in planned:
+            continue
         if given.get(signal.name) != signal.dimensions:
             raise ValueError(
                 f"{path} reads the signal '{signal.name}' {signal.dimensions}; the task '{task.name}' for robot "

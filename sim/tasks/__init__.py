@@ -219,6 +219,13 @@ class Task(ABC):
         """Others like it, to compare with; each is found by its ``name``."""
         return ()
 
+    def planner(self) -> Any:
+        """What can lead a policy of another task through this one, or None: (``robo_rl.led``).
+
+        Like a controller, ``(signals, state) -> (commands, state)``, whose commands are signals of that policy.
+        """
+        return None
+
     def beside(self, teacher: Task) -> Task:
         """The task in whose environments ``teacher`` teaches this one: with the signals of both. By default its own."""
         return teacher

@@ -1,4 +1,4 @@
-"""Tasks of legged robots: walking on flat and on rough ground, and getting up."""
+"""Tasks of legged robots: walking on flat and on rough ground and through rooms, and getting up."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from sim.tasks.legged.recover import Recover
     from sim.tasks.legged.rough import RoughTeacher, RoughWalk
+    from sim.tasks.legged.tunnel import TunnelWalk
     from sim.tasks.legged.walk import FlatWalk
 
-    return FlatWalk, RoughWalk, RoughTeacher, Recover
+    return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk

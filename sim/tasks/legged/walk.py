@@ -62,11 +62,19 @@ class FlatWalk(Task):
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
     card_type = LeggedCard
-    plants = ("mujoco", "warp")
+    plants: tuple[str, ...] = ("mujoco", "warp")
     contacts = "points"
     """What can touch the ground: the feet alone, or all shapes."""
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
-    perturbed = ("payload", "ground_friction", "strength", "stiffness", "command_delay", "delay", "noise")
+    perturbed: tuple[str, ...] = (
+        "payload",
+        "ground_friction",
+        "strength",
+        "stiffness",
+        "command_delay",
+        "delay",
+        "noise",
+    )
     goal_size = 3 * SEGMENTS + 1 + 3 * PUSHES
     pushed = 3 * SEGMENTS + 1
     """Where a goal begins to tell of pushes."""
@@ -174,12 +182,16 @@ class FlatWalk(Task):
         for k in range(1, SEGMENTS):
             later = progress >= SEGMENT * k
             wanted = [torch.where(later, commands[3 * k + i], wanted[i]) for i in range(3)]
-        angle = (2 * math.pi * PACE) * time
         return {
             "linear_velocity_command": torch.stack(wanted[:2], -1),
             "yaw_rate_command": torch.stack(wanted[2:], -1),
-            "clock": torch.stack([torch.cos(angle), torch.sin(angle)], -1),
+            "clock": self.clock(time),
         }
+
+    def clock(self, time: Any) -> Any:
+        """(n, 2) cosine and sine of the gait's clock at ``time`` (n,) s of an episode."""
+        angle = (2 * math.pi * PACE) * time
+        return torch.stack([torch.cos(angle), torch.sin(angle)], -1)
 
     def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
         start = self.pushed
@@ -273,8 +285,11 @@ class FlatWalk(Task):
 
         Most falls came within a second after the command had jumped.
         """
-        commanded = torch.cat([signals["linear_velocity_command"], signals["yaw_rate_command"]], -1)
-        return gait[:, 2:] + torch.clamp(commanded - gait[:, 2:], -self.slew, self.slew)
+        return gait[:, 2:] + torch.clamp(self.commanded(signals) - gait[:, 2:], -self.slew, self.slew)
+
+    def commanded(self, signals: Tensors) -> Any:
+        """(n, 3) m/s, m/s, rad/s: the commanded velocity."""
+        return torch.cat([signals["linear_velocity_command"], signals["yaw_rate_command"]], -1)
 
     @staticmethod
     def _wanted(velocity: Any, side: Any) -> Any:
@@ -289,6 +304,9 @@ class FlatWalk(Task):
         return torch.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
+        return self.tracking_errors(truth)
+
+    def tracking_errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the velocities are from the commanded ones, (n,) each: m/s and rad/s."""
         x, y, yaw = self._velocities(truth)
         wanted = truth["linear_velocity_command"]
@@ -326,7 +344,7 @@ class FlatWalk(Task):
         return torch.where(size > STILL**2, 1.0, 0.0)
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
-        error, rates = self.errors(truth), truth["angular_velocity"]
+        error, rates = self.tracking_errors(truth), truth["angular_velocity"]
         up = body_z(truth["orientation"].unbind(-1))
         change = commands["joint_position_target"] - previous["joint_position_target"]
         moving = self._moving(truth)
