@@ -2,10 +2,9 @@
 
 A car that touches a wall stands where it was before; nothing is damaged. A car that has touched a wall, or has been
 stuck, is recovered by a rule: it drives in reverse for a second with a steering angle of chance (Stachowicz et al.
-2023, FastRLAP: A System for Learning High-Speed Driving via Deep RL and Autonomous Practicing). One that is wedged
-between two walls gets nowhere so: it drives forward for a second then, with the wheels turned the other way. That
-happens within the control step in which it is noticed; ``clock`` counts its time, too. Attended cars are not recovered:
-someone ends the episode.
+2023, FastRLAP: A System for Learning High-Speed Driving via Deep RL and Autonomous Practicing). That happens within the
+control step in which it is noticed; ``clock`` counts its time, too. Attended cars are not recovered: someone ends the
+episode.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 STEP = 0.025  # s between looks at the walls
 BACK = 1.0  # m/s, the speed of the recovery (FastRLAP)
 RECOVERY = 1.0  # s (FastRLAP)
-WEDGED = 0.1  # m: a recovery that led less far has led nowhere
 STUCK = (0.3, 3.0)  # m, s: no farther from where it was within that time (FastRLAP: 30 positions within 0.3 m)
 APART = 4.0  # m between way-points, about
 REACH = 2.0  # m along the track: a way-point that is nearer has been reached
@@ -174,29 +172,19 @@ class PractisingCar:
 
     def _recover(self, ids: Tensor) -> None:
         """Let the rule drive the cars ``ids`` (m,) while the others wait."""
-        kept, place = self.practice, self.on.car.current.position[ids].clone()
-        turn = torch.remainder(kept.recoveries[ids], TURNS).long()
-        steering = self.card.steering_limit * self.parameters.recovery_steering[ids].gather(1, turn)
-        self._drive_alone(ids, steering, -BACK)
-        moved = torch.linalg.vector_norm(self.on.car.current.position[ids] - place, dim=-1)
-        wedged = moved < WEDGED
-        if wedged.any():
-            self._drive_alone(ids[wedged], -steering[wedged], BACK)
-        kept.recoveries[ids] += 1.0
-        kept.waited[ids] = 0.0
-        kept.anchor[ids] = self.on.car.current.position[ids]
-
-    def _drive_alone(self, ids: Tensor, steering: Tensor, speed: float) -> None:
-        """Let the cars ``ids`` (m,) drive for RECOVERY with ``steering`` (m, 1) rad at ``speed`` (m/s)."""
-        others = torch.ones(self.n, dtype=torch.bool)
+        kept, others = self.practice, torch.ones(self.n, dtype=torch.bool)
         others[ids] = False
         waiting = others.nonzero()[:, 0]
         theirs = self.on.state(waiting)
-        self._orders[ids] = steering
-        self._speeds[ids] = speed
+        turn = torch.remainder(kept.recoveries[ids], TURNS).long()
+        self._orders[ids] = self.card.steering_limit * self.parameters.recovery_steering[ids].gather(1, turn)
+        self._speeds[ids] = -BACK
         self._drive(round(RECOVERY / STEP))
         self.on.set_state(waiting, theirs)
-        self.practice.clock[ids] += RECOVERY
+        kept.recoveries[ids] += 1.0
+        kept.clock[ids] += RECOVERY
+        kept.waited[ids] = 0.0
+        kept.anchor[ids] = self.on.car.current.position[ids]
 
     def state(self, ids: Tensor) -> Any:
         """A copy of the state of the cars ``ids`` (m,)."""
