@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --bui
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup setup-dev demo tools test coverage realtime gpu walk check bench docs ros
+.PHONY: help setup setup-dev demo tools test coverage realtime gpu release walk check bench docs ros
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -45,7 +45,7 @@ tools: setup-dev
 		$(BIN)/python -m pip install --quiet --no-deps $(ROS_WHEELS)/*.whl; fi
 
 test: tools ## install what only tests need, and run them all
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk" -n auto --maxprocesses 4 --dist loadfile $(COVERAGE)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not realtime and not walk and not release" -n auto --maxprocesses 4 --dist loadfile $(COVERAGE)
 
 coverage: COVERAGE = --cov --cov-report=term-missing:skip-covered
 coverage: test ## run the tests and tell which lines they do not reach, in nearly twice the time
@@ -55,6 +55,9 @@ realtime: tools ## run the tests with deadlines of the wall clock, one after the
 
 gpu: tools ## run the tests that need an NVIDIA GPU
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m gpu
+
+release: tools ## verify every policy of the zoo, and what else takes minutes, before a release
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m release
 
 walk: tools ## run every command of README.md and docs/ in order, as a reader would; takes most of an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m walk

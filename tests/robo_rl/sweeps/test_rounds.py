@@ -193,6 +193,7 @@ def test_members_begin_from_runs_of_the_generation_before(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_a_population_is_the_same_for_one_and_two_processes_and_after_a_kill(tmp_path: Path) -> None:
     told = '[options]\nepisodes = 20\ncheckpoint-seconds = 0.1\n"apg.updates" = 4\n"apg.environments" = 16\n'
     (tmp_path / "few.toml").write_text(HEAD + told + SPACE + "[population]\nmembers = 4\ngenerations = 2\n")
