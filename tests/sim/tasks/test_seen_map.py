@@ -113,3 +113,20 @@ def test_what_is_occupied_stands_where_the_room_is_filled() -> None:
     ahead, _ = task.map.seen(memory, signals["position"], signals["orientation"])
     straight = (signals["position_setpoint"] - signals["position"]).norm(dim=-1, keepdim=True) / cell
     assert (ahead > straight - 1.0).all()
+
+
+@pytest.mark.parametrize("scan", [0.0, 0.12, 3.5, 3.7])
+def test_ranges_at_their_limits_and_a_goal_under_the_robot_leave_numbers_finite(scan: float) -> None:
+    """A lidar that is covered, one that sees nothing, and goals at the start and far outside of the map."""
+    task = DiffNav()
+    signals = {signal.name: torch.zeros(3, signal.size) for signal in task.spec.signals}
+    commands = {command.name: torch.zeros(3, command.size) for command in task.spec.commands}
+    signals["orientation"][:, 3] = 1.0
+    signals["position_setpoint"][:] = torch.tensor([[0.0, 0.0], [2.0, 1.0], [100.0, -100.0]])
+    memory = task.first_memory(3)
+    for step in range(20):
+        signals["scan"] = torch.full((3, BEAMS), scan + 1e-3 * (step % 2))
+        seen = task.observe(signals, memory)
+        memory = task.remember(memory, signals, commands)
+        assert seen.isfinite().all()
+        assert all(block.isfinite().all() for block in memory.values())
