@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sim.drawing import Motion, record, require_drawing
 from sim.env import VecEnv
-from sim.pictures.camera import BESIDE, ELEVATION, arrange, distance_of, middles_of
+from sim.pictures.camera import BESIDE, arrange, distance_of, middles_of
 from sim.pictures.film import picture
 from sim.pictures.stage import Stage
 
@@ -31,12 +31,13 @@ class Camera:
         ids = torch.tensor([robot])
         truth = {name: value.numpy()[None] for name, value in self.env.truth(ids).items()}
         motion: Motion = record(self.env.task, self._model, np.asarray(self.env.plant.poses(ids))[None], truth)
-        scene, distance = arrange(motion), ROOM * distance_of(motion, SIZE)
+        scene = arrange(motion)
+        distance = (1.0 if scene.surrounded else ROOM) * distance_of(motion, SIZE)
         stage = self._stage
         if stage is None:
             stage = self._stage = Stage(motion.model, 1, SIZE, distance / 3, floor=scene.floor)
             stage.__enter__()
-        stage.look(middles_of(motion)[0, 0], distance, scene.heading[0] + BESIDE, ELEVATION)
+        stage.look(middles_of(motion)[0, 0], distance, scene.heading[0] + BESIDE, scene.elevation)
         return picture(stage, motion, 0, scene.size)
 
     def close(self) -> None:

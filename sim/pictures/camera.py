@@ -1,7 +1,8 @@
 """Where a camera must be to see robots move, computed from their poses alone.
 
-Robots on a ground that go far are followed, each by a camera of its own, from beside and behind. All others are seen by
-a camera that stands still: side by side where they would be in the same place.
+Robots on a ground that go far are followed, each by a camera of its own, from beside and behind; from farther away and
+above where lines show their surroundings, such as walls or lanes. All others are seen by a camera that stands still:
+side by side where they would be in the same place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.drawing import Motion, Sphere, corners, has_ground, has_terrain, size_of
+from sim.drawing import Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
 from sim.pictures.stage import FIELD_OF_VIEW
 
 AZIMUTH, ELEVATION = 120.0, -20.0
@@ -22,6 +23,8 @@ FAR = 2.0
 """Sizes of a robot that it goes at least to be followed."""
 AWAY = 1.1
 """Of the distance from which a robot is just seen as a whole: how far away the camera is that follows it."""
+FARTHER, ABOVE = 5.0, -38.0
+"""Times that distance, and the elevation (degrees), where lines show what is around."""
 ENOUGH = 200
 """Moments of a motion by which a camera that stands still is set up."""
 CATCHING_UP = 5.0
@@ -48,6 +51,13 @@ class Scene:
     """(n,) degrees, in which they go or begin."""
     floor: float | None
     """Height (m) of a floor under robots that have none."""
+    surrounded: bool
+    """Whether lines show what is around the robots."""
+
+    @property
+    def elevation(self) -> float:
+        """Degrees, of a camera that follows."""
+        return ABOVE if self.surrounded else ELEVATION
 
 
 def arrange(motion: Motion) -> Scene:
@@ -61,7 +71,14 @@ def arrange(motion: Motion) -> Scene:
     if not follow and motion.robots > 1 and not has_terrain(motion.model, size):
         offsets = spread(way, size)
     lowest = way[..., 2].min()
-    return Scene(size, follow, offsets, headings(motion), None if ground else float(lowest) - 2.0 * size)
+    return Scene(
+        size, follow, offsets, headings(motion), None if ground else float(lowest) - 2.0 * size, surrounded(motion)
+    )
+
+
+def surrounded(motion: Motion) -> bool:
+    """Whether lines show what is around the robots."""
+    return any(isinstance(marker, Line) for marker in motion.markers)
 
 
 def headings(motion: Motion) -> np.ndarray:
@@ -124,9 +141,10 @@ def whole(motion: Motion, scene: Scene, size: tuple[int, int]) -> tuple[np.ndarr
 
 
 def distance_of(motion: Motion, size: tuple[int, int]) -> float:
-    """m, from which a camera that follows sees a whole robot in a picture of ``size`` (pixels)."""
+    """m, from which a camera that follows sees a robot, and what is around, in a picture of ``size`` (pixels)."""
     narrow = math.tan(math.radians(FIELD_OF_VIEW / 2)) * min(1.0, size[0] / size[1])
-    return AWAY * size_of(motion.model, motion.poses[0, 0]) / narrow
+    away = AWAY * FARTHER if surrounded(motion) else AWAY
+    return away * size_of(motion.model, motion.poses[0, 0]) / narrow
 
 
 def as_many_as_seen(motion: Motion, size: tuple[int, int]) -> Motion:

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from sim.drawing import Motion, Trail
-from sim.pictures.camera import BESIDE, ELEVATION, JUMP, Scene, arrange, distance_of, followed, whole
+from sim.pictures.camera import BESIDE, JUMP, Scene, arrange, distance_of, followed, whole
 from sim.pictures.stage import Stage
 
 TRAIL_STEP = 0.02  # s
@@ -75,7 +75,7 @@ def _following(motion: Motion, scene: Scene, size: tuple[int, int], steps: list[
         for now in steps:
             whole_picture = np.full((size[1], size[0], 3), 255, np.uint8)
             for i, one in enumerate(single):
-                stage.look(middles[now, i], distance, scene.heading[i] + BESIDE, ELEVATION)
+                stage.look(middles[now, i], distance, scene.heading[i] + BESIDE, scene.elevation)
                 top, left = i // columns * tile[1], i % columns * tile[0]
                 whole_picture[top : top + tile[1], left : left + tile[0]] = picture(stage, one, now, scene.size)
             yield whole_picture

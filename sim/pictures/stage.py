@@ -19,6 +19,8 @@ from sim.pictures.canvas import Canvas
 FIELD_OF_VIEW = 36.0
 """Degrees, vertical, of all pictures."""
 LINE_PIXELS = 2.5
+LIFT = 0.005
+"""Extents by which lines are drawn too high."""
 AXES = ((0.85, 0.1, 0.1, 1.0), (0.1, 0.65, 0.1, 1.0), (0.1, 0.2, 0.9, 1.0))
 SUN = np.array([1.25, -1.0, 5.0])
 """Where the light is, seen from what the camera looks at, in extents."""
@@ -117,7 +119,8 @@ class Stage(Canvas):
         if isinstance(marker, Trail):
             return
         if isinstance(marker, Line):
-            self.trail(marker.points[robot] + self.offsets[robot], marker.color)
+            lifted = np.array([0.0, 0.0, LIFT * self.extent])  # else the ground that they lie on hides parts of them
+            self.trail(marker.points[robot] + self.offsets[robot] + lifted, marker.color)
             return
         place = np.asarray(marker.position[robot] + self.offsets[robot], float)
         if not np.isfinite(place).all():

@@ -1,7 +1,8 @@
 """One picture of several moments: side by side, or, of robots that need no ground, all in one scene from left to right.
 
 Shown is what changes: from the beginning until the robot is at rest, or a second of a motion that goes on, from its
-middle.
+middle. Where lines show what is around a robot, such as walls or lanes, it is its whole way: from above, or side by
+side where others move, too.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sim.drawing import BLUE, Motion, centers, corners, size_of
-from sim.pictures.camera import BESIDE, ELEVATION, JUMP, arrange, distance_of, frame, headings, middles_of
+from sim.drawing import BLUE, Motion, Trail, centers, corners, size_of
+from sim.pictures.camera import BESIDE, JUMP, arrange, distance_of, frame, headings, middles_of, surrounded
 from sim.pictures.film import picture, since_start
 from sim.pictures.stage import Stage
 
@@ -23,8 +24,16 @@ STROBES, STROBE = 9, (1200, 600)
 MOST_STROBED = 2
 """Robots in one scene."""
 STROBE_ELEVATION = -24.0
+FROM_ABOVE, AROUND = -65.0, 3.0
+"""Degrees of elevation, and sizes of the robot around its way, where there are surroundings."""
 DONE = 0.85
 """Of all of a motion's way: robots that come to rest have gone it by the last moment."""
+OTHERS = 3.0
+"""Sizes of the robot by which bodies come nearer or go away that are no parts of it."""
+WAY = 0.999
+"""Of all of its way, by which a robot in its surroundings is said to be at its end."""
+MOST_OF_TRAIL = 500
+"""Points."""
 REST = 0.4  # s, that is shown after it
 GOES_ON = 0.7
 """Of the time: robots that are not done by then do not come to rest."""
@@ -50,11 +59,16 @@ def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
     if file.suffix != ".png":
         raise ValueError(f"picture file is '{file}'; expected a name that ends in .png")
     one = motion.part(robots=slice(0, 1))
+    if surrounded(one) and not _others_move(one):
+        size = (round(scale * STROBE[0]), round(scale * STROBE[1]))
+        steps = np.linspace(0, first_end(one), STROBES).round().astype(int)
+        Image.fromarray(_from_above(one, steps, size)).save(file)
+        return Shown(len(steps), 1, 0.0, steps[-1] * motion.period)
     in_panels = arrange(one).floor is None
     width, height = PANEL if in_panels else STROBE
     size = (round(scale * width), round(scale * height))
     shown = one if in_panels else motion.part(robots=slice(0, MOST_STROBED))
-    first, last = span(shown)
+    first, last = (0, first_end(shown)) if surrounded(one) else span(shown)
     steps = np.linspace(first, last, PANELS if in_panels else STROBES).round().astype(int)
     Image.fromarray((_panels if in_panels else _strobe)(shown, steps, size)).save(file)
     return Shown(len(steps), shown.robots, first * motion.period, last * motion.period)
@@ -63,15 +77,52 @@ def strip(file: Path, motion: Motion, scale: float = 1.0) -> Shown:
 def span(motion: Motion) -> tuple[int, int]:
     """First and last step of what changes."""
     last = len(motion) - 1
-    places = centers(motion.model, motion.poses)
-    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1).max(2)  # m, of the fastest shapes
-    begins_again = steps > JUMP * size_of(motion.model, motion.poses[0, 0])
+    steps, begins_again = _steps(motion)
     gone = np.where(begins_again, 0.0, steps).sum(1).cumsum()
     end = 1 + int(np.searchsorted(gone, DONE * gone[-1])) if last else 0
     if end > GOES_ON * last:
         half = round(0.5 * WHILE / motion.period)
         return max(0, last // 2 - half), min(last, last // 2 + half)
     return 0, min(end + round(REST / motion.period), last)
+
+
+def first_end(motion: Motion) -> int:
+    """The last step before the robot begins again, or has gone all of its way."""
+    steps, begins_again = _steps(motion)
+    until = int(np.argmax(begins_again.any(1))) if begins_again.any() else len(motion) - 1
+    gone = np.concatenate([[0.0], steps[:until].max(1).cumsum()])
+    return int(np.searchsorted(gone, WAY * gone[-1]))
+
+
+def _others_move(motion: Motion) -> bool:
+    """Whether bodies come near that are no parts of the robot, such as cars."""
+    away = np.linalg.norm(motion.poses[..., :3] - motion.poses[..., :1, :3], axis=-1)
+    return bool(np.ptp(away, axis=0).max() > OTHERS * size_of(motion.model, motion.poses[0, 0]))
+
+
+def _steps(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+    """(steps − 1, n) m that the fastest shapes go, and whether the robot begins again."""
+    places = centers(motion.model, motion.poses)
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1).max(2)
+    return steps, steps > JUMP * size_of(motion.model, motion.poses[0, 0])
+
+
+def _from_above(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """One robot at several moments in its surroundings, its way to the right."""
+    seen = motion.part(slice(0, steps[-1] + 1))
+    single, azimuth = arrange(motion).size, headings(seen)[0] + 90.0
+    points = corners(motion.model, motion.poses[steps]).reshape(-1, 3)
+    at, distance = frame(points, AROUND * single, size, azimuth, FROM_ABOVE)
+    with Stage(motion.model, STROBES, size, distance / 3) as stage:
+        stage.look(at, distance, azimuth, FROM_ABOVE)
+        stage.place(motion.poses[steps, 0])
+        stage.begin()
+        for marker in seen.moment(int(steps[-1])):
+            stage.mark(marker, 0)
+        for marker in seen.markers:
+            if isinstance(marker, Trail):
+                stage.trail(marker.position[:: max(1, len(seen) // MOST_OF_TRAIL), 0], marker.color)
+        return stage.finish()
 
 
 def _panels(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -81,7 +132,7 @@ def _panels(motion: Motion, steps: np.ndarray, size: tuple[int, int]) -> np.ndar
     pictures = []
     with Stage(motion.model, 1, size, distance / 3) as stage:
         for k in steps:
-            stage.look(middles[k, 0], distance, azimuth, ELEVATION)
+            stage.look(middles[k, 0], distance, azimuth, scene.elevation)
             pictures.append(picture(stage, motion, k, scene.size))
     return np.concatenate(pictures, 1)
 

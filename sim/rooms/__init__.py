@@ -29,8 +29,6 @@ COLUMNS, ROWS = 24, 34
 """Cells to the sides and along the room, walls included."""
 STRIP = 4
 """Rows at either end that are free: for start and goal."""
-TALL = 0.2
-"""m, the height of obstacles in pictures."""
 POINTS = 192
 """Of a planned path; the last one is repeated."""
 LONGER = 1.3
@@ -93,7 +91,7 @@ class Rooms:
         self.planned = torch.zeros(n, POINTS, 2)
         """m, x and y of the paths that ``clutter`` plans."""
         self.outline = torch.zeros(n, ROWS * COLUMNS, 3)
-        """(n, cells, 3) m: a line over all cells, row by row, that is high where they are filled; for pictures."""
+        """(n, cells, 3) m: lines round all that is filled, each as its two ends and NaN; for pictures."""
         self.block, parts = empty_block(n, [(1,), (1,), (2,)])
         self.located = Located(*parts)
         self._ranges, (self.ranges,) = empty_block(n, [(lidar.beams,)])
@@ -107,7 +105,7 @@ class Rooms:
         ids, seed, fill = ids.contiguous(), seed.contiguous(), fill.contiguous()
         self.start[ids], self.goal[ids] = start, goal
         parts = (self.start, self.goal, self.cells, self.way, self.outline)
-        _library().make(len(ids), *map(_at, (ids, seed, fill, *parts)), self.cell, TALL)
+        _library().make(len(ids), *map(_at, (ids, seed, fill, *parts)), self.cell)
 
     def clutter(self, ids: Tensor, seed: Tensor, blocks: Tensor) -> None:
         """Plan a path through the rooms of ``ids`` (m,), as they are now, then put obstacles on it.
@@ -117,7 +115,7 @@ class Rooms:
         """
         ids, seed, blocks = ids.contiguous(), seed.contiguous(), blocks.contiguous()
         parts = (self.start, self.goal, self.cells, self.way, self.planned, self.outline)
-        _library().clutter(len(ids), *map(_at, (ids, seed, blocks, *parts)), self.cell, TALL)
+        _library().clutter(len(ids), *map(_at, (ids, seed, blocks, *parts)), self.cell)
 
     def put(self, ids: Tensor, cells: Tensor, start: Tensor, goal: Tensor) -> None:
         """Rooms whose cells (ROWS, COLUMNS) are given, for the environments ``ids``; see ``drawn``."""
@@ -128,7 +126,7 @@ class Rooms:
         """Ways and pictures of the environments ``ids`` (m,), of whose rooms cells or goals were changed."""
         ids = ids.contiguous()
         parts = (ids, self.cells, self.goal, self.way, self.outline)
-        _library().finish(len(ids), *map(_at, parts), self.cell, TALL)
+        _library().finish(len(ids), *map(_at, parts), self.cell)
 
     def measure(self, pose: Tensor, forward: Tensor, yaw: Tensor, ids: Tensor | None = None) -> None:
         """Write ``located`` and ``ranges``, of all environments or of ``ids`` (m,).
@@ -154,9 +152,9 @@ def _library() -> Any:
     sizes = {"COLUMNS": COLUMNS, "ROWS": ROWS, "STRIP": STRIP, "POINTS": POINTS, "LONGER": f"{LONGER}f"}
     library = build(code, *(f"-D{name}={value}" for name, value in sizes.items()), "-O3", "-ffinite-math-only")
     pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
-    library.make.argtypes = [whole, *[pointer] * 8, number, number]
+    library.make.argtypes = [whole, *[pointer] * 8, number]
     library.measure.argtypes = [whole, whole, *[pointer] * 7, number, number, pointer, pointer, ctypes.c_int]
-    library.clutter.argtypes = [whole, *[pointer] * 9, number, number]
-    library.finish.argtypes = [whole, *[pointer] * 5, number, number]
+    library.clutter.argtypes = [whole, *[pointer] * 9, number]
+    library.finish.argtypes = [whole, *[pointer] * 5, number]
     library.clutter.restype = library.finish.restype = library.make.restype = library.measure.restype = None
     return library

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 constexpr int W = COLUMNS, H = ROWS, N = W * H;
 constexpr int V = W + 1, CORNERS = V * (H + 1);
@@ -96,16 +97,30 @@ static void lead(float *way, const uint8_t *cells, const float *goal, float cell
   for (int p = 0; p < CORNERS; p++) way[p] = way[p] < FAR ? way[p] * cell : FAR;
 }
 
-// A line over all cells, row by row, that is high where they are filled.
-static void draw(float *outline, const uint8_t *cells, float cell, float tall) {
-  for (int r = 0; r < H; r++)
-    for (int k = 0; k < W; k++) {
-      const int c = r & 1 ? W - 1 - k : k;
-      float *point = outline + 3 * (r * W + k);
-      point[0] = (c + 0.5f) * cell;
-      point[1] = (r + 0.5f) * cell;
-      const uint8_t kind = cells[r * W + c];
-      point[2] = tall * (kind == UNMAPPED ? 0.5f : kind ? 1.0f : 0.0f);
+// Lines where filled cells end, or those that are not on the map: along rows, then along columns, each as its two ends
+// and NaN; as many as there is room for.
+static void draw(float *outline, const uint8_t *cells, float cell) {
+  int used = 0;
+  std::fill(outline, outline + 3 * N, NAN);
+  auto line = [&](int row, int column, int to_row, int to_column) {
+    if (used + 3 > N) return;
+    for (const auto &[r, c] : {std::pair(row, column), std::pair(to_row, to_column)}) {
+      float *point = outline + 3 * used++;
+      point[0] = c * cell, point[1] = r * cell, point[2] = 0;
+    }
+    used++;
+  };
+  for (int r = 1; r < H; r++)
+    for (int c = 0, begun = -1; c <= W; c++) {
+      const bool edge = c < W && cells[r * W + c] != cells[(r - 1) * W + c];
+      if (edge && begun < 0) begun = c;
+      if (!edge && begun >= 0) line(r, begun, r, c), begun = -1;
+    }
+  for (int c = 1; c < W; c++)
+    for (int r = 0, begun = -1; r <= H; r++) {
+      const bool edge = r < H && cells[r * W + c] != cells[r * W + c - 1];
+      if (edge && begun < 0) begun = r;
+      if (!edge && begun >= 0) line(begun, c, r, c), begun = -1;
     }
 }
 
@@ -115,7 +130,7 @@ static int cell_of(const float *place, float cell) {
 }
 
 extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const float *fills, const float *starts,
-                     const float *goals, uint8_t *rooms, float *ways, float *outline, float cell, float tall) {
+                     const float *goals, uint8_t *rooms, float *ways, float *outline, float cell) {
 #pragma omp parallel for schedule(dynamic, 4) if (n > 8)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
@@ -138,17 +153,17 @@ extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const fl
       if (length[start] < FAR) break;
     }
     lead(ways + e * CORNERS, cells, goals + 2 * e, cell);
-    draw(outline + 3 * e * N, cells, cell, tall);
+    draw(outline + 3 * e * N, cells, cell);
   }
 }
 
 // Ways and pictures of rooms whose cells are given.
 extern "C" void finish(int64_t n, const int64_t *ids, const uint8_t *rooms, const float *goals, float *ways,
-                       float *outline, float cell, float tall) {
+                       float *outline, float cell) {
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
     lead(ways + e * CORNERS, rooms + e * N, goals + 2 * e, cell);
-    draw(outline + 3 * e * N, rooms + e * N, cell, tall);
+    draw(outline + 3 * e * N, rooms + e * N, cell);
   }
 }
 
@@ -193,8 +208,7 @@ static int trace(const float *way, const float *start, const float *goal, float 
 // Plans the paths of rooms that are made, then puts ``blocks`` of one or two cells a side on each path, which are not
 // on the map. One that would make the shortest way longer than LONGER times what it was is left out.
 extern "C" void clutter(int64_t n, const int64_t *ids, const float *seeds, const float *blocks, const float *starts,
-                        const float *goals, uint8_t *rooms, float *ways, float *paths, float *outline, float cell,
-                        float tall) {
+                        const float *goals, uint8_t *rooms, float *ways, float *paths, float *outline, float cell) {
 #pragma omp parallel for schedule(dynamic, 4) if (n > 8)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
@@ -222,7 +236,7 @@ extern "C" void clutter(int64_t n, const int64_t *ids, const float *seeds, const
         memcpy(way, known, sizeof known);
       }
     }
-    draw(outline + 3 * e * N, cells, cell, tall);
+    draw(outline + 3 * e * N, cells, cell);
   }
 }
 

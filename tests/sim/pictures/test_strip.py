@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sim.pictures.strip import span, strip
+from sim.drawing import Line, Motion
+from sim.pictures.strip import _others_move, span, strip
+from sim.plants.mobile_base_drawing import draw_base
+from sim.robots import load_robot
 
 
 def orange(file) -> np.ndarray:
@@ -51,3 +54,34 @@ def test_what_comes_to_rest_is_shown_until_then_and_what_goes_on_in_its_middle(s
 def test_a_picture_of_another_format_is_refused(falling, tmp_path):
     with pytest.raises(ValueError, match=r"ends in \.png"):
         strip(tmp_path / "strip.jpg", falling())
+
+
+@pytest.mark.usefixtures("graphics")
+def test_a_robot_among_walls_is_shown_from_above_with_them_and_its_whole_way(tmp_path):
+    """A base drives 2 m along a wall; the wall is seen, and the robot at nine places from left to right."""
+    model = draw_base(load_robot("turtlebot3"))
+    steps = 100
+    poses = np.zeros((steps, 1, model.nbody - 1, 7))
+    poses[..., 0], poses[..., 6] = np.linspace(0, 2, steps)[:, None, None], 1.0
+    wall = np.tile([[[[-0.5, 0.5, 0.0], [2.5, 0.5, 0.0]]]], (steps, 1, 1, 1))
+    motion = Motion(model, poses, (Line("wall", wall, (1.0, 0.0, 0.0, 1.0)),), 0.1)
+    shown = strip(tmp_path / "strip.png", motion, 0.5)
+    assert (shown.moments, shown.robots, shown.begin) == (9, 1, 0.0)
+    assert shown.end == pytest.approx(0.999 * 9.9, abs=0.11)
+    with Image.open(tmp_path / "strip.png") as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    red = (pixels[..., 0] > pixels[..., 1] + 60) & (pixels[..., 0] > pixels[..., 2] + 60)
+    rows, columns = np.nonzero(red)
+    assert np.ptp(columns) > 0.7 * 600
+    assert rows.mean() < 150  # to the left of the robot's way, which is up
+
+
+def test_others_that_move_are_shown_side_by_side(swinging):
+    assert not _others_move(swinging())
+    assert _others_move(dataclasses.replace(swinging(), poses=_driven_away(swinging().poses)))
+
+
+def _driven_away(poses: np.ndarray) -> np.ndarray:
+    poses = poses.copy()
+    poses[:, :, 1, 0] += np.linspace(0, 20, len(poses))[:, None]
+    return poses

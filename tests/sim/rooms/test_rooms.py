@@ -191,3 +191,21 @@ def test_some_environments_alone_are_measured_and_made() -> None:
     assert torch.equal(rooms.ranges[others], before[others])
     assert torch.equal(rooms.cells[others], cells[others])
     assert not torch.equal(rooms.cells[ids], cells[ids])
+
+
+def test_lines_are_all_the_edges_between_what_is_filled_and_what_is_not() -> None:
+    rooms = made()
+    for cells, lines in zip(rooms.cells.numpy() > 0, rooms.outline.numpy(), strict=True):
+        begins, ends_, breaks = lines.reshape(-1, 3, 3).transpose(1, 0, 2)
+        there = np.isfinite(begins).all(1)
+        assert np.isnan(breaks).all()
+        assert np.isfinite(ends_[there]).all()
+        found = np.zeros((2, ROWS + 1, COLUMNS + 1), bool)  # edges along x, and along y, by where they begin
+        for (x, y, _), (to_x, to_y, _) in zip(begins[there] / CELL, ends_[there] / CELL, strict=True):
+            assert (x == to_x) != (y == to_y)
+            along = int(y != to_y)
+            at = [round(float(v)) for v in (x, y, to_x, to_y)]
+            found[along, at[1] : at[3] + 1 - along, at[0] : at[2] + along] = True
+        assert (found[0, 1:ROWS, :COLUMNS] == (cells[1:] != cells[:-1])).all()
+        assert (found[1, :ROWS, 1:COLUMNS] == (cells[:, 1:] != cells[:, :-1])).all()
+        assert found.sum() == (cells[1:] != cells[:-1]).sum() + (cells[:, 1:] != cells[:, :-1]).sum()
