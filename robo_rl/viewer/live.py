@@ -304,9 +304,10 @@ class Live:
         if not isinstance(value, list | tuple) or len(value) != 3:
             raise ValueError(f"push is {str(value)[:100]}; expected three numbers in m/s")
         velocity = torch.tensor([limit.accepted(x) for x in value])
-        if not hasattr(self.env.plant, "push"):
+        push = getattr(self.env.plant, "push", None)
+        if push is None:
             raise ValueError(f"robots of {type(self.env.plant).__name__} can't be pushed; it has no push()")
-        self.env.plant.push(self._everyone, velocity)
+        push(self._everyone, velocity)
 
     def _set_range(self, value: Any) -> None:
         knob = _named(self.ranges, "range", value)

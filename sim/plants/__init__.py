@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 class Plant(Protocol):
-    """n simulated robots with state and parameters, stepped in place at one control rate."""
+    """n simulated robots with state and parameters, stepped in place at one control rate.
+
+    Robots that a push can move have ``push(ids, velocity)``, too: it changes the velocity of the bases of the robots
+    ``ids`` by ``velocity`` (3,) m/s, world; the live page asks for it.
+    """
 
     nominal: Any
     """The parameters that the robot's card gives, a named tuple of tensors (1, …)."""
@@ -27,9 +31,6 @@ class Plant(Protocol):
 
     def step(self, commands: dict[str, Tensor]) -> None:
         """One control period under ``commands`` (n, k), held constant."""
-
-    def push(self, ids: Tensor, velocity: Tensor) -> None:
-        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
 
     def drawing(self) -> mujoco.MjModel:
         """A model of one robot with everything that can be seen, its ground and objects included."""

@@ -192,9 +192,6 @@ class BaseInRoom:
         self._measure(ids)
         self.left[ids] = self.rooms.located.path[ids]
 
-    def push(self, ids: Tensor, velocity: Tensor) -> None:
-        """Nothing: wheels hold a base where it is."""
-
     def drawing(self) -> Any:
         """A MuJoCo model of how a robot looks; its room is drawn by the task's markers."""
         return self._poser.model
