@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from deploy.drivers.packet_stream import PacketStream
+
 HEAD = b"\xff\xff\xfd\x00"
 ALL = 0xFE
 LONGEST = 1024
@@ -123,58 +125,25 @@ def _two(number: int) -> bytes:
     return number.to_bytes(2, "little")
 
 
-class Parser:
+class Parser(PacketStream[Packet]):
     """Packets out of a stream of bytes, whatever else is in it."""
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self.damaged = 0
-        """Packets with a wrong CRC, or stuffed wrongly."""
-        self.skipped = 0
-        """Bytes that belonged to no packet."""
+    head = HEAD
 
-    def feed(self, data: bytes) -> list[Packet]:
-        """The packets that are complete now."""
-        self._bytes += data
-        found = []
-        while (packet := self._next()) is not None:
-            found.append(packet)
-        return found
+    def length(self, data: bytearray) -> int | None:
+        """As ``PacketStream`` asks."""
+        if len(data) < 7:
+            return None
+        id, length = data[4], int.from_bytes(data[5:7], "little")
+        return 7 + length if id <= ALL and 3 <= length <= 3 + 2 * LONGEST else 0
 
-    def clear(self) -> None:
-        """Forget what is not complete."""
-        self.skipped += len(self._bytes)
-        self._bytes.clear()
-
-    def _next(self) -> Packet | None:
-        data = self._bytes
-        while True:
-            at = data.find(HEAD)
-            if at < 0:
-                keep = next((count for count in (3, 2, 1) if data.endswith(HEAD[:count])), 0)
-                self._skip(len(data) - keep)
-                return None
-            self._skip(at)
-            if len(data) < 7:
-                return None
-            id, length = data[4], int.from_bytes(data[5:7], "little")
-            if id > ALL or not 3 <= length <= 3 + 2 * LONGEST:
-                self._skip(1)
-                continue
-            if len(data) < 7 + length:
-                return None
-            body = bytes(data[7 : 5 + length])
-            if crc(bytes(data[: 5 + length])) != int.from_bytes(data[5 + length : 7 + length], "little") or _bare(body):
-                self.damaged += 1
-                self._skip(1)
-                continue
-            del data[: 7 + length]
-            plain = body.replace(STUFFED, PLAIN)
-            return Packet(id, plain[0], plain[1:])
-
-    def _skip(self, count: int) -> None:
-        self.skipped += count
-        del self._bytes[:count]
+    def packet(self, data: bytes) -> Packet | None:
+        """None where the CRC is wrong, or bytes are stuffed wrongly."""
+        body = data[7:-2]
+        if crc(data[:-2]) != int.from_bytes(data[-2:], "little") or _bare(body):
+            return None
+        plain = body.replace(STUFFED, PLAIN)
+        return Packet(data[4], plain[0], plain[1:])
 
 
 def _bare(body: bytes) -> bool:

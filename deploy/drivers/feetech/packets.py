@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from deploy.drivers.packet_stream import PacketStream
+
 HEAD = b"\xff\xff"
 ALL = 0xFE
 LONGEST = 250
@@ -83,57 +85,22 @@ def sync_write(data: Mapping[int, bytes], address: int) -> bytes:
     return Packet(ALL, Instruction.SYNC_WRITE, bytes([address, size]) + body).encode()
 
 
-class Parser:
+class Parser(PacketStream[Packet]):
     """Packets out of a stream of bytes, whatever else is in it."""
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self.damaged = 0
-        """Packets whose checksum was wrong."""
-        self.skipped = 0
-        """Bytes that belonged to no packet."""
+    head = HEAD
 
-    def feed(self, data: bytes) -> list[Packet]:
-        """The packets that are complete now."""
-        self._bytes += data
-        found = []
-        while (packet := self._next()) is not None:
-            found.append(packet)
-        return found
+    def length(self, data: bytearray) -> int | None:
+        """As ``PacketStream`` asks."""
+        if len(data) < 4:
+            return None
+        id, length = data[2], data[3]  # FF FF FF: the head begins a byte later
+        return 4 + length if id <= ALL and 2 <= length <= LONGEST + 2 else 0
 
-    def clear(self) -> None:
-        """Forget what is not complete."""
-        self.skipped += len(self._bytes)
-        self._bytes.clear()
-
-    def _next(self) -> Packet | None:
-        data = self._bytes
-        while True:
-            at = data.find(HEAD)
-            if at < 0:
-                keep = 1 if data[-1:] == HEAD[:1] else 0
-                self._skip(len(data) - keep)
-                return None
-            self._skip(at)
-            if len(data) < 4:
-                return None
-            id, length = data[2], data[3]
-            if id > ALL or not 2 <= length <= LONGEST + 2:  # FF FF FF: the head begins a byte later
-                self._skip(1)
-                continue
-            if len(data) < 4 + length:
-                return None
-            body, check = bytes(data[2 : 3 + length]), data[3 + length]
-            if checksum(body) != check:
-                self.damaged += 1
-                self._skip(1)
-                continue
-            del data[: 4 + length]
-            return Packet(id, body[2], body[3:])
-
-    def _skip(self, count: int) -> None:
-        self.skipped += count
-        del self._bytes[:count]
+    def packet(self, data: bytes) -> Packet | None:
+        """None where the checksum is wrong."""
+        body = data[2:-1]
+        return Packet(body[0], body[2], body[3:]) if checksum(body) == data[-1] else None
 
 
 def to_raw(value: int, sign: int | None) -> int:

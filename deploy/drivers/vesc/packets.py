@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import binascii
 
+from deploy.drivers.packet_stream import PacketStream
+
 SHORT, LONG, END = 2, 3, 3
 LONGEST = 512
 """Bytes of a payload: bldc, PACKET_MAX_PL_LEN."""
@@ -20,51 +22,21 @@ def encode(payload: bytes) -> bytes:
     return head + payload + binascii.crc_hqx(payload, 0).to_bytes(2, "big") + bytes([END])
 
 
-class Parser:
+class Parser(PacketStream[bytes]):
     """Payloads out of a stream of bytes, whatever else is in it."""
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self.damaged = 0
-        """Packets with a wrong checksum or end."""
-        self.skipped = 0
-        """Bytes that belonged to no packet."""
+    def length(self, data: bytearray) -> int | None:
+        """As ``PacketStream`` asks."""
+        head = data[0]
+        if head not in (SHORT, LONG):
+            return 0
+        if len(data) < head:
+            return None
+        size = int.from_bytes(data[1:head], "big")
+        return head + size + 3 if (0 < size < 256 if head == SHORT else 255 < size <= LONGEST) else 0
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that are complete now."""
-        self._bytes += data
-        found = []
-        while (payload := self._next()) is not None:
-            found.append(payload)
-        return found
-
-    def clear(self) -> None:
-        """Forget what is not complete."""
-        self._skip(len(self._bytes))
-
-    def _next(self) -> bytes | None:
-        data = self._bytes
-        while data:
-            head = data[0]
-            if head not in (SHORT, LONG):
-                self._skip(1)
-                continue
-            if len(data) < head:
-                return None
-            size = int.from_bytes(data[1:head], "big")
-            if not (0 < size < 256 if head == SHORT else 255 < size <= LONGEST):
-                self._skip(1)
-                continue
-            if len(data) < head + size + 3:
-                return None
-            payload, tail = bytes(data[head : head + size]), data[head + size : head + size + 3]
-            if tail[2] == END and binascii.crc_hqx(payload, 0) == int.from_bytes(tail[:2], "big"):
-                del data[: head + size + 3]
-                return payload
-            self.damaged += 1
-            self._skip(1)
-        return None
-
-    def _skip(self, count: int) -> None:
-        self.skipped += count
-        del self._bytes[:count]
+    def packet(self, data: bytes) -> bytes | None:
+        """None where checksum or end is wrong."""
+        payload, tail = data[data[0] : -3], data[-3:]
+        whole = tail[2] == END and binascii.crc_hqx(payload, 0) == int.from_bytes(tail[:2], "big")
+        return payload if whole else None
