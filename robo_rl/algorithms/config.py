@@ -214,6 +214,8 @@ class SacConfig(Bounded):
     """Price of the squared way of actions from those of the policy at the start; for one that has learnt before."""
     anchor_part: Part = 0.5
     """Part of the rounds after the warm-up over which that price falls to nothing."""
+    imitation: NotNegative = 0.0
+    """Price of the squared way of actions from those that were demonstrated, where these are."""
     hidden: Widths = (128, 128)
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)
