@@ -18,10 +18,9 @@ from robo_rl.algorithms.config import SacConfig
 from robo_rl.algorithms.live_sac import Reinforcement
 from robo_rl.algorithms.sac import Spread
 from robo_rl.commands.learn import main, opened
-from robo_rl.contract import Provenance
 from robo_rl.demonstrations import FILE_NAME, SIGNAL, Transitions, digest, write
 from robo_rl.exploration import ExploringPolicy
-from robo_rl.interventions import DONE, OWN, export, export_again
+from robo_rl.interventions import DONE, OWN, export_again
 from robo_rl.live_learning import LiveLearner
 from robo_rl.policy import PolicyGraph
 from robo_rl.received import StepFolder
@@ -36,18 +35,6 @@ SMALL = {"hidden": (8,), "activation": "tanh", "critic_hidden": (16,), "batch": 
 @pytest.fixture(scope="module")
 def task() -> Task:
     return load_task("quadrotor-hover")
-
-
-@pytest.fixture(scope="module")
-def exploring(task: Task, tmp_path_factory: pytest.TempPathFactory) -> tuple[ExploringPolicy, Bundle]:
-    """A policy that explores, and its bundle."""
-    torch.manual_seed(0)
-    config = SacConfig(hidden=(8,), activation="tanh")
-    graph = ExploringPolicy(PolicyGraph(task, (8,)), Spread(task, config)).requires_grad_(False)
-    for value in (*graph.network.parameters(), *graph.spread.parameters()):
-        value.add_(0.01 * torch.rand_like(value))  # as after learning, no two are equal
-    out = tmp_path_factory.mktemp("exploring") / "policy-000001.onnx"
-    return graph, export(graph, Provenance("sac", 0, 0, ""), out)
 
 
 @pytest.fixture
@@ -71,9 +58,9 @@ def made(task: Task, folder: Path, **others: Any) -> Reinforcement:
 
 
 def test_noise_is_scaled_by_the_deviation_and_an_operator_has_none(
-    task: Task, exploring: tuple[ExploringPolicy, Bundle], tmp_path: Path
+    task: Task, exploring_policy: tuple[ExploringPolicy, Bundle], tmp_path: Path
 ) -> None:
-    graph, bundle = exploring
+    graph, bundle = exploring_policy
     assert bundle.golden_error() < 1e-5
     signals = {s.name: torch.rand(3, s.size) * 0.1 for s in task.spec.signals}
     noise = torch.tensor([[0.0] * 4, [1.0, -2.0, 0.5, 3.0], [1.0, -2.0, 0.5, 3.0]])
@@ -98,7 +85,7 @@ def test_noise_is_scaled_by_the_deviation_and_an_operator_has_none(
 
 
 def test_a_robot_draws_the_noise_that_its_policy_asks_for(
-    exploring: tuple[ExploringPolicy, Bundle], led_policy: tuple[Any, Bundle], tmp_path: Path
+    exploring_policy: tuple[ExploringPolicy, Bundle], led_policy: tuple[Any, Bundle], tmp_path: Path
 ) -> None:
     def drawn(bundle: Bundle, seed: int | None) -> np.ndarray | None:
         policy = Policy.load(bundle.path, 100)
@@ -107,10 +94,10 @@ def test_a_robot_draws_the_noise_that_its_policy_asks_for(
         noise = [actor.exploration().get(EXPLORATION) for _ in range(2000)]
         return None if noise[0] is None else np.stack(noise)
 
-    first = drawn(exploring[1], 1)
+    first = drawn(exploring_policy[1], 1)
     assert first is not None
-    assert np.array_equal(first, drawn(exploring[1], 1))
-    assert not np.array_equal(first, drawn(exploring[1], None))
+    assert np.array_equal(first, drawn(exploring_policy[1], 1))
+    assert not np.array_equal(first, drawn(exploring_policy[1], None))
     assert np.abs(first).max() <= MOST_NOISE
     assert np.abs(first.mean(0)).max() < 0.1
     assert np.abs(first.std(0) - 1.0).max() < 0.1
@@ -118,10 +105,10 @@ def test_a_robot_draws_the_noise_that_its_policy_asks_for(
 
 
 def test_steps_of_a_robot_go_into_both_buffers_as_they_should(
-    task: Task, exploring: tuple[ExploringPolicy, Bundle], folder: Path
+    task: Task, exploring_policy: tuple[ExploringPolicy, Bundle], folder: Path
 ) -> None:
     """Three episodes: success with the operator at its end, a failure, and a time-out, after which there was more."""
-    graph, bundle = exploring
+    graph, bundle = exploring_policy
     contract, sizes, rng = bundle.contract, Sizes.of(bundle.contract), np.random.default_rng(0)
     ends = {120: Flag.SUCCEEDED, 200: Flag.FAILED, 299: Flag.NONE}
     signals = rng.uniform(-0.1, 0.1, (300, sizes.signals)).astype(np.float32)
@@ -196,15 +183,15 @@ def test_the_critics_learn_alone_in_the_warm_up(task: Task, folder: Path) -> Non
 
 
 def test_a_killed_learner_goes_on_with_the_steps_in_files(
-    exploring: tuple[ExploringPolicy, Bundle], folder: Path
+    exploring_policy: tuple[ExploringPolicy, Bundle], folder: Path
 ) -> None:
     config = {**SMALL, "demonstrations": digest(folder / FILE_NAME)}
     run = Run.create(folder, "quadrotor-hover", None, "sac", 0, config, name="live")
     (run.folder / FILE_NAME).write_bytes((folder / FILE_NAME).read_bytes())
     robot = run.folder / "robot"
     robot.mkdir()
-    (robot / "policy-000001.onnx").write_bytes(exploring[1].path.read_bytes())
-    writer, sizes = StepWriter(robot, exploring[1].contract, pytest.fail), Sizes.of(exploring[1].contract)
+    (robot / "policy-000001.onnx").write_bytes(exploring_policy[1].path.read_bytes())
+    writer, sizes = StepWriter(robot, exploring_policy[1].contract, pytest.fail), Sizes.of(exploring_policy[1].contract)
     for k in range(51):
         values = (np.full(size, 0.01 * k, np.float32) for size in sizes)
         writer.add(k, k, Flag.OPERATOR if k < 5 else Flag.NONE, "", *values)
