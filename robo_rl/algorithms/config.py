@@ -201,6 +201,8 @@ class SacConfig(Bounded):
     initial_temperature: Positive = 0.01
     initial_deviation: Positive = 0.4
     """Standard deviation of the first policy, in actions."""
+    greatest_deviation: Positive = 1.6487212707001282
+    """Of the policy, anywhere; where it is small, the mean has to do by itself what noise would find."""
     target_entropy: Finite = -0.5
     """Wanted entropy of the policy, per action."""
     anneal: Part = 0.0

@@ -16,6 +16,7 @@ Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from itertools import pairwise
@@ -40,8 +41,8 @@ from robo_rl.reset_states import starts
 from sim.env import VecEnv
 from sim.tasks import Task
 
-LOG_DEVIATIONS = (-5.0, 0.5)
-"""Least and greatest logarithm of the policy's standard deviation."""
+LEAST_LOG_DEVIATION = -5.0
+"""Least logarithm of the policy's standard deviation."""
 ENTROPY_OF_ONE = 1.4189385332046727
 """0.5 (1 + log 2π), of a normal distribution with deviation 1."""
 BEYOND = 1.0
@@ -87,11 +88,11 @@ class Spread(MLP):
 
     def __init__(self, task: Task, config: SacConfig) -> None:
         super().__init__(task.observation_size, config.hidden, task.action_size, config.activation)
-        self.start = torch.tensor(config.initial_deviation).log()
+        self.start, self.most = torch.tensor(config.initial_deviation).log(), math.log(config.greatest_deviation)
 
     def forward(self, observation: Tensor) -> Tensor:
         """See the class."""
-        return (self.start + super().forward(observation)).clamp(*LOG_DEVIATIONS)
+        return (self.start + super().forward(observation)).clamp(LEAST_LOG_DEVIATION, self.most)
 
 
 class Explorer(nn.Module):

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from robo_rl.runs import Run
 
 LITTLE_NOISE = SacConfig(
-    first=500, warm_up=5, imitation=1.0, initial_deviation=0.05, initial_temperature=2e-3, target_entropy=-2.0
-)
+    first=500, warm_up=5, imitation=10.0, initial_deviation=0.04, greatest_deviation=0.06, initial_temperature=2e-3,
+    target_entropy=-2.0,
+)  # fmt: skip
 """Of sac: a robot explores with deviations of about 0.03 of an action; the operator shows what is farther away."""
 
 

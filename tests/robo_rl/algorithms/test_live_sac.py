@@ -155,6 +155,11 @@ def test_the_policy_learns_what_is_rewarded(task: Task, folder: Path) -> None:
     assert mean[1:].abs().max() < mean[0]
 
 
+def test_the_deviation_stays_below_its_greatest(task: Task) -> None:
+    spread = Spread(task, SacConfig(hidden=(8,), initial_deviation=0.3, greatest_deviation=0.1))
+    assert spread(torch.randn(50, task.observation_size)).exp().max() <= 0.1 + 1e-6
+
+
 def test_what_was_shown_has_its_price(task: Task, folder: Path) -> None:
     """Nothing is rewarded; demonstrations and an operator did 0 and 0.4, by what they saw."""
     algorithm = made(task, folder, imitation=1.0, learning_rate=3e-3)
