@@ -208,6 +208,7 @@ def test_a_killed_learner_goes_on_with_the_steps_in_files(
         return learner
 
     before = begun()
+    assert before.receive() == 0  # nothing new
     assert before.owed == 2 * (50 - SMALL["first"])
     before.learn()
     before.publish()
