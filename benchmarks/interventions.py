@@ -93,7 +93,7 @@ class Attended(ForLoop):
 
     def read(self, now: int) -> Any:
         """As a driver's, with what the operator makes of it."""
-        measured = self.driver.read(now)
+        measured = super().read(now)
         values = {name: value for name, (value, _) in measured.items()}
         self.setpoints[INTERVENTION] = self.operator.signal(values, self.memory)
         return {**measured, INTERVENTION: (self.setpoints[INTERVENTION], now)}
