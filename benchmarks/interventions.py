@@ -4,14 +4,17 @@
 time, which counts control steps, no faster than PACE times real time. A script is the operator (``SCRIPT`` tells its
 rule). At the end 1,000 held-out episodes of the policy alone. Takes a quarter of an hour on two idle cores.
 
-    python benchmarks/interventions.py together               # 32 robots and the learner in one process, no gate
     python benchmarks/interventions.py
-    python benchmarks/interventions.py plot                   # docs/images/interventions.png
     python benchmarks/interventions.py arm-insert 2 90        # another seed, minutes of robot time
+    python benchmarks/interventions.py arm-insert 2 25 sac    # reinforcement learning in place of cloning
+    python benchmarks/interventions.py plot                   # docs/images/interventions.png
+    python benchmarks/interventions.py together bc 0          # 32 robots and the learner in one process, no gate
+    python benchmarks/interventions.py together sac 2         # docs/images/interventions-sac.png
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -25,7 +28,7 @@ import torch
 from results import FOLDER, words, write
 
 from controllers.gate_codes import Request, State
-from deploy.actor import Actor
+from deploy.actor import EXPLORATION, MOST_NOISE, Actor
 from deploy.drivers.driver import ForLoop
 from deploy.drivers.simulated import SimulatedRobot
 from deploy.emulators.virtual_time import VirtualTime
@@ -33,6 +36,8 @@ from deploy.loop import Loop, Step
 from deploy.runtime import Policy
 from robo_rl.algorithms.config import BcConfig
 from robo_rl.algorithms.live import Cloning
+from robo_rl.algorithms.live_sac import Reinforcement
+from robo_rl.commands.learn import LITTLE_NOISE
 from robo_rl.commands.run import after_episode, nobody
 from robo_rl.demonstrations import FILE_NAME, Transitions, demonstrate, digest
 from robo_rl.demonstrations import write as write_demonstrations
@@ -50,9 +55,13 @@ from sim.tasks.loading import load_task
 DEMONSTRATIONS = {"arm-insert": 1, "arm-place-direct": 5}
 """Episodes to begin with: few, so that there is something to correct."""
 FIXED = {"arm-insert": {"clearance": 0.003}, "arm-place-direct": {}}
-LITTLE = ("--bc.updates", "12")
+LITTLE = BcConfig(updates=12)
 """600 mini-batches before there is a robot."""
-PACE = 8.0
+SAC = dataclasses.replace(LITTLE_NOISE, hidden=(64, 64), critic_hidden=(64, 64), batch=128)
+"""A mini-batch takes a third of the time."""
+RATIO = {"bc": 4.0, "sac": 2.0}
+"""Mini-batches per control step."""
+PACE = 4.0
 """Robot time over real time, at most, so that the learner has time to learn."""
 TOGETHER = 32
 """Robots of ``together``."""
@@ -84,14 +93,14 @@ class Attended(ForLoop):
 
     def read(self, now: int) -> Any:
         """As a driver's, with what the operator makes of it."""
-        measured = self.driver.read(now)
+        measured = super().read(now)
         values = {name: value for name, (value, _) in measured.items()}
         self.setpoints[INTERVENTION] = self.operator.signal(values, self.memory)
         return {**measured, INTERVENTION: (self.setpoints[INTERVENTION], now)}
 
 
-def run_robot(task: str, folder: Path, seed: int, minutes: float) -> None:
-    """So many minutes of robot time, episode after episode."""
+def run_robot(task: str, folder: Path, seed: int, minutes: float) -> int:
+    """So many minutes of robot time, episode after episode; the number of policies that were refused."""
     loaded = load_task(task)
     robot = SimulatedRobot(loaded, 100 + seed, FIXED[task])
     policy = Policy.load(folder / "policy-000001.onnx", 1 / loaded.spec.control_period)
@@ -101,6 +110,7 @@ def run_robot(task: str, folder: Path, seed: int, minutes: float) -> None:
 
     def note(step: Step) -> None:
         actor.note(step.inputs, step.output, step.memory)
+        given.setpoints.update(actor.exploration())
         ended = robot.ended is not None
         after_episode(robot, loop, actor, step)
         if step.output.state == State.IDLE:
@@ -116,13 +126,18 @@ def run_robot(task: str, folder: Path, seed: int, minutes: float) -> None:
         if active[0] * loaded.spec.control_period >= 60.0 * minutes:
             loop.end()
 
+    def heard(sentence: str) -> None:
+        if "refused" in sentence:
+            print(sentence, flush=True)
+
     loop = Loop(policy, given, note, clock=clock, patience=10.0, successor=lambda: actor.successor())
-    actor = Actor(folder, policy, loop.reserve.config, lambda told: None, lambda why: loop.end())
+    actor = Actor(folder, policy, loop.reserve.config, heard, lambda why: loop.end(), seed=seed)
     actor.start()
     code = loop.run()
     actor.close()
-    if code or actor.successors.refused:
-        sys.exit(f"the gate stopped the robot, or {actor.successors.refused} policies were refused")
+    if code:
+        sys.exit("the gate stopped the robot")
+    return actor.successors.refused
 
 
 def by_minute(run: Run, folder: Path) -> dict[str, Any]:
@@ -144,29 +159,41 @@ def by_minute(run: Run, folder: Path) -> dict[str, Any]:
     return {"control_steps": len(led), "intervention_rate_last_10_minutes": float(last.mean()), "minutes": rows}
 
 
-def measured(task: str, seed: int, minutes: float, keep: Path) -> dict[str, Any]:
+def measured(task: str, seed: int, minutes: float, algorithm: str, keep: Path) -> dict[str, Any]:
     """One training, and the policy that came of it."""
     shown, name = keep / "demonstrations.safetensors", f"live-{seed}"
     robo = [sys.executable, "-m", "robo_rl"]
     count = ["--episodes", str(DEMONSTRATIONS[task]), "--seed", str(seed), "--out", str(shown)]
     subprocess.run([*robo, "demonstrate", task, *count], check=True)
     words_of = ["--demonstrations", str(shown), "--seed", str(seed), "--runs", str(keep), "--name", name]
-    learner = subprocess.Popen(
-        [*robo, "learn", task, *words_of, *LITTLE, "--every", str(EVERY)], stdout=subprocess.DEVNULL
-    )
+    rest = ["--algorithm", algorithm, "--ratio", str(RATIO[algorithm]), "--every", str(EVERY), *options(algorithm)]
+    learner = subprocess.Popen([*robo, "learn", task, *words_of, *rest], stdout=subprocess.DEVNULL)
     folder = keep / name / "robot"
     try:
-        while not (folder / "policy-000001.onnx").exists():
+        while not (keep / name / "checkpoint.safetensors").exists():  # written after the first bundle
             if learner.poll() is not None:
                 sys.exit("the learner ended at once")
             time.sleep(0.5)
         first = success(task, keep / name, FIRST)
-        run_robot(task, folder, seed, minutes)
+        refused = run_robot(task, folder, seed, minutes)
     finally:
         learner.terminate()
         learner.wait()
-    last, done = success(task, keep / name, EPISODES), by_minute(Run.open(keep / name), folder)
-    return {"seed": seed, "first": first, "last": last, **done}
+    run = Run.open(keep / name)
+    done = {"minibatches": run.metrics()[-1]["update"], "refused": refused, **by_minute(run, folder)}
+    print(json.dumps(done), flush=True)
+    return {"seed": seed, "first": first, "last": success(task, keep / name, EPISODES), **done}
+
+
+def options(algorithm: str) -> list[str]:
+    """What is not as by default, for the command line."""
+    chosen, default = (LITTLE, BcConfig()) if algorithm == "bc" else (SAC, LITTLE_NOISE)
+    found: list[str] = []
+    for name, value in dataclasses.asdict(chosen).items():
+        if value != getattr(default, name):
+            values = value if isinstance(value, tuple) else (value,)
+            found += [f"--{algorithm}.{name.replace('_', '-')}", *map(str, values)]
+    return found
 
 
 def success(task: str, folder: Path, episodes: int) -> dict[str, float]:
@@ -178,39 +205,52 @@ def success(task: str, folder: Path, episodes: int) -> dict[str, float]:
     return found
 
 
-def together(seed: int) -> dict[str, Any]:
-    """The same learner and operator with TOGETHER robots in one process, without gate and files: 24 minutes of robot
-    time in all, 12 mini-batches for each step of all robots. The success in the rows is with the operator's help.
+def together(algorithm: str, seed: int) -> dict[str, Any]:
+    """The same operator with TOGETHER robots and the learner in one process, without gate and files: 24 minutes of
+    robot time in all; cloning has 12 mini-batches for each step of all robots. The success in the rows is with the
+    operator's help, and with the noise of sac.
     """
     torch.manual_seed(seed)
     task = load_task("arm-insert")
+    config: Any = LITTLE if algorithm == "bc" else SAC
+    kind: Any = Cloning if algorithm == "bc" else Reinforcement
     with tempfile.TemporaryDirectory() as keep:
         shown = Path(keep) / FILE_NAME
         write_demonstrations(shown, task, demonstrate(task, DEMONSTRATIONS["arm-insert"], seed)[0])
-        config = BcConfig(updates=12, demonstrations=digest(shown))
         policy = PolicyGraph(task, config.hidden, config.activation)
-        learner = Cloning(task, policy, config, seed, Path(keep))
+        chosen = dataclasses.replace(config, demonstrations=digest(shown))
+        learner = kind(task, policy, chosen, seed, Path(keep))
         learner.pretrain()
     mean = PolicyGraph(task, config.hidden, config.activation)
     mean.load_state_dict(policy.state_dict())
+    graph, ratio = learner.graph(mean), 12 / TOGETHER if algorithm == "bc" else RATIO["sac"]
+    first = alone(mean, FIRST)
+    print(first, flush=True)
     env = LearningEnv(VecEnv(task, TOGETHER, 100 + seed, fixed=FIXED["arm-insert"], evaluation=True))
     leads, watched = torch.zeros(TOGETHER) > 0.0, torch.zeros(TOGETHER)
     apart = torch.zeros(TOGETHER, round(WATCH / task.spec.control_period))
     per = round(60.0 / task.spec.control_period / TOGETHER)
     rows: list[dict[str, float]] = []
     rates: list[float] = []
+    learnt = 0
     for k in range(900):
         if k % per == 0:
+            print(rows[-1:], flush=True)
             rows.append({"minute": len(rows) + 1, "intervention_rate": 0.0, "episodes": 0, "succeeded": 0})
         rates.append(float(leads.float().mean()))
         rows[-1]["intervention_rate"] = float(np.mean(rates[k - k % per :]))
         seen = env.observation().clone()
         with torch.no_grad():
             own = mean.network(mean.features(seen))
+            noise = torch.randn_like(own).clamp(-MOST_NOISE, MOST_NOISE)
+            tried = graph.acted(own, seen, {EXPLORATION: noise})
         wanted = task.script(env.signals, env.memory).clamp(-1.0, 1.0)
-        action = torch.where(leads[:, None], wanted, own)
-        step, none = env.step(action), torch.zeros(TOGETHER)
-        learner.add(Transitions(seen, action, none, none, step.observation.clone()), leads)
+        action = torch.where(leads[:, None], wanted, tried)
+        step = env.step(action)
+        later = step.observation.clone()
+        later[step.ids] = step.final_observation
+        won, ended = step.succeeded.float(), (step.succeeded | step.failed).float()
+        learner.add(Transitions(seen, action, won, ended, later), leads.clone())
         apart = torch.cat([apart[:, 1:], (own.clamp(-1, 1) - wanted).square().mean(1).sqrt()[:, None]], 1)
         watched += 1
         far = apart.mean(1) > torch.where(leads, GIVE, TAKE)
@@ -218,17 +258,25 @@ def together(seed: int) -> dict[str, Any]:
         leads[step.ids], watched[step.ids] = False, 0
         rows[-1]["episodes"] += len(step.ids)
         rows[-1]["succeeded"] += int(step.succeeded.sum())
-        for _ in range(12):
+        while learnt < ratio * (TOGETHER * (k + 1) - learner.first):
             learner.learn()
             average(mean, policy)
-    last = rollout(task, GraphPolicy(mean), Conditions(episodes=400, fixed=FIXED["arm-insert"])).summary()
-    told = {name: last[name] for name in ("episodes", "success", "success_low", "success_high")}
+            learnt += 1
     rate = float(np.mean(rates[-round(600.0 / task.spec.control_period / TOGETHER) :]))
-    return {"seed": seed, "robots": TOGETHER, "last": told, "intervention_rate_last_10_minutes": rate, "minutes": rows}
+    told = {"algorithm": algorithm, "seed": seed, "robots": TOGETHER, "first": first, "last": alone(mean, 400)}
+    return {**told, "minibatches": learnt, "intervention_rate_last_10_minutes": rate, "minutes": rows}
 
 
-def plot(found: dict[str, Any]) -> None:
-    """docs/images/interventions.png: per minute of robot time, who had the robot, and how many episodes succeeded."""
+def alone(policy: PolicyGraph, episodes: int) -> dict[str, float]:
+    """Success of held-out episodes of arm-insert, and how long they take."""
+    conditions = Conditions(episodes=episodes, fixed=FIXED["arm-insert"])
+    summary = rollout(policy.task, GraphPolicy(policy), conditions).summary()
+    names = ("episodes", "success", "success_low", "success_high", "duration_mean_s")
+    return {name: float(summary[name]) for name in names}
+
+
+def plot(found: dict[str, Any], name: str) -> None:
+    """An image of the docs: per minute of robot time, who had the robot, and how many episodes succeeded."""
     from matplotlib.figure import Figure
 
     from robo_rl.report.plots import COLOURS
@@ -244,24 +292,27 @@ def plot(found: dict[str, Any]) -> None:
     below.set_ylabel("success (%)")
     below.set_ylim(0, 103)
     below.set_xlabel("minutes of robot time")
-    figure.savefig(FOLDER.parents[1] / "docs" / "images" / "interventions.png", dpi=100)
+    figure.savefig(FOLDER.parents[1] / "docs" / "images" / name, dpi=100)
 
 
 def main() -> None:
-    given = words(__doc__, 3)
+    given = words(__doc__, 4)
     if given == ["plot"]:
-        plot(json.loads((FOLDER / "interventions_together.json").read_text()))
+        plot(json.loads((FOLDER / "interventions_arm-insert_0.json").read_text()), "interventions.png")
         return
-    if given == ["together"]:
-        found = together(0)
-        write("interventions_together", {"task": "arm-insert", "operator": SCRIPT, **found})
-        plot(found)
+    if given[:1] == ["together"]:
+        algorithm, seed = (*given[1:], *("bc", "0")[len(given) - 1 :])
+        found = together(algorithm, int(seed))
+        write(f"interventions_together_{algorithm}_{seed}", {"task": "arm-insert", "operator": SCRIPT, **found})
+        if algorithm == "sac":
+            plot(found, "interventions-sac.png")
         return
-    task, seed, minutes = (*given, *("arm-insert", "0", "25")[len(given) :])
+    task, seed, minutes, algorithm = (*given, *("arm-insert", "0", "25", "bc")[len(given) :])
     with tempfile.TemporaryDirectory() as keep:
-        found = measured(task, int(seed), float(minutes), Path(keep))
+        found = measured(task, int(seed), float(minutes), algorithm, Path(keep))
     print(json.dumps({k: v for k, v in found.items() if k != "minutes"}))
-    write(f"interventions_{task}_{seed}", {"task": task, "operator": SCRIPT, "pace": PACE, **found})
+    name = f"interventions_{task}_{seed}{'' if algorithm == 'bc' else '_sac'}"
+    write(name, {"task": task, "operator": SCRIPT, "pace": PACE, **found})
 
 
 if __name__ == "__main__":

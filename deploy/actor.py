@@ -2,7 +2,7 @@
 
 Both are files in one folder (``deploy.step_log``, ``deploy.successors``), so either side may end, be killed, or be on
 another computer that shares the folder; the robot never waits. Only what the policy or the operator did is learnt from:
-steps in which the gate was active and sent their command.
+steps in which the gate was active and sent their command. Where a policy explores, this side draws the noise.
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ from controllers.safety import Inputs, Output
 from deploy.runtime import Policy
 from deploy.step_log import Flag, StepWriter
 from deploy.successors import Successors
+from robo_rl.contract import Contract
 
 INTERVENTION = "intervention"
 """The operator's signal: its first element is above 0.5 while they have the robot, the others are their action."""
+EXPLORATION, MOST_NOISE = "exploration", 3.0
+"""The signal of a policy that explores: standard normal noise, cut there."""
+
+
+def quiet(contract: Contract) -> dict[str, np.ndarray]:
+    """The noise of a policy that explores, as a signal, before its first step; none of any other policy."""
+    return {s.name: np.zeros(s.size, np.float32) for s in contract.signals if s.name == EXPLORATION}
 
 
 class Actor:
@@ -29,8 +37,12 @@ class Actor:
     def __init__(
         self, folder: Path, policy: Policy, config: GateConfig, say: Callable[[str], None],
         on_failure: Callable[[str], None], trusted_keys: Path | None = None, native: bool = False,
+        seed: int | None = None,
     ) -> None:  # fmt: skip
-        """``say`` gets a sentence for each new policy, ``on_failure`` one, once, when steps can't be written."""
+        """``say`` gets a sentence for each new policy, ``on_failure`` one, once, when steps can't be written.
+
+        ``seed``: of the noise; None: another one each time.
+        """
         names = [span.name for span in config.signals]
         if INTERVENTION not in names:
             raise ValueError(
@@ -44,6 +56,14 @@ class Actor:
         self.writer = StepWriter(folder, policy.contract, on_failure)
         self.successors = Successors(folder, policy, say, trusted_keys, native)
         self._number, self._open = 0, False
+        sizes = {span.name: span.size for span in config.signals}
+        self._noise, self._random = sizes.get(EXPLORATION), np.random.default_rng(seed)
+
+    def exploration(self) -> dict[str, np.ndarray]:
+        """The noise for the next step, as a signal; none where the policy does not explore."""
+        if self._noise is None:
+            return {}
+        return {EXPLORATION: self._random.standard_normal(self._noise).clip(-MOST_NOISE, MOST_NOISE).astype(np.float32)}
 
     def start(self) -> None:
         """Look for new policies."""

@@ -74,20 +74,29 @@ class InterventionPolicy(PolicyGraph):
     def forward(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """As of every policy graph."""
         memory, given = self.unpack(state), signals[INTERVENTION]
-        own = self.network(self.features(self.task.observe(signals, memory)))
-        action = torch.where(given[:, :1] > 0.5, given[:, 1:], own)
+        observation = self.task.observe(signals, memory)
+        own = self.network(self.features(observation))
+        action = torch.where(given[:, :1] > 0.5, given[:, 1:], self.acted(own, observation, signals))
         commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
         kept = {**self.task.remember(memory, signals, commands), OWN: own, DONE: action}
         return commands, self.pack(kept)
+
+    def acted(self, own: Tensor, observation: Tensor, signals: Mapping[str, Tensor]) -> Tensor:
+        """The action (n, a) that is taken while nobody else has the robot."""
+        return own
+
+    def beside(self, steps: int, episodes: int) -> dict[str, np.ndarray]:
+        """(steps, episodes, k) by name: signals that no simulation has, for golden vectors."""
+        return {INTERVENTION: takeovers(self, steps, episodes)}
 
 
 def export(policy: InterventionPolicy, provenance: Provenance, out: Path) -> Bundle:
     """Write the bundle of a policy, after simulated episodes; its golden vectors hold takeovers."""
     plain = PolicyGraph(policy.task, policy.shape.hidden, policy.shape.activation, policy.shape.normalize)
-    plain.load_state_dict(policy.state_dict())
+    plain.network, plain.normalizer = policy.network, policy.normalizer
     seen = rollout_signals(policy.task, GraphPolicy(plain), Conditions(episodes=64, seed=7))
     steps, episodes = next(iter(seen.values())).shape[:2]
-    return write_bundle(policy, provenance, {**seen, INTERVENTION: takeovers(policy, steps, episodes)}, out)
+    return write_bundle(policy, provenance, {**seen, **policy.beside(steps, episodes)}, out)
 
 
 def takeovers(policy: InterventionPolicy, steps: int, episodes: int) -> np.ndarray:

@@ -42,9 +42,15 @@ KEPT = 1000
 
 
 class Algorithm(Protocol):
-    """What learns (``robo_rl.algorithms.live``)."""
+    """What learns (``robo_rl.algorithms.live``, ``live_sac``)."""
 
     policy: PolicyGraph
+    first: int
+    """Control steps before anything is learnt."""
+
+    def graph(self, policy: PolicyGraph) -> InterventionPolicy:
+        """What robots run, of a policy of the same shape."""
+        ...
 
     def pretrain(self) -> None:
         """Learn from the demonstrations, before there are robots."""
@@ -68,7 +74,7 @@ class LiveLearner:
         """``folder``: what robots share; ``ratio``: mini-batches per step of a robot."""
         self.run, self.algorithm, self.folder, self.ratio, self.say = run, algorithm, folder, ratio, say
         self.average = run.new_policy().requires_grad_(False)
-        self.graph = InterventionPolicy(self.average).requires_grad_(False).eval()
+        self.graph = algorithm.graph(self.average).eval()
         self.learnt = 0
         """Mini-batches since the first bundle."""
         self.metrics: dict[str, float] = {}
@@ -104,7 +110,7 @@ class LiveLearner:
     @property
     def owed(self) -> int:
         """Mini-batches that are due."""
-        return int(self.ratio * self.steps) - self.learnt
+        return int(self.ratio * max(0, self.steps - self.algorithm.first)) - self.learnt
 
     def learn(self) -> None:
         """Some of the mini-batches that are due."""

@@ -63,6 +63,27 @@ def led_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 
 
 @pytest.fixture(scope="session")
+def exploring_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """As ``led_policy``, one that explores, too."""
+    from robo_rl.algorithms.config import SacConfig
+    from robo_rl.algorithms.sac import Spread
+    from robo_rl.contract import Provenance
+    from robo_rl.exploration import ExploringPolicy
+    from robo_rl.interventions import export
+    from robo_rl.policy import PolicyGraph
+    from sim.tasks.loading import load_task
+
+    torch.manual_seed(0)
+    task = load_task("quadrotor-hover")
+    spread = Spread(task, SacConfig(hidden=(8,), activation="tanh"))
+    graph = ExploringPolicy(PolicyGraph(task, (8,)), spread).requires_grad_(False)
+    for value in (*graph.network.parameters(), *graph.spread.parameters()):
+        value.add_(0.01 * torch.rand_like(value))  # as after learning, no two are equal
+    out = tmp_path_factory.mktemp("exploring") / "policy-000001.onnx"
+    return graph, export(graph, Provenance("sac", 0, 0, ""), out)
+
+
+@pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``trained(task, *options)``: the folder of the run that ``robo-rl train`` makes, without an evaluation."""
 

@@ -201,6 +201,8 @@ class SacConfig(Bounded):
     initial_temperature: Positive = 0.01
     initial_deviation: Positive = 0.4
     """Standard deviation of the first policy, in actions."""
+    greatest_deviation: Positive = 1.6487212707001282
+    """Of the policy, anywhere; where it is small, the mean has to do by itself what noise would find."""
     target_entropy: Finite = -0.5
     """Wanted entropy of the policy, per action."""
     anneal: Part = 0.0
@@ -214,6 +216,8 @@ class SacConfig(Bounded):
     """Price of the squared way of actions from those of the policy at the start; for one that has learnt before."""
     anchor_part: Part = 0.5
     """Part of the rounds after the warm-up over which that price falls to nothing."""
+    imitation: NotNegative = 0.0
+    """Price of the squared way of actions from those that were demonstrated, where these are."""
     hidden: Widths = (128, 128)
     """Widths of the policy's hidden layers."""
     critic_hidden: Widths = (128, 128)

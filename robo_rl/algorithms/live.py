@@ -16,6 +16,7 @@ from robo_rl.algorithms import bc
 from robo_rl.algorithms.config import BcConfig
 from robo_rl.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.demonstrations import Transitions
+from robo_rl.interventions import InterventionPolicy
 from robo_rl.policy import PolicyGraph
 from sim.tasks import Task
 
@@ -34,6 +35,12 @@ class Cloning:
         self._first = bc.Learner(task, policy, config, seed, folder=folder)
         self.observation, self.action = self._first.observation, self._first.action
         self.optimizer = torch.optim.Adam(policy.network.parameters(), SLOWER * config.learning_rate)
+        self.first = 0
+        """Control steps before anything is learnt."""
+
+    def graph(self, policy: PolicyGraph) -> InterventionPolicy:
+        """What the robot runs, of a policy of the same shape."""
+        return InterventionPolicy(policy)
 
     def pretrain(self) -> None:
         """As ``robo-rl train --algorithm bc``."""

@@ -43,8 +43,9 @@ class ReplayBuffer:
         return min(self.written, self.capacity)
 
     def add(self, new: Transitions) -> None:
-        """Write transitions (n) after the last ones."""
-        rows = torch.cat([value.reshape(len(value), -1) for value in new], 1)
+        """Write transitions (n) after the last ones; n may be 0."""
+        pairs = zip(new, self.widths, strict=True)
+        rows = torch.cat([value.reshape(len(value), width) for value, width in pairs], 1)
         places = (self.written + torch.arange(len(rows))) % self.capacity
         self._rows[places] = rows
         self.written += len(rows)

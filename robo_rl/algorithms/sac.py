@@ -16,6 +16,7 @@ Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from itertools import pairwise
@@ -40,8 +41,8 @@ from robo_rl.reset_states import starts
 from sim.env import VecEnv
 from sim.tasks import Task
 
-LOG_DEVIATIONS = (-5.0, 0.5)
-"""Least and greatest logarithm of the policy's standard deviation."""
+LEAST_LOG_DEVIATION = -5.0
+"""Least logarithm of the policy's standard deviation."""
 ENTROPY_OF_ONE = 1.4189385332046727
 """0.5 (1 + log 2π), of a normal distribution with deviation 1."""
 BEYOND = 1.0
@@ -82,21 +83,30 @@ class Collected(NamedTuple):
     """Episodes."""
 
 
+class Spread(MLP):
+    """The logarithm of a policy's standard deviation (b, a), at observations (b, k)."""
+
+    def __init__(self, task: Task, config: SacConfig) -> None:
+        super().__init__(task.observation_size, config.hidden, task.action_size, config.activation)
+        self.start, self.most = torch.tensor(config.initial_deviation).log(), math.log(config.greatest_deviation)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """See the class."""
+        return (self.start + super().forward(observation)).clamp(LEAST_LOG_DEVIATION, self.most)
+
+
 class Explorer(nn.Module):
     """The policy, and how randomly it acts."""
 
     def __init__(self, policy: PolicyGraph, config: SacConfig) -> None:
         super().__init__()
         self.policy = policy
-        task = policy.task
-        self.spread = MLP(task.observation_size, config.hidden, task.action_size, config.activation)
-        """The logarithm of the policy's deviation, beside what it starts with."""
-        self.start = torch.tensor(config.initial_deviation).log()
+        self.spread = Spread(policy.task, config)
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there."""
         mean = self.policy.network(self.policy.features(observation))
-        log_deviation = (self.start + self.spread(observation)).clamp(*LOG_DEVIATIONS)
+        log_deviation = self.spread(observation)
         action = mean + log_deviation.exp() * torch.randn_like(mean)
         return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1)
 
@@ -122,15 +132,17 @@ class Learner:
 
     def __init__(
         self, task: Task, policy: PolicyGraph, config: SacConfig, seed: int, device: str = "cpu",
-        folder: Path | None = None,
+        folder: Path | None = None, live: bool = False,
     ) -> None:  # fmt: skip
-        """``folder`` is the run's, in which demonstrations are and transitions are kept."""
+        """``folder`` is the run's, in which demonstrations are and transitions are kept. ``live``: others have the
+        robot, and keep what it does.
+        """
         if policy.encoders or device != "cpu":
             raise ValueError(f"task '{task.name}' on '{device}': sac takes observations that are a vector, on the cpu")
         self.config, self.policy = config, policy
         seen, acted = task.observation_size, task.action_size
-        self.env = None if config.actors else LearningEnv(VecEnv(task, config.environments, seed))
-        """None where actors have the robots."""
+        self.env = None if config.actors or live else LearningEnv(VecEnv(task, config.environments, seed))
+        """None where others have the robots."""
         self.starts = self.env and starts(folder, config.reset_states, config.reset_weights, self.env)
         self.act = Explorer(policy, config)
         self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
@@ -144,7 +156,7 @@ class Learner:
         self.temperature_optimizer = torch.optim.Adam([self.log_temperature], rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
         steps = self.total * config.steps * config.environments
-        self.replay = ReplayBuffer(min(steps, MOST_KEPT), seen, acted, folder)
+        self.replay = ReplayBuffer(MOST_KEPT if live else min(steps, MOST_KEPT), seen, acted, None if live else folder)
         self.demonstrations = kept(folder, config.demonstrations, task)
         self.success = 0.0
         """Part of the episodes that ended in the last round in which any did."""
@@ -249,12 +261,16 @@ class Learner:
         """Steps of the critics and of the actor; returns their mean losses (2,)."""
         critic, actor, acted = torch.zeros(()), torch.zeros(()), 0
         for k in range(self.config.gradient_steps):
-            batch = self.batch()
-            critic += self._learn_values(batch)
-            if k % self.config.actor_every == 0 and self.done >= self.config.warm_up:
-                actor += self._learn_actions(batch.observation)
-                acted += 1
+            acts = k % self.config.actor_every == 0 and self.done >= self.config.warm_up
+            losses = self.mini_batch(acts)
+            critic, actor, acted = critic + losses[0], actor + losses[1], acted + acts
         return torch.stack([critic / self.config.gradient_steps, actor / max(1, acted)])
+
+    def mini_batch(self, acts: bool) -> Tensor:
+        """One step of the critics and, if the policy ``acts`` on them by now, of the actor; their losses (2,)."""
+        batch = self.batch()
+        critic = self._learn_values(batch)
+        return torch.stack([critic, self._learn_actions(batch) if acts else torch.zeros(())])
 
     def _learn_values(self, batch: Transitions) -> Tensor:
         """One step of the critics towards what was earned and what they expect after it."""
@@ -274,8 +290,9 @@ class Learner:
             torch._foreach_lerp_(list(self.slow.parameters()), list(self.critics.parameters()), config.target_rate)
         return loss.detach()
 
-    def _learn_actions(self, observation: Tensor) -> Tensor:
+    def _learn_actions(self, batch: Transitions) -> Tensor:
         """One step of the policy towards what the critics expect most of, and of the temperature."""
+        observation = batch.observation
         action, mean, entropy = self.act(observation)
         temperature = self.log_temperature.detach().exp()
         self.critics.requires_grad_(False)
@@ -285,6 +302,10 @@ class Learner:
         loss = (BEYOND * beyond - temperature * entropy - expected).mean()
         if self.anchor and self.anchored:
             loss = loss + self.anchor.cost(self.policy.features(observation), mean, self.anchored).mean()
+        if self.config.imitation and self.demonstrations is not None:
+            half = self.config.batch // 2  # of the batch, what was shown
+            away = (action[:half] - batch.action[:half]).square().sum(-1)
+            loss = loss + self.config.imitation * away.mean()
         self.actor_optimizer.zero_grad()
         loss.backward()
         self.actor_optimizer.step()

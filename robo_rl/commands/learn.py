@@ -10,17 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from robo_rl.algorithms.config import BcConfig
+from robo_rl.algorithms.config import BcConfig, SacConfig
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
+    from robo_rl.live_learning import Algorithm
     from robo_rl.runs import Run
+
+LITTLE_NOISE = SacConfig(
+    first=500, warm_up=5, imitation=10.0, initial_deviation=0.04, greatest_deviation=0.06, initial_temperature=2e-3,
+    target_entropy=-2.0,
+)  # fmt: skip
+"""Of sac: a robot explores with deviations of about 0.03 of an action; the operator shows what is farther away."""
 
 
 def main(
     task: Annotated[str, tyro.conf.Positional],
     demonstrations: Path | None = None,
-    algorithm: Literal["bc"] = "bc",
+    algorithm: Literal["bc", "sac"] = "bc",
     seed: int = 0,
     robot: str | None = None,
     runs: Path = Path("runs"),
@@ -31,6 +38,7 @@ def main(
     seconds: float = float("inf"),
     json: bool = False,
     bc: BcConfig = BcConfig(),  # noqa: B008 (a frozen dataclass)
+    sac: SacConfig = LITTLE_NOISE,
 ) -> int:
     """Learn while a robot runs, from what it does and from an operator who takes over when it goes wrong.
 
@@ -43,7 +51,7 @@ def main(
     Args:
         task: Name of a task, or the folder of a run of this command, to go on.
         demonstrations: What 'robo-rl demonstrate' wrote for the task (*.safetensors).
-        algorithm: bc clones demonstrations and interventions.
+        algorithm: bc clones demonstrations and interventions; sac learns from success too, and explores.
         seed: Random seed.
         robot: Another robot: a name from 'robo-rl tasks', or the path of a card (*.toml).
         runs: Folder in which the run's folder is made.
@@ -54,11 +62,11 @@ def main(
         seconds: How long to learn.
         json: Print one JSON object on the last line of stdout.
         bc: Hyperparameters of bc; updates and steps are those before the robot runs.
+        sac: Hyperparameters of sac.
     """
     import torch
 
     from deploy.successors import files
-    from robo_rl.algorithms.live import Cloning
     from robo_rl.files import held
     from robo_rl.live_learning import ROBOT, LiveLearner, learn
 
@@ -66,20 +74,18 @@ def main(
         raise ValueError(f"--ratio is {ratio:g}; expected a positive number, at most 1000")
     if not 0 < every < float("inf"):
         raise ValueError(f"--every is {every:g}; expected a positive number of seconds")
-    run = opened(task, demonstrations, algorithm, seed, robot, runs, name, bc)
+    run = opened(task, demonstrations, algorithm, seed, robot, runs, name, bc if algorithm == "bc" else sac)
     folder = folder or run.folder / ROBOT
     torch.manual_seed(run.seed)
     end = time.monotonic() + seconds
     with held(run.folder):
-        policy = run.new_policy()
-        algorithm_of = Cloning(policy.task, policy, BcConfig(**run.hyperparameters), run.seed, run.folder)
-        learner = LiveLearner(run, algorithm_of, folder, ratio, lambda sentence: say(sentence, json))
+        learner = LiveLearner(run, algorithm_of(run), folder, ratio, lambda sentence: say(sentence, json))
         asked: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: asked.append(1))
-        say(f"{policy.task.name}: {run.algorithm} in {run.folder}; robots share {folder}", json)
+        say(f"{learner.average.task.name}: {run.algorithm} in {run.folder}; robots share {folder}", json)
         learn(learner, every, lambda: bool(asked) or time.monotonic() > end)
-        run.finish({"run": str(run.folder), "task": policy.task.name, "algorithm": run.algorithm})
+        run.finish({"run": str(run.folder), "task": learner.average.task.name, "algorithm": run.algorithm})
     rates = learner.rates()
     figures = {"control_steps": learner.steps, "minibatches": learner.learnt, "bundles": len(files(folder))}
     told = {name: rates[name] for name in ("intervention_rate", "success")}
@@ -87,11 +93,25 @@ def main(
     return 0
 
 
+def algorithm_of(run: Run) -> Algorithm:
+    """What learns in a run of this command."""
+    from robo_rl.algorithms import config_of
+    from robo_rl.algorithms.live import Cloning
+    from robo_rl.algorithms.live_sac import Reinforcement
+
+    kinds = {"bc": Cloning, "sac": Reinforcement}
+    if run.algorithm not in kinds:
+        raise ValueError(f"{run.folder}: a run of {run.algorithm}; expected one of 'robo-rl learn', bc or sac")
+    policy = run.new_policy()
+    return kinds[run.algorithm](policy.task, policy, config_of(run), run.seed, run.folder)
+
+
 def opened(
     task: str, demonstrations: Path | None, algorithm: str, seed: int, robot: str | None, runs: Path,
-    name: str | None, bc: BcConfig,
+    name: str | None, config: BcConfig | SacConfig,
 ) -> Run:  # fmt: skip
     """The run in the folder ``task``, or a new one of a task with demonstrations."""
+    from robo_rl.algorithms.live_sac import refuse
     from robo_rl.commands.train import require_demonstrations
     from robo_rl.demonstrations import FILE_NAME
     from robo_rl.files import write
@@ -105,9 +125,12 @@ def opened(
     loaded = load_task(task, robot)
     if algorithm not in loaded.algorithms:
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
-    chosen = dataclasses.asdict(bc)
+    if isinstance(config, SacConfig):
+        refuse(config)
+    chosen = dataclasses.asdict(config)
     shown = require_demonstrations(demonstrations, algorithm, loaded, chosen)
-    assert shown is not None
+    if shown is None:
+        raise ValueError(f"{algorithm} on a robot begins with demonstrations; expected --demonstrations FILE")
     run = Run.create(runs, task, robot, algorithm, seed, chosen, name=name)
     write(run.folder / FILE_NAME, shown)
     return run

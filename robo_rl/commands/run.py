@@ -120,6 +120,7 @@ def main(
                 recorder.note(step.record())
             if actor is not None:
                 actor.note(step.inputs, step.output, step.memory)
+                given.setpoints.update(actor.exploration())
                 after_episode(robot, loop, actor, step)
             again = actor is not None and step.output.state == State.IDLE
             if arm and (step.number == READY or (again and step.number > READY)):
@@ -192,12 +193,13 @@ def _silent(robot: Any) -> str:
 
 
 def nobody(contract: Any) -> dict[str, Any]:
-    """The operator's signal, while the operator does nothing."""
+    """The signals of learning, while the operator does nothing and nothing is explored."""
     import numpy as np
 
-    from deploy.actor import INTERVENTION
+    from deploy.actor import INTERVENTION, quiet
 
-    return {s.name: np.zeros(s.size, np.float32) for s in contract.signals if s.name == INTERVENTION}
+    silent = {s.name: np.zeros(s.size, np.float32) for s in contract.signals if s.name == INTERVENTION}
+    return {**silent, **quiet(contract)}
 
 
 def after_episode(robot: Any, loop: Loop, actor: Actor, step: Step) -> None:

@@ -29,11 +29,16 @@ STEPS = 50
 class Drift:
     """Moves all weights by as much per mini-batch, and counts what it was given."""
 
+    first = 0
+
     def __init__(self, policy: PolicyGraph, first: Mapping[str, Tensor]) -> None:
-        self.policy, self.first, self.led, self.count = policy.requires_grad_(False), first, 0, 0
+        self.policy, self.weights, self.led, self.count = policy.requires_grad_(False), first, 0, 0
+
+    def graph(self, policy: PolicyGraph) -> InterventionPolicy:
+        return InterventionPolicy(policy)
 
     def pretrain(self) -> None:
-        self.policy.load_state_dict(self.first)
+        self.policy.load_state_dict(self.weights)
 
     def add(self, transitions: Transitions, led: Tensor) -> None:
         self.led, self.count = self.led + int(led.sum()), self.count + len(transitions.reward)

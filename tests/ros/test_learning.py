@@ -17,7 +17,7 @@ from robo_rl_ros.runner import PolicyRunner
 from robo_rl_ros.teleoperation import Takeover
 
 from controllers.gate_codes import Request, State
-from deploy.actor import INTERVENTION
+from deploy.actor import EXPLORATION, INTERVENTION, quiet
 from deploy.bundle import Bundle
 from deploy.runtime import Policy
 from deploy.step_log import Flag, StepReader, files
@@ -36,8 +36,8 @@ class Robot:
     def __init__(self, bundle: Bundle, folder: Path, mode: str) -> None:
         self.said: list[str] = []
         self.runner = PolicyRunner(Policy.load(bundle.path, 100), mode)
-        control: Any = type("Control", (), {"halt": pytest.fail})
-        self.learning = Learning(folder, self.runner, control, self.said.append, "", False)
+        self.control: Any = type("Control", (), {"halt": pytest.fail, "constants": {}})
+        self.learning = Learning(folder, self.runner, self.control, self.said.append, "", False)
         self.hand, self.time, self.noise = Takeover(bundle.contract, 0.5), 0, np.random.default_rng(0)
 
     def step(self, wish: np.ndarray | None = None, request: Request = Request.NONE) -> Any:
@@ -49,6 +49,7 @@ class Robot:
             samples[s.name] = ((value + noise).astype(np.float32), self.time)
         given = self.hand.setpoints(wish, 0.01, {})[INTERVENTION]
         samples[INTERVENTION] = given.astype(np.float32), self.time
+        samples |= {name: (value, self.time) for name, value in self.control.constants.items()}
         decision = self.runner.step(self.time, samples, request)
         self.learning.note(decision)
         return decision
@@ -85,6 +86,23 @@ def test_a_takeover_is_recorded_as_such_and_given_back(
     done = graph.unpack(torch.from_numpy(frames["memory"].copy()))[DONE].numpy()
     np.testing.assert_allclose(done[2:7], np.tile([0.2, -0.1, 0.4, 0.0], (5, 1)), atol=1e-6)
     assert len(set(frames["policy"][:-1])) == 2
+
+
+def test_a_policy_that_explores_is_given_other_noise_in_each_step(
+    exploring_policy: tuple[InterventionPolicy, Bundle], tmp_path: Path
+) -> None:
+    _, bundle = exploring_policy
+    robot = Robot(bundle, tmp_path, "live")
+    drawn = []
+    for request in (Request.NONE, Request.ARM, Request.ACTIVATE, *[Request.NONE] * 5):
+        robot.step(request=request)
+        drawn.append(robot.control.constants[EXPLORATION])
+    robot.learning.close()
+    frames = StepReader(files(tmp_path)[0], bundle.contract).new()
+    assert len(frames) > 3
+    assert len(np.unique(frames["signals"][:, -4:], axis=0)) == len(frames)
+    assert np.array_equal(frames["signals"][-1, -4:], drawn[-2])  # drawn after the step before
+    assert set(quiet(bundle.contract)) == {EXPLORATION}  # until then
 
 
 @pytest.mark.parametrize("mode", ["dry_run", "shadow", "blend"])

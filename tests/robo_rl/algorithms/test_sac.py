@@ -96,8 +96,8 @@ def test_the_policy_goes_where_critics_expect_most_and_stays_within_actions() ->
     for _ in range(800):
         trained._learn_values(batch())
     for _ in range(300):
-        trained._learn_actions(seen := batch().observation)
-    mean = trained.policy.network(seen).detach().mean(0)
+        trained._learn_actions(new := batch())
+    mean = trained.policy.network(new.observation).detach().mean(0)
     assert abs(float(mean[0]) - 0.5) < 0.25
     assert abs(float(mean[1]) + 0.5) < 0.25
     assert 0.7 < float(mean[2]) < 2.0

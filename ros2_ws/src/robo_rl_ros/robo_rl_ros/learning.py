@@ -31,7 +31,7 @@ class Learning:
             )
         trusted = Path(trusted_keys) if trusted_keys else None
         self._actor = Actor(folder, policies.policy, runner.config, say, control.halt, trusted, native)
-        self._runner = runner
+        self._runner, self._control = runner, control
         self.watch: Watch | None = None
         """Of the file that is at work, once it is another than the first."""
         runner.successor = self._successor
@@ -47,6 +47,8 @@ class Learning:
         """A step. What a policy does beside a controller, or only would do, is not learnt from."""
         alone = decision.send is not None and self._runner.mode == "live"
         self._actor.note(decision.inputs, decision.output, decision.state, alone)
+        if noise := self._actor.exploration():
+            self._control.constants.update(noise)
 
     def end_episode(self, outcome: Flag, ask: Callable[[Request, State], Verdict]) -> Verdict:
         """The operator has seen how the episode ended: the learner hears it, and the robot is stopped."""

@@ -37,6 +37,7 @@ from std_srvs.srv import Trigger
 
 from controllers.chain import orientation_at_home
 from controllers.gate_codes import Request, State
+from deploy.actor import quiet
 from deploy.named_values import numbers_by_name, texts_by_name
 from deploy.record import Recorder
 from deploy.step_log import Flag
@@ -159,6 +160,7 @@ class PolicyNode(LifecycleNode):
         given = texts_by_name(self.get_parameter("wires").value, "parameter 'wires'")
         wires = signal_wires(contract.signals, given, self._text("cmd_vel"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract, "parameter 'setpoints'")
+        constants = {**(quiet(contract) if self._text("learn") else {}), **constants}
         heard = [wire for wire in wires if wire.name not in constants]
         if self._text("driver"):
             names = [*constants, *(wire.name for wire in heard)]
