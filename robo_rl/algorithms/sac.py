@@ -45,7 +45,7 @@ LOG_DEVIATIONS = (-5.0, 0.5)
 ENTROPY_OF_ONE = 1.4189385332046727
 """0.5 (1 + log 2π), of a normal distribution with deviation 1."""
 BEYOND = 1.0
-"""Weight of squared means beyond ±1."""
+"""Weight of squared means beyond ±1, and of squared logarithms of deviations beyond their limits."""
 MOST_KEPT = 1_000_000
 """Transitions in the file."""
 
@@ -93,19 +93,25 @@ class Explorer(nn.Module):
         """The logarithm of the policy's deviation, beside what it starts with."""
         self.start = torch.tensor(config.initial_deviation).log()
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there."""
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there.
+
+        The last, (b,), are squares of what is beyond limits. Cut deviations have no gradient: without a price for what
+        was cut, a policy that has become random somewhere, where no action seems better, stays so for good.
+        """
         mean = self.policy.network(self.policy.features(observation))
-        log_deviation = (self.start + self.spread(observation)).clamp(*LOG_DEVIATIONS)
+        wanted = self.start + self.spread(observation)
+        log_deviation = wanted.clamp(*LOG_DEVIATIONS)
         action = mean + log_deviation.exp() * torch.randn_like(mean)
-        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1)
+        beyond = (mean.abs() - 1.0).clamp(min=0.0).square() + (wanted - log_deviation).square()
+        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1), beyond.sum(-1)
 
     @torch.no_grad()
     def step(self, env: LearningEnv) -> Collected:
         """One step of all robots."""
         observation = env.observation()
         assert isinstance(observation, Tensor)
-        action, _, _ = self(observation)
+        action, *_ = self(observation)
         step = env.step(action)
         later, final = step.observation, step.final_observation
         assert isinstance(later, Tensor)
@@ -260,7 +266,7 @@ class Learner:
         """One step of the critics towards what was earned and what they expect after it."""
         config = self.config
         with torch.no_grad():
-            action, _, entropy = self.act(batch.next_observation)
+            action, _, entropy, _ = self.act(batch.next_observation)
             two = torch.randperm(config.critics)[:2]
             expected = self.slow(batch.next_observation, action)[two].amin(0)
             if config.entropy_backup:
@@ -276,12 +282,11 @@ class Learner:
 
     def _learn_actions(self, observation: Tensor) -> Tensor:
         """One step of the policy towards what the critics expect most of, and of the temperature."""
-        action, mean, entropy = self.act(observation)
+        action, mean, entropy, beyond = self.act(observation)
         temperature = self.log_temperature.detach().exp()
         self.critics.requires_grad_(False)
         expected = self.critics(observation, action).mean(0)
         self.critics.requires_grad_(True)
-        beyond = (mean.abs() - 1.0).clamp(min=0.0).square().sum(-1)
         loss = (BEYOND * beyond - temperature * entropy - expected).mean()
         if self.anchor and self.anchored:
             loss = loss + self.anchor.cost(self.policy.features(observation), mean, self.anchored).mean()

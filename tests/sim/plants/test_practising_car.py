@@ -70,6 +70,22 @@ def test_a_car_across_the_track_is_turned_towards_its_way_point(task: CarPractic
     assert bool((truth["progress"] > 0.5).all()), "all drive the right way round"
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_car_that_lies_along_a_wall_can_steer_away_from_it(task: CarPractice, side: float) -> None:
+    """Its rear swings out by half of its overhang's square over the radius, some mm: more than there is room."""
+    env = VecEnv(task, 8, seed=1, fixed={"track/number": torch.arange(8.0), "recovery": 0.0})
+    nothing = torch.zeros(8)
+    beside = 0.5 * env.plant.param("track_width") - 0.5 * task.card.body[1]
+    for _ in range(60):  # in a bend only its corners are near
+        env.plant.put(torch.arange(8), nothing, side * beside, nothing, nothing)
+        beside = torch.where(env.plant.truth()["clearance"][:, 0] > 0, beside, beside - 0.001)
+    assert bool((env.plant.truth()["clearance"] < 0.002).all())
+    for _ in range(15):
+        env.step({"steering_angle": torch.full((8, 1), -side * 0.4), "speed": torch.ones(8, 1)})
+    assert bool((env.plant.truth()["clearance"] > 0.05).all())
+    assert env.plant.truth()["recoveries"].sum().item() == 0
+
+
 def test_without_the_rule_a_car_stays_at_the_wall_and_can_drive_away_itself(task: CarPractice) -> None:
     env = VecEnv(task, 1, seed=1, fixed={"recovery": 0.0})
     until(env, "contact", full_left(1, 3.0))
