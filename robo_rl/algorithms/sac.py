@@ -45,7 +45,7 @@ LOG_DEVIATIONS = (-5.0, 0.5)
 ENTROPY_OF_ONE = 1.4189385332046727
 """0.5 (1 + log 2π), of a normal distribution with deviation 1."""
 BEYOND = 1.0
-"""Weight of squared means beyond ±1, and of squared logarithms of deviations beyond their limits."""
+"""Weight of squared means beyond ±1."""
 MOST_KEPT = 1_000_000
 """Transitions in the file."""
 
@@ -92,18 +92,18 @@ class Explorer(nn.Module):
         self.spread = MLP(task.observation_size, config.hidden, task.action_size, config.activation)
         """The logarithm of the policy's deviation, beside what it starts with."""
         self.start = torch.tensor(config.initial_deviation).log()
+        self.price = config.deviation_price
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there.
 
-        The last, (b,), are squares of what is beyond limits. Cut deviations have no gradient: without a price for what
-        was cut, a policy that has become random somewhere, where no action seems better, stays so for good.
+        The last, (b,), are squares of what is beyond limits, of means and, at ``deviation_price``, of deviations.
         """
         mean = self.policy.network(self.policy.features(observation))
         wanted = self.start + self.spread(observation)
         log_deviation = wanted.clamp(*LOG_DEVIATIONS)
         action = mean + log_deviation.exp() * torch.randn_like(mean)
-        beyond = (mean.abs() - 1.0).clamp(min=0.0).square() + (wanted - log_deviation).square()
+        beyond = (mean.abs() - 1.0).clamp(min=0.0).square() + self.price * (wanted - log_deviation).square()
         return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1), beyond.sum(-1)
 
     @torch.no_grad()

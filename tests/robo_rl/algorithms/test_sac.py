@@ -106,7 +106,7 @@ def test_the_policy_goes_where_critics_expect_most_and_stays_within_actions() ->
 @pytest.mark.parametrize("log_deviation", [3.0, -8.0])
 def test_a_deviation_beyond_its_limits_comes_back(log_deviation: float) -> None:
     """Where it is cut it has no gradient: by the entropy and the critics alone it would stay there."""
-    trained = learner(config=dataclasses.replace(SMALL, learning_rate=0.01))
+    trained = learner(config=dataclasses.replace(SMALL, learning_rate=0.01, deviation_price=1.0))
     last = [layer for layer in trained.act.spread.modules() if isinstance(layer, nn.Linear)][-1]
     with torch.no_grad():
         last.bias.fill_(log_deviation - float(trained.act.start))
