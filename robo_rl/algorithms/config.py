@@ -205,6 +205,9 @@ class SacConfig(Bounded):
     """Of the policy, anywhere; where it is small, the mean has to do by itself what noise would find."""
     target_entropy: Finite = -0.5
     """Wanted entropy of the policy, per action."""
+    deviation_price: NotNegative = 0.0
+    """Price of the squared way of deviations' logarithms beyond their limits. Where they are cut they have no gradient:
+    without a price, a policy that has become random in states where no action seemed better can stay so."""
     anneal: Part = 0.0
     """Part of the rounds, the last ones, in which ``final_entropy`` is wanted: what is exported is the policy's mean,
     which learns there to do without randomness."""

@@ -90,9 +90,17 @@ class Spread(MLP):
         super().__init__(task.observation_size, config.hidden, task.action_size, config.activation)
         self.start, self.most = torch.tensor(config.initial_deviation).log(), math.log(config.greatest_deviation)
 
+    def wanted(self, observation: Tensor) -> Tensor:
+        """What the network gives."""
+        return self.start + super().forward(observation)
+
+    def cut(self, wanted: Tensor) -> Tensor:
+        """Within its limits."""
+        return wanted.clamp(LEAST_LOG_DEVIATION, self.most)
+
     def forward(self, observation: Tensor) -> Tensor:
         """See the class."""
-        return (self.start + super().forward(observation)).clamp(LEAST_LOG_DEVIATION, self.most)
+        return self.cut(self.wanted(observation))
 
 
 class Explorer(nn.Module):
@@ -102,20 +110,26 @@ class Explorer(nn.Module):
         super().__init__()
         self.policy = policy
         self.spread = Spread(policy.task, config)
+        self.price = config.deviation_price
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there."""
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there.
+
+        The last, (b,), are squares of what is beyond limits, of means and, at ``deviation_price``, of deviations.
+        """
         mean = self.policy.network(self.policy.features(observation))
-        log_deviation = self.spread(observation)
+        wanted = self.spread.wanted(observation)
+        log_deviation = self.spread.cut(wanted)
         action = mean + log_deviation.exp() * torch.randn_like(mean)
-        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1)
+        beyond = (mean.abs() - 1.0).clamp(min=0.0).square() + self.price * (wanted - log_deviation).square()
+        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1), beyond.sum(-1)
 
     @torch.no_grad()
     def step(self, env: LearningEnv) -> Collected:
         """One step of all robots."""
         observation = env.observation()
         assert isinstance(observation, Tensor)
-        action, _, _ = self(observation)
+        action, *_ = self(observation)
         step = env.step(action)
         later, final = step.observation, step.final_observation
         assert isinstance(later, Tensor)
@@ -276,7 +290,7 @@ class Learner:
         """One step of the critics towards what was earned and what they expect after it."""
         config = self.config
         with torch.no_grad():
-            action, _, entropy = self.act(batch.next_observation)
+            action, _, entropy, _ = self.act(batch.next_observation)
             two = torch.randperm(config.critics)[:2]
             expected = self.slow(batch.next_observation, action)[two].amin(0)
             if config.entropy_backup:
@@ -293,12 +307,11 @@ class Learner:
     def _learn_actions(self, batch: Transitions) -> Tensor:
         """One step of the policy towards what the critics expect most of, and of the temperature."""
         observation = batch.observation
-        action, mean, entropy = self.act(observation)
+        action, mean, entropy, beyond = self.act(observation)
         temperature = self.log_temperature.detach().exp()
         self.critics.requires_grad_(False)
         expected = self.critics(observation, action).mean(0)
         self.critics.requires_grad_(True)
-        beyond = (mean.abs() - 1.0).clamp(min=0.0).square().sum(-1)
         loss = (BEYOND * beyond - temperature * entropy - expected).mean()
         if self.anchor and self.anchored:
             loss = loss + self.anchor.cost(self.policy.features(observation), mean, self.anchored).mean()

@@ -61,7 +61,8 @@ class CarPractice(Task):
     settings = {
         "sac": {
             "updates": 120, "steps": 100, "environments": 1, "gradient_steps": 4, "actor_every": 2, "batch": 128,
-            "first": 200, "gamma": 0.97, "critics": 4, "initial_deviation": 0.25, "activation": "elu",
+            "first": 200, "gamma": 0.97, "critics": 4, "initial_deviation": 0.25, "activation": "elu", "anneal": 0.4,
+            "final_entropy": -1.5, "deviation_price": 1.0,
         }
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from robo_rl.algorithms.config import SacConfig
 from robo_rl.algorithms.replay_buffer import ReplayBuffer
-from robo_rl.algorithms.sac import Critics, Learner
+from robo_rl.algorithms.sac import LEAST_LOG_DEVIATION, Critics, Learner
 from robo_rl.contract import Base, Network
 from robo_rl.demonstrations import Transitions
 from robo_rl.graphs import graph_of
@@ -101,6 +101,22 @@ def test_the_policy_goes_where_critics_expect_most_and_stays_within_actions() ->
     assert abs(float(mean[0]) - 0.5) < 0.25
     assert abs(float(mean[1]) + 0.5) < 0.25
     assert 0.7 < float(mean[2]) < 2.0
+
+
+@pytest.mark.parametrize("log_deviation", [3.0, -8.0])
+def test_a_deviation_beyond_its_limits_comes_back(log_deviation: float) -> None:
+    """Where it is cut it has no gradient: by the entropy and the critics alone it would stay there."""
+    trained = learner(config=dataclasses.replace(SMALL, learning_rate=0.01, deviation_price=1.0))
+    last = [layer for layer in trained.act.spread.modules() if isinstance(layer, nn.Linear)][-1]
+    with torch.no_grad():
+        last.bias.fill_(log_deviation - float(trained.act.spread.start))
+    observation = torch.randn(64, Insert.observation_size)
+    assert bool((trained.act(observation)[3] > 1.0).all())
+    for _ in range(1000):
+        trained._learn_actions(observation)
+    found = trained.act.spread.wanted(observation).detach()
+    assert bool((found > LEAST_LOG_DEVIATION - 0.3).all())
+    assert bool((found < trained.act.spread.most + 0.3).all())
 
 
 def test_less_randomness_is_wanted_in_the_last_rounds() -> None:

@@ -44,6 +44,48 @@ def test_a_car_that_hits_a_wall_is_brought_back_where_it_is(task: CarPractice) -
     assert not bool(env.past.marks[0].any())
 
 
+def test_a_car_with_its_back_at_a_wall_is_driven_forward(task: CarPractice) -> None:
+    env = VecEnv(task, 1, seed=1)
+    one, nothing = torch.arange(1), torch.zeros(1)
+    env.plant.put(one, nothing, nothing, torch.full((1,), torch.pi / 2), nothing)
+    start = env.plant.truth()["position"].clone()
+    backwards = {"steering_angle": torch.zeros(1, 1), "speed": torch.full((1, 1), -1.0)}
+    steps = until(env, "contact", backwards) + 1
+    truth = env.plant.truth()
+    assert truth["recoveries"].item() == 1
+    assert truth["clock"].item() == pytest.approx(steps * PERIOD + 2 * RECOVERY, abs=1e-4)
+    assert torch.dist(truth["position"], start) < steps * PERIOD - 0.3, "it has come back towards where it was"
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_car_across_the_track_is_turned_towards_its_way_point(task: CarPractice, side: float) -> None:
+    """Whichever of the 32 steering angles of chance is next, and between any two walls of 8 tracks."""
+    env = VecEnv(task, 8, seed=1, fixed={"track/number": torch.arange(8.0)})
+    every = torch.arange(8)
+    env.plant.put(every, torch.zeros(8), torch.zeros(8), torch.full((8,), side * 1.8), torch.zeros(8))
+    for _ in range(60):  # it only knows full speed ahead
+        env.step({"steering_angle": torch.zeros(8, 1), "speed": torch.full((8, 1), 2.0)})
+    truth = env.plant.truth()
+    assert bool((truth["recoveries"] >= 1).all())
+    assert bool((truth["progress"] > 0.5).all()), "all drive the right way round"
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_car_that_lies_along_a_wall_can_steer_away_from_it(task: CarPractice, side: float) -> None:
+    """Its rear swings out by half of its overhang's square over the radius, some mm: more than there is room."""
+    env = VecEnv(task, 8, seed=1, fixed={"track/number": torch.arange(8.0), "recovery": 0.0})
+    nothing = torch.zeros(8)
+    beside = 0.5 * env.plant.param("track_width") - 0.5 * task.card.body[1]
+    for _ in range(60):  # in a bend only its corners are near
+        env.plant.put(torch.arange(8), nothing, side * beside, nothing, nothing)
+        beside = torch.where(env.plant.truth()["clearance"][:, 0] > 0, beside, beside - 0.001)
+    assert bool((env.plant.truth()["clearance"] < 0.002).all())
+    for _ in range(15):
+        env.step({"steering_angle": torch.full((8, 1), -side * 0.4), "speed": torch.ones(8, 1)})
+    assert bool((env.plant.truth()["clearance"] > 0.05).all())
+    assert env.plant.truth()["recoveries"].sum().item() == 0
+
+
 def test_without_the_rule_a_car_stays_at_the_wall_and_can_drive_away_itself(task: CarPractice) -> None:
     env = VecEnv(task, 1, seed=1, fixed={"recovery": 0.0})
     until(env, "contact", full_left(1, 3.0))
