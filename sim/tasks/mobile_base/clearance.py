@@ -44,7 +44,7 @@ class Clearance:
         self.places = torch.cat([torch.zeros(1, 2), *(wide * r * ring for r in distances)]).T.contiguous()
         """(2, COUNT) m, ahead and to the left."""
 
-    @property
+    @functools.cached_property
     def memory(self) -> tuple[StateBlock, ...]:
         """Blocks: the last scans, the newest first, and their poses: x, y (m), cosine and sine of the heading."""
         return (
