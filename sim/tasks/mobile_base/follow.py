@@ -2,8 +2,8 @@
 
 This is the task of a local planner, such as Nav2's controllers: the policy is told the points of the path that come
 next, in the robot's frame, and how fast it may drive; it sees 60 beams of a lidar that turns five times a second. It
-commands speed and turn rate, as a Twist does. A speed limit of 0 brings the robot to rest, at the commands' greatest
-rate of change, whatever the network wants.
+commands speed and turn rate, as a Twist does. Whatever the network wants, a speed limit of 0 brings the robot to rest, at
+the commands' greatest rate of change, and it drives no faster than it can stop before what its scans have hit.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ BACK = 0.5  # of the greatest speed, backwards
 NEAR = 0.08  # m, a clearance below which a place costs
 BRAKED, TURNED = 2.5, 4.0  # 1/s, greatest changes of commanded speed and turn rate, over the greatest commands
 CREEPING = 0.1  # of the greatest speed: below such a limit it turns slower, too
+MARGIN = 0.012  # m, of a robot of TurtleBot3's size: nearer to what is ahead it does not drive on
+BRAKING = 0.6  # s: it drives no faster than what is free ahead, over this
+TURNED_BY = 0.2  # s after which the direction is taken in which it drives
 TOLD = 0.5  # s without word from who plans, after which the gate stops the robot
 
 
@@ -52,7 +55,7 @@ class DiffFollow(ToGoal):
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "room/blocks", "people/speed", "delay", "noise")
-    observation_size = 2 * BEAMS + COUNT + AROUND[0] * len(AROUND[1]) + 2 * len(AHEAD) + 14
+    observation_size = 2 * BEAMS + COUNT + AROUND[0] * len(AROUND[1]) + 2 * len(AHEAD) + 16
     action_size = 2
     goal_size = 3
     expected = 0.9
@@ -60,7 +63,7 @@ class DiffFollow(ToGoal):
     weights = {"progress": 4.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 300, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
+            "updates": 200, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
             "entropy": 0.001, "hidden": (256, 128), "activation": "elu",
         }
     }  # fmt: skip
@@ -102,6 +105,7 @@ class DiffFollow(ToGoal):
             memory=(
                 StateBlock("last_command", (2,), (0.0, 0.0)),
                 StateBlock("limit", (1,), (0.0,)),
+                StateBlock("free", (2,), (0.0, 0.0)),
                 StateBlock("been", (3,), (0.0,) * 3),
                 StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
                 StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
@@ -185,8 +189,9 @@ class DiffFollow(ToGoal):
         left, gains = self.map.seen(memory, signals["position"], signals["orientation"])
         ways = [*self.polar(self.way_back(signals, memory), signals), left / (left + 20.0), 0.05 * left, gains]
         clear = self.clearance.seen(scans, self.pose(signals))
+        free = torch.clamp(memory["free"] / (BRAKING * self.top), max=1.0)
         since = self.since_scan(signals, memory)
-        return torch.cat([far, before, clear, *moving, points, *ways, memory["last_command"], since], -1)
+        return torch.cat([far, before, clear, *moving, points, *ways, memory["last_command"], free, since], -1)
 
     def _told(self, signals: Tensors) -> Any:
         """(n, points, 2) m: the next points of the path, by odometry."""
@@ -197,7 +202,8 @@ class DiffFollow(ToGoal):
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         limit = memory["limit"] / self.top  # of the step before
         speed = (1.0 + BACK) * torch.sigmoid(action[:, :1] + 0.5) - BACK
-        speed = torch.maximum(torch.minimum(speed, limit), -limit)
+        ahead, back = (torch.minimum(limit, free / (BRAKING * self.top)) for free in memory["free"].split(1, -1))
+        speed = torch.maximum(torch.minimum(speed, ahead), -back)
         turn = torch.tanh(action[:, 1:]) * torch.clamp(limit / CREEPING, max=1.0)
         found = []
         for wanted, k, rate in ((speed, 0, BRAKED), (turn, 1, TURNED)):
@@ -206,18 +212,18 @@ class DiffFollow(ToGoal):
         return {"forward_speed": self.top * found[0], "turn_rate": self.turn * found[1]}
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        pose, changed = self.scan_pose(signals, memory), self.scan_changed(signals, memory)
-        here, heading = signals["position"], self.pose(signals)[:, 2:]
+        taken, changed = self.scan_pose(signals, memory), self.scan_changed(signals, memory)
+        pose, scans, turning = self.pose(signals), self.last_scans(signals, memory), signals["yaw_rate"]
+        here, heading = pose[:, :2], pose[:, 2:]
         return {
             "last_command": last_command(commands, self.top, self.turn),
             "limit": signals["speed_limit"],
+            "free": self.clearance.free_ways(scans, pose, TURNED_BY * turning, MARGIN * self.wide),
             "been": self.been(signals, memory),
             "scan": signals["scan"],
-            "scanned": pose,
-            **self.last_scans(signals, memory),
-            **self.map.follow(
-                memory, here, heading, self._told(signals), signals["scan"], pose, changed, signals["yaw_rate"]
-            ),
+            "scanned": taken,
+            **scans,
+            **self.map.follow(memory, here, heading, self._told(signals), signals["scan"], taken, changed, turning),
         }
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:

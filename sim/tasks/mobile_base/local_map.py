@@ -40,7 +40,7 @@ class LocalMap(SeenMap):
         """A grid (n, ALONG, ACROSS) whose middle has moved by MOVED cells, where ``rows`` and ``columns`` (n, 1, 1) are
         1 or -1; ``out`` stands in what was outside."""
         wide = torch.nn.functional.pad(grid, (0, 0, MOVED, MOVED), value=out)
-        grid = torch.where(rows > 0.5, wide[:, 2 * MOVED :], torch.where(rows < -0.5, wide[:, :-2 * MOVED], grid))
+        grid = torch.where(rows > 0.5, wide[:, 2 * MOVED :], torch.where(rows < -0.5, wide[:, : -2 * MOVED], grid))
         wide = torch.nn.functional.pad(grid, (MOVED, MOVED), value=out)
         before, after = wide[:, :, : -2 * MOVED], wide[:, :, 2 * MOVED :]
         return torch.where(columns > 0.5, after, torch.where(columns < -0.5, before, grid))
@@ -63,8 +63,8 @@ class LocalMap(SeenMap):
         row, column = self._weights(*frame.cells(here[:, :1], here[:, 1:], self.cell))
         occupied = occupied * (1.0 - row.mT @ column)
         x, y = (torch.cat([here[:, k : k + 1], told[..., k]], -1) for k in range(2))
-        path = (torch.cat([way, 0.5 * (way[:, :-1] + way[:, 1:])], -1) for way in (x, y))
-        row, column = self._weights(*frame.cells(*path, self.cell))
+        x, y = (torch.cat([way, 0.5 * (way[:, :-1] + way[:, 1:])], -1) for way in (x, y))
+        row, column = self._weights(*frame.cells(x, y, self.cell))
         mark = torch.clamp(MARKED * (row.mT @ column), max=1.0).flatten(1)
         near = torch.maximum(seen_map.highest_beside(mark), mark)
         straight, end = self._ends(frame, told[:, -1])

@@ -78,7 +78,7 @@ def test_a_map_that_has_moved_shows_what_is_filled_where_it_is() -> None:
 
 
 def standing(task: DiffFollow, ranges: list[Tensor], told: Tensor) -> Memory:
-    """What a robot remembers that stands at 0, looks ahead along x, sees ``ranges`` (beams,) m, and is ``told`` (8, 2)."""
+    """What a robot remembers that stands at 0, looks along x, sees ``ranges`` (beams,) m, and is ``told`` (8, 2) m."""
     signals = {signal.name: torch.zeros(1, *signal.dimensions) for signal in task.spec.signals}
     commands = {command.name: torch.zeros(1, 1) for command in task.spec.commands}
     signals["orientation"][:, 3] = 1.0
