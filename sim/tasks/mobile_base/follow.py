@@ -2,8 +2,8 @@
 
 This is the task of a local planner, such as Nav2's controllers: the policy is told the points of the path that come
 next, in the robot's frame, and how fast it may drive; it sees 60 beams of a lidar that turns five times a second. It
-commands speed and turn rate, as a Twist does. Whatever the network wants, a speed limit of 0 brings the robot to rest, at
-the commands' greatest rate of change, and it drives no faster than it can stop before what its scans have hit.
+commands speed and turn rate, as a Twist does. Whatever the network wants, a speed limit of 0 brings the robot to rest,
+at the commands' greatest rate of change, and it drives no faster than it can stop before what its scans have hit.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DiffFollow(ToGoal):
     weights = {"progress": 4.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 200, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
+            "updates": 160, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
             "entropy": 0.001, "hidden": (256, 128), "activation": "elu",
         }
     }  # fmt: skip
