@@ -28,7 +28,6 @@ from first_episodes import Act, by_controller, by_policy, first_episodes, interv
 from results import write
 from torch import Tensor
 
-from controllers.path import AHEAD
 from robo_rl.evaluation import HELD_OUT, ControllerPolicy
 from robo_rl.loading import load
 from sim.env import VecEnv
@@ -72,9 +71,9 @@ class WithGoal(DiffFollow):
 class KnowingPlant(BaseAmongPeople):
     """Whose robots are told a point of the shortest way, round all that the plan does not know."""
 
-    def truth(self) -> dict[str, Tensor]:
-        ahead = self.rooms.located.ahead[:, None].expand(-1, len(AHEAD), -1)
-        return {**super().truth(), "path_points": ahead}
+    def _measure_path(self, some: Any, pose: Tensor) -> None:
+        super()._measure_path(some, pose)
+        self.ahead[some] = self.rooms.located.ahead[some][:, None]
 
 
 class KnowsTheWay(DiffFollow):
