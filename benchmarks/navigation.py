@@ -2,11 +2,12 @@
 
     python benchmarks/navigation.py [--policy POLICY.onnx] [--episodes 500]
     python benchmarks/navigation.py --task omni-nav [--policy POLICY.onnx]
-    python benchmarks/navigation.py --task diff-follow [--policy POLICY.onnx] [--without-plan DIFF_NAV.onnx]
+    python benchmarks/navigation.py --task diff-follow [--policy POLICY.onnx] [--without-plan DIFF_NAV.onnx] [--knowing]
 
 All have the same signals, limits, goal (within 0.3 m; of diff-follow 0.25 m) and time (97 s). In diff-follow all have
 the same planned path, and obstacles and people that the plan does not know; ``--without-plan`` drives a policy of
-diff-nav in the same rooms, which is told the goal and not the path.
+diff-nav in the same rooms, which is told the goal and not the path; ``--knowing`` a dynamic window that is told the
+shortest way round everything but people: what the rules allow.
 
 An episode is stuck where the robot does not get 0.5 m from where it was within 10 s, the rule of Nav2's progress
 checker (SimpleProgressChecker, its default parameters): Nav2 would end it. It may still arrive here, so both are
@@ -30,9 +31,10 @@ from torch import Tensor
 from robo_rl.evaluation import HELD_OUT, ControllerPolicy
 from robo_rl.loading import load
 from sim.env import VecEnv
+from sim.plants.mobile_base_among_people import BaseAmongPeople
 from sim.tasks import Task
 from sim.tasks.loading import load_task
-from sim.tasks.mobile_base.follow import DiffFollow
+from sim.tasks.mobile_base.follow import BEAMS, PERIOD, DiffFollow
 from sim.tasks.mobile_base.navigate import DiffNav, RoomNav
 
 MOVED, WITHIN = 0.5, 10.0
@@ -66,11 +68,27 @@ class WithGoal(DiffFollow):
         return {**super().reference(time, goal), "position_setpoint": goal[:, :2]}
 
 
+class KnowingPlant(BaseAmongPeople):
+    """Whose robots are told a point of the shortest way, round all that the plan does not know."""
+
+    def _measure_path(self, some: Any, pose: Tensor) -> None:
+        super()._measure_path(some, pose)
+        self.ahead[some] = self.rooms.located.ahead[some][:, None]
+
+
+class KnowsTheWay(DiffFollow):
+    """diff-follow with the shortest way in the place of the plan."""
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseAmongPeople:
+        return KnowingPlant(self.card, n, PERIOD, self.scan, BEAMS)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--task", choices=("diff-nav", "diff-follow", "omni-nav"), default="diff-nav")
     arguments.add_argument("--policy", help="a bundle or a run of the task, to drive too")
     arguments.add_argument("--without-plan", help="a bundle or a run of diff-nav, to drive in the rooms of diff-follow")
+    arguments.add_argument("--knowing", action="store_true", help="of diff-follow: also who knows all obstacles")
     arguments.add_argument("--drivers", nargs="*", default=["dynamic-window", "mppi"], help="classical ones to drive")
     arguments.add_argument("--episodes", type=int, default=500, help="rooms")
     arguments.add_argument("--first", type=int, default=0, help="number of the first room")
@@ -85,8 +103,12 @@ def main() -> None:
     for controller in (task.controller(), *task.controllers()):
         if controller.name in given.drivers:
             drivers[controller.name] = task, by_controller(ControllerPolicy(task, controller))
+    if given.knowing:
+        task = KnowsTheWay()
+        drivers["knowing"] = task, by_controller(ControllerPolicy(task, task.controller()))
     rows = [{"driver": name, **drive(*how, name, given)} for name, how in drivers.items()]
-    write("navigation", {"task": given.task, "rooms": given.episodes, "first": given.first, "drivers": rows})
+    name = "navigation" if given.task == "diff-nav" else f"navigation-{given.task}"
+    write(name, {"task": given.task, "rooms": given.episodes, "first": given.first, "drivers": rows})
 
 
 def drive(task: Task, act: Act, name: str, given: argparse.Namespace) -> dict[str, Any]:

@@ -135,12 +135,13 @@ def steering_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from deploy.export import export
     from robo_rl.contract import Provenance
     from robo_rl.policy import PolicyGraph
+    from sim.tasks.mobile_base.clearance import COUNT
     from sim.tasks.mobile_base.follow import BEAMS, DiffFollow
 
     task = DiffFollow()
     task.spec = dataclasses.replace(task.spec, episode_length=10.0)  # of which the export runs a whole one
     policy = PolicyGraph(task, (3,), "elu")
-    x = 3 * BEAMS + 3 + 2 * 3  # of that point; its y is the next number
+    x = 2 * BEAMS + COUNT + 3 + 2 * 3  # of that point; its y is the next number
     with torch.no_grad():
         for weights in policy.network.parameters():
             weights.normal_(std=1e-6)

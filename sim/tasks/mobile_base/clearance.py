@@ -26,6 +26,7 @@ COUNT = PLACES[0] * len(PLACES[1]) + 1
 NEVER = 0.05
 """m, a range below any that is measured: of scans that have not come yet."""
 BEYOND = 10.0  # m, added to such ranges
+EDGE = 0.005  # m over which something comes to be in the way
 UNIT, LEAST, MOST = 0.1, -1.0, 3.0
 """m, of TurtleBot3's size, that a clearance of 1 is; and what it is seen as at least and at most."""
 
@@ -44,7 +45,7 @@ class Clearance:
         self.places = torch.cat([torch.zeros(1, 2), *(wide * r * ring for r in distances)]).T.contiguous()
         """(2, COUNT) m, ahead and to the left."""
 
-    @property
+    @functools.cached_property
     def memory(self) -> tuple[StateBlock, ...]:
         """Blocks: the last scans, the newest first, and their poses: x, y (m), cosine and sine of the heading."""
         return (
@@ -73,8 +74,8 @@ class Clearance:
             "scan_poses": torch.where(changed, poses, memory["scan_poses"]),
         }
 
-    def seen(self, memory: Any, pose: Any) -> Any:
-        """(n, COUNT) how far a robot at the places about its ``pose`` (n, 4) is from what ``memory``'s scans hit."""
+    def _points(self, memory: Any, pose: Any) -> tuple[Any, Any]:
+        """(n, k) m each, ahead and to the left of ``pose`` (n, 4): what the scans in ``memory`` have hit."""
         scans, poses = memory["scans"], memory["scan_poses"]
         x, y, cosine, sine = (part[..., None] for part in pose.split(1, -1))
         then_x, then_y, then_cosine, then_sine = poses.split(1, -1)
@@ -83,9 +84,32 @@ class Clearance:
         turned_cosine, turned_sine = cosine * then_cosine + sine * then_sine, cosine * then_sine - sine * then_cosine
         ranges = torch.where(scans > NEVER, scans, scans + BEYOND)
         px, py = ranges * self.cosines + self.forward, ranges * self.sines
-        points_x = (ahead + turned_cosine * px - turned_sine * py).flatten(1)
-        points_y = (left + turned_sine * px + turned_cosine * py).flatten(1)
-        apart = torch.sqrt(self._nearest(points_x, points_y))
+        x = (ahead + turned_cosine * px - turned_sine * py).flatten(1)
+        y = (left + turned_sine * px + turned_cosine * py).flatten(1)
+        return x, y
+
+    def free_ways(self, memory: Any, pose: Any, turned: Any, margin: float) -> Any:
+        """(n, 2) m, not negative: how far the robot may go straight ahead, and back, until it is ``margin`` (m) from
+        what the scans hit; 0 until all of them have come.
+
+        Straight ahead is the direction that is ``turned`` (n, 1) rad, a small angle, from that of its ``pose`` (n, 4).
+        """
+        x, y = self._points(memory, pose)
+        x, y = x + turned * y, y - turned * x
+        wide = self.radius + margin
+        within = torch.clamp(wide * wide - y * y, min=0.0)
+        before = torch.sqrt(within)
+        passed = torch.clamp(1.0 - within / (2.0 * wide * EDGE), min=0.0)  # what is beside the way
+        free = []
+        for way in (x, -x):
+            out = torch.maximum(passed, torch.clamp(1.0 - way / EDGE, 0.0, 1.0))
+            free.append((way - before + BEYOND * out).amin(-1, keepdim=True))
+        return torch.clamp(torch.cat(free, -1), min=0.0)
+
+    def seen(self, memory: Any, pose: Any) -> Any:
+        """(n, COUNT) how far a robot at the places about its ``pose`` (n, 4) is from what ``memory``'s scans hit."""
+        x, y = self._points(memory, pose)
+        apart = torch.sqrt(self._nearest(x, y))
         return torch.clamp((apart - self.radius) / (UNIT * self.wide), LEAST, MOST)
 
     def _nearest(self, x: Any, y: Any) -> Any:

@@ -2,8 +2,8 @@
 
 This is the task of a local planner, such as Nav2's controllers: the policy is told the points of the path that come
 next, in the robot's frame, and how fast it may drive; it sees 60 beams of a lidar that turns five times a second. It
-commands speed and turn rate, as a Twist does. A speed limit of 0 brings the robot to rest, at the commands' greatest
-rate of change, whatever the network wants.
+commands speed and turn rate, as a Twist does. Whatever the network wants, a speed limit of 0 brings the robot to rest,
+at the commands' greatest rate of change, and it drives no faster than it can stop before what its scans have hit.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from controllers.mobile_base_follow import PathIntegralOnPath, PathWindow
 from controllers.path import AHEAD, SIZE
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
 from sim.drawing import BLUE, GREEN, Line, Marker, Sphere
-from sim.plants.mobile_base_among_people import COUNT, WIDE, BaseAmongPeople
+from sim.plants.mobile_base_among_people import COUNT as PEOPLE
+from sim.plants.mobile_base_among_people import WIDE, BaseAmongPeople
 from sim.plants.mobile_base_in_room import CELL
 from sim.ranges import Range
 from sim.robots import load_robot
 from sim.robots.mobile_base import CARD, MobileBaseCard
 from sim.rooms import ROWS, ends
 from sim.tasks import Measure, Spec, Tensors
+from sim.tasks.mobile_base.clearance import COUNT, Clearance
 from sim.tasks.mobile_base.lidar_base import FAR, ToGoal, last_command, measured, randomize_motors
+from sim.tasks.mobile_base.local_map import LocalMap
+from sim.tasks.mobile_base.seen_map import AROUND
 
 PERIOD = 0.1  # s
 BEAMS = 60
@@ -35,6 +39,9 @@ BACK = 0.5  # of the greatest speed, backwards
 NEAR = 0.08  # m, a clearance below which a place costs
 BRAKED, TURNED = 2.5, 4.0  # 1/s, greatest changes of commanded speed and turn rate, over the greatest commands
 CREEPING = 0.1  # of the greatest speed: below such a limit it turns slower, too
+MARGIN = 0.012  # m, of a robot of TurtleBot3's size: nearer to what is ahead it does not drive on
+BRAKING = 0.6  # s: it drives no faster than what is free ahead, over this
+TURNED_BY = 0.2  # s after which the direction is taken in which it drives
 TOLD = 0.5  # s without word from who plans, after which the gate stops the robot
 
 
@@ -48,7 +55,7 @@ class DiffFollow(ToGoal):
     algorithms = ("ppo",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "room/blocks", "people/speed", "delay", "noise")
-    observation_size = 3 * BEAMS + 2 * len(AHEAD) + 12
+    observation_size = 2 * BEAMS + COUNT + AROUND[0] * len(AROUND[1]) + 2 * len(AHEAD) + 16
     action_size = 2
     goal_size = 3
     expected = 0.9
@@ -56,8 +63,8 @@ class DiffFollow(ToGoal):
     weights = {"progress": 4.0, "arrival": 5.0, "contact": -20.0, "near": -0.1, "time": -0.01, "turning": -0.005}
     settings = {
         "ppo": {
-            "updates": 220, "environments": 512, "horizon": 64, "epochs": 2, "gamma": 0.99, "anneal": 0.5,
-            "entropy": 0.001, "hidden": (128, 128),
+            "updates": 160, "environments": 512, "horizon": 64, "epochs": 4, "gamma": 0.99, "anneal": 0.5,
+            "entropy": 0.001, "hidden": (256, 128), "activation": "elu",
         }
     }  # fmt: skip
 
@@ -69,6 +76,8 @@ class DiffFollow(ToGoal):
         self.wide = card.radius / SIZE
         self.top, self.turn = card.speed_max, min(TURN, card.turn_rate_max)
         self.rates = BRAKED * self.top, TURNED * self.turn  # m/s², rad/s²
+        self.map = LocalMap(CELL * card.radius, self.scan, BEAMS, card.lidar_position[0], PERIOD)
+        self.clearance = Clearance(card.radius, self.wide, self.scan, BEAMS, card.lidar_position[0])
         self.spec = Spec(
             name=self.name,
             summary=self.summary,
@@ -96,10 +105,12 @@ class DiffFollow(ToGoal):
             memory=(
                 StateBlock("last_command", (2,), (0.0, 0.0)),
                 StateBlock("limit", (1,), (0.0,)),
+                StateBlock("free", (2,), (0.0, 0.0)),
                 StateBlock("been", (3,), (0.0,) * 3),
                 StateBlock("scan", (BEAMS,), (0.0,) * BEAMS),
-                StateBlock("scan_before", (BEAMS,), (0.0,) * BEAMS),
                 StateBlock("scanned", (4,), (0.0, 0.0, 0.0, 1.0)),
+                *self.map.memory,
+                *self.clearance.memory,
             ),
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
@@ -112,9 +123,9 @@ class DiffFollow(ToGoal):
             "room/seed": Range.fixed(0.0, 1.0, count=2),
             "room/fill": Range.fixed(0.1, 0.3, unit="× cells"),
             "room/blocks": Range.fixed(0.0, 4.0, unit="obstacles that are not on the map"),
-            "people/begin": Range.fixed(0.25, 0.9, count=COUNT, unit="× path"),
-            "people/heading": Range.fixed(-math.pi, math.pi, count=COUNT, unit="rad"),
-            "people/speed": Range.fixed(0.3, 1.5, count=COUNT, unit="× greatest speed"),
+            "people/begin": Range.fixed(0.25, 0.9, count=PEOPLE, unit="× path"),
+            "people/heading": Range.fixed(-math.pi, math.pi, count=PEOPLE, unit="rad"),
+            "people/speed": Range.fixed(0.3, 1.5, count=PEOPLE, unit="× greatest speed"),
             "speed_limit": Range.fixed(0.5, 1.0, unit="× greatest speed"),
             "goal/across": Range.fixed(0.0, 1.0, unit="× width"),
             "initial/across": Range.fixed(0.0, 1.0, unit="× width"),
@@ -168,24 +179,31 @@ class DiffFollow(ToGoal):
         return {"time": time[:, None], "speed_limit": goal[:, 2:]}
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
-        far, near = self.ranges_seen(signals["scan"])
-        _, before = self.ranges_seen(self._scan_before(signals, memory))
+        scans = self.last_scans(signals, memory)
+        far, _ = self.ranges_seen(signals["scan"])
+        before, _ = self.ranges_seen(scans["scans"][:, 1])
         moving = [signals["wheel_speed"] / self.top, signals["yaw_rate"] / self.turn]
         moving.append(torch.clamp(signals["speed_limit"] / self.top, max=1.0))
         points = signals["path_points"].reshape(-1, 2 * len(AHEAD)) / self.wide
         points = points / (torch.abs(points) + 0.5)
-        back = self.polar(self.way_back(signals, memory), signals)
+        left, gains = self.map.seen(memory, signals["position"], signals["orientation"])
+        ways = [*self.polar(self.way_back(signals, memory), signals), left / (left + 20.0), 0.05 * left, gains]
+        clear = self.clearance.seen(scans, self.pose(signals))
+        free = torch.clamp(memory["free"] / (BRAKING * self.top), max=1.0)
         since = self.since_scan(signals, memory)
-        return torch.cat([far, near, before, *moving, points, *back, memory["last_command"], since], -1)
+        return torch.cat([far, before, clear, *moving, points, *ways, memory["last_command"], free, since], -1)
 
-    def _scan_before(self, signals: Tensors, memory: Tensors) -> Any:
-        """(n, beams) m: the scan before the present one."""
-        return torch.where(self.scan_changed(signals, memory), memory["scan"], memory["scan_before"])
+    def _told(self, signals: Tensors) -> Any:
+        """(n, points, 2) m: the next points of the path, by odometry."""
+        x, y, cosine, sine = self.pose(signals).split(1, -1)
+        ahead, left = signals["path_points"][..., 0], signals["path_points"][..., 1]
+        return torch.stack([x + cosine * ahead - sine * left, y + sine * ahead + cosine * left], -1)
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         limit = memory["limit"] / self.top  # of the step before
         speed = (1.0 + BACK) * torch.sigmoid(action[:, :1] + 0.5) - BACK
-        speed = torch.maximum(torch.minimum(speed, limit), -limit)
+        ahead, back = (torch.minimum(limit, free / (BRAKING * self.top)) for free in memory["free"].split(1, -1))
+        speed = torch.maximum(torch.minimum(speed, ahead), -back)
         turn = torch.tanh(action[:, 1:]) * torch.clamp(limit / CREEPING, max=1.0)
         found = []
         for wanted, k, rate in ((speed, 0, BRAKED), (turn, 1, TURNED)):
@@ -194,13 +212,18 @@ class DiffFollow(ToGoal):
         return {"forward_speed": self.top * found[0], "turn_rate": self.turn * found[1]}
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        taken, changed = self.scan_pose(signals, memory), self.scan_changed(signals, memory)
+        pose, scans, turning = self.pose(signals), self.last_scans(signals, memory), signals["yaw_rate"]
+        here, heading = pose[:, :2], pose[:, 2:]
         return {
             "last_command": last_command(commands, self.top, self.turn),
             "limit": signals["speed_limit"],
+            "free": self.clearance.free_ways(scans, pose, TURNED_BY * turning, MARGIN * self.wide),
             "been": self.been(signals, memory),
             "scan": signals["scan"],
-            "scan_before": self._scan_before(signals, memory),
-            "scanned": self.scan_pose(signals, memory),
+            "scanned": taken,
+            **scans,
+            **self.map.follow(memory, here, heading, self._told(signals), signals["scan"], taken, changed, turning),
         }
 
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
@@ -245,6 +268,6 @@ class DiffFollow(ToGoal):
         low = torch.full_like(truth["heading"], 0.5 * self.card.height)
         people = [
             Sphere(f"person {k + 1}", torch.cat([truth["people"][:, k], low], -1), WIDE * self.card.radius, BLUE)
-            for k in range(COUNT)
+            for k in range(PEOPLE)
         ]
         return [*super().markers(truth), Line("plan", truth["plan"], GREEN), *people]

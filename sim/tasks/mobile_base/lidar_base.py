@@ -12,6 +12,7 @@ from robo_rl.contract import Scan, Signal
 from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
 from sim.robots.mobile_base import BaseCard
 from sim.tasks import Task, Tensors
+from sim.tasks.mobile_base.clearance import Clearance
 
 PLANE, FAR = ("x", "y"), 1e3  # m
 NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
@@ -58,6 +59,8 @@ class ToGoal(Task):
     """The robot's size over TurtleBot3's."""
     reached: float = REACHED
     clicks: tuple[str, ...] = ("obstacle",)
+    clearance: Clearance
+    """Of tasks that see how far places about the robot are from what its last scans have hit."""
 
     def ranges_seen(self, scan: Any) -> tuple[Any, Any]:
         """(n, beams) each, between 0 and 1: a scan (n, beams) m as one would see far things in it, and near ones."""
@@ -73,6 +76,17 @@ class ToGoal(Task):
     def way_back(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, 2) m in the world, to where the robot was in the last LOOKED s."""
         return memory["been"][:, :1] * (memory["been"][:, 1:] - signals["position"])
+
+    def pose(self, signals: Tensors) -> Any:
+        """(n, 4): x, y (m), cosine and sine of the heading, by odometry."""
+        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
+        return torch.cat([signals["position"], 1.0 - 2.0 * z * z, 2.0 * z * w], -1)
+
+    def last_scans(self, signals: Tensors, memory: Tensors) -> dict[str, Any]:
+        """The last scans, the present one among them, and where they were taken: the blocks of ``clearance``."""
+        changed = self.scan_changed(signals, memory)
+        moving = signals["wheel_speed"], signals["yaw_rate"]
+        return self.clearance.remember(memory, signals["scan"], self.pose(signals), changed, *moving)
 
     def scan_pose(self, signals: Tensors, memory: Tensors) -> Any:
         """(n, 4): x, y (m), z and w of the odometry when the present scan came.

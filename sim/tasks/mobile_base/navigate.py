@@ -147,21 +147,10 @@ class RoomNav(ToGoal):
         ways = [*self.polar(way, signals), *self.polar(self.way_back(signals, memory), signals)]
         left, gains = self.map.seen(memory, signals["position"], signals["orientation"])
         ways += [left / (left + 20.0), 0.05 * left, gains]
-        clear = self.clearance.seen(self._scans(signals, memory), self._pose(signals))
+        clear = self.clearance.seen(self.last_scans(signals, memory), self.pose(signals))
         return torch.cat(
             [far, near, clear, *moving, *ways, memory["last_command"], self.since_scan(signals, memory)], -1
         )
-
-    def _pose(self, signals: Tensors) -> Any:
-        """(n, 4): x, y (m), cosine and sine of the heading, by odometry."""
-        z, w = signals["orientation"][:, 2:3], signals["orientation"][:, 3:4]
-        return torch.cat([signals["position"], 1.0 - 2.0 * z * z, 2.0 * z * w], -1)
-
-    def _scans(self, signals: Tensors, memory: Tensors) -> dict[str, Any]:
-        """The last scans, the present one among them."""
-        changed = self.scan_changed(signals, memory)
-        moving = signals["wheel_speed"], signals["yaw_rate"]
-        return self.clearance.remember(memory, signals["scan"], self._pose(signals), changed, *moving)
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         part = torch.sigmoid(action[:, :1] + 0.5)
@@ -177,7 +166,7 @@ class RoomNav(ToGoal):
             "been": self.been(signals, memory),
             "scan": signals["scan"],
             "scanned": pose,
-            **self._scans(signals, memory),
+            **self.last_scans(signals, memory),
             **self.map.remember(
                 memory, signals["position"], signals["position_setpoint"], signals["scan"], pose, changed,
                 signals["yaw_rate"],

@@ -35,6 +35,77 @@ static inline void about(float along, float across, Do apply) {
         apply((r + i) * W + c + j, (i ? u : 1 - u) * (j ? v : 1 - v));
 }
 
+// The direction that a robot had when its scan was taken, and how much the scan counts.
+struct Turned {
+  float cosine, sine, slow;
+  Turned(const float *at, float turning) {
+    const float late = LATE * turning;
+    slow = std::max(1 - std::fabs(turning) / SHARP, 0.0f);
+    cosine = 1 - 2 * at[2] * at[2], sine = 2 * at[2] * at[3];
+    const float turned = cosine + late * sine;
+    sine -= late * cosine;
+    cosine = turned;
+  }
+};
+
+// What every second beam has hit.
+static void hits(const Frame &frame, const float *at, const Turned &turned, const float *ranges, bool changed,
+                 int64_t beams, const float *directions, float cell, float reach, float forward, float behind,
+                 float *seen) {
+  for (int64_t b = changed ? 0 : 1; b < beams; b += 2) {
+    const float r = ranges[b], deep = r + behind;
+    const float hit = GAIN * turned.slow * clamped(20 * (reach - r) - 1, 0, 1) * std::min(r / DENSE, 1.0f);
+    const float x = deep * directions[b] + forward, y = deep * directions[beams + b];
+    float along, across;
+    cells(frame, at[0], at[1], turned.cosine * x - turned.sine * y, turned.sine * x + turned.cosine * y, cell, &along,
+          &across);
+    about(along, across, [&](int p, float weight) { seen[p] += hit * weight; });
+  }
+}
+
+// What steps to the sides and across cost from every cell.
+static void costs(const float *solid, const float *edge, float *cost, float *across_cost) {
+  float wide[N + 2 * PAD] = {};
+  for (int p = 0; p < N; p++) wide[PAD + p] = clamped((solid[p] - SOFT) / (HARD - SOFT), 0, 1);
+  for (int p = 0; p < N; p++) {
+    const float *s = wide + PAD + p, beside = std::max(std::max(s[-1], s[1]), std::max(s[-W], s[W]));
+    cost[p] = CLEAR * beside + WALL * s[0] + edge[p];
+    across_cost[p] = DIAGONAL * cost[p] + WALL * beside;
+  }
+}
+
+// Cells from a goal, straight; it is brought into the grid.
+static void straight(float along, float across, float *far) {
+  along = clamped(along, 0, H - 1), across = clamped(across, 0, W - 1);
+  for (int r = 0; r < H; r++)
+    for (int c = 0; c < W; c++)
+      far[r * W + c] = std::sqrt((along - r) * (along - r) + (across - c) * (across - c));
+}
+
+// Values some sweeps after those in memory, which there are if it is ``known``, with a goal so ``far`` from the cells.
+static void swept(const float *value, bool known, const float *cost, const float *across_cost, const float *far,
+                  float *found) {
+  float wide[N + 2 * PAD], other[N + 2 * PAD], end[N];
+  for (int p = 0; p < N; p++) {
+    end[p] = -far[p] - AWAY * std::max(far[p] - 1, 0.0f);
+    wide[PAD + p] = known ? KEPT * value[p] : -far[p];
+  }
+  for (float *grid : {wide, other})
+    std::fill(grid, grid + PAD, LOWEST), std::fill(grid + PAD + N, grid + N + 2 * PAD, LOWEST);
+  float *from = wide, *into = other;
+  for (int sweep = 0; sweep < SWEEPS; sweep++) {
+    for (int p = 0; p < N; p++) {
+      const float *v = from + PAD + p;
+      const float beside = std::max(std::max(v[-1], v[1]), std::max(v[-W], v[W]));
+      const float corner = std::max(std::max(v[-W - 1], v[-W + 1]), std::max(v[W - 1], v[W + 1]));
+      const float best = std::max(beside - cost[p], corner - across_cost[p]);
+      into[PAD + p] = std::max(std::max(best, LOWEST), end[p]);
+    }
+    std::swap(from, into);
+  }
+  for (int p = 0; p < N; p++) found[p] = from[PAD + p] / KEPT;
+}
+
 extern "C" void remember(int64_t n, int64_t beams, const float *frames, const float *occupied, const float *value,
                          const float *here, const float *goal, const float *scan, const float *pose,
                          const uint8_t *changed, const float *turning, const float *directions, const float *edge,
@@ -55,54 +126,19 @@ extern "C" void remember(int64_t n, int64_t beams, const float *frames, const fl
     memcpy(new_frames + 5 * e + 1, &frame, sizeof frame);
 
     float seen[N] = {};
-    const float late = LATE * turning[e], slow = GAIN * std::max(1 - std::fabs(turning[e]) / SHARP, 0.0f);
-    float cosine = 1 - 2 * at[2] * at[2], sine = 2 * at[2] * at[3];
-    const float turned = cosine + late * sine;
-    sine -= late * cosine;
-    cosine = turned;
-    for (int64_t b = changed[e] ? 0 : 1; b < beams; b += 2) {
-      const float r = ranges[b], deep = r + behind;
-      const float hit = slow * clamped(20 * (reach - r) - 1, 0, 1) * std::min(r / DENSE, 1.0f);
-      const float x = deep * directions[b] + forward, y = deep * directions[beams + b];
-      float along, across;
-      cells(frame, at[0], at[1], cosine * x - sine * y, sine * x + cosine * y, cell, &along, &across);
-      about(along, across, [&](int p, float weight) { seen[p] += hit * weight; });
-    }
+    const Turned turned(at, turning[e]);
+    hits(frame, at, turned, ranges, changed[e], beams, directions, cell, reach, forward, behind, seen);
     float *solid = new_occupied + N * e;
     for (int p = 0; p < N; p++) solid[p] = std::max(kept * occupied[N * e + p], std::min(seen[p], 1.0f));
     float along, across;
     cells(frame, place[0], place[1], 0, 0, cell, &along, &across);
     about(along, across, [&](int p, float weight) { solid[p] *= 1 - weight; });
 
-    float wide[N + 2 * PAD] = {}, cost[N], across_cost[N], end[N], other[N + 2 * PAD];
-    for (int p = 0; p < N; p++) wide[PAD + p] = clamped((solid[p] - SOFT) / (HARD - SOFT), 0, 1);
-    for (int p = 0; p < N; p++) {
-      const float *s = wide + PAD + p, beside = std::max(std::max(s[-1], s[1]), std::max(s[-W], s[W]));
-      cost[p] = CLEAR * beside + WALL * s[0] + edge[p];
-      across_cost[p] = DIAGONAL * cost[p] + WALL * beside;
-    }
+    float cost[N], across_cost[N], far[N];
+    costs(solid, edge, cost, across_cost);
     cells(frame, to[0], to[1], 0, 0, cell, &along, &across);
-    along = clamped(along, 0, H - 1), across = clamped(across, 0, W - 1);
-    for (int r = 0; r < H; r++)
-      for (int c = 0; c < W; c++) {
-        const float straight = std::sqrt((along - r) * (along - r) + (across - c) * (across - c));
-        end[r * W + c] = -straight - AWAY * std::max(straight - 1, 0.0f);
-        wide[PAD + r * W + c] = known ? KEPT * value[N * e + r * W + c] : -straight;
-      }
-    std::fill(wide, wide + PAD, LOWEST), std::fill(wide + PAD + N, wide + N + 2 * PAD, LOWEST);
-    std::fill(other, other + PAD, LOWEST), std::fill(other + PAD + N, other + N + 2 * PAD, LOWEST);
-    float *from = wide, *into = other;
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-      for (int p = 0; p < N; p++) {
-        const float *v = from + PAD + p;
-        const float beside = std::max(std::max(v[-1], v[1]), std::max(v[-W], v[W]));
-        const float corner = std::max(std::max(v[-W - 1], v[-W + 1]), std::max(v[W - 1], v[W + 1]));
-        const float best = std::max(beside - cost[p], corner - across_cost[p]);
-        into[PAD + p] = std::max(std::max(best, LOWEST), end[p]);
-      }
-      std::swap(from, into);
-    }
-    for (int p = 0; p < N; p++) new_value[N * e + p] = from[PAD + p] / KEPT;
+    straight(along, across, far);
+    swept(value + N * e, known, cost, across_cost, far, new_value + N * e);
   }
 }
 

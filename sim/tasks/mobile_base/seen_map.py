@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,6 +69,9 @@ class Frame(NamedTuple):
 class SeenMap:
     """What is kept of n robots, and what is made of it."""
 
+    cleared: tuple[float, ...] = ()
+    """Places on every beam (cells from the lidar) that are free if the beam passes them."""
+
     def __init__(self, cell: float, scan: Scan, beams: int, forward: float, period: float) -> None:
         """``cell`` (m); a ``scan`` of so many beams, by a lidar so far ``forward`` (m); the control ``period`` (s)."""
         self.cell, self.reach, self.forward = cell, scan.range_max, forward
@@ -83,7 +87,7 @@ class SeenMap:
         self.edge = 1.0 + 2.0 * AWAY * edge.flatten()
         self.along, self.across = torch.arange(float(ALONG)), torch.arange(float(ACROSS))
 
-    @property
+    @functools.cached_property
     def memory(self) -> tuple[StateBlock, ...]:
         """Blocks: where the grid lies, what is occupied, and cells to go."""
         size = ALONG * ACROSS
@@ -118,44 +122,66 @@ class SeenMap:
         if native(here):
             return self._remember(memory, here, goal, scan, pose, changed, turning)
         frame = self.frame(here, goal, memory["map_frame"])
+        seen, _ = self._beams(frame, scan, pose, changed, turning)
+        rows, columns = self._weights(*frame.cells(here[:, :1], here[:, 1:], self.cell))
+        occupied = torch.maximum(self.kept * memory["occupied"], seen) * (1.0 - rows.mT @ columns)
+        straight, end = self._ends(frame, goal)
+        value = torch.where(memory["map_frame"][:, :1, None] > 0.5, KEPT * memory["value"], -straight)
+        return {
+            "map_frame": torch.cat([0.0 * memory["map_frame"][:, :1] + 1.0, *frame], -1),
+            "occupied": occupied,
+            "value": self._after_sweeps(value, occupied, self.edge, end),
+        }
+
+    def _beams(self, frame: Frame, scan: Any, pose: Any, changed: Any, turning: Any) -> tuple[Any, Any]:
+        """(n, ALONG, ACROSS) between 0 and 1: what every second beam has hit; and what it has passed, if that is asked
+        for by ``cleared``."""
         z, w = pose[:, 2:3], pose[:, 3:4]
         scan = torch.where(changed, scan[:, ::2], scan[:, 1::2])
         cosines, sines = (torch.where(changed, x[::2], x[1::2]) for x in self.directions)
         late = LATE * turning
         cosine, sine = 1.0 - 2.0 * z * z, 2.0 * z * w
         cosine, sine = cosine + late * sine, sine - late * cosine
-        deep = scan + DEEP * self.cell
-        x, y = deep * cosines + self.forward, deep * sines
-        further = cosine * x - sine * y, sine * x + cosine * y
-        hits = frame.cells(pose[:, :1], pose[:, 1:2], self.cell, further)
-        rows, columns = self._weights(*hits)
         slow = torch.clamp(1.0 - torch.abs(turning) / SHARP, min=0.0)
+
+        def weights(far: Any, cosines: Any, sines: Any) -> tuple[Any, Any]:
+            x, y = far * cosines + self.forward, far * sines
+            further = cosine * x - sine * y, sine * x + cosine * y
+            return self._weights(*frame.cells(pose[:, :1], pose[:, 1:2], self.cell, further))
+
+        rows, columns = weights(scan + DEEP * self.cell, cosines, sines)
         hit = GAIN * slow * torch.clamp(20.0 * (self.reach - scan) - 1.0, 0.0, 1.0) * torch.clamp(scan / DENSE, max=1.0)
         seen = torch.clamp((rows * hit[..., None]).mT @ columns, max=1.0)
-        rows, columns = self._weights(*frame.cells(here[:, :1], here[:, 1:], self.cell))
-        occupied = torch.maximum(self.kept * memory["occupied"], seen) * (1.0 - rows.mT @ columns)
+        if not self.cleared:
+            return seen, None
+        free = []
+        for far in self.cleared:
+            rows, columns = weights(far * self.cell, cosines, sines)
+            passed = slow * torch.clamp(scan / self.cell - (far + 1.0), 0.0, 1.0)
+            free.append((rows * passed[..., None], columns))
+        rows, columns = (torch.cat(part, 1) for part in zip(*free, strict=True))
+        return seen, torch.clamp(rows.mT @ columns, max=1.0)
+
+    def _ends(self, frame: Frame, goal: Any) -> tuple[Any, Any]:
+        """(n, ALONG, ACROSS) cells to the ``goal`` (n, 2) m, straight; and the values at least, that are above only
+        within a cell of it."""
         aim = frame.cells(goal[:, :1], goal[:, 1:], self.cell)
         row = torch.clamp(aim[0], 0.0, ALONG - 1.0)[..., None] - self.along[:, None]
         column = torch.clamp(aim[1], 0.0, ACROSS - 1.0)[..., None] - self.across
         straight = torch.sqrt(row.square() + column.square())
-        end = -straight - AWAY * torch.clamp(straight - 1.0, min=0.0)
-        value = torch.where(memory["map_frame"][:, :1, None] > 0.5, KEPT * memory["value"], -straight)
+        return straight, -straight - AWAY * torch.clamp(straight - 1.0, min=0.0)
+
+    def _after_sweeps(self, value: Any, occupied: Any, base: Any, end: Any) -> Any:
+        """Values in memory, some sweeps after ``value`` (n, ALONG, ACROSS) cells. A step costs ``base`` (…, cells), and
+        more where it is ``occupied``."""
         solid = torch.clamp((occupied - SOLID[0]) / (SOLID[1] - SOLID[0]), 0.0, 1.0).flatten(1)
-        wide = torch.nn.functional.pad(solid, (ACROSS + 1, ACROSS + 1))
-        beside = torch.maximum(
-            torch.maximum(wide[:, ACROSS : -ACROSS - 2], wide[:, ACROSS + 2 : -ACROSS]),
-            torch.maximum(wide[:, 1 : -2 * ACROSS - 1], wide[:, 2 * ACROSS + 1 : -1]),
-        )
-        cost = CLEAR * beside + WALL * solid + self.edge
+        beside = highest_beside(solid)
+        cost = CLEAR * beside + WALL * solid + base
         across = math.sqrt(2.0) * cost + WALL * beside
         value, end = value.flatten(1), end.flatten(1)
         for _ in range(SWEEPS):
             value = torch.maximum(_swept(value, cost, across), end)
-        return {
-            "map_frame": torch.cat([0.0 * memory["map_frame"][:, :1] + 1.0, *frame], -1),
-            "occupied": occupied,
-            "value": (value / KEPT).unflatten(1, (ALONG, ACROSS)),
-        }
+        return (value / KEPT).unflatten(1, (ALONG, ACROSS))
 
     def _remember(self, memory: Any, *given: Tensor) -> dict[str, Any]:
         """As ``remember``, in native code."""
@@ -201,6 +227,15 @@ class SeenMap:
         return -known * here_value, torch.clamp(gained, -3.0, 1.5)
 
 
+def highest_beside(cells: Any) -> Any:
+    """(n, cells): the highest of the four beside each."""
+    wide = torch.nn.functional.pad(cells, (ACROSS + 1, ACROSS + 1))
+    return torch.maximum(
+        torch.maximum(wide[:, ACROSS : -ACROSS - 2], wide[:, ACROSS + 2 : -ACROSS]),
+        torch.maximum(wide[:, 1 : -2 * ACROSS - 1], wide[:, 2 * ACROSS + 1 : -1]),
+    )
+
+
 def _swept(value: Any, straight: Any, across: Any) -> Any:
     """Values (n, cells) one sweep later, at what steps cost to the sides and across."""
     wide = torch.nn.functional.pad(value, (ACROSS + 1, ACROSS + 1), value=-2.0 * AWAY)
@@ -221,15 +256,25 @@ def address(tensor: Tensor) -> Any:
     return ctypes.c_void_p(tensor.data_ptr())
 
 
-@functools.cache
-def _library() -> Any:
-    figures = {
+def figures() -> list[str]:
+    """Options for the compiler: the constants of this file that native code has, too."""
+    constants = {
         "ALONG": ALONG, "ACROSS": ACROSS, "SWEEPS": SWEEPS, "WALL": WALL, "SOFT": SOLID[0], "HARD": SOLID[1],
         "CLEAR": CLEAR, "SHARP": SHARP, "GAIN": GAIN, "LATE": LATE, "DENSE": DENSE, "AWAY": AWAY,
         "KEPT": KEPT,
     }  # fmt: skip
-    options = (f"-D{name}={value}{'f' * isinstance(value, float)}" for name, value in figures.items())
-    library = build(Path(__file__).with_name("seen_map.cpp").read_text(), *options, "-O3", "-ffinite-math-only")
+    return defined(constants)
+
+
+def defined(constants: Mapping[str, float]) -> list[str]:
+    """Options for the compiler."""
+    return [f"-D{name}={value}{'f' * isinstance(value, float)}" for name, value in constants.items()]
+
+
+@functools.cache
+def _library() -> Any:
+    code = Path(__file__).with_name("seen_map.cpp").read_text()
+    library = build(code, *figures(), "-O3", "-ffinite-math-only")
     pointer, whole, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
     library.remember.argtypes = [whole, whole, *[pointer] * 11, *[number] * 5, *[pointer] * 3]
     library.higher.argtypes = [whole, whole, *[pointer] * 5]

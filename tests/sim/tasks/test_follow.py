@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
-from sim.tasks.mobile_base.follow import BRAKED, PERIOD, TURNED, DiffFollow
+from sim.tasks.mobile_base.follow import BEAMS, BRAKED, PERIOD, TURNED, DiffFollow
 
 
 @torch.no_grad()
@@ -29,6 +30,41 @@ def test_a_limit_of_zero_brings_any_policy_to_rest_at_the_commands_rates() -> No
     for found, most in ((speeds, BRAKED * task.top), (turns, TURNED * task.turn)):
         assert float(torch.stack(found).diff(dim=0).abs().max()) <= most * PERIOD * (1 + 1e-4)
         assert (found[-1] == 0.0).all()
+
+
+@torch.no_grad()
+def test_whoever_wants_to_drive_straight_on_comes_to_rest_before_what_is_ahead() -> None:
+    """Walls, and people who stand."""
+    fixed = {"people/speed": 0.0, "speed_limit": 1.0, "people/begin": 0.3}
+    env, policy = VecEnv(DiffFollow(), 48, seed=4, fixed=fixed), PolicyGraph(DiffFollow(), (8,))
+    *_, last = policy.network.parameters()
+    for weights in policy.network.parameters():
+        weights.zero_()
+    last[0] = 6.0  # full speed
+    state, failed = policy.initial_state(48), 0
+    for _ in range(200):
+        commands, state = policy(env.signals(), state)
+        step = env.step(commands)
+        failed += int(step.failed.sum())
+    moved = (env.plant.truth()["place"] - env.plant.rooms.start).norm(dim=-1)
+    assert failed == 0
+    assert float(moved.mean()) > 0.5
+    assert float(env.plant.truth()["wheel_speed"].abs().median()) < 0.01
+
+
+def test_the_way_that_is_free_is_that_to_a_wall_less_the_radius_and_the_margin() -> None:
+    task = DiffFollow()
+    angles = task.scan.angle_min + task.scan.angle_increment * torch.arange(BEAMS)
+    wall = (0.5 - task.card.lidar_position[0]) / torch.cos(angles).clamp(min=1e-3)
+    memory = task.first_memory(1)
+    here, straight = torch.tensor([[0.0, 0.0, 1.0, 0.0]]), torch.zeros(1, 1)
+    memory["scans"][0, :2] = wall.clamp(max=3.5)
+    memory["scan_poses"][0, :2] = torch.tensor([0.1, 0.0, 1.0, 0.0])  # the robot is 10 cm behind where it was
+    assert not task.clearance.free_ways(memory, here, straight, 0.01).any()  # the third scan has not come
+    memory["scans"][0, 2] = 3.5
+    free = task.clearance.free_ways(memory, here, straight, 0.01)
+    assert float(free[0, 0]) == pytest.approx(0.6 - task.card.radius - 0.01, abs=3e-3)
+    assert float(free[0, 1]) > 3.0
 
 
 def test_the_points_told_are_those_of_the_plan_ahead_and_a_state_goes_on_bit_by_bit() -> None:
