@@ -22,6 +22,7 @@ from robo_rl.console import Progress
 from robo_rl.contract import Command
 from robo_rl.contract.channels import feedback
 from robo_rl.policy import PolicyGraph
+from robo_rl.tape import Tape
 from sim.drawing import Motion, can_draw, record
 from sim.env import VecEnv
 from sim.fuse.random import LIMIT
@@ -323,17 +324,16 @@ def _rollout_batch(
     figures = {measure.error: _Figure(measure, period, n) for measure in task.measures}
     few = torch.arange(recorded * env.team)
     drawn = {name: value.unflatten(0, (-1, env.team)).mean(1).numpy() for name, value in env.drawn.items()}
-    tape: list[dict[str, np.ndarray]] = []
+    tape, poses = Tape(steps), Tape(steps)
     model = env.plant.drawing() if recorded and can_draw(env.plant) else None
-    poses: list[np.ndarray] = []
     for k in range(steps):
         if recorded:
-            tape.append({name: value.numpy().copy() for name, value in env.truth(few).items()})
+            tape.note(k, {name: value.numpy() for name, value in env.truth(few).items()})
         if model is not None:
-            poses.append(env.plant.poses(few))
+            poses.note(k, {"poses": env.plant.poses(few)})
         commands, state = policy(signals, state)
         if recorded:
-            tape[-1] |= {f"{name}_command": value[few].numpy().copy() for name, value in commands.items()}
+            tape.note(k, {f"{name}_command": value[few].numpy() for name, value in commands.items()})
         errors = task.errors(env.truth())
         for name, figure in figures.items():
             figure.add(k, errors[name], under_way)
@@ -352,8 +352,8 @@ def _rollout_batch(
         value = torch.where(failed, lost, figure.value()).unflatten(0, (-1, env.team))
         rms = figure.measure.over == "rms"
         means[name] = (value.square().mean(1).sqrt() if rms else value.mean(1)).numpy()
-    recording = {name: np.stack([moment[name] for moment in tape]) for name in tape[0]} if tape else {}
-    motion = None if model is None else record(env.task, model, np.stack(poses), recording)
+    recording = tape.until(k + 1)
+    motion = None if model is None else record(env.task, model, poses.until(k + 1)["poses"], recording)
     survived = ~failed
     success = succeeded if type(task).succeeded is not Task.succeeded else survived
     survived, success, duration = (value[:: env.team] for value in (survived, success, duration))
