@@ -18,7 +18,7 @@ from robo_rl.viewer.live import FRAMES_PER_SECOND, Frame
 from robo_rl.viewer.markers import SHOWN, Shown
 from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, turned
 from sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, rotated, seen, size_of
-from sim.pictures.camera import ABOVE, AZIMUTH, ELEVATION, FARTHER, spread
+from sim.pictures.camera import AZIMUTH, ELEVATION, spread
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
 NEAR = 3.2  # sizes of what is seen: the distance of the first camera
@@ -147,11 +147,10 @@ class Scene:
         where = self._where(first)
         following = self.followed is not None
         middle = where[self.followed] if self.followed is not None else where.mean(0)
-        farther = FARTHER if following and any(isinstance(m, Line) for m in first.markers) else 1.0
-        around = farther * self.size if following else self.size + float(np.abs(where - where.mean(0)).max())
+        around = self.size if following else self.size + float(np.abs(where - where.mean(0)).max())
         self._middle = middle if following else np.zeros(3)
         at = np.zeros(3) if following else middle
-        turn, lift = np.radians(AZIMUTH), np.radians(ABOVE if farther > 1.0 else ELEVATION - 6.0)
+        turn, lift = np.radians(AZIMUTH), np.radians(ELEVATION - 6.0)
         ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
         camera = self.server.initial_camera
         camera.look_at = tuple(at)

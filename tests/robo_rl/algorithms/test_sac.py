@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -113,7 +114,7 @@ def test_a_deviation_beyond_its_limits_comes_back(log_deviation: float) -> None:
     observation = torch.randn(64, Insert.observation_size)
     assert bool((trained.act(observation)[3] > 1.0).all())
     for _ in range(1000):
-        trained._learn_actions(observation)
+        trained._learn_actions(SimpleNamespace(observation=observation))
     found = trained.act.spread.wanted(observation).detach()
     assert bool((found > LEAST_LOG_DEVIATION - 0.3).all())
     assert bool((found < trained.act.spread.most + 0.3).all())
