@@ -104,7 +104,9 @@ class Clearance:
         for way in (x, -x):
             out = torch.maximum(passed, torch.clamp(1.0 - way / EDGE, 0.0, 1.0))
             free.append((way - before + BEYOND * out).amin(-1, keepdim=True))
-        return torch.clamp(torch.cat(free, -1), min=0.0)
+        come = memory["scans"].flatten(1).amin(-1, keepdim=True) > NEVER
+        ways = torch.clamp(torch.cat(free, -1), min=0.0)
+        return torch.where(come, ways, 0.0 * ways)
 
     def seen(self, memory: Any, pose: Any) -> Any:
         """(n, COUNT) how far a robot at the places about its ``pose`` (n, 4) is from what ``memory``'s scans hit."""

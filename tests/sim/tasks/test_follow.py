@@ -67,6 +67,18 @@ def test_the_way_that_is_free_is_that_to_a_wall_less_the_radius_and_the_margin()
     assert float(free[0, 1]) > 3.0
 
 
+@pytest.mark.parametrize("place", [(0.0, 0.0), (-5.0, 0.0), (5.0, 0.0), (-6.0, 8.0)])
+@pytest.mark.parametrize("come", [0, 1, 2])
+def test_no_way_is_free_until_all_scans_have_come_wherever_the_odometry_begins(
+    come: int, place: tuple[float, float]
+) -> None:
+    """As of a node that is begun again while the robot's odometry goes on."""
+    task = DiffFollow()
+    memory, here = task.first_memory(1), torch.tensor([[*place, 1.0, 0.0]])
+    memory["scans"][0, :come], memory["scan_poses"][0, :come] = 3.5, here
+    assert not task.clearance.free_ways(memory, here, torch.zeros(1, 1), 0.01).any()
+
+
 def test_the_points_told_are_those_of_the_plan_ahead_and_a_state_goes_on_bit_by_bit() -> None:
     env = VecEnv(DiffFollow(), 8, 0, fixed={"localization/place": 0.0, "localization/heading": 0.0})
     given = {"forward_speed": torch.full((8, 1), 0.15), "turn_rate": torch.full((8, 1), 0.3)}
