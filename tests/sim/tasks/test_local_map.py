@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from map_cells import filled_near, places
 from torch import Tensor
 
 from sim.env import VecEnv
@@ -59,18 +60,10 @@ def test_a_map_that_has_moved_shows_what_is_filled_where_it_is() -> None:
     assert float((row - 0.5 * (ALONG - 1)).abs().max()) <= MOVED + 0.2
     assert float((column - 0.5 * (ACROSS - 1)).abs().max()) <= MOVED + 0.2
     assert float((place - env.plant.rooms.start).norm(dim=-1).max()) > 1.5 * MOVED * cell
-    filled = torch.nn.functional.max_pool2d(env.plant.rooms.cells[:, None].clamp(max=1).float(), 3, 1, 1)[:, 0]
-    frame = Frame(*(part[:, :, None] for part in memory["map_frame"][:, 1:].split(1, -1)))
-    along = (torch.arange(ALONG)[:, None] - 0.5 * (ALONG - 1)) * cell
-    across = (torch.arange(ACROSS) - 0.5 * (ACROSS - 1)) * cell
-    x = frame.x + frame.cosine * along - frame.sine * across
-    y = frame.y + frame.sine * along + frame.cosine * across
-    column, row = (x / cell).floor().long(), (y / cell).floor().long()
-    inside = (column >= 0) & (column < filled.shape[2]) & (row >= 0) & (row < filled.shape[1])
-    index = (row.clamp(0, filled.shape[1] - 1) * filled.shape[2] + column.clamp(0, filled.shape[2] - 1)).flatten(1)
-    there = filled.flatten(1).gather(1, index).view_as(x)
+    where = places(memory, cell)
+    there, inside = filled_near(env.plant.rooms, where)
     people = env.plant.people
-    near = torch.stack([x, y], -1)[:, :, :, None] - people[:, None, None]
+    near = where[:, :, :, None] - people[:, None, None]
     inside &= (near.norm(dim=-1) > env.plant.person + 2 * cell).all(-1)
     occupied = (memory["occupied"] > SOLID[1]) & inside
     assert occupied.sum() > 300

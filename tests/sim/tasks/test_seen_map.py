@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from map_cells import filled_near, places
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
@@ -96,22 +97,12 @@ def test_what_is_occupied_stands_where_the_room_is_filled() -> None:
     task = DiffNav()
     env = VecEnv(task, 24, seed=2, fixed={"speed_scale": 1.0, "turn_scale": 1.0})
     memory, signals = driven(task, env, 30)
-    filled = torch.nn.functional.max_pool2d(env.plant.rooms.cells[:, None].float(), 3, 1, 1)[:, 0]
-    frame = Frame(*(part[:, :, None] for part in memory["map_frame"][:, 1:].split(1, -1)))
-    cell = task.map.cell
-    along = (torch.arange(ALONG)[:, None] - 0.5 * (ALONG - 1)) * cell
-    across = (torch.arange(ACROSS) - 0.5 * (ACROSS - 1)) * cell
-    x = frame.x + frame.cosine * along - frame.sine * across
-    y = frame.y + frame.sine * along + frame.cosine * across
-    column, row = (x / cell).floor().long(), (y / cell).floor().long()
-    inside = (column >= 0) & (column < filled.shape[2]) & (row >= 0) & (row < filled.shape[1])
-    index = (row.clamp(0, filled.shape[1] - 1) * filled.shape[2] + column.clamp(0, filled.shape[2] - 1)).flatten(1)
-    there = filled.flatten(1).gather(1, index).view_as(x)
+    there, inside = filled_near(env.plant.rooms, places(memory, task.map.cell))
     occupied = (memory["occupied"] > 0.5) & inside
     assert occupied.sum() > 500
     assert float(there[occupied].mean()) > 0.97
     ahead, _ = task.map.seen(memory, signals["position"], signals["orientation"])
-    straight = (signals["position_setpoint"] - signals["position"]).norm(dim=-1, keepdim=True) / cell
+    straight = (signals["position_setpoint"] - signals["position"]).norm(dim=-1, keepdim=True) / task.map.cell
     assert (ahead > straight - 1.0).all()
 
 
