@@ -202,7 +202,8 @@ class SacConfig(Bounded):
     initial_deviation: Positive = 0.4
     """Standard deviation of the first policy, in actions."""
     greatest_deviation: Positive = 1.6487212707001282
-    """Of the policy, anywhere; where it is small, the mean has to do by itself what noise would find."""
+    """Of the policy, anywhere, exp(0.5) by default; where it is small, the mean has to do by itself what noise would
+    find."""
     target_entropy: Finite = -0.5
     """Wanted entropy of the policy, per action."""
     deviation_price: NotNegative = 0.0
