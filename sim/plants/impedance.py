@@ -69,10 +69,11 @@ class References:
         """Begin a control period, in which ``line[:, 0]`` can be told; what is not stays what it was."""
         self.line[:, 1:] = self.line[:, :-1].clone()
 
-    def at(self, step: int, delay: Tensor) -> Tensor:
-        """(n, T, 7) what reaches the tools in this physics step of the period, ``delay`` (n or 1, T) s late."""
+    def reaching(self, delay: Tensor) -> list[Tensor]:
+        """(n, T, 7) of each physics step of the period: what reaches the tools then, ``delay`` (n or 1, T) s late."""
         if not delay.any():
-            return self.line[:, 0]
-        late = (delay / self.timestep).round() - step
-        age = (late / self.substeps).ceil().long().clamp(0, self.line.shape[1] - 1).expand(len(self.line), -1)
-        return self.line.gather(1, age[:, None, :, None].expand(-1, 1, -1, 7))[:, 0]
+            return [self.line[:, 0]] * self.substeps
+        late = (delay / self.timestep).round()[..., None] - torch.arange(self.substeps)
+        age = (late / self.substeps).ceil().long().clamp(0, self.line.shape[1] - 1)
+        robots, tools = torch.arange(len(self.line))[:, None, None], torch.arange(self.tools)[:, None]
+        return list(self.line[robots, age, tools].unbind(2))

@@ -28,6 +28,9 @@ from sim.terrain import Ground
 DERIVED_FROM = {"body_mass", "body_ipos", "body_inertia", "actuator_armature"}
 """Fields that others are computed from, by ``set_const``."""
 
+POSE = int(mujoco.mjtStage.mjSTAGE_POS)
+"""What an impedance needs of the newest state between two physics steps."""
+
 COMPONENTS = {
     "time": "TIME", "qpos": "QPOS", "qvel": "QVEL", "act": "ACT", "history": "HISTORY", "warmstart": "WARMSTART",
     "ctrl": "CTRL", "qfrc_applied": "QFRC_APPLIED", "xfrc_applied": "XFRC_APPLIED", "eq_active": "EQ_ACTIVE",
@@ -207,10 +210,10 @@ class MujocoPlant(ArticulatedPlant):
     def _step_with_impedances(self) -> None:
         pulled = springs(self.parameters.impedance_stiffness, self.mechanism.impedances)
         control = self._control[:, len(self.mechanism.driven) :]
-        for step in range(self.substeps):
-            target = self._references.at(step, self.parameters.impedance_delay)
+        targets = self._references.reaching(self.parameters.impedance_delay)
+        for step, target in enumerate(targets, 1):
             control.copy_(wrench(pulled, target, self._tools()).flatten(1))
-            self.batch.step(nstep=1, stage=self._stage)
+            self.batch.step(nstep=1, stage=self._stage if step == self.substeps else POSE)
 
     def _changed_parameters(self) -> dict[str, Tensor]:
         return {name: self.param(name) for name in sorted(self._expanded)}
