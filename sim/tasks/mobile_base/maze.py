@@ -104,7 +104,7 @@ class AgvMaze(ToGoal):
             control_period=PERIOD,
             episode_length=float(round(LENGTH * ROWS * self.cell / card.speed_max)),
             signals=(
-                *measured(card, self.scan, BEAMS),
+                *measured(card, self.scan, BEAMS, PERIOD),
             ),
             commands=(
                 Command("forward_speed", ("vx",), "m/s", "body", (0.0,), (self.top,), safe=(0.0,)),
