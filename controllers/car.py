@@ -20,6 +20,8 @@ GRAVITY = 9.81  # m/s²
 SLOWLY = 2.0  # m/s, of a car that no policy drives: a choice, about a walker's hurry
 GRIP = 0.6
 """Part of the friction in the robot's facts that is used: half of a car's range of grip is below it."""
+WIDTH = 0.31
+"""m, of the car (F1TENTH) for which the lengths of ``FollowTheGap`` are meant; others scale them by theirs."""
 MARGIN = 0.12  # m, kept beside the car
 FIELD = math.radians(100.0)  # to either side, within which a way is looked for
 
@@ -38,7 +40,8 @@ class FollowTheGap:
         facts = robot.facts
         self.limit, self.top = float(facts["steering_limit"]), top
         self.base = float(facts["front_axle"]) + float(facts["rear_axle"])
-        self.half = 0.5 * float(facts["body"][1]) + MARGIN
+        self.scale = float(facts["body"][1]) / WIDTH
+        self.half = 0.5 * float(facts["body"][1]) + MARGIN * self.scale
         self.grip = GRIP * float(facts["friction"]) * GRAVITY
         self.angles = scan.angle_min + scan.angle_increment * np.arange(beams, dtype=np.float32)
         self.apart = np.abs(self.angles[:, None] - self.angles[None])
@@ -60,11 +63,11 @@ class FollowTheGap:
         best = xp.max(score, axis=-1, keepdims=True)
         weight = xp.where(score >= 0.9 * best, xp.ones_like(score), 0.0)
         aim = xp.sum(weight * angles, axis=-1, keepdims=True) / xp.sum(weight, axis=-1, keepdims=True)
-        reach = xp.clip(0.5 * best, 0.6, 2.5)
+        reach = xp.clip(0.5 * best, 0.6 * self.scale, 2.5 * self.scale)
         steering = xp.clip(xp.atan(2 * self.base * xp.sin(aim) / reach), -self.limit, self.limit)
         ahead = xp.min(xp.where(xp.abs(angles) < 0.2, free, 100.0), axis=-1, keepdims=True)
         bend = xp.abs(xp.tan(steering)) / self.base + 1e-3
-        brake = xp.sqrt(2 * 0.5 * self.grip * xp.clip(ahead - 0.5, 0.05, 100.0))
+        brake = xp.sqrt(2 * 0.5 * self.grip * xp.clip(ahead - 0.5 * self.scale, 0.05, 100.0))
         speed = xp.minimum(xp.sqrt(self.grip / bend), brake)
         return {"steering_angle": steering, "speed": xp.clip(speed, 0.5, self.top)}, steering
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from controllers.path import SIZE
 from robo_rl.contract import Robot, Scan
 
 SPEEDS = 3
@@ -17,7 +18,8 @@ SHOWN = 1.7
 """s of every arc that is judged: sim_time of Nav2's default parameters of DWB."""
 POINTS = 6
 """Places on an arc where its distance to obstacles is taken."""
-MARGIN = 0.03  # m kept between robot and obstacles
+MARGIN, NEAR = 0.03, 0.15
+"""m kept between robot and obstacles, and of clearance beyond which more is worth nothing; of a robot of SIZE."""
 
 
 class DynamicWindow:
@@ -46,6 +48,10 @@ class DynamicWindow:
         """(2, arcs, points) m."""
         self.ends, self.tried = angle[:, -1].astype(np.float32), np.stack([v, u, w]).astype(np.float32)
         self.haste = (np.hypot(v, u) / high).astype(np.float32)
+        self.scale = self.radius / SIZE
+        stopping = np.square(np.hypot(v, u)) / (2 * float(robot.facts["acceleration"]))
+        self.kept = np.maximum(MARGIN * self.scale, stopping).astype(np.float32)
+        """(arcs,) m: clearance that an arc must have, so that the robot can also stop."""
 
     def _velocities(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(arcs,) each: speeds forward and to the left (m/s) and turn rates (rad/s) that are tried."""
@@ -60,7 +66,8 @@ class DynamicWindow:
     def __call__(self, signals: Mapping[str, Any], state: Any) -> tuple[dict[str, Any], Any]:
         """Speed (n, 1) m/s and turn rate (n, 1) rad/s."""
         xp = array_namespace(state)
-        angles, arcs, ends, haste = (xp.asarray(x) for x in (self.angles, self.arcs, self.ends, self.haste))
+        given = (self.angles, self.arcs, self.ends, self.haste, self.kept)
+        angles, arcs, ends, haste, kept = (xp.asarray(x) for x in given)
         scan = signals["scan"]
         gx, gy = self._aim(signals)
         px, py = scan * xp.cos(angles) + self.forward, scan * xp.sin(angles)
@@ -73,9 +80,10 @@ class DynamicWindow:
         left = xp.sqrt(ex * ex + ey * ey)
         bearing = xp.abs(xp.atan2(ey, ex) - ends[None])
         bearing = xp.minimum(bearing, xp.abs(bearing - 2 * np.pi))
-        near = xp.clip(free, 0.0, 0.15)
-        cost = left + 0.1 * bearing - 1.0 * near - 0.2 * haste[None] + self._off_path(signals)
-        cost = xp.where(free > MARGIN, cost, xp.full_like(cost, 1e6))
+        near = xp.clip(free, 0.0, NEAR * self.scale)
+        turned, fast = 0.1 * self.scale, 0.2 * self.scale
+        cost = left + turned * bearing - 1.0 * near - fast * haste[None] + self._off_path(signals)
+        cost = xp.where(free > kept[None], cost, xp.full_like(cost, 1e6))
         best = xp.argmin(cost, axis=-1)
         blocked = xp.min(cost, axis=-1, keepdims=True) > 1e5
         side = xp.sign(xp.sum(xp.where(angles > 0, scan, -scan), axis=-1, keepdims=True) + 1e-6)

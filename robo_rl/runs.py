@@ -88,8 +88,7 @@ class Run:
         A user's own task, card and ranges are copied into it: the run stays whole.
         """
         task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
-        if task.source is not None:
-            check_own(task)
+        check_whole(task)
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
         folder = _new_folder(root, label_of(task, algorithm, seed)) if name is None else _named_folder(root, name)
@@ -336,13 +335,15 @@ def _named_folder(root: Path, name: str) -> Path:
     return folder
 
 
-def check_own(task: Task) -> None:
-    """ValueError unless the parts of a user's own task fit together, and a run can keep all its files."""
-    from sim.tasks.checking import check
+def check_whole(task: Task) -> None:
+    """ValueError unless what is trained can be exported; and, of a user's own task, unless its parts fit together, and
+    a run can keep all its files."""
+    from sim.tasks.checking import check, require_contract
     from sim.tasks.loading import imported_later
 
+    if task.source is None:
+        return require_contract(task)
     check(task)
-    assert task.source is not None
     if later := imported_later(task.source):
         raise ValueError(f"{task.source.label}: {later} are imported within functions; expected imports at the top")
 

@@ -14,6 +14,8 @@ MAX_DEPTH = 16
 MAX_TEXT = 1000
 """Characters of a text or a key."""
 SECONDS = 2.0
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, with which some editors begin a text."""
 OURS = Path(__file__).parents[1]
 """Files that robo-rl came with are read at once."""
 
@@ -27,6 +29,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     data = _bytes(path)
     if path.resolve().is_relative_to(OURS / "sim" / "robots"):
         return _checked(tomllib.loads(data.decode()), path)
+    data = data.removeprefix(BOM)
     try:
         found = json.loads(confined.attempt("robo_rl.text_files:parse_toml", data, seconds=SECONDS))
     except confined.Refused as error:

@@ -1,6 +1,7 @@
 """The simulated robot of a task as a driver: to try the plain loop, and to learn while it runs, without a robot.
 
     robo-rl run policy.onnx --driver simulated --port 7          # the random seed of the episodes
+    robo-rl run policy.onnx --driver simulated --robot-file card.toml # of a robot that is not included
 
 It is simulated in the loop's own process (`pip install 'robo-rl[train]'`), one control period for each step of the
 loop, whose clock may be simulated, too. Where an episode ends, the next one begins within the same step, and ``ended``
@@ -93,8 +94,8 @@ class SimulatedRobot:
 
     def _keep(self) -> Any:
         """Commands that keep what it has."""
-        signals, hold = self.env.signals(), getattr(self.task, "hold", None)
-        if hold is None:
+        signals, hold = self.env.signals(), self.task.hold
+        if not self.task.families:
             return self._stop(signals, self._stop.initial_state(1))[0]
         memory = self.task.remember(self._memory, signals, self.task.command(hold(signals, self._memory), self._memory))
         return self.task.command(hold(signals, memory), memory)
@@ -116,7 +117,8 @@ class SimulatedRobot:
 
 
 def make(contract: Contract, settings: Settings) -> SimulatedRobot:
-    """The simulated robot of the contract's task. ``settings.port``: the random seed."""
+    """The simulated robot of the contract's task. ``settings.port``: the random seed; ``settings.file``: the card of a
+    robot that is not included."""
     try:
         from sim.tasks.loading import load_task
     except ImportError as error:
@@ -124,6 +126,10 @@ def make(contract: Contract, settings: Settings) -> SimulatedRobot:
     if settings.port and not (settings.port.isdecimal() and settings.port.isascii() and len(settings.port) < 7):
         raise DriverError(f"simulated: --port is {settings.port[:60]!r}; expected a random seed, 0 to 999999")
     try:
-        return SimulatedRobot(load_task(contract.task, contract.robot_name), int(settings.port or 0))
+        task = load_task(contract.task, settings.file or contract.robot_name)
+        if settings.file and task.spec.robot.facts() != contract.robot:
+            raise ValueError(f"{settings.file} is not the robot of the contract, '{contract.robot_name}'")
+        return SimulatedRobot(task, int(settings.port or 0))
     except (ValueError, ContractError) as error:
-        raise DriverError(f"simulated: {error}; expected a task of robo-rl with one of its robots") from None
+        expected = "expected a task of robo-rl, with one of its robots or, as --robot-file, the card of yours"
+        raise DriverError(f"simulated: {error}; {expected}") from None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
+from robo_rl.contract.checks import NAME
 from robo_rl.text_files import read_toml
 from sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 from sim.robots.figures import CardError, require
@@ -89,19 +90,27 @@ def robot_names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/card.toml"))
 
 
-def load_robot(name: str, card_type: type[C] | None = None) -> C:
+def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
     """The card of that name, or in the file of that path (ending in .toml).
 
     ``card_type`` is the class of the kind that is expected, which need not be one that robo-rl knows.
     """
-    path = Path(name) if name.endswith(".toml") else FOLDER / name / "card.toml"
+    own = Path(name).suffix.lower() == ".toml"
+    path = Path(name) if own else FOLDER / name / "card.toml"
     if not path.is_file():
-        raise CardError(f"robot '{name}' is not known; expected one of {robot_names()} or the path of a card, *.toml")
+        missing = ": there is no such file" if own else ""
+        expected = f"one of {robot_names()} or the path of a card, *.toml"
+        raise CardError(f"robot '{name}' is not known{missing}; expected {expected}")
     try:
         card = read_toml(path)
     except ValueError as error:
         raise CardError(str(error)) from None
     label = path.parent.name if path.name == "card.toml" else path.stem
+    if NAME.fullmatch(label) is None:
+        raise CardError(
+            f"{path}: it names the robot '{label[:80]}'; expected 1 to 64 letters (a to z), digits, and _ . - after "
+            "the first: rename the file, or its folder if it is card.toml"
+        )
     known = card_types() | ({card_type.kind: card_type} if card_type else {})
     kind = card.get("kind", "")
     require(isinstance(kind, str) and kind in known, str(path), "kind", kind, f"one of {sorted(known)}")

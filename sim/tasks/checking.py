@@ -41,6 +41,12 @@ def check(task: Task) -> None:
         raise ValueError("\n  ".join([f"{where} can't be trained as it is:", *found]))
 
 
+def require_contract(task: Task) -> None:
+    """ValueError unless a trained policy of it can be exported: of an included task, a card may be in the way."""
+    for sentence in _of_the_contract(task.spec):
+        raise ValueError(f"'{task.name}' for the robot '{task.spec.robot.name}' can't be exported: {sentence}")
+
+
 class _FailedError(ValueError):
     """A method failed, so what depends on it is not looked at."""
 
@@ -84,18 +90,22 @@ def _of_the_spec(task: Task) -> Iterator[str]:
     spec = task.spec
     if spec.name != task.name:
         yield f"spec.name is '{spec.name}'; expected '{task.name}', the task's name"
-    measured = [signal for signal in spec.signals if signal.source != "simulation"]
-    try:
-        real = dataclasses.replace(spec, signals=tuple(measured))
-        real.contract(Provenance("none", 0, 0, ""), Network((), "tanh", False))
-    except ContractError as error:
-        yield f"spec makes no contract: {error}"
+    yield from _of_the_contract(spec)
     for name in task.perturbed:
         if name not in spec.ranges:
             yield f"perturbed has '{name}'; expected some of the ranges {list(spec.ranges)}"
     for rule in spec.rules:
         if not any(fnmatchcase(name, rule.pattern) for name in spec.ranges):
             yield f"a rule is for '{rule.pattern}'; expected a pattern of some of the ranges {list(spec.ranges)}"
+
+
+def _of_the_contract(spec: Spec) -> Iterator[str]:
+    measured = [signal for signal in spec.signals if signal.source != "simulation"]
+    try:
+        real = dataclasses.replace(spec, signals=tuple(measured))
+        real.contract(Provenance("none", 0, 0, ""), Network((), "tanh", False))
+    except ContractError as error:
+        yield f"spec makes no contract: {error}"
 
 
 def _of_the_signals(spec: Spec, known: Mapping[str, Tensor]) -> Iterator[str]:

@@ -16,9 +16,15 @@ from scipy.spatial import cKDTree
 
 COLUMNS = ("x_m", "y_m", "w_tr_right_m", "w_tr_left_m")
 """Of a CSV file, as TUM's racetrack-database and the F1TENTH racetracks have them."""
+UNITS = ("_m", "_rad", "_mps", "_mps2", "_radpm")
+"""By which names of columns end."""
 MAX_BYTES = 16 << 20
 LENGTH = (3.0, 10_000.0)
 """m, of a track."""
+FAR = 20_000.0
+"""m from the origin, within which a track must be: single precision has 1 mm there."""
+CLOSED = 0.1
+"""Of the usual distance of points, within which the last one is the first once more."""
 SPACING = 0.08
 """Between points of a track, in widths of it, where it is short enough; see ``MAX_POINTS``."""
 MAX_POINTS = 1024
@@ -60,9 +66,9 @@ class Course:
 def read_course(path: str | Path) -> Course:
     """The track in a ``.csv`` (centre line) or ``.yaml`` (map) file; CourseError with a sentence."""
     path = Path(path)
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         return read_centre_line(path)
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix.lower() in (".yaml", ".yml"):
         from sim.tracks.maps import read_map
 
         return read_map(path)
@@ -72,10 +78,12 @@ def read_course(path: str | Path) -> Course:
 def read_centre_line(path: Path) -> Course:
     """Lines of x, y and the distances to the wall on the right and on the left, all m; # begins a comment.
 
-    The points are joined by a periodic cubic spline.
+    The columns are parted by commas, semicolons or blanks, and may have their names above. The points are joined by a
+    periodic cubic spline.
     """
     rows = _rows(path)
-    if len(rows) > 1 and np.hypot(*(rows[0] - rows[-1])[:2]) < 1e-6:
+    apart = np.hypot(*np.diff(rows[:, :2], axis=0).T)
+    if len(rows) > 1 and np.hypot(*(rows[0] - rows[-1])[:2]) <= max(1e-6, CLOSED * np.median(apart)):
         rows = rows[:-1]
     if len(rows) < 8:
         raise CourseError(f"{path}: has {len(rows)} points; expected 8 or more")
@@ -118,6 +126,12 @@ def finished(path: Path, centre: np.ndarray, left: np.ndarray, right: np.ndarray
     length = float(np.hypot(*(np.roll(centre, -1, 0) - centre).T).sum())
     if not LENGTH[0] <= length <= LENGTH[1]:
         raise CourseError(f"{path}: the track is {length:.4g} m long; expected {LENGTH[0]:g} to {LENGTH[1]:,.0f} m")
+    if np.abs(centre).max() > FAR:
+        x, y = centre[0]
+        raise CourseError(
+            f"{path}: the track is at ({x:.0f}, {y:.0f}) m; expected one within {FAR / 1000:.0f} km of the origin: "
+            "subtract a place beside it"
+        )
     course = Course(path.stem, centre, left, right, length)
     points = points_of([course])
     centre, *walls = course.at(points)
@@ -158,22 +172,30 @@ def _rows(path: Path) -> np.ndarray:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise CourseError(f"{path}: is larger than {MAX_BYTES >> 20} MiB")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"{path}: can't be read ({error})") from None
-    rows = []
+    rows: list[list[float]] = []
     for number, line in enumerate(lines, 1):
         text, _, comment = line.partition("#")
-        named = [part.strip() for part in comment.replace(";", ",").split(",")]
-        if len(named) > 1 and named[0] in COLUMNS and tuple(named[:4]) != COLUMNS:
-            raise CourseError(f"{path}: line {number}: the columns are {named}; expected {list(COLUMNS)}")
+        columns = _parts(text or comment)
+        if columns and not rows and any(part.endswith(UNITS) for part in columns):
+            if tuple(columns[:4]) != COLUMNS or (len(columns) > 4 and text):
+                raise CourseError(f"{path}: line {number}: the columns are {columns}; expected {list(COLUMNS)}")
+            continue
         if not text.strip():
             continue
         try:
-            row = [float(part) for part in text.replace(";", ",").split(",")]
+            row = [float(part) for part in _parts(text)]
         except ValueError:
             row = []
-        if len(row) != len(COLUMNS) or not np.isfinite(row).all() or np.abs(row).max() > 1e6:
+        if len(row) != len(COLUMNS) or not np.isfinite(row).all() or np.abs(row).max() > 1e8:
             raise CourseError(f"{path}: line {number} is '{line[:80]}'; expected four numbers, {', '.join(COLUMNS)}")
         rows.append(row)
     return np.array(rows, dtype=float).reshape(-1, len(COLUMNS))
+
+
+def _parts(text: str) -> list[str]:
+    """What commas, semicolons or blanks part, without quotes; a comma or semicolon at the end parts nothing."""
+    text = text.strip().replace(";", ",").removesuffix(",")
+    return [part.strip().strip("\"'") for part in (text.split(",") if "," in text else text.split())]

@@ -19,6 +19,9 @@ from sim.tracks.courses import MAX_BYTES, MAX_POINTS, Course, CourseError, evenl
 MAX_CELLS = 1 << 24
 SPECK = 0.05
 """m²: what is smaller, and stands alone in the lane, is noise of the mapping, and left out."""
+UNKNOWN = 205
+"""The grey of cells that map_saver does not know, in its mode trinary. With the free_thresh that ROS 2's map_saver
+writes, 0.25, it would be free by the rule of the thresholds (slam_toolbox, issue 587)."""
 FIELDS = {"image", "resolution", "origin", "negate", "occupied_thresh", "free_thresh", "mode"}
 
 
@@ -48,8 +51,8 @@ def _description(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > 1 << 14:
             raise CourseError(f"{path}: is larger than 16 KiB; expected the description of a map")
-        text = path.read_text(encoding="utf-8")
-        if "&" in text or "*" in text:
+        text = path.read_text(encoding="utf-8-sig")
+        if any(isinstance(token, yaml.AnchorToken | yaml.AliasToken) for token in yaml.scan(text)):
             raise CourseError(f"{path}: has & or *, anchors of YAML that may unfold to anything; expected none")
         given = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError) as error:
@@ -69,7 +72,11 @@ def _description(path: Path) -> dict[str, Any]:
 
     image = found.get("image")
     beside = isinstance(image, str) and 0 < len(image) < 200 and Path(image).name == image
-    require("image", beside and (path.parent / str(image)).is_file(), "the name of an image beside this file")
+    require(
+        "image",
+        beside and (path.parent / str(image)).is_file(),
+        "the name of an image beside this file, without a folder",
+    )
     require("resolution", number(found.get("resolution")) and 1e-3 <= found["resolution"] <= 10, "m per cell")
     origin = found.get("origin")
     require("origin", isinstance(origin, list) and len(origin) == 3 and all(map(number, origin)), "[x, y, yaw]")
@@ -93,13 +100,28 @@ def _free_cells(path: Path, given: dict[str, Any]) -> np.ndarray:
                 raise CourseError(
                     f"{image}: has {opened.width} × {opened.height} cells; expected {MAX_CELLS:,} at most"
                 )
-            grey = np.asarray(opened.convert("L"), dtype=np.float32)[::-1]
+            grey, opaque = _cells(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         if isinstance(error, CourseError):
             raise
         raise CourseError(f"{image}: can't be read ({str(error)[:200]}); expected an image, PGM, PNG or BMP") from None
     occupied = grey / 255 if given["negate"] else 1 - grey / 255
-    return np.pad(occupied < given["free_thresh"], 1)
+    free = opaque & (occupied < given["free_thresh"]) & (occupied <= given["occupied_thresh"])
+    if given["mode"] == "trinary" and not given["negate"]:
+        free &= grey != UNKNOWN
+    return np.pad(free[::-1], 1)
+
+
+def _cells(image: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns), row 0 the uppermost: the mean of the colours, 0 to 255, and whether the image is opaque."""
+    if image.mode == "F":
+        raise ValueError("its pixels are fractions; expected 8 or 16 bits")
+    if image.mode.startswith("I"):  # 16 bits: converted to L, all above 255 would be white
+        return np.asarray(image, dtype=np.float32) / 257, np.array(True)
+    if image.mode in ("1", "L") and "transparency" not in image.info:
+        return np.asarray(image.convert("L"), dtype=np.float32), np.array(True)
+    colours = np.asarray(image.convert("RGBA"))
+    return colours[..., :3].mean(-1, dtype=np.float32), colours[..., 3] == 255
 
 
 def _walls(path: Path, free: np.ndarray, resolution: float) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +144,11 @@ def _walls(path: Path, free: np.ndarray, resolution: float) -> tuple[np.ndarray,
                 "lane between two walls"
             )
         return blocked == inner, blocked == blocked[0, 0]
-    raise CourseError(f"{path}: no free cells go round an island; expected a closed lane between two walls")
+    known = free[1:-1, 1:-1]
+    raise CourseError(
+        f"{path}: no free cells go round an island; expected a closed lane between two walls. By the thresholds, "
+        f"{known.sum():,} of {known.size:,} cells are free"
+    )
 
 
 def _outline(height: np.ndarray, path: Path) -> np.ndarray:

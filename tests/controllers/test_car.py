@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +15,7 @@ from controllers.car import FollowTheGap, PurePursuit
 from robo_rl.contract import Provenance, Scan
 from robo_rl.policy import PolicyGraph
 from sim.robots import load_robot
+from sim.robots.car import CarCard
 from sim.tasks.car.race import CarRace
 
 SCAN = Scan(-2.3562, 4.7124 / 63, 0.06, 10.0)
@@ -80,3 +83,20 @@ def test_after_a_fault_the_car_steers_along_the_gap_and_brakes_to_a_stop() -> No
     assert command is None
     assert all(a >= b for a, b in pairwise(speeds))
     assert len(speeds) * 0.025 == pytest.approx(6.0 / (0.5 * task.card.acceleration), abs=0.05)
+
+
+def test_follow_the_gap_steers_a_larger_car_in_a_wider_corridor_alike() -> None:
+    """All lengths 4 times as large: the same angles, and speeds of the same acceleration across."""
+    k, small = 4.0, load_robot("f1tenth")
+    assert isinstance(small, CarCard)
+    large = dataclasses.replace(
+        small, front_axle=k * small.front_axle, rear_axle=k * small.rear_axle,
+        body=tuple(k * x for x in small.body),
+    )  # fmt: skip
+    scans = np.stack([corridor(0.2 * math.sin(i), 0.5 * math.cos(3 * i)) for i in range(40)])
+    commands = []
+    for card, factor, top in ((small, 1.0, 20.0), (large, k, 40.0)):
+        driver = FollowTheGap(card.facts(), dataclasses.replace(SCAN, range_max=10.0 * factor), 64, top)
+        commands.append(driver({"scan": np.float32(factor) * scans}, driver.first_state(40))[0])
+    assert commands[1]["steering_angle"] == pytest.approx(commands[0]["steering_angle"], abs=1e-4)
+    assert commands[1]["speed"] == pytest.approx(math.sqrt(k) * commands[0]["speed"], rel=0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -106,3 +107,30 @@ def test_numpy_and_torch_agree(driver) -> None:
     commands, _ = driver({name: torch.from_numpy(value) for name, value in given.items()}, torch.zeros(1, 0))
     assert float(commands["forward_speed"]) == pytest.approx(speed)
     assert float(commands["turn_rate"]) == pytest.approx(turn)
+
+
+def test_a_larger_robot_in_a_larger_scene_drives_the_same_way(driver) -> None:
+    """All lengths, speeds and accelerations 5 times as large: similar arcs."""
+    k, random = 5.0, np.random.default_rng(0)
+    large = dataclasses.replace(
+        CARD_, radius=k * CARD_.radius, speed_max=k * CARD_.speed_max, acceleration=k * CARD_.acceleration,
+        lidar_position=(k * CARD_.lidar_position[0], 1.0), lidar_range=(k * 0.12, k * 3.5),
+    )  # fmt: skip
+    other = DiffNav(large).controller()
+    n = 200
+    given = {name: np.repeat(value, n, 0) for name, value in signals((3.0, 0.5)).items()}
+    given["scan"][:] = random.uniform(0.15, 3.5, (n, BEAMS)) ** 0.5
+    similar = {**given, **{name: np.float32(k) * given[name] for name in ("scan", "position", "position_setpoint")}}
+    here, there = (d(s, d.first_state(n))[0] for d, s in ((driver, given), (other, similar)))
+    assert len(np.unique(here["turn_rate"])) > 3
+    same = np.isclose(there["turn_rate"], here["turn_rate"], atol=1e-5)
+    same &= np.isclose(there["forward_speed"], k * here["forward_speed"], rtol=1e-5)
+    assert same.mean() > 0.98  # the rest is decided by rounding
+
+
+def test_a_heavy_robot_takes_no_arc_on_which_it_could_not_stop() -> None:
+    heavy = dataclasses.replace(CARD_, speed_max=1.5, acceleration=0.5)
+    given = signals((6.0, 0.0))
+    given["scan"][:] = 0.8
+    speed, _ = told(DiffNav(heavy).controller(), given)
+    assert 0 < speed**2 / (2 * 0.5) < 0.8

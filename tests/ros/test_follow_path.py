@@ -51,6 +51,24 @@ def test_a_path_that_passes_by_its_end_is_driven_to_its_end() -> None:
     assert arrived[-1]
 
 
+@pytest.mark.parametrize("place", [(0.0, -0.05), (0.0, 0.0), (0.03, -0.1), (-0.1, -0.2)])
+def test_a_loop_is_driven_though_the_robot_is_nearer_to_its_end(place: tuple[float, float]) -> None:
+    turn = np.linspace(0.0, 2 * np.pi, 200)
+    loop = 1.3 * np.column_stack([np.cos(turn) - 1.0, np.sin(turn)])
+    seen = FollowedPath(loop, Pose(*place, 0.0), AHEAD, 1.0, Rules()).update(Pose(*place, 0.0))
+    assert not seen.arrived
+    assert seen.left == pytest.approx(2.6 * np.pi, abs=0.1)
+
+
+def test_a_path_that_mows_begins_with_its_first_row_and_a_goal_that_comes_again_goes_on() -> None:
+    rows = [np.column_stack([np.linspace(0.0, 4.0, 81)[:: 1 - 2 * (k % 2)], np.full(81, 0.3 * k)]) for k in range(6)]
+    path = np.concatenate(rows)
+    begun = FollowedPath(path, Pose(0.0, 0.16, 0.0), AHEAD, 1.0, Rules())
+    assert begun.update(Pose(0.0, 0.16, 0.0)).left == pytest.approx(begun.length, abs=0.01)
+    again = FollowedPath(path, Pose(2.0, 0.61, 0.0), AHEAD, 1.0, Rules())
+    assert again.update(Pose(2.0, 0.61, 0.0)).left == pytest.approx(3.5 * 4.0 + 3 * 0.3, abs=0.01)
+
+
 NAN = np.array([(0.0, 0.0), (np.nan, 0.0)])
 JUMP = np.array([(0.0, 0.0), (2.5, 0.0)])
 

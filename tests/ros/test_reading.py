@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from robo_rl_ros.message_encoding import compose
 from robo_rl_ros.reading import MessageError, read
 from robo_rl_ros.scheduler import StepScheduler
-from robo_rl_ros.wiring import Wire
+from robo_rl_ros.wiring import Wire, WiringError
 from robo_rl_ros.writing import write
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState, LaserScan
 from trajectory_msgs.msg import JointTrajectory
 
-from robo_rl.contract import Command, Signal
+from robo_rl.contract import Command, Scan, Signal
 from sim.tasks.multirotor.quadrotor import XYZ
 
 JOINTS = ("hip", "thigh", "calf")
@@ -107,3 +107,37 @@ def test_steps_meet_signals_of_a_slightly_different_clock_and_keep_the_rate(rati
     assert intervals.min() >= 5_900
     assert intervals.max() <= 14_100
     assert abs(intervals.mean() / 10_000 - 1) <= 0.0085  # the gate grants 0.01
+
+
+@pytest.mark.parametrize("yaw", [0.0, 0.5 * np.pi, np.pi, -2.0])
+@pytest.mark.parametrize("roll", [0.0, np.pi])
+def test_a_lidar_that_is_mounted_turned_or_upside_down_sees_what_is_there(yaw: float, roll: float) -> None:
+    """Ranges to a wall that has a corner, of beams that the transform of a URDF turns into the robot's frame."""
+    signal = Signal("scan", (), "m", "laser", 0.0, 20.0, shape=(12,), layout=Scan(-1.2, 0.2, 0.1, 10.0))
+    message = LaserScan(angle_min=-np.pi, angle_increment=np.pi / 360, range_min=0.1, range_max=10.0)
+    own = message.angle_min + message.angle_increment * np.arange(720)
+    beams = np.stack([np.cos(own), np.sin(own), 0 * own], -1)
+    x, y, _ = Rotation.from_euler("xyz", [roll, 0.0, yaw]).apply(beams).T  # fixed axes: roll first, as in a URDF
+    message.ranges = [float(r) for r in 1.0 / np.maximum(np.maximum(x, 0.5 * y), 0.11)]
+    wire = Wire.parse("scan", f"scan sensor_msgs/msg/LaserScan ranges yaw={yaw} roll={roll}")
+    angles = -1.2 + 0.2 * np.arange(12)
+    expected = 1.0 / np.maximum(np.cos(angles), 0.5 * np.sin(angles))
+    assert read(wire.kind, wire.field, message, wire.measured(signal)) == pytest.approx(expected, rel=0.02)
+    assert str(Wire.parse("scan", str(wire))) == str(wire)
+    sent = compose([wire], {"scan": signal}, {"scan": expected.astype(np.float32)}, 0)
+    assert read(wire.kind, wire.field, sent, wire.measured(signal)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("scan sensor_msgs/msg/LaserScan ranges yaw=left", "'yaw=left'; expected yaw=… or roll=…, rad"),
+        ("scan sensor_msgs/msg/LaserScan ranges yaw=90", "'yaw=90'"),
+        ("scan sensor_msgs/msg/LaserScan ranges turned=1", "'turned=1'"),
+        ("scan sensor_msgs/msg/LaserScan ranges roll=1.57", r"a roll of 1\.57; expected 0 or 3\.1416"),
+        ("odom nav_msgs/msg/Odometry position yaw=1", "expected 'topic type field'"),
+    ],
+)
+def test_a_mounting_that_is_none_is_refused(text: str, words: str) -> None:
+    with pytest.raises(WiringError, match=words):
+        Wire.parse("scan", text)

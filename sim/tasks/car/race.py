@@ -36,7 +36,8 @@ TOP = 8.0  # m/s, the greatest speed that is commanded
 AHEAD = tuple(0.5 * k for k in range(1, 17))  # m, along the centre line: what only the critic sees
 
 
-SLOW = 2.5  # m/s: an episode is long enough for a lap of a known track at this speed
+SLOW = 2.5 / TOP  # of the greatest speed: an episode is long enough for a lap at this speed
+LONGEST = 70.0  # m, in cars of F1TENTH's width: the longest track that is drawn
 
 
 class CarRace(Task):
@@ -69,7 +70,7 @@ class CarRace(Task):
         limit, rate, noise = card.steering_limit, card.gyroscope_range, card.lidar_noise
         top = min(TOP, card.speed_max)
         self.top, self.wide = top, card.body[1] / 0.31
-        longest = max((course.length for course in self.courses), default=0.0)
+        longest = max((course.length for course in self.courses), default=LONGEST * self.wide)
         if self.courses:
             self.perturbed = tuple(name for name in self.perturbed if name != "track/width")
         for course in self.courses:
@@ -83,7 +84,7 @@ class CarRace(Task):
             summary=self.summary,
             robot=card,
             control_period=PERIOD,
-            episode_length=max(40.0, math.ceil(longest / SLOW)),
+            episode_length=max(40.0, math.ceil(longest / (SLOW * top))),
             signals=(
                 Signal(
                     "scan", (), "m", "laser", 0.0, high + 10 * noise, noise=noise, delay=DELAY, shape=(BEAMS,),
@@ -117,7 +118,7 @@ class CarRace(Task):
             "initial/station": Range.fixed(0.0, 1.0, unit="× length"),
             "initial/offset": Range.fixed(-0.3, 0.3, unit="× width"),
             "initial/turn": Range.fixed(-0.2, 0.2, unit="rad"),
-            "initial/speed": Range.fixed(0.0, 3.0, unit="m/s"),
+            "initial/speed": Range.fixed(0.0, min(3.0, 0.375 * self.top), unit="m/s"),
             "friction": Range.fixed(0.6, 1.05, unit="×"),
             "stiffness": Range.fixed(0.8, 1.5, unit="×"),
             "mass": Range.fixed(0.9, 1.2, unit="×"),

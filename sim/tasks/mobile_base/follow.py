@@ -85,7 +85,7 @@ class DiffFollow(ToGoal):
             control_period=PERIOD,
             episode_length=round(4.0 * ROWS * CELL * card.radius / card.speed_max),
             signals=(
-                *measured(card, self.scan, BEAMS),
+                *measured(card, self.scan, BEAMS, PERIOD),
                 Signal(
                     "path_points", ("x", "y"), "m", "body", -FAR, FAR, source="operator", shape=(len(AHEAD), 2),
                     timeout=TOLD,

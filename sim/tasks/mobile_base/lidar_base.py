@@ -20,14 +20,17 @@ LOOKED = 4.0  # s over which it remembers where it was
 REACHED = 0.3  # m to the goal, for a robot of TurtleBot3's size: Nav2's goal checker takes 0.25 m of the odometry's
 
 
-def measured(card: BaseCard, scan: Scan, beams: int, speed: tuple[str, ...] = ("x",)) -> tuple[Signal, ...]:
+def measured(
+    card: BaseCard, scan: Scan, beams: int, control: float, speed: tuple[str, ...] = ("x",)
+) -> tuple[Signal, ...]:
     """By lidar, wheels and gyroscope: a scan of so many beams, the pose by odometry, ``speed`` along so many axes of
-    the body, and the turn rate."""
+    the body, and the turn rate. A lidar that is faster than the ``control`` period (s) has a scan for every step."""
     noise, rate, delay = card.lidar_noise, card.gyroscope_range, (0.0, 0.1)
+    period = card.lidar_period if card.lidar_period >= control else None
     return (
         Signal(
             "scan", (), "m", "base_scan", 0.0, scan.range_max + 10 * noise, noise=noise, delay=delay, shape=(beams,),
-            layout=scan, period=card.lidar_period,
+            layout=scan, period=period,
         ),
         # without noise: odometry at rest repeats, and is no frozen sensor
         Signal("position", PLANE, "m", "world", (-FAR, -FAR), (FAR, FAR)),

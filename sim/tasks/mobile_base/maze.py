@@ -21,6 +21,7 @@ from sim.ranges import Range
 from sim.robots import load_robot
 from sim.robots.mobile_base import CARD, MobileBaseCard
 from sim.rooms import COLUMNS, ROWS, drawn, ends
+from sim.rooms.edits import NO_WAY
 from sim.tasks import Measure, Spec, Tensors
 from sim.tasks.mobile_base.lidar_base import ToGoal, last_command, measured, randomize_motors
 
@@ -104,7 +105,7 @@ class AgvMaze(ToGoal):
             control_period=PERIOD,
             episode_length=float(round(LENGTH * ROWS * self.cell / card.speed_max)),
             signals=(
-                *measured(card, self.scan, BEAMS),
+                *measured(card, self.scan, BEAMS, PERIOD),
             ),
             commands=(
                 Command("forward_speed", ("vx",), "m/s", "body", (0.0,), (self.top,), safe=(0.0,)),
@@ -124,6 +125,22 @@ class AgvMaze(ToGoal):
                 "noise": Range.fixed(0.5, 1.5, unit="×"),
             },
         )  # fmt: skip
+
+        if self.maze != MAZE:
+            self._require_a_way()
+
+    def _require_a_way(self) -> None:
+        """ValueError unless the goal can be reached from wherever robots begin."""
+        low, high = self.spec.ranges["initial/across"].end
+        begin = {"initial/across": torch.tensor([low, high]), "initial/heading": torch.zeros(2)}
+        plant = self.make_plant(2)
+        self.place(plant, torch.arange(2), begin, self.goal(begin))
+        truth = plant.truth()
+        if float(truth["path"].max()) > NO_WAY or float(truth["clearance"].min()) <= 0:
+            raise ValueError(
+                "maze: the robot has no way from the left end of the last line to the middle of the first; expected "
+                "ways of two letters or more"
+            )
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseInMaze:
         if torch.device(device).type != "cpu":

@@ -75,7 +75,7 @@ class RoomNav(ToGoal):
             control_period=PERIOD,
             episode_length=round(4.0 * across / card.speed_max),
             signals=(
-                *measured(card, self.scan, BEAMS, self.speed_axes),
+                *measured(card, self.scan, BEAMS, PERIOD, self.speed_axes),
                 Signal("position_setpoint", PLANE, "m", "world", (-FAR, -FAR), (FAR, FAR), source="operator"),
             ),
             commands=self.commands(),

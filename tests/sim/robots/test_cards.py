@@ -124,3 +124,17 @@ def test_two_rotors_garbage_and_missing_files_are_refused(tmp_path: Path) -> Non
             load_robot(str(tmp_path / name))
     with pytest.raises(CardError, match="not known"):
         load_robot(str(tmp_path / "absent.toml"))
+
+
+def test_a_card_by_a_path_with_a_byte_order_mark_and_a_large_suffix_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mine.TOML").write_bytes(b"\xef\xbb\xbf" + CARD.replace("\n", "\r\n").encode())
+    assert load_robot(tmp_path / "mine.TOML").name == "mine"
+
+
+@pytest.mark.parametrize("name", ["My Robot v2", "jäckal", "-x", "a.py"])
+def test_a_file_whose_name_can_be_no_robots_is_refused_before_anything_is_trained(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.toml").write_text(CARD)
+    with pytest.raises(CardError, match=re.escape(f"names the robot '{name}'; expected") + ".*rename the file"):
+        load_robot(str(tmp_path / f"{name}.toml"))
+    with pytest.raises(CardError, match=r"robot 'none\.toml' is not known: there is no such file"):
+        load_robot("none.toml")

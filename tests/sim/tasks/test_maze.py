@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 from hypothesis import given
@@ -63,3 +65,14 @@ def test_another_maze_is_another_text() -> None:
 
     rooms = VecEnv(Empty(), 2, seed=0).plant.rooms
     assert int(rooms.cells[0, 1:-1, 1:-1].sum()) == 0
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_a_maze_without_a_way_for_the_robot_is_refused(gap: int) -> None:
+    """A robot is 1.33 letters wide."""
+
+    class Other(AgvMaze):
+        maze = MAZE.replace("......################", 10 * "#" + gap * "." + (12 - gap) * "#")
+
+    with pytest.raises(ValueError, match="maze: the robot has no way") if gap < 2 else contextlib.nullcontext():
+        Other()

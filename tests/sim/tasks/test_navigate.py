@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from robo_rl.policy import PolicyGraph
 from sim.env import VecEnv
+from sim.robots import load_robot
+from sim.robots.mobile_base import CARD
+from sim.tasks import Task
+from sim.tasks.checking import require_contract
+from sim.tasks.mobile_base.follow import DiffFollow
+from sim.tasks.mobile_base.maze import AgvMaze
 from sim.tasks.mobile_base.navigate import DiffNav
 
 
@@ -36,3 +44,23 @@ def test_it_observes_how_far_the_robot_has_moved_and_turned_since_the_scan_came(
         _, state = policy(signals, state)
         env.step({"forward_speed": torch.full((4, 1), 0.2), "turn_rate": torch.full((4, 1), 1.0)})
     assert held > 15
+
+
+@pytest.mark.parametrize(("task", "period"), [(DiffNav, 0.1), (DiffFollow, 0.1), (AgvMaze, 0.2)])
+def test_a_lidar_that_is_faster_than_the_policy_has_a_scan_for_every_step(task: type[Task], period: float) -> None:
+    """A Hokuyo turns 40 times a second: a contract has no period below that of control."""
+    for turn, told in ((0.025, None), (0.5, 0.5)):
+        made = task(dataclasses.replace(load_robot("turtlebot3", CARD), lidar_period=turn))
+        assert made.spec.control_period == period
+        require_contract(made)
+        (scan,) = (signal for signal in made.spec.signals if signal.name == "scan")
+        assert scan.period == told
+
+
+def test_what_could_not_be_exported_is_refused_before_it_is_trained() -> None:
+    task = DiffNav()
+    scan = next(signal for signal in task.spec.signals if signal.name == "scan")
+    signals = (dataclasses.replace(scan, period=0.01), *(s for s in task.spec.signals if s is not scan))
+    task.spec = dataclasses.replace(task.spec, signals=signals)
+    with pytest.raises(ValueError, match=r"'diff-nav' for the robot 'turtlebot3' can't be exported: .*period is 0\.01"):
+        require_contract(task)

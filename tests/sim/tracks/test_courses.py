@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,84 @@ def test_a_map_without_an_island_and_other_files_are_refused(tmp_path: Path) -> 
         read_course(tmp_path / "map.pgm")
     with pytest.raises(CourseError, match="can't be read"):
         read_course(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,  # by a spreadsheet
+        lambda text: text.replace("# ", "").replace("\n", "\r\n"),  # by pandas, on Windows
+        lambda text: text.replace(", ", ";"),
+        lambda text: text.replace(", ", "\t"),
+        lambda text: text.replace(HEADER, "").replace(", ", "  "),  # by numpy.savetxt
+        lambda text: text + "\n6.003, 0.002, 1.2, 0.8\n",  # the first point once more, as it was measured
+    ],
+)
+def test_centre_lines_of_other_programs_are_read(tmp_path: Path, change: Callable[[str], str]) -> None:
+    text = circle(6.0, 1.2, 0.8)
+    (tmp_path / "track.CSV").write_bytes(change(text).encode())
+    assert read_course(tmp_path / "track.CSV").centre == pytest.approx(read_course(written(tmp_path, text)).centre)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "told"),
+    [
+        (".csv", r"at \(400006, 5000000\) m; expected one within 20 km of the origin"),
+        (".yaml", r"expected one within 20 km of the origin"),
+    ],
+)
+def test_a_track_in_coordinates_of_the_earth_is_refused(tmp_path: Path, suffix: str, told: str) -> None:
+    """Single precision has 0.5 m there."""
+    if suffix == ".csv":
+        rows = [row.split(", ", 2) for row in circle(6.0, 1.2, 0.8).splitlines()[1:]]
+        path = written(tmp_path, "\n".join(f"{4e5 + float(x)}, {5e6 + float(y)}, {w}" for x, y, w in rows))
+    else:
+        path = corridor(tmp_path, "origin: [400000.0, 500000.0, 0.0]\n")
+    with pytest.raises(CourseError, match=told):
+        read_course(path)
+
+
+def test_a_line_of_a_race_is_refused_by_its_columns(tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match=r"line 2: the columns are \['s_m', 'x_m', .*expected \['x_m'"):
+        read_course(
+            written(tmp_path, "# 2f1c\n# s_m; x_m; y_m; psi_rad; kappa_radpm; vx_mps; ax_mps2\n0;6;0;1;0;3;0\n")
+        )
+
+
+@pytest.mark.parametrize("kind", ["16 bits", "PGM of 1000", "palette", "transparent", "colours"])
+def test_pictures_of_a_map_of_any_kind_are_the_same_map(tmp_path: Path, kind: str) -> None:
+    plain = read_course(corridor(tmp_path))
+    grey = np.asarray(Image.open(tmp_path / "map.pgm"))
+    if kind == "PGM of 1000":
+        numbers = np.round(grey / 255 * 1000).astype(">u2").tobytes()
+        (tmp_path / "map.pgm").write_bytes(b"P5\n# by hand\n640 440\n1000\n" + numbers)
+        given = ""
+    else:
+        white = np.where(grey == 205, 255, grey)  # what is transparent is unknown, whatever its colour
+        picture = {
+            "16 bits": Image.fromarray(grey.astype(np.uint16) * 257),
+            "palette": Image.fromarray(grey).convert("P"),
+            "transparent": Image.fromarray(
+                np.dstack([white, white, white, np.where(grey == 205, 0, 255)]).astype(np.uint8)
+            ),
+            "colours": Image.fromarray(np.dstack([grey] * 3)),
+        }[kind]
+        picture.save(tmp_path / "map.png")
+        given = "image: map.png\n"
+    assert read_course(corridor_again(tmp_path, given)).centre == pytest.approx(plain.centre)
+
+
+def corridor_again(folder: Path, description: str) -> Path:
+    """The description of ``corridor``, of a picture that was changed."""
+    (folder / "map.yaml").write_text((folder / "map.yaml").read_text() + description)
+    return folder / "map.yaml"
+
+
+def test_unknown_cells_are_not_free_by_the_thresholds_of_ros_2(tmp_path: Path) -> None:
+    """Nav2's map_saver writes grey 205 for unknown, and a free_thresh of 0.25, by which that grey would be free."""
+    plain = read_course(corridor(tmp_path))
+    assert read_course(corridor(tmp_path, "free_thresh: 0.25\n")).centre == pytest.approx(plain.centre)
+    assert read_course(corridor(tmp_path, "# *** & ***\n")).centre == pytest.approx(plain.centre)
 
 
 @given(

@@ -29,7 +29,7 @@ def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mappin
         return message
     if len(wires) > 1:
         raise WiringError(f"'{wires[0].topic}' carries {[w.name for w in wires]}; a {kind} holds one signal")
-    return write(wires[0], signals[wires[0].name], values[wires[0].name], ns)
+    return write(wires[0], wires[0].measured(signals[wires[0].name]), values[wires[0].name], ns)
 
 
 def _joints(message: Any, parts: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> None:

@@ -15,7 +15,7 @@ FIXED = {
     "robot": ("", "robot that the bundle must be for; '': any"),
     "mode": ("live", f"where to begin on the ladder: one of {MODES}"),
     "command_message": ("", "message type of commands; '': what suits the contract"),
-    "wires": ([""], "other sources of signals: 'signal=topic type field'"),
+    "wires": ([""], "other sources of signals: 'signal=topic type field', of a LaserScan also 'yaw=… roll=…'"),
     "cmd_vel": ("TwistStamped", "message type of cmd_vel: TwistStamped or Twist"),
     "cmd_vel_timeout": (0.5, "s after which a velocity on cmd_vel counts as zero"),
     "setpoints": ([""], "constant operator signals: 'signal=1.0 0.0 …'"),

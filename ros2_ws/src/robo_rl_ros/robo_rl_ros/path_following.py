@@ -103,7 +103,7 @@ class FollowedPath:
         if nearest > rules.begin:
             raise PathError(Code.INVALID_PATH, f"the path is {nearest:.2f} m away; expected at most {rules.begin} m")
         at = np.concatenate([self._measured[1][0], [self.length]])
-        self._at = np.array([float(at[int(np.argmin(apart))])])
+        self._at = np.array([float(at[_first_passage(apart, rules.tolerance)])])
 
     @property
     def length(self) -> float:
@@ -120,6 +120,18 @@ class FollowedPath:
         left = self.length - float(self._at[0])
         near = math.hypot(*(self._path[0, -1] - place[0])) <= self.rules.tolerance
         return Progress(seen[0].astype(np.float32), left, near and left <= self.rules.rest)
+
+
+def _first_passage(apart: np.ndarray, tolerance: float) -> int:
+    """The point that is nearest where a path first passes by, of distances ``apart`` (P,) m of its points.
+
+    Later passages may be nearer by ``tolerance`` (m): a path that ends where it begins is to be driven, and so are all
+    rows of one that mows.
+    """
+    near = apart <= apart.min() + tolerance
+    first = int(np.argmax(near))
+    end = first + int(np.argmin(np.append(near[first:], False)))
+    return first + int(np.argmin(apart[first:end]))
 
 
 def check(points: np.ndarray, rules: Rules) -> None:

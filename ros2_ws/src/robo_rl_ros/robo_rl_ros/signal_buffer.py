@@ -67,6 +67,7 @@ class SignalBuffer:
         """By topic and type: one subscription each."""
         for wire in wires:
             self.wires.setdefault((wire.topic, wire.kind), []).append(wire)
+        self._channels = {wire.name: wire.measured(contract.signal(wire.name)) for wire in wires}
         self.arrivals = {key: Arrivals() for key in self.wires}
         self._noisy = frozenset(s.name for s in contract.signals if s.source == "sensor" and s.noise)
         self._measured: dict[str, tuple[float, ...]] = {}
@@ -86,7 +87,7 @@ class SignalBuffer:
         stamp = now - (age if age < -SKEW else max(0, age))
         arrivals.note(now * 1e-6, age * 1e-6)
         try:
-            values = {w.name: read(w.kind, w.field, message, self.contract.signal(w.name)) for w in self.wires[key]}
+            values = {w.name: read(w.kind, w.field, message, self._channels[w.name]) for w in self.wires[key]}
         except (MessageError, TypeError, ValueError, OverflowError) as error:
             arrivals.complaint = str(error)[:300]
             return

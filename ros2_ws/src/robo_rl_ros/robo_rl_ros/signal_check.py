@@ -56,7 +56,7 @@ class SignalCheck:
         self.context.try_shutdown()
 
     def _receiver(self, wire: Wire) -> Any:
-        signal = self.contract.signal(wire.name)
+        signal = wire.measured(self.contract.signal(wire.name))
 
         def receive(message: Any) -> None:
             self._heard += 1

@@ -1,13 +1,16 @@
 """Which topic, message type and field each signal comes from and each command goes to, derived from a contract.
 
-A wire is written as one text, as in parameters: ``"odom nav_msgs/msg/Odometry position"``. What a contract does not
+A wire is written as one text, as in parameters: ``"odom nav_msgs/msg/Odometry position"``; that of a lidar that is
+mounted turned, ``"scan sensor_msgs/msg/LaserScan ranges yaw=1.5708 roll=3.1416"``. What a contract does not
 decide (the robot's own topic names) is remapped as usual in ROS 2, or by giving the wire of a signal or command.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from robo_rl.contract import Command, Image, Scan, Signal
 from robo_rl_ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
@@ -15,6 +18,12 @@ from robo_rl_ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
 
 class WiringError(ValueError):
     """A signal or command can't be wired. The message names it and what was expected."""
+
+
+SCAN = "sensor_msgs/msg/LaserScan"
+Channel = TypeVar("Channel", bound=Signal | Command)
+LEVEL = 0.1
+"""rad by which a lidar's plane may be inclined."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +35,61 @@ class Wire:
     kind: str
     """The message type, as ``nav_msgs/msg/Odometry``."""
     field: str
+    yaw: float = 0.0
+    """rad from the robot's x axis to that of its lidar, to the left, as in a URDF."""
+    upside_down: bool = False
+    """Whether the lidar's z axis points down: a roll of half a turn, which a URDF makes before the yaw."""
 
     @staticmethod
     def parse(name: str, text: str) -> Wire:
-        """The wire of signal or command ``name`` from "topic type field"."""
+        """The wire of signal or command ``name`` from "topic type field", and of a LaserScan also "yaw=… roll=…"."""
         parts = text.split()
-        if len(parts) != 3:
+        if len(parts) < 3 or (len(parts) > 3 and parts[1] != SCAN):
             raise WiringError(f"the wire of '{name}' is {text!r}; expected 'topic type field'")
-        topic, kind, field = parts
+        topic, kind, field, *mounting = parts
         if kind not in READERS:
             raise WiringError(f"the wire of '{name}' has the type '{kind}'; expected one of {sorted(READERS)}")
         if field not in READERS[kind]:
             raise WiringError(f"the wire of '{name}' has the field '{field}'; {kind} has {sorted(READERS[kind])}")
-        return Wire(name, topic, kind, field)
+        return Wire(name, topic, kind, field, *_mounting(name, mounting))
 
     def __str__(self) -> str:
-        return f"{self.topic} {self.kind} {self.field}"
+        mounting = (f" yaw={self.yaw:.9g}" if self.yaw else "") + (f" roll={math.pi:.9g}" if self.upside_down else "")
+        return f"{self.topic} {self.kind} {self.field}{mounting}"
+
+    def measured(self, channel: Channel) -> Channel:
+        """``channel`` as its sensor has it: a scan with the angles of its beams about the axes of the lidar."""
+        if (
+            not isinstance(channel, Signal)
+            or not isinstance(channel.layout, Scan)
+            or not (self.yaw or self.upside_down)
+        ):
+            return channel
+        scan, sense = channel.layout, -1.0 if self.upside_down else 1.0
+        first, step = sense * (scan.angle_min - self.yaw), sense * scan.angle_increment
+        return replace(channel, layout=replace(scan, angle_min=first, angle_increment=step))
+
+
+def _mounting(name: str, parts: Sequence[str]) -> tuple[float, bool]:
+    """The yaw (rad), and whether it is upside down, by "yaw=…" and "roll=…"."""
+    found = {"yaw": 0.0, "roll": 0.0}
+    for part in parts:
+        key, _, text = part.partition("=")
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if key not in found or not abs(number) <= 2 * math.pi:
+            raise WiringError(
+                f"the wire of '{name}' has {part!r}; expected yaw=… or roll=…, rad, as in the robot's URDF"
+            )
+        found[key] = number
+    level = abs(math.sin(found["roll"])) <= LEVEL
+    if not level:
+        raise WiringError(
+            f"the wire of '{name}' has a roll of {found['roll']:g}; expected 0 or {math.pi:.4f}: upside down"
+        )
+    return found["yaw"], math.cos(found["roll"]) < 0
 
 
 ODOMETRY, IMU = "odom nav_msgs/msg/Odometry", "imu sensor_msgs/msg/Imu"
@@ -67,7 +115,7 @@ USUAL = {
     "yaw_rate_command": "cmd_vel geometry_msgs/msg/TwistStamped angular",
     "wheel_speed": f"{ODOMETRY} linear_velocity",
     "yaw_rate": f"{IMU} angular_velocity",
-    "scan": "scan sensor_msgs/msg/LaserScan ranges",
+    "scan": f"scan {SCAN} ranges",
 }
 """Wires of signals by their names in contracts. Scans and images come on their names, others as an array on
 ``signal/<name>``."""
@@ -102,7 +150,7 @@ def signal_wires(
 
 def _usual_signal(signal: Signal, twist: str) -> str:
     if isinstance(signal.layout, Scan):
-        return f"{signal.name} sensor_msgs/msg/LaserScan ranges"
+        return f"{signal.name} {SCAN} ranges"
     if isinstance(signal.layout, Image):
         return f"{signal.name} sensor_msgs/msg/Image data"
     if signal.shape is not None:
