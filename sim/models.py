@@ -75,11 +75,31 @@ def named_files(path: Path) -> tuple[Path, ...]:
 
 
 def in_package(folder: Path, name: str) -> Path | None:
-    """The file that a URDF in ``folder`` calls ``package://PACKAGE/REST``: there as PACKAGE/REST, or as REST."""
+    """The file that a URDF in ``folder`` calls ``package://PACKAGE/FOLDERS/FILE``: there by that path, or else by the
+    longest end of it by which there is one."""
     _, scheme, rest = name.partition("package://")
     if not scheme:
         return None
-    return _inside(folder, Path(rest)) or _inside(folder, Path(*Path(rest).parts[1:]))
+    parts = Path(rest).parts
+    found = (_inside(folder, Path(*parts[i:])) for i in range(len(parts)))
+    return next((file for file in found if file), None)
+
+
+def what_to_do(error: str, path: Path) -> str:
+    """For who reads MuJoCo's ``error`` of the model in a file that another wrote."""
+    told = path.read_bytes()[:MAX_BYTES]
+    if path.suffix == ".xacro" or b"<xacro:" in told or b"${" in told:
+        return f"; it is a xacro: expand it, `xacro {path.name} > expanded.urdf`, and name that file in the card"
+    if "opening file" in error:
+        return (
+            "; expected meshes beside the model file or in a folder there, such as meshes/: package://ARM/meshes/A.stl "
+            "is looked for there as ARM/meshes/A.stl, meshes/A.stl and A.stl. Copy them"
+        )
+    if "decoder" in error:
+        return "; expected meshes as .stl, .obj or .msh: convert those that touch, and leave the others out"
+    if "mjMINVAL" in error:
+        return "; expected a mass and an inertia of each link that a joint moves: give it them, or make the joint fixed"
+    return ""
 
 
 def mend(spec: mujoco.MjSpec, path: Path) -> None:

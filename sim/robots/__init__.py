@@ -95,6 +95,8 @@ def load_robot(name: str, card_type: type[C] | None = None) -> C:
     ``card_type`` is the class of the kind that is expected, which need not be one that robo-rl knows.
     """
     path = Path(name) if name.endswith(".toml") else FOLDER / name / "card.toml"
+    if name.endswith(".toml") and not path.is_file():
+        raise CardError(f"robot '{name}' is not known: there is no such file; expected a robot's card")
     if not path.is_file():
         raise CardError(f"robot '{name}' is not known; expected one of {robot_names()} or the path of a card, *.toml")
     try:
