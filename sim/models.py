@@ -22,6 +22,8 @@ MAX_BYTES = 1 << 26
 SECONDS = 8.0
 LEEWAY = 0.25
 """By which part of the others' sum a moment of inertia may be above it, and is lowered."""
+UNREAD = (".dae", ".glb", ".gltf", ".ply", ".fbx", ".3ds")
+"""Meshes of a URDF's pictures."""
 _borne: set[tuple[str, int, int]] = set()
 """Path, size and time of change (ns) of files that were tried by this process."""
 
@@ -50,7 +52,8 @@ def require_bearable(path: Path) -> None:
 def named_files(path: Path) -> tuple[Path, ...]:
     """The files that a model names (meshes, textures, other models), those beside it or below, sorted.
 
-    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``..``, no other folders.
+    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``..``, no other folders, and no
+    meshes that MuJoCo can't read, with which nothing is drawn either.
     """
     require_bearable(path)
     folder, found, left = path.parent, set[Path](), [path]
@@ -66,12 +69,35 @@ def named_files(path: Path) -> tuple[Path, ...]:
                 for place in places if key in part.attrib else ():
                     file = _inside(folder, Path(place, part.attrib[key]))
                     file = file or in_package(folder, part.attrib[key])
-                    if file is None or file in found or file == path:
+                    if file is None or file in found or file == path or file.suffix.lower() in UNREAD:
                         continue
                     found.add(file)
                     require_bearable(file)
                     left += [file] if part.tag == "include" else []
     return tuple(sorted(found))
+
+
+def to_be_seen(path: Path) -> frozenset[Path]:
+    """The meshes of a URDF that no step needs: those that only its ``<visual>`` names."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError:
+        return frozenset()
+    if root.tag != "robot":
+        return frozenset()
+    named = {
+        kind: {
+            file
+            for shape in root.iter(kind)
+            for mesh in shape.iter("mesh")
+            if (
+                file := _inside(path.parent, Path(mesh.get("filename", "")))
+                or in_package(path.parent, mesh.get("filename", ""))
+            )
+        }
+        for kind in ("visual", "collision")
+    }
+    return frozenset(named["visual"] - named["collision"])
 
 
 def in_package(folder: Path, name: str) -> Path | None:
