@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -210,13 +211,21 @@ def add_object(spec: mujoco.MjSpec, thing: FreeObject) -> mujoco.MjsBody:
 
 
 def _only_body(thing: FreeObject) -> mujoco.MjSpec:
-    assert thing.mjcf is not None
+    told = thing.mjcf
+    where = f"{told}: object '{thing.name}'" if isinstance(told, Path) else f"object '{thing.name}'"
+    read = mujoco.MjSpec.from_file if isinstance(told, Path) else mujoco.MjSpec.from_string
     try:
-        own = mujoco.MjSpec.from_string(thing.mjcf)
+        own = read(str(told))
     except ValueError as error:
-        raise CardError(f"object '{thing.name}': MuJoCo can't read it ({error}); expected MJCF") from None
+        raise CardError(f"{where}: MuJoCo can't read it ({error}); expected MJCF") from None
+    if isinstance(told, Path):
+        for mesh in own.meshes:
+            file = told.parent.absolute() / own.meshdir / mesh.file
+            if not file.is_file():
+                raise CardError(f"{where}: {mesh.file} is missing; expected a mesh at {file}")
+            mesh.file = str(file)
     if len(own.worldbody.bodies) != 1 or own.worldbody.bodies[0].bodies:
-        raise CardError(f"object '{thing.name}': expected MJCF of one body without others on it")
+        raise CardError(f"{where}: expected MJCF of one body without others on it")
     return own
 
 

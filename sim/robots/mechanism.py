@@ -156,8 +156,8 @@ class FreeObject:
     """m, world, unless a task says otherwise."""
     orientation: Quadruple = UNTURNED
     """Quaternion x, y, z, w."""
-    mjcf: str | None = None
-    """A <mujoco> document with one body, instead of shape, size and mass."""
+    mjcf: str | Path | None = None
+    """A <mujoco> document with one body, or its file, instead of shape, size and mass. Meshes are beside the file."""
 
 
 @dataclass(frozen=True)
