@@ -101,14 +101,20 @@ def to_be_seen(path: Path) -> frozenset[Path]:
 
 
 def in_package(folder: Path, name: str) -> Path | None:
-    """The file that a URDF in ``folder`` calls ``package://PACKAGE/FOLDERS/FILE``: there by that path, or else by the
-    longest end of it by which there is one."""
-    _, scheme, rest = name.partition("package://")
-    if not scheme:
-        return None
-    parts = Path(rest).parts
+    """The file that a URDF in ``folder`` calls ``package://PACKAGE/FOLDERS/FILE``, or names by a path that leads out of
+    there: in there by that path, or else by the longest end of it by which there is one."""
+    parts = _elsewhere(name)
     found = (_inside(folder, Path(*parts[i:])) for i in range(len(parts)))
     return next((file for file in found if file), None)
+
+
+def _elsewhere(name: str) -> tuple[str, ...]:
+    """The parts of the path that a mesh in a ROS package, or outside of the model's folder, has; none of others."""
+    _, scheme, rest = name.partition("://")
+    path = Path(rest if scheme else name)
+    if not (scheme or path.is_absolute() or ".." in path.parts):
+        return ()
+    return tuple(part for part in path.parts if part not in ("..", path.anchor))
 
 
 def what_to_do(error: str, path: Path) -> str:
@@ -166,11 +172,21 @@ def _trim_inertia(body: Any, path: Path) -> None:
 
 
 def _find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
-    """Tell MuJoCo where the meshes of ROS packages are, as far as they are beside the model file ``path``."""
+    """Tell MuJoCo where meshes of ROS packages, and of other folders, are beside the model file ``path``.
+
+    What is not there is not read from elsewhere: it would be missing in a copy of the model.
+    """
+    folder = path.parent.absolute()
     for mesh in spec.meshes:
-        found = in_package(path.parent, mesh.file)
-        if found is not None:
-            mesh.file = str(found.relative_to(path.parent))
+        parts = _elsewhere(mesh.file)
+        if not parts or ("://" not in mesh.file and _inside_of(folder, folder / spec.meshdir / mesh.file)):
+            continue
+        place = in_package(folder, mesh.file) or folder.joinpath(*parts)
+        mesh.file = str(place if spec.meshdir else place.relative_to(folder))
+
+
+def _inside_of(folder: Path, file: Path) -> bool:
+    return Path(os.path.normpath(file)).is_relative_to(os.path.normpath(folder))
 
 
 def _inside(folder: Path, part: Path) -> Path | None:

@@ -203,3 +203,19 @@ def test_a_xacro_is_told_from_a_urdf(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text((OWN / "arm.urdf").read_text().replace('xyz="0 0 0.1625"', 'xyz="0 0 ${height}"'))
     with pytest.raises(CardError, match=rf"expand it, `xacro {re.escape(name)} > expanded\.urdf`"):
         load_arm(card)
+
+
+def test_a_mesh_outside_of_the_models_folder_is_read_from_a_copy_in_it(tmp_path: Path) -> None:
+    """As in a ROS package: ``urdf/arm.urdf`` and ``meshes/a.stl``. A run's folder has no such neighbour."""
+    (tmp_path / "urdf").mkdir()
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes/a.stl").write_bytes(_tetrahedron())
+    outside = HAND + '<collision><geometry><mesh filename="../meshes/a.stl"/></geometry></collision>'
+    card = changed(tmp_path / "urdf", {HAND: outside})
+    with pytest.raises(CardError, match=r"a\.stl.*; expected meshes beside the model file"):
+        load_arm(card).figures()
+    (tmp_path / "urdf/meshes").mkdir()
+    (tmp_path / "urdf/meshes/a.stl").write_bytes(_tetrahedron())
+    arm = load_arm(card)
+    assert arm.figures()["no_reach"] is None
+    assert tmp_path / "urdf/meshes/a.stl" in arm.files()
