@@ -113,7 +113,10 @@ def attached_of(task: Task) -> Attached:
         read = load_robot(str(task.card_file), task.card_type)
         card = f"{read.name}.toml"  # a file card.toml is called after its folder, which it now leaves
         files[card] = task.card_file.read_bytes()
-        for path in read.files():
+        needed = read.files()
+        if len(needed) > MAX_FILES or sum(path.stat().st_size for path in needed) > MAX_BYTES:
+            needed = tuple(path for path in needed if path not in _to_be_seen(read.files()))
+        for path in needed:
             files[place_of(path, task.card_file).as_posix()] = path.read_bytes()
     if task.source is not None:
         for path in task.source.files:
@@ -123,13 +126,20 @@ def attached_of(task: Task) -> Attached:
         largest = max(files, key=lambda name: len(files[name]))
         raise AttachmentError(
             f"the files of robot and task are {len(files)} with {size:,} bytes, the largest '{largest}'; expected at "
-            f"most {MAX_FILES} with {MAX_BYTES:,} bytes: a model with simpler meshes"
+            f"most {MAX_FILES} with {MAX_BYTES:,} bytes, as a bundle brings them: a model with simpler meshes"
         )
     try:
         _require_names(files)
     except ValueError as error:
         raise AttachmentError(f"a file of robot or task can't travel in a bundle: {error}") from None
     return Attached(card, files)
+
+
+def _to_be_seen(files: tuple[Path, ...]) -> frozenset[Path]:
+    """Meshes that only pictures need; without them a robot is drawn by its simple shapes."""
+    from sim.models import to_be_seen
+
+    return frozenset[Path]().union(*(to_be_seen(path) for path in files if path.suffix == ".urdf"))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -213,6 +213,14 @@ def of_task(
 
 
 def _opened(path: Path, what: str, refusal: type[ValueError]) -> tuple[dict[str, Tensor], dict[str, Any], Contract]:
+    if not path.exists():
+        raise refusal(f"{path}: the file does not exist; expected {what}")
+    if path.is_dir() or path.suffix in (".hdf5", ".h5"):
+        raise refusal(
+            f"{path}: expected {what} of robo-rl, a file *.safetensors. Of a LeRobotDataset that robo-rl wrote, "
+            "'robo-rl demos convert' makes one; what others recorded can be checked by 'robo-rl demos check', not "
+            "learnt from: it has not what a task here measures"
+        )
     try:
         tensors, told = checkpoint.load(path)
         return tensors, told, Contract.from_json(told["contract"], f"{path}: contract")

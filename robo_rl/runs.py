@@ -30,6 +30,7 @@ from typing import Any
 
 import torch
 
+from deploy.attachment import attached_of
 from robo_rl import checkpoint
 from robo_rl.algorithms.config import CONFIGS
 from robo_rl.console import finite
@@ -89,6 +90,7 @@ class Run:
         """
         task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
         check_whole(task)
+        attached_of(task)  # what can't travel in a bundle should fail before it is trained
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
         folder = _new_folder(root, label_of(task, algorithm, seed)) if name is None else _named_folder(root, name)

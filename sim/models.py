@@ -22,6 +22,8 @@ MAX_BYTES = 1 << 26
 SECONDS = 8.0
 LEEWAY = 0.25
 """By which part of the others' sum a moment of inertia may be above it, and is lowered."""
+UNREAD = (".dae", ".glb", ".gltf", ".ply", ".fbx", ".3ds")
+"""Meshes of a URDF's pictures."""
 _borne: set[tuple[str, int, int]] = set()
 """Path, size and time of change (ns) of files that were tried by this process."""
 
@@ -50,7 +52,8 @@ def require_bearable(path: Path) -> None:
 def named_files(path: Path) -> tuple[Path, ...]:
     """The files that a model names (meshes, textures, other models), those beside it or below, sorted.
 
-    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``..``, no other folders.
+    ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``..``, no other folders, and no
+    meshes that MuJoCo can't read, with which nothing is drawn either.
     """
     require_bearable(path)
     folder, found, left = path.parent, set[Path](), [path]
@@ -66,7 +69,7 @@ def named_files(path: Path) -> tuple[Path, ...]:
                 for place in places if key in part.attrib else ():
                     file = _inside(folder, Path(place, part.attrib[key]))
                     file = file or in_package(folder, part.attrib[key])
-                    if file is None or file in found or file == path:
+                    if file is None or file in found or file == path or file.suffix.lower() in UNREAD:
                         continue
                     found.add(file)
                     require_bearable(file)
@@ -74,12 +77,61 @@ def named_files(path: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def to_be_seen(path: Path) -> frozenset[Path]:
+    """The meshes of a URDF that no step needs: those that only its ``<visual>`` names."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError:
+        return frozenset()
+    if root.tag != "robot":
+        return frozenset()
+    named = {
+        kind: {
+            file
+            for shape in root.iter(kind)
+            for mesh in shape.iter("mesh")
+            if (
+                file := _inside(path.parent, Path(mesh.get("filename", "")))
+                or in_package(path.parent, mesh.get("filename", ""))
+            )
+        }
+        for kind in ("visual", "collision")
+    }
+    return frozenset(named["visual"] - named["collision"])
+
+
 def in_package(folder: Path, name: str) -> Path | None:
-    """The file that a URDF in ``folder`` calls ``package://PACKAGE/REST``: there as PACKAGE/REST, or as REST."""
-    _, scheme, rest = name.partition("package://")
-    if not scheme:
-        return None
-    return _inside(folder, Path(rest)) or _inside(folder, Path(*Path(rest).parts[1:]))
+    """The file that a URDF in ``folder`` calls ``package://PACKAGE/FOLDERS/FILE``, or names by a path that leads out of
+    there: in there by that path, or else by the longest end of it by which there is one."""
+    parts = _elsewhere(name)
+    found = (_inside(folder, Path(*parts[i:])) for i in range(len(parts)))
+    return next((file for file in found if file), None)
+
+
+def _elsewhere(name: str) -> tuple[str, ...]:
+    """The parts of the path that a mesh in a ROS package, or outside of the model's folder, has; none of others."""
+    _, scheme, rest = name.partition("://")
+    path = Path(rest if scheme else name)
+    if not (scheme or path.is_absolute() or ".." in path.parts):
+        return ()
+    return tuple(part for part in path.parts if part not in ("..", path.anchor))
+
+
+def what_to_do(error: str, path: Path) -> str:
+    """For who reads MuJoCo's ``error`` of the model in a file that another wrote."""
+    told = path.read_bytes()[:MAX_BYTES]
+    if path.suffix == ".xacro" or b"<xacro:" in told or b"${" in told:
+        return f"; it is a xacro: expand it, `xacro {path.name} > expanded.urdf`, and name that file in the card"
+    if "opening file" in error:
+        return (
+            "; expected meshes beside the model file or in a folder there, such as meshes/: package://ARM/meshes/A.stl "
+            "is looked for there as ARM/meshes/A.stl, meshes/A.stl and A.stl. Copy them"
+        )
+    if "decoder" in error:
+        return "; expected meshes as .stl, .obj or .msh: convert those that touch, and leave the others out"
+    if "mjMINVAL" in error:
+        return "; expected a mass and an inertia of each link that a joint moves: give it them, or make the joint fixed"
+    return ""
 
 
 def mend(spec: mujoco.MjSpec, path: Path) -> None:
@@ -120,11 +172,21 @@ def _trim_inertia(body: Any, path: Path) -> None:
 
 
 def _find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
-    """Tell MuJoCo where the meshes of ROS packages are, as far as they are beside the model file ``path``."""
+    """Tell MuJoCo where meshes of ROS packages, and of other folders, are beside the model file ``path``.
+
+    What is not there is not read from elsewhere: it would be missing in a copy of the model.
+    """
+    folder = path.parent.absolute()
     for mesh in spec.meshes:
-        found = in_package(path.parent, mesh.file)
-        if found is not None:
-            mesh.file = str(found.relative_to(path.parent))
+        parts = _elsewhere(mesh.file)
+        if not parts or ("://" not in mesh.file and _inside_of(folder, folder / spec.meshdir / mesh.file)):
+            continue
+        place = in_package(folder, mesh.file) or folder.joinpath(*parts)
+        mesh.file = str(place if spec.meshdir else place.relative_to(folder))
+
+
+def _inside_of(folder: Path, file: Path) -> bool:
+    return Path(os.path.normpath(file)).is_relative_to(os.path.normpath(folder))
 
 
 def _inside(folder: Path, part: Path) -> Path | None:

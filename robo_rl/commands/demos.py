@@ -26,10 +26,10 @@ def main(
 ) -> int:
     """List, check, replay and convert demonstrations.
 
-    PATH is a file by 'robo-rl demonstrate' (*.safetensors), the folder of a LeRobotDataset v3, or a file of robomimic
-    (*.hdf5); for 'list' a folder that holds some. 'check' refuses what is damaged, and tells what is in it. 'replay'
-    simulates the recorded actions from the recorded starts, and exits with 1 where anything is not the same, bit by
-    bit. 'convert' writes a LeRobotDataset into the new folder OUT, or, of one that robo-rl wrote, the file OUT
+    PATH is a file by 'robo-rl demonstrate' (*.safetensors), the folder of a LeRobotDataset (v3, v2.1), or a file of
+    robomimic (*.hdf5); for 'list' a folder that holds some. 'check' refuses what is damaged, and tells what is in it.
+    'replay' simulates the recorded actions from the recorded starts, and exits with 1 where anything is not the same,
+    bit by bit. 'convert' writes a LeRobotDataset into the new folder OUT, or, of one that robo-rl wrote, the file OUT
     (*.safetensors).
 
     With --json: path, kind, task, robot, episodes, control_steps, rate_hz, columns, left_out; 'list' gives a list of
@@ -112,7 +112,8 @@ def opened(path: Path, task: str | None, robot: str | None) -> tuple[Dataset, Ta
 
 def about(path: Path, data: Dataset) -> dict[str, Any]:
     """For people and programs."""
-    kind = "LeRobotDataset v3" if path.is_dir() else "robomimic" if path.suffix in HDF5 else "robo-rl"
+    version = "v2" if (path / "meta/tasks.jsonl").is_file() else "v3"
+    kind = f"LeRobotDataset {version}" if path.is_dir() else "robomimic" if path.suffix in HDF5 else "robo-rl"
     widths = {name: value.shape[1] if value.ndim > 1 else 1 for name, value in data.columns.items()}
     return {
         "path": str(path), "kind": kind, "task": data.task, "robot": data.robot, "episodes": len(data.lengths),
@@ -160,12 +161,12 @@ def converted(path: Path, out: Path, data: Dataset, task: Task | None) -> None:
     if out.exists():
         raise ValueError(f"--out is {out}, which exists; expected a new name")
     if path.is_dir():
-        require_place(out, "--out", *OURS)
         if task is None:
             raise ValueError(
                 f"{path}: robo-rl did not write it, and what a policy of a task here saw is not in it; expected a "
                 "folder by 'robo-rl demos convert'"
             )
+        require_place(out, "--out", *OURS)
         tensors = recorded.from_lerobot(path, task)
         demonstrations.check(tensors, path, task)
         demonstrations.write(out, task, tensors)

@@ -18,7 +18,8 @@ def main(
 
     With --json: robots (name, title, kind, sources by figure, and the figures of its kind with their units: of
     multirotors mass_kg, thrust_to_weight and hover_speed_rad_s; of legged robots mass_kg, height_m, feet, joints with
-    what each moves, and no_walk: why the walking tasks can't use this robot, or null).
+    what each moves, and no_walk: why the walking tasks can't use this robot, or null; of arms mass_kg, joints,
+    tool_at_home_m, and no_reach and no_place: why arm-reach and the tasks that grasp can't use it, or null).
 
     Args:
         robots: Names, or paths of cards (*.toml), to show with all sources; without any, all that come with robo-rl.

@@ -1,4 +1,4 @@
-"""Data sets of episodes in formats of others: LeRobotDataset v3, and robomimic's HDF5, which can be read."""
+"""Data sets of episodes in formats of others: LeRobotDataset v3; v2.1, and robomimic's HDF5, can be read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,12 @@ class Dataset:
             if len(value) != len(steps):
                 raise DatasetError(f"{where}: '{name[:100]}' has {len(value)} rows; expected {len(steps)}")
             if value.dtype.kind == "f" and not bool(np.isfinite(value).all()):
-                raise DatasetError(f"{where}: '{name[:100]}' has numbers that are not finite")
+                row = int(np.argmin(np.isfinite(value).reshape(len(value), -1).all(1)))
+                episode = int(self.episode[row])
+                raise DatasetError(
+                    f"{where}: '{name[:100]}' has numbers that are not finite, first in episode {episode}, control "
+                    f"step {row - int(np.argmax(self.episode == episode))}"
+                )
 
 
 def needed(module: str) -> Any:

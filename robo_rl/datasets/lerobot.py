@@ -8,6 +8,8 @@
 
 After the format's description in LeRobot's documentation, and what its reader expects (release 0.4: columns with one
 element are scalars; feature names have no slash). Videos are not written, and are left out when they are read.
+
+Read is v2.1 too, and v2.0: a file ``data/chunk-000/episode_000000.parquet`` per episode, and ``meta/tasks.jsonl``.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from robo_rl.text_files import read_json
 from sim.robots.figures import is_number
 
 VERSION = "v3.0"
+READ = ("v2.0", "v2.1", "v3.")
+"""What versions that can be read begin with."""
 CHUNK = 1000
 """Files in a folder at most."""
 FILES_MB = {"data_files_size_in_mb": 100, "video_files_size_in_mb": 500}
@@ -93,13 +97,19 @@ def read(folder: Path) -> Dataset:
     """The numbers of a data set; DatasetError where it is damaged, or not of this format."""
     parquet = needed("pyarrow.parquet")
     path = folder / "meta/info.json"
-    require(path.is_file(), str(folder), "meta/info.json", "missing", f"a LeRobotDataset {VERSION}")
+    if not path.is_file() and any(folder.glob("data/*/*.parquet")):
+        raise DatasetError(
+            f"{folder}: meta/info.json is missing, beside data/*/*.parquet; expected a LeRobotDataset whose recording "
+            "was finalized (LeRobot: dataset.finalize())"
+        )
+    require(path.is_file(), str(folder), "meta/info.json", "missing", f"a LeRobotDataset, v2.1 or {VERSION}")
     try:
         info = read_json(path)
     except ValueError as error:
         raise DatasetError(f"{error}; expected a LeRobotDataset {VERSION}") from None
     version, fps, features = (info.get(name) for name in ("codebase_version", "fps", "features"))
-    require(isinstance(version, str) and version.startswith("v3."), str(path), "codebase_version", version, VERSION)
+    known = isinstance(version, str) and version.startswith(READ)
+    require(known, str(path), "codebase_version", version, f"v2.0, v2.1 or {VERSION}; LeRobot converts older ones")
     require(is_number(fps) and 0 < fps <= 1e6, str(path), "fps", fps, "a positive number")  # type: ignore[operator]
     good = isinstance(features, dict) and all(isinstance(name, str) for name in features)
     require(good, str(path), "features", features, "a table of columns by name")
@@ -131,9 +141,17 @@ def read(folder: Path) -> Dataset:
     data.check(str(folder))
     first = np.concatenate([[0], np.cumsum(data.lengths)])[data.episode]
     expected = np.arange(len(episode)) - first
-    require((frame == expected).all(), str(folder), "frame_index", "not 0, 1, …", "steps counted in each episode")
-    late = np.abs(time.astype("f8") - expected / data.fps).max()
-    require(late <= LATE, str(folder), "timestamp", f"{late:.3g} s off", f"frame_index / fps within {LATE} s")
+    if not (frame == expected).all():
+        at = int(np.argmax(frame != expected))
+        where = f"{folder}: episode {data.episode[at]}"
+        require(
+            False, where, f"frame_index of its row {expected[at]}", frame[at], f"{expected[at]}: 0, 1, …, none missing"
+        )
+    off = np.abs(time.astype("f8") - expected / data.fps)
+    at = int(off.argmax())
+    where = f"{folder}: episode {data.episode[at]}"
+    told = f"{off[at]:.3g} s off"
+    require(off[at] <= LATE, where, f"timestamp of frame {expected[at]}", told, f"frame_index / fps within {LATE} s")
     for name, count in (("total_frames", len(episode)), ("total_episodes", len(data.lengths))):
         require(info.get(name) == count, str(path), name, info.get(name), f"{count}, as in data/")
     return data
@@ -223,10 +241,21 @@ def _task(folder: Path) -> str:
     parquet = needed("pyarrow.parquet")
     file = folder / "meta/tasks.parquet"
     if not file.is_file():
-        return ""
+        return _first_task(folder / "meta/tasks.jsonl")
     try:
         table = parquet.read_table(file)
         words = [name for name in table.column_names if name != "task_index"]
         return str(table.column(words[0])[0].as_py())[:10_000]
     except Exception as error:  # as above
         raise DatasetError(f"{file}: can't be read as a table of tasks ({str(error)[:200]})") from None
+
+
+def _first_task(file: Path) -> str:
+    """The same of v2.1: a line of JSON for each task."""
+    if not file.is_file():
+        return ""
+    try:
+        with file.open("rb") as lines:
+            return str(json.loads(lines.readline(1_000_000))["task"])[:10_000]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DatasetError(f"{file}: line 1 can't be read as a task ({str(error)[:200]})") from None

@@ -39,7 +39,11 @@ def read(path: Path) -> Dataset:
 
 def _read(path: Path, h5py: Any, file: Any) -> Dataset:
     where, group = str(path), file.get("data")
-    require(isinstance(group, h5py.Group), where, "data", type(group).__name__, "a group of demonstrations")
+    if "traj_0" in file:
+        raise DatasetError(
+            f"{path}: holds traj_0, …, as ManiSkill's files; expected robomimic's data/demo_0, data/demo_1, …"
+        )
+    require(isinstance(group, h5py.Group), where, "data", _kind(group), "a group of demonstrations, data/demo_0, …")
     names = sorted((name for name in group if re.fullmatch(r"demo_\d{1,9}", name)), key=lambda name: int(name[5:]))
     require(names, where, "data", sorted(group)[:5], "demo_0, demo_1, …")
     about = _about(where, group)
@@ -50,9 +54,15 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
         demo, place = group[name], f"{path}: {name}"
         require(isinstance(demo, h5py.Group), place, name, type(demo).__name__, "a group")
         actions = _array(h5py, place, demo, "actions")
-        require(actions.ndim == 2 and len(actions), place, "actions", actions.shape, "numbers (steps, actions)")
+        at_least = "numbers (steps, actions), at least one step"
+        require(actions.ndim == 2 and len(actions), place, "actions", actions.shape, at_least)
         steps, seen = len(actions), demo.get("obs")
-        require(isinstance(seen, h5py.Group) and len(seen), place, "obs", type(seen).__name__, "a group of data sets")
+        if seen is None and "states" in demo:
+            raise DatasetError(
+                f"{place}: has states, as robosuite records them, but no obs; expected observations, which robomimic's "
+                "dataset_states_to_obs.py makes of them"
+            )
+        require(isinstance(seen, h5py.Group) and len(seen), place, "obs", _kind(seen), "a group of data sets")
         parts = {}
         for key in sorted(seen):
             entry = seen[key]
@@ -100,9 +110,13 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
 def _array(h5py: Any, where: str, group: Any, key: str) -> np.ndarray:
     entry = group.get(key)
     good = isinstance(entry, h5py.Dataset) and entry.dtype.kind in "fiub"
-    require(good, where, key, type(entry).__name__, "a data set of numbers")
+    require(good, where, key, _kind(entry), "a data set of numbers")
     require(entry.size <= MOST, where, key, entry.shape, f"at most {MOST} numbers")
     return np.asarray(entry[()])
+
+
+def _kind(entry: Any) -> str:
+    return "missing" if entry is None else type(entry).__name__
 
 
 def _about(where: str, group: Any) -> tuple[str, str, float]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 
-from sim.models import mend, require_bearable
+from sim.models import mend, require_bearable, what_to_do
 from sim.plants.drives import add_drives
+from sim.plants.held_joints import hold_joints
 from sim.plants.own_contacts import overlapping
 from sim.plants.physics import Physics
 from sim.plants.sensing import add_sensors, frames
@@ -51,7 +53,10 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
             model = spec.compile()
         return model
     except ValueError as error:
-        raise CardError(f"{mechanism.model}: MuJoCo can't compile it ({' '.join(str(error).split())})") from None
+        said = " ".join(str(error).partition("The visual elements")[0].split())
+        raise CardError(
+            f"{mechanism.model}: MuJoCo can't compile it ({said}){what_to_do(said, mechanism.model)}"
+        ) from None
 
 
 def _read(mechanism: Mechanism) -> mujoco.MjSpec:
@@ -60,7 +65,9 @@ def _read(mechanism: Mechanism) -> mujoco.MjSpec:
     try:
         spec = mujoco.MjSpec.from_file(str(model))
     except ValueError as error:
-        raise CardError(f"{model}: MuJoCo can't read it ({error}); expected MJCF or URDF") from None
+        said = " ".join(str(error).split())
+        hint = what_to_do(said, model) or "; expected MJCF or URDF"
+        raise CardError(f"{model}: MuJoCo can't read it ({said}){hint}") from None
     mend(spec, model)
     prepare(spec, mechanism)
     return spec
@@ -76,13 +83,18 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
             is_a = spec.joint(name).type.name.partition("_")[2].lower()
             expected = "slide" if group.slides else "hinge"
             if is_a != expected:
-                raise CardError(f"{model}: joint '{name}' is of type {is_a}; expected a {expected}")
+                raise CardError(
+                    f"{model}: joint '{name}' is of type {is_a}; expected a {expected}. One that stays where it is, "
+                    "such as a torso's, is fixed in the model, or in the table [held] of an arm's card"
+                )
     for part in (*spec.actuators, *spec.sensors, *spec.keys):
         spec.delete(part)  # the mechanism says what is driven and sensed, and where home is
-    followers = {name for coupling in mechanism.couplings for name, _ in coupling.followers}
-    for held in spec.equalities:
-        if held.type == mujoco.mjtEq.mjEQ_JOINT and held.name1 in followers:
-            spec.delete(held)  # a URDF's <mimic>; the coupling says it
+    for coupling in mechanism.couplings:
+        together = {coupling.leader, *(name for name, _ in coupling.followers)}
+        for equality in spec.equalities:
+            if equality.type == mujoco.mjtEq.mjEQ_JOINT and together >= {equality.name1, equality.name2}:
+                spec.delete(equality)  # a URDF's <mimic>; the coupling says it
+    hold_joints(spec, mechanism)
     for tool in (*(part.at for part in mechanism.impedances), *(part.at for part in mechanism.frames)):
         if spec.site(tool) is None and spec.body(tool) is not None:
             spec.body(tool).add_site(name=tool)  # a URDF has no sites, its tools are links
@@ -101,6 +113,7 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
     for what, wanted, found in (
         ("base", (mechanism.base,), bodies),
         ("joints", (*mechanism.joint_names, *followers), [joint.name for joint in spec.joints]),
+        ("held joints", [name for name, _ in mechanism.held], [joint.name for joint in spec.joints]),
         *((f"points '{contact.name}'", contact.at, shapes + sites) for contact in mechanism.contacts),
         ("tools", [impedance.at for impedance in mechanism.impedances], sites + bodies),
         ("frames", [frame.at for frame in mechanism.frames], sites + bodies + shapes),
@@ -198,13 +211,21 @@ def add_object(spec: mujoco.MjSpec, thing: FreeObject) -> mujoco.MjsBody:
 
 
 def _only_body(thing: FreeObject) -> mujoco.MjSpec:
-    assert thing.mjcf is not None
+    told = thing.mjcf
+    where = f"{told}: object '{thing.name}'" if isinstance(told, Path) else f"object '{thing.name}'"
+    read = mujoco.MjSpec.from_file if isinstance(told, Path) else mujoco.MjSpec.from_string
     try:
-        own = mujoco.MjSpec.from_string(thing.mjcf)
+        own = read(str(told))
     except ValueError as error:
-        raise CardError(f"object '{thing.name}': MuJoCo can't read it ({error}); expected MJCF") from None
+        raise CardError(f"{where}: MuJoCo can't read it ({error}); expected MJCF") from None
+    if isinstance(told, Path):
+        for mesh in own.meshes:
+            file = told.parent.absolute() / own.meshdir / mesh.file
+            if not file.is_file():
+                raise CardError(f"{where}: {mesh.file} is missing; expected a mesh at {file}")
+            mesh.file = str(file)
     if len(own.worldbody.bodies) != 1 or own.worldbody.bodies[0].bodies:
-        raise CardError(f"object '{thing.name}': expected MJCF of one body without others on it")
+        raise CardError(f"{where}: expected MJCF of one body without others on it")
     return own
 
 

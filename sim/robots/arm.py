@@ -20,30 +20,12 @@ import numpy as np
 from controllers.chain import Chain
 from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
 from sim.robots.figures import CardError, figure, model_beside, names, require
+from sim.robots.gripper import Gripper, read_gripper
 from sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
+from sim.robots.motors import HINGE, driven_joint, read_motors
 
 KIND = "arm"
 
-HINGE = {
-    "range": "rad",
-    "effort": "N*m",
-    "velocity": "rad/s",
-    "stiffness": "N*m/rad",
-    "damping": "N*m*s/rad",
-    "armature": "kg*m^2",
-    "friction": "N*m",
-}
-"""The figures of a motor and the one unit that each may have."""
-SLIDE = {
-    "range": "m",
-    "effort": "N",
-    "velocity": "m/s",
-    "stiffness": "N/m",
-    "damping": "N*s/m",
-    "armature": "kg",
-    "friction": "N",
-}
-"""The same of a gripper whose fingers slide."""
 IMPEDANCE = {
     "stiffness": "N/m",
     "damping": "N*s/m",
@@ -66,25 +48,7 @@ FIELDS = {
     "motors",
     "workspace",
 }
-OPTIONAL = {"gripper", "grasp", "impedance", "camera"}
-NAMES = ("joint", "followers", "pads", "slides")
-"""Fields of a gripper that are no figures."""
-
-
-@dataclass(frozen=True)
-class Gripper:
-    """Fingers that one drive moves; its least position is closed, its greatest is open."""
-
-    joint: DrivenJoint
-    followers: tuple[str, ...]
-    """Joints that move as the driven one does."""
-    pads: tuple[str, ...]
-    """Shapes that touch what is held, two."""
-    slides: bool
-
-    @property
-    def unit(self) -> str:
-        return "m" if self.slides else "rad"
+OPTIONAL = {"gripper", "grasp", "impedance", "camera", "held"}
 
 
 @dataclass(frozen=True)
@@ -152,6 +116,8 @@ class ArmCard:
     """m, lower and upper corners of the box in which its tasks are, in the base frame."""
     held: GraspCheck | None
     """``grasp``, if it has a gripper."""
+    still: tuple[tuple[str, float], ...]
+    """``held``: joints of the model that don't move, and where they stay (rad or m)."""
     camera: WristCamera | None
     """On the hand, if there is one."""
     sources: dict[str, str]
@@ -223,17 +189,19 @@ class ArmCard:
         return Robot(self.name, KIND, (*arm, hand), facts)
 
     def figures(self) -> dict[str, Any]:
-        """What is worth knowing at a glance."""
+        """What is worth knowing at a glance, and why the tasks of arms can't use it, if so."""
         import mujoco
 
         from sim.plants.assembly import assemble
         from sim.plants.physics import Physics
+        from sim.tasks.arm.room import reasons_against
 
         pose = self.chain.pose([float(angle) for angle in self.home])
         found = {
-            "mass_kg": float(mujoco.mj_getTotalmass(assemble(self.mechanism, Physics()))),
+            "mass_kg": float(mujoco.mj_getTotalmass(assemble(self.mechanism, Physics(contacts="model")))),
             "joints": len(self.joints),
             "tool_at_home_m": [round(float(x), 4) for x in pose.position],
+            **reasons_against(self),
         }
         if self.fingers is None:
             return found
@@ -278,7 +246,7 @@ class ArmCard:
         if hand is not None:
             grippers = (JointGroup("gripper", (hand.joint,), slides=hand.slides, dc_motor=servos),)
         if hand is not None and hand.followers:
-            couplings = (Coupling(hand.joint.name, tuple((name, 1.0) for name in hand.followers)),)
+            couplings = (hand.coupling(self.model),)
         return Mechanism(
             name=self.name,
             model=self.model,
@@ -293,6 +261,7 @@ class ArmCard:
             contacts=(ContactPoints("pad", hand.pads),) if hand is not None else (),
             frames=() if moved_by_tool else (Frame("tool", self.tool, self.base),),
             weightless=self.weightless,
+            held=self.still,
         )
 
     @cached_property
@@ -327,9 +296,9 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     moved = names(card.get("joints"), "joints", where)
     model = model_beside(card, path)
     home = figure(card.get("home"), "home", "rad", len(moved), where)
-    driven = _motors(card.get("motors"), where)
+    driven = read_motors(card.get("motors"), where)
     require(set(driven) == set(moved), where, "joints", list(moved), f"the motors' joints, {sorted(driven)}")
-    joints = tuple(_joint(joint, driven[joint], angle, where) for joint, angle in zip(moved, home, strict=True))
+    joints = tuple(driven_joint(joint, driven[joint], angle, where) for joint, angle in zip(moved, home, strict=True))
     try:
         result = ArmCard(
             name=name,
@@ -338,11 +307,12 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             base=card["base"],
             tool=card["tool"],
             joints=joints,
-            fingers=_gripper(card["gripper"], where) if "gripper" in card else None,
+            fingers=read_gripper(card["gripper"], where) if "gripper" in card else None,
             impedance=_impedance(card["impedance"], card["tool"], where) if "impedance" in card else None,
             weightless=card["weightless"],
             workspace=_workspace(card.get("workspace"), where),
             held=GraspCheck(**_figures(card["grasp"], "grasp", GRASP, where)) if "grasp" in card else None,
+            still=_still(card.get("held", {}), where),
             camera=_camera(card["camera"], where) if "camera" in card else None,
             sources=_sources(card),
         )
@@ -362,56 +332,6 @@ def _figures(table: Any, label: str, units: dict[str, str], where: str) -> dict[
     return values
 
 
-def _drive(
-    table: Any, label: str, units: dict[str, str], others: tuple[str, ...], where: str
-) -> dict[str, list[float]]:
-    """The figures of a motor."""
-    keys = {*others, *units}
-    require(isinstance(table, dict) and set(table) == keys, where, label, table, f"the fields {sorted(keys)}")
-    values = {k: figure(table[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in units.items()}
-    for key in ("effort", "velocity", "stiffness"):
-        require(values[key][0] > 0, where, f"{label}.{key}.value", values[key][0], "a positive number")
-    for key in ("damping", "armature", "friction"):
-        require(values[key][0] >= 0, where, f"{label}.{key}.value", values[key][0], "a number of 0 or more")
-    low, high = values["range"]
-    require(low < high, where, f"{label}.range.value", values["range"], "two numbers, the lower one first")
-    return values
-
-
-def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
-    """The figures of the motor in each joint."""
-    require(isinstance(motors, list) and len(motors) > 0, where, "motors", motors, "at least one [[motors]]")
-    driven: dict[str, dict[str, list[float]]] = {}
-    for i, motor in enumerate(motors):
-        values = _drive(motor, f"motors[{i}]", HINGE, ("name", "joints"), where)
-        require(isinstance(motor["name"], str), where, f"motors[{i}].name", motor["name"], "a text")
-        unlike = all(motor["name"] != other["name"] for other in motors[:i])
-        require(unlike, where, f"motors[{i}].name", motor["name"], "a name that no other motor has")
-        for joint in names(motor["joints"], f"motors[{i}].joints", where):
-            require(joint not in driven, where, f"motors[{i}].joints", joint, "a joint that no other motor drives")
-            driven[joint] = values
-    return driven
-
-
-def _joint(name: str, values: dict[str, list[float]], home: float, where: str) -> DrivenJoint:
-    lower, upper = values["range"]
-    require(lower <= home <= upper, where, f"home of '{name}'", home, f"a number from {lower} to {upper}")
-    single = {key: values[key][0] for key in HINGE if key != "range"}
-    return DrivenJoint(name, home=home, lower=lower, upper=upper, **single)
-
-
-def _gripper(table: Any, where: str) -> Gripper:
-    slides = isinstance(table, dict) and table.get("slides")
-    require(isinstance(slides, bool), where, "gripper.slides", slides, "true or false")
-    values = _drive(table, "gripper", SLIDE if slides else HINGE, NAMES, where)
-    require(isinstance(table["joint"], str), where, "gripper.joint", table["joint"], "a name")
-    pads = names(table["pads"], "gripper.pads", where)
-    require(len(pads) == 2, where, "gripper.pads", table["pads"], "two names")
-    followers = names(table["followers"], "gripper.followers", where) if table["followers"] else ()
-    joint = _joint(table["joint"], values, values["range"][1], where)  # at home it is open
-    return Gripper(joint, followers, pads, bool(slides))
-
-
 def _impedance(table: Any, tool: str, where: str) -> Impedance:
     k = _figures(table, "impedance", IMPEDANCE, where)
     stiffness, damping, clip = ((k[name], k[f"turn_{name}"]) for name in ("stiffness", "damping", "clip"))
@@ -424,6 +344,17 @@ def _workspace(table: Any, where: str) -> Any:
     good = all(a < b for a, b in zip(*corners, strict=True))
     require(good, where, "workspace", corners, "numbers of lower that are less than those of upper")
     return corners
+
+
+def _still(table: Any, where: str) -> tuple[tuple[str, float], ...]:
+    """Where joints stay that nothing moves."""
+    require(isinstance(table, dict), where, "held", table, "a table of joints, each with value, unit and source")
+    found = []
+    for name, entry in table.items():
+        unit = entry.get("unit") if isinstance(entry, dict) else None
+        require(unit in ("rad", "m"), where, f"held.{name}.unit", unit, "'rad' of a hinge, 'm' of a slide")
+        found.append((name, figure(entry, f"held.{name}", str(unit), 1, where)[0]))
+    return tuple(found)
 
 
 def _camera(table: Any, where: str) -> WristCamera:
@@ -451,5 +382,6 @@ def _sources(card: dict[str, Any]) -> dict[str, str]:
         tables["impedance"] = (card["impedance"], IMPEDANCE)
     if "camera" in card:
         tables["camera"] = (card["camera"], CAMERA)
+    tables["held"] = (card.get("held", {}), card.get("held", {}))
     found = {f"{name}.{key}": str(table[key]["source"]) for name, (table, keys) in tables.items() for key in keys}
     return {"home": str(card["home"]["source"]), **found}

@@ -35,7 +35,9 @@ def read_chain(card: ArmCard) -> Chain:
         above = [int(joint) for joint in joints] + above
         body = int(model.body_parentid[body])
     names = tuple(model.joint(joint).name for joint in above)
-    require(names == card.joint_names, str(card.model), "joints", card.joint_names, f"those from base to tool, {names}")
+    expected = f"those from base to tool, {names}, or in the table [held] those that stay where they are"
+    require(names == card.joint_names, str(card.model), "joints", card.joint_names, expected)
+    _require_all_moved(model, card, base)
     data = mujoco.MjData(model)
     data.qpos[:] = model.qpos0
     data.qpos[model.jnt_qposadr[above]] = 0.0
@@ -50,6 +52,25 @@ def read_chain(card: ArmCard) -> Chain:
         links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12)))))  # type: ignore[arg-type]
         place, turn = point, facing
     return Chain(tuple(links[:-1]), links[-1])
+
+
+def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int) -> None:
+    """CardError where a joint that hangs on the base has neither a drive nor a spring, and no equality moves it."""
+    if any(model.eq_type[k] in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD) for k in range(model.neq)):
+        return  # a linkage: which of its joints it moves, only the simulation tells
+    equal = {int(joint) for k in range(model.neq) for joint in (model.eq_obj1id[k], model.eq_obj2id[k])}
+    moved = set(card.joint_names) | ({card.gripper.joint.name} if card.fingers else set())
+    below, loose = {base}, []
+    for body in range(1, model.nbody):  # parents come first
+        if model.body_parentid[body] not in below:
+            continue
+        below.add(body)
+        for joint in range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body]):
+            name = model.joint(joint).name
+            if name not in moved and joint not in equal and not model.jnt_stiffness[joint].any():
+                loose.append(name)
+    expected = "each in joints, as the gripper's, or in the table [held] with the position where it stays"
+    require(not loose, str(card.model), "what no motor moves", loose, expected)
 
 
 def _facing(axis: Any) -> Any:

@@ -156,8 +156,8 @@ class FreeObject:
     """m, world, unless a task says otherwise."""
     orientation: Quadruple = UNTURNED
     """Quaternion x, y, z, w."""
-    mjcf: str | None = None
-    """A <mujoco> document with one body, instead of shape, size and mass."""
+    mjcf: str | Path | None = None
+    """A <mujoco> document with one body, or its file, instead of shape, size and mass. Meshes are beside the file."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +219,8 @@ class Mechanism:
     cameras: tuple[DepthCamera, ...] = ()
     weightless: bool = False
     """Whether the robot's own controller carries the weight of its links (not of what it holds), as many arms' does."""
+    held: tuple[tuple[str, float], ...] = ()
+    """Joints of the model that don't move, and where they stay (rad or m)."""
     floor: bool = True
     """Whether there is level ground at height 0 where a task has no ground of its own."""
 

@@ -19,6 +19,7 @@ from deploy.attachment import FILES_KEY, MAX_BYTES, MAX_FILES, Attached, Attachm
 from deploy.bundle import Bundle, BundleError
 from deploy.pack import repack
 from deploy.verify import named_task, task_of
+from robo_rl.runs import Run
 from sim.plants.assembly import assemble
 from sim.plants.physics import Physics
 from sim.robots import FOLDER, load_robot
@@ -199,3 +200,30 @@ def test_source_is_not_run_unless_it_is_asked_for(tmp_path: Path, monkeypatch: p
 def test_inside_is_said_of_a_bundle_that_brings_source() -> None:
     with pytest.raises(BundleError, match="its task is not from a user's own file; leave --task out"):
         named_task(Bundle.read(GOOD), "inside")
+
+
+def test_meshes_for_pictures_stay_out_where_they_are_too_large(tmp_path: Path) -> None:
+    """A hull that is seen and touches travels; what is only seen does not, nor what MuJoCo can't read."""
+    folder = tmp_path / "dog"
+    shutil.copytree(WALKER.parent, folder)
+    for name, size in (("hull.stl", 9), ("cover.STL", MAX_BYTES), ("cover.dae", 9)):
+        (folder / name).write_bytes(bytes(size))
+    model = next(folder.glob("*.urdf"))
+    shapes = "".join(
+        f'<{kind}><geometry><mesh filename="{name}"/></geometry></{kind}>'
+        for kind, name in (
+            ("visual", "hull.stl"),
+            ("collision", "hull.stl"),
+            ("visual", "cover.STL"),
+            ("visual", "cover.dae"),
+        )
+    )
+    model.write_text(model.read_text().replace("</link>", shapes + "</link>", 1))
+    task = load_task("go2-flat", str(folder / "card.toml"))
+    assert sorted(attached_of(task).files) == ["dog.toml", "hull.stl", model.name]
+    (folder / "cover.STL").write_bytes(bytes(9))
+    assert sorted(attached_of(task).files) == ["cover.STL", "dog.toml", "hull.stl", model.name]
+    (folder / "hull.stl").write_bytes(bytes(MAX_BYTES))
+    with pytest.raises(AttachmentError, match=r"largest 'hull\.stl'; expected at most"):
+        Run.create(tmp_path / "runs", "go2-flat", str(folder / "card.toml"), "ppo", 0, {})
+    assert not (tmp_path / "runs").exists()

@@ -78,6 +78,8 @@ def parse(data: bytes, most_offset: int) -> dict[str, JointCalibration]:
     found = json.loads(data.decode("utf-8"))
     if not isinstance(found, dict) or not found or len(found) > HIGHEST:
         raise ValueError("it is no object with joints")
+    if "motor_names" in found:
+        raise ValueError("it is of LeRobot before release 0.3; calibrate the arm again with lerobot-calibrate")
     joints = {name: _joint(name, entry, most_offset) for name, entry in found.items()}
     ids = [joint.id for joint in joints.values()]
     if len(set(ids)) < len(ids):

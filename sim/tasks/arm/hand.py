@@ -150,7 +150,8 @@ class JointHand:
         if self.card.turned is None:
             step = pointing_step(self.chain, angles, (target - tool).unbind(-1))
         else:
-            step = pose_step(self.chain, pose, target.unbind(-1), self.card.turned)
+            near = tool + torch.clamp(target - tool, -self.step, self.step)  # far from the box, one step at a time
+            step = pose_step(self.chain, pose, near.unbind(-1), self.card.turned)
         turn = torch.stack(step, -1)
         target = joints + memory["load"] + torch.clamp(turn, -TURN, TURN)
         target = torch.minimum(torch.maximum(target, self.stops[0]), self.stops[1])

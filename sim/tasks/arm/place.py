@@ -29,6 +29,7 @@ from sim.robots.mechanism import FreeObject
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.arm.hand import XYZ, hand
 from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from sim.tasks.arm.room import require_room
 from sim.tasks.arm.starts import Start, ranges, start
 from sim.tasks.arm.workspace import workspace
 from sim.tasks.scripted import Scripted
@@ -92,6 +93,7 @@ class Place(Task):
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
+        require_room(card, self.space)
         self.half, self.near, self.held = 0.5 * card.grasp.size, NEAR, HELD
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 17 + self.hand.motion_size

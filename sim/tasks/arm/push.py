@@ -28,6 +28,7 @@ from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.arm.hand import XYZ, hand
 from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
 from sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, turned
+from sim.tasks.arm.room import require_room
 from sim.tasks.arm.starts import TRIES, far_enough
 from sim.tasks.arm.workspace import workspace
 from sim.tasks.scripted import Scripted
@@ -59,6 +60,7 @@ class Push(Task):
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
+        require_room(card, self.space)
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 12 + self.hand.motion_size
         self.half, self.height = 0.5 * WIDE * card.grasp.size, 0.5 * card.grasp.size

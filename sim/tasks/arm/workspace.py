@@ -12,6 +12,7 @@ from torch import Tensor
 
 from controllers.arm import inverse
 from sim.plants.assembly import assemble
+from sim.plants.indices import find_indices, follow
 from sim.plants.physics import Physics
 from sim.robots.arm import ArmCard
 from sim.robots.figures import CardError
@@ -93,8 +94,8 @@ def workspace(card: ArmCard) -> Workspace:
     if missed.max() > MISSED:
         where = wanted[missed.argmax()].round(3)
         raise CardError(
-            f"robot '{card.name}': its tool comes within {1000 * missed.max():.0f} mm of {where} m with its gripper "
-            "pointing down; expected a workspace whose corners are all in its reach"
+            f"robot '{card.name}': its tool stays {1000 * missed.max():.3g} mm from {where.tolist()} m with its "
+            f"gripper turned as at home; expected a workspace that is all in its reach, to {1000 * MISSED:g} mm"
         )
     angles, wanted = angles[len(corners) :], wanted[len(corners) :]
     shoulder = None if turned else card.chain.links[0].position[:2]
@@ -109,19 +110,24 @@ def workspace(card: ArmCard) -> Workspace:
 def _closed(card: ArmCard) -> tuple[float, float]:
     """The straight line through the gripper's positions on cubes around the card's, found by the pads' distance."""
     model = assemble(card.mechanism, Physics())
-    data, gripper = mujoco.MjData(model), card.gripper
+    data, gripper, mechanism = mujoco.MjData(model), card.gripper, card.mechanism
     pads = [model.geom(name).id for name in gripper.pads]
-    at = model.joint(gripper.joint.name).qposadr[0]
-    followers = [model.joint(name).qposadr[0] for name in gripper.followers]
+    at, indices = model.joint(gripper.joint.name).qposadr[0], find_indices(model, mechanism)
 
     def gap(position: float) -> float:
         data.qpos[at] = position
-        data.qpos[followers] = position
+        follow(data.qpos[None], model, indices)
         mujoco.mj_kinematics(model, data)
         return mujoco.mj_geomDistance(model, data, *pads, 1.0, None)
 
     edges = (0.85 * card.grasp.size, 1.1 * card.grasp.size)
     limits = gripper.joint.lower, gripper.joint.upper
+    if abs(gap(limits[0]) - gap(limits[1])) < 1e-3:
+        raise CardError(
+            f"robot '{card.name}': its pads stay {gap(limits[0]):.4f} m apart while '{gripper.joint.name}' moves "
+            f"from {limits[0]:g} to {limits[1]:g}; expected to move them apart. Of a follower that moves the other "
+            "way gripper.followers has the ratio, { NAME = -1.0 }"
+        )
     if gap(limits[0]) > gap(limits[1]):
         raise CardError(
             f"robot '{card.name}': its gripper is closed at {limits[1]:g} and open at {limits[0]:g}, the greatest and "

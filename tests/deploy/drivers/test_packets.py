@@ -150,6 +150,15 @@ def test_a_strange_robot_file_is_read_or_refused(sign: str, zero: str, limit: st
     assert 0.05 <= found.torque_limit <= 1.0
 
 
+def test_a_calibration_of_before_lerobot_0_3_is_told_by_its_age(tmp_path: Path) -> None:
+    (tmp_path / "main_follower.json").write_text(
+        '{"homing_offset": [2048, -1024], "drive_mode": [0, 1], "start_pos": [1, 2], "end_pos": [3, 4], '
+        '"calib_mode": ["DEGREE", "LINEAR"], "motor_names": ["shoulder_pan", "gripper"]}'
+    )
+    with pytest.raises(DriverError, match=r"of LeRobot before release 0\.3; calibrate the arm again"):
+        calibration.read_calibration(tmp_path / "main_follower.json", FEETECH_OFFSET)
+
+
 def test_files_that_are_missing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DriverError, match="there is no such file; expected LeRobot's calibration"):
         calibration.read_calibration(tmp_path / "none.json", FEETECH_OFFSET)

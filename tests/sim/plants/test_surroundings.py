@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +109,26 @@ def test_an_object_may_be_a_body_in_mjcf(machines, engine) -> None:
     truth = settle(plant, 40)
     np.testing.assert_allclose(truth["mug_position"][0], [0.3, 1.0, 0.05], atol=2e-3)
     assert float(plant.nominal.object_mass[0, 0]) == pytest.approx(0.35)
+
+
+def test_an_objects_meshes_are_found_beside_its_file_wherever_the_program_runs(
+    machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "meshes").mkdir()
+    monkeypatch.chdir(tmp_path / "meshes")
+    (tmp_path / "mug.xml").write_text(
+        '<mujoco><compiler meshdir="meshes"/><asset><mesh name="cup" file="cup.obj"/></asset>'
+        '<worldbody><body name="mug"><geom type="mesh" mesh="cup" mass="0.3"/></body></worldbody></mujoco>'
+    )
+    mechanism = machines.cart_pole(objects=(FreeObject("mug", mjcf=tmp_path / "mug.xml"),))
+    with pytest.raises(
+        CardError, match=r"mug\.xml: object 'mug': cup\.obj is missing; expected a mesh at .*meshes/cup"
+    ):
+        MujocoPlant(mechanism, 1, 0.02)
+    corners = "v 0 0 0\nv 0.1 0 0\nv 0 0.1 0\nv 0 0 0.1\n"
+    (tmp_path / "meshes/cup.obj").write_text(corners + "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    monkeypatch.chdir(tmp_path)
+    assert float(MujocoPlant(mechanism, 1, 0.02).nominal.object_mass[0, 0]) == pytest.approx(0.3)
 
 
 def test_objects_that_are_none_are_refused(machines) -> None:

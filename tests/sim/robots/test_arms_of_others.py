@@ -9,6 +9,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+import torch
 
 from sim.env import VecEnv
 from sim.models import LEEWAY
@@ -127,3 +128,94 @@ def test_a_gripper_whose_range_ends_at_zero_is_learnt_with(tmp_path: Path) -> No
     differ = (seen[0] - seen[1]).abs().amax(0) > 1e-4
     assert seen[0].isfinite().all()
     assert int(differ.sum()) == 1  # where the gripper is
+
+
+MIMIC = '<mimic joint="left_finger_joint"'
+SLIDES = '<axis xyz="0 -1 0"/>\n    <limit lower="0" upper="0.0425"'
+OTHER_WAY = '<axis xyz="0 1 0"/>\n    <limit lower="-0.0425" upper="0"'
+BACKWARDS = 'joint="left_finger_joint" multiplier="-1"'
+
+
+@pytest.mark.parametrize(
+    ("mimic", "followers"),
+    [(BACKWARDS, '["right_finger_joint"]'), (None, "{ right_finger_joint = -1.0 }")],
+    ids=["told by the model", "told by the card"],
+)
+def test_a_finger_that_moves_the_other_way_is_where_it_is_when_its_axis_is_turned(
+    tmp_path: Path, mimic: str | None, followers: str
+) -> None:
+    """The own arm's right finger with its axis turned round: the same gripper, described as robosuite's Panda is."""
+    told = (OWN / "arm.urdf").read_text()
+    found = re.search(r"\s*<mimic[^>]*/>", told)
+    assert found
+    model = {SLIDES: OTHER_WAY, found[0]: f"<mimic {mimic}/>" if mimic else ""}
+    card = load_arm(changed(tmp_path, model, {'["right_finger_joint"]': followers}))
+    plain = load_arm(str(OWN / "card.toml"))
+    assert workspace(card).closed == pytest.approx(workspace(plain).closed, abs=1e-9)
+    seen = [
+        VecEnv(load_task("arm-place", robot), 4, 0) for robot in (str(tmp_path / "card.toml"), str(OWN / "card.toml"))
+    ]
+    for env in seen:
+        for _ in range(10):
+            commands = {c.name: torch.zeros(4, c.size) for c in env.task.spec.commands}
+            commands["joint_position_target"] += torch.tensor([plain.home])
+            env.step(commands)
+    truths = [env.plant.truth() for env in seen]
+    for name in ("gripper_position", "pad_position", "tool_position"):
+        torch.testing.assert_close(truths[0][name], truths[1][name], atol=1e-5, rtol=0.0)
+
+
+def test_fingers_that_move_the_same_way_are_refused_with_how_a_follower_is_turned(tmp_path: Path) -> None:
+    told = re.sub(r"\s*<mimic[^>]*/>", "", (OWN / "arm.urdf").read_text())
+    changed(tmp_path, {SLIDES: OTHER_WAY})
+    (tmp_path / "arm.urdf").write_text(told.replace(SLIDES, OTHER_WAY))
+    with pytest.raises(CardError, match=r"stay .* m apart .*\{ NAME = -1\.0 \}"):
+        workspace(load_arm(str(tmp_path / "card.toml")))
+
+
+HAND = '<link name="hand">'
+MESH = HAND + '<collision><geometry><mesh filename="package://robots/my_arm/meshes/a.stl"/></geometry></collision>'
+
+
+@pytest.mark.parametrize("folder", ["robots/my_arm/meshes", "my_arm/meshes", "meshes", ""])
+def test_a_mesh_is_found_by_any_end_of_its_packages_path(tmp_path: Path, folder: str) -> None:
+    card = changed(tmp_path, {HAND: MESH})
+    with pytest.raises(CardError, match=r"a\.stl.*looked for there as ARM/meshes/A\.stl, meshes/A\.stl and A\.stl"):
+        load_arm(card).figures()
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / folder / "a.stl").write_bytes(_tetrahedron())
+    arm = load_arm(card)
+    assert tmp_path / folder / "a.stl" in arm.files()
+    assert assemble(arm.mechanism, Physics(contacts="model")).nmesh == 1
+
+
+def _tetrahedron() -> bytes:
+    """A binary STL of 1 cm."""
+    corners = 0.01 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], np.float32)
+    faces = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+    body = b"".join(np.zeros(3, np.float32).tobytes() + corners[list(face)].tobytes() + b"\0\0" for face in faces)
+    return b"\0" * 80 + np.uint32(4).tobytes() + body
+
+
+@pytest.mark.parametrize("name", ["arm.urdf", "arm.urdf.xacro"])
+def test_a_xacro_is_told_from_a_urdf(tmp_path: Path, name: str) -> None:
+    card = changed(tmp_path, {}, {'"arm.urdf"': f'"{name}"'})
+    (tmp_path / name).write_text((OWN / "arm.urdf").read_text().replace('xyz="0 0 0.1625"', 'xyz="0 0 ${height}"'))
+    with pytest.raises(CardError, match=rf"expand it, `xacro {re.escape(name)} > expanded\.urdf`"):
+        load_arm(card)
+
+
+def test_a_mesh_outside_of_the_models_folder_is_read_from_a_copy_in_it(tmp_path: Path) -> None:
+    """As in a ROS package: ``urdf/arm.urdf`` and ``meshes/a.stl``. A run's folder has no such neighbour."""
+    (tmp_path / "urdf").mkdir()
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes/a.stl").write_bytes(_tetrahedron())
+    outside = HAND + '<collision><geometry><mesh filename="../meshes/a.stl"/></geometry></collision>'
+    card = changed(tmp_path / "urdf", {HAND: outside})
+    with pytest.raises(CardError, match=r"a\.stl.*; expected meshes beside the model file"):
+        load_arm(card).figures()
+    (tmp_path / "urdf/meshes").mkdir()
+    (tmp_path / "urdf/meshes/a.stl").write_bytes(_tetrahedron())
+    arm = load_arm(card)
+    assert arm.figures()["no_reach"] is None
+    assert tmp_path / "urdf/meshes/a.stl" in arm.files()

@@ -1,0 +1,66 @@
+"""Figures of the motors in an arm's joints and its gripper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sim.robots.figures import figure, names, require
+from sim.robots.mechanism import DrivenJoint
+
+HINGE = {
+    "range": "rad",
+    "effort": "N*m",
+    "velocity": "rad/s",
+    "stiffness": "N*m/rad",
+    "damping": "N*m*s/rad",
+    "armature": "kg*m^2",
+    "friction": "N*m",
+}
+"""The figures of a motor and the one unit that each may have."""
+SLIDE = {
+    "range": "m",
+    "effort": "N",
+    "velocity": "m/s",
+    "stiffness": "N/m",
+    "damping": "N*s/m",
+    "armature": "kg",
+    "friction": "N",
+}
+"""The same of a gripper whose fingers slide."""
+
+
+def drive(table: Any, label: str, units: dict[str, str], others: tuple[str, ...], where: str) -> dict[str, list[float]]:
+    """The figures of a motor."""
+    keys = {*others, *units}
+    require(isinstance(table, dict) and set(table) == keys, where, label, table, f"the fields {sorted(keys)}")
+    values = {k: figure(table[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in units.items()}
+    for key in ("effort", "velocity", "stiffness"):
+        require(values[key][0] > 0, where, f"{label}.{key}.value", values[key][0], "a positive number")
+    for key in ("damping", "armature", "friction"):
+        require(values[key][0] >= 0, where, f"{label}.{key}.value", values[key][0], "a number of 0 or more")
+    low, high = values["range"]
+    require(low < high, where, f"{label}.range.value", values["range"], "two numbers, the lower one first")
+    return values
+
+
+def read_motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
+    """The figures of the motor in each joint."""
+    require(isinstance(motors, list) and len(motors) > 0, where, "motors", motors, "at least one [[motors]]")
+    driven: dict[str, dict[str, list[float]]] = {}
+    for i, motor in enumerate(motors):
+        values = drive(motor, f"motors[{i}]", HINGE, ("name", "joints"), where)
+        require(isinstance(motor["name"], str), where, f"motors[{i}].name", motor["name"], "a text")
+        unlike = all(motor["name"] != other["name"] for other in motors[:i])
+        require(unlike, where, f"motors[{i}].name", motor["name"], "a name that no other motor has")
+        for joint in names(motor["joints"], f"motors[{i}].joints", where):
+            require(joint not in driven, where, f"motors[{i}].joints", joint, "a joint that no other motor drives")
+            driven[joint] = values
+    return driven
+
+
+def driven_joint(name: str, values: dict[str, list[float]], home: float, where: str) -> DrivenJoint:
+    """A joint with the figures of its motor."""
+    lower, upper = values["range"]
+    require(lower <= home <= upper, where, f"home of '{name}'", home, f"a number from {lower} to {upper}")
+    single = {key: values[key][0] for key in HINGE if key != "range"}
+    return DrivenJoint(name, home=home, lower=lower, upper=upper, **single)
