@@ -1,10 +1,10 @@
 """Does a policy learn from states of all families what it does not learn from the task's own beginnings?
 
-`arm-insert` by SAC without demonstrations, twice with each seed and as many control steps: all episodes begin as the
+`arm-insert` by PPO without demonstrations, twice with each seed and as many control steps: all episodes begin as the
 task's own do, or three quarters of them with the states of a file by `robo-rl reset-states` (beside the hole, on its
 rim, partly in). Both are evaluated in held-out episodes that begin as the task's own do, with hole and peg known to
 3 and 2 mm, as in training, and to 1 mm; the second also from each family, with states of another seed. Seeds alone
-replace the rows of those seeds; one takes 20 minutes on an idle core.
+replace the rows of those seeds; one takes 15 minutes on an idle core.
 
     python benchmarks/reset_families.py
     python benchmarks/reset_families.py 3
@@ -36,7 +36,7 @@ from sim.tasks import Task
 from sim.tasks.loading import load_task
 
 TASK = "arm-insert"
-TRAIN = ("--algorithm", "sac", "--sac.updates", 90, "--sac.anneal", 0.3333, "--episodes", 0)
+TRAIN = ("--algorithm", "ppo", "--episodes", 0)
 STATES = 500
 """Of each family."""
 KNOWN = {

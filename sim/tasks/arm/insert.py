@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -69,6 +70,14 @@ class Insert(Task):
     observation_size = 18
     algorithms = ("bc", "sac", "ppo")
     families = ("near_hole", "on_rim", "partly_in")
+    settings = MappingProxyType(
+        {
+            "ppo": {
+                "updates": 80, "environments": 256, "horizon": 64, "hidden": (128, 128), "activation": "elu",
+                "initial_deviation": 0.5, "entropy": 0.001, "anneal": 0.3,
+            }
+        }
+    )  # fmt: skip
 
     def __init__(self, card: ArmCard | None = None) -> None:
         card = card or load_arm("panda")
