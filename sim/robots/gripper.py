@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mujoco
-
 from sim.robots.figures import is_number, names, require
 from sim.robots.mechanism import Coupling, DrivenJoint
 from sim.robots.motors import HINGE, SLIDE, drive, driven_joint
@@ -45,6 +43,8 @@ class Gripper:
 
 def _ratios(model: Path, leader: str) -> dict[str, float]:
     """By how much more than ``leader`` joints of a model move: those that an equality of joints holds to it."""
+    import mujoco  # which lists of robots do without
+
     from sim.models import require_bearable
 
     require_bearable(model)

@@ -108,6 +108,7 @@ SKETCHES = {
     "stable_baselines3": "benchmarks/walking_sb3.py and tests/robo_rl/test_modules.py do it; needs minutes",
     "/dev/ttyACM0": HARDWARE,
     "class OwnTracks": "examples/own_track/race.py is the whole of it",
+    "class Bottle": "needs a user's mesh; tests/sim/plants/test_surroundings.py has such objects",
     "class Balance": "examples/own_kind/balance.py is the whole of it",
     '"scan": ranges': "a robot with a scan; tests/deploy does it",
     "native=True": "needs the file of the commands below it; tests/deploy does it",

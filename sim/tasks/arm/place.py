@@ -29,7 +29,6 @@ from sim.robots.mechanism import FreeObject
 from sim.tasks import Measure, Spec, Task, Tensors
 from sim.tasks.arm.hand import XYZ, hand
 from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
-from sim.tasks.arm.room import require_room
 from sim.tasks.arm.starts import Start, ranges, start
 from sim.tasks.arm.workspace import workspace
 from sim.tasks.scripted import Scripted
@@ -91,6 +90,8 @@ class Place(Task):
     weights = {"progress": 1.0, "success": 6.0, "change": -0.001, "time": -0.01}
 
     def __init__(self, card: ArmCard | None = None) -> None:
+        from sim.tasks.arm.room import require_room  # MuJoCo, which lists of tasks do without
+
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
         require_room(card, self.space)
