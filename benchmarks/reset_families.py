@@ -145,7 +145,9 @@ def plot(rows: list[dict[str, Any]]) -> None:
     figure = Figure(figsize=(6.0, 3.0), layout="constrained")
     place = figure.subplots()
     for row in rows:
-        curves = {**row["families"]["curves"], "without reset states": row["start"]["curves"]["success"]}
+        curves = dict(row["families"]["curves"])
+        if "start" in row:  # measured for the first time
+            curves["without reset states"] = row["start"]["curves"]["success"]
         for colour, (name, points) in zip(COLOURS, curves.items(), strict=False):
             label = name.removeprefix("success/") if row is rows[0] else None
             steps = [step / 1000 for step, _ in points]
