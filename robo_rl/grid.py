@@ -137,18 +137,18 @@ def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Ce
         return
     threads = max(1, cores.available() // workers)
     context = multiprocessing.get_context("spawn")
-    try:
-        with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
+    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
+        try:
             running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
             for future in as_completed(running):
                 yield running[future], future.result()
-    except BrokenProcessPool:
-        # a pool that breaks while parts are handed out may leave the other processes, for which Python would wait
-        for process in multiprocessing.active_children():
-            process.kill()
-        raise ValueError(
-            "a process that evaluated was killed, perhaps for want of memory; expected fewer --workers"
-        ) from None
+        except BrokenProcessPool:
+            # a pool that breaks while parts are handed out may leave other processes, for which its end would wait
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise ValueError(
+                "a process that evaluated was killed, perhaps for want of memory; expected fewer --workers"
+            ) from None
 
 
 _loaded: dict[tuple[str, str | None, str | None], Loaded] = {}
