@@ -90,7 +90,6 @@ class Run:
         """
         task = load_task(task_name, robot)  # a wrong name should fail before a folder exists
         check_whole(task)
-        attached_of(task)  # what can't travel in a bundle should fail before it is trained
         if not 0 <= seed < HELD_OUT:
             raise ValueError(f"seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")
         folder = _new_folder(root, label_of(task, algorithm, seed)) if name is None else _named_folder(root, name)
@@ -338,11 +337,12 @@ def _named_folder(root: Path, name: str) -> Path:
 
 
 def check_whole(task: Task) -> None:
-    """ValueError unless what is trained can be exported; and, of a user's own task, unless its parts fit together, and
-    a run can keep all its files."""
+    """ValueError unless what is trained can be exported, and travel in a bundle; and, of a user's own task, unless its
+    parts fit together, and a run can keep all its files."""
     from sim.tasks.checking import check, require_contract
     from sim.tasks.loading import imported_later
 
+    attached_of(task)
     if task.source is None:
         return require_contract(task)
     check(task)

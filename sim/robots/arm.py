@@ -114,10 +114,10 @@ class ArmCard:
     """Whether its own controller carries the weight of its links."""
     workspace: tuple[tuple[float, float, float], tuple[float, float, float]]
     """m, lower and upper corners of the box in which its tasks are, in the base frame."""
-    held: GraspCheck | None
+    grasp_check: GraspCheck | None
     """``grasp``, if it has a gripper."""
-    still: tuple[tuple[str, float], ...]
-    """``held``: joints of the model that don't move, and where they stay (rad or m)."""
+    held: tuple[tuple[str, float], ...]
+    """Joints of the model that don't move, and where they stay (rad or m)."""
     camera: WristCamera | None
     """On the hand, if there is one."""
     sources: dict[str, str]
@@ -132,9 +132,9 @@ class ArmCard:
     @property
     def grasp(self) -> GraspCheck:
         """CardError where it has no gripper."""
-        if self.held is None:
+        if self.grasp_check is None:
             raise CardError(f"robot '{self.name}' has no gripper; expected an arm whose card has [gripper] and [grasp]")
-        return self.held
+        return self.grasp_check
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ class ArmCard:
             contacts=(ContactPoints("pad", hand.pads),) if hand is not None else (),
             frames=() if moved_by_tool else (Frame("tool", self.tool, self.base),),
             weightless=self.weightless,
-            held=self.still,
+            held=self.held,
         )
 
     @cached_property
@@ -311,8 +311,8 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             impedance=_impedance(card["impedance"], card["tool"], where) if "impedance" in card else None,
             weightless=card["weightless"],
             workspace=_workspace(card.get("workspace"), where),
-            held=GraspCheck(**_figures(card["grasp"], "grasp", GRASP, where)) if "grasp" in card else None,
-            still=_still(card.get("held", {}), where),
+            grasp_check=GraspCheck(**_figures(card["grasp"], "grasp", GRASP, where)) if "grasp" in card else None,
+            held=_held(card.get("held", {}), where),
             camera=_camera(card["camera"], where) if "camera" in card else None,
             sources=_sources(card),
         )
@@ -346,7 +346,7 @@ def _workspace(table: Any, where: str) -> Any:
     return corners
 
 
-def _still(table: Any, where: str) -> tuple[tuple[str, float], ...]:
+def _held(table: Any, where: str) -> tuple[tuple[str, float], ...]:
     """Where joints stay that nothing moves."""
     require(isinstance(table, dict), where, "held", table, "a table of joints, each with value, unit and source")
     found = []

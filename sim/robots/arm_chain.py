@@ -37,7 +37,7 @@ def read_chain(card: ArmCard) -> Chain:
     names = tuple(model.joint(joint).name for joint in above)
     expected = f"those from base to tool, {names}, or in the table [held] those that stay where they are"
     require(names == card.joint_names, str(card.model), "joints", card.joint_names, expected)
-    _require_all_moved(model, card, base)
+    _require_all_moved(model, card, base, hand=int(model.jnt_bodyid[above[-1]]))
     data = mujoco.MjData(model)
     data.qpos[:] = model.qpos0
     data.qpos[model.jnt_qposadr[above]] = 0.0
@@ -54,15 +54,19 @@ def read_chain(card: ArmCard) -> Chain:
     return Chain(tuple(links[:-1]), links[-1])
 
 
-def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int) -> None:
-    """CardError where a joint that hangs on the base has neither a drive nor a spring, and no equality moves it."""
+def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int, hand: int) -> None:
+    """CardError where a joint that hangs on the base has neither a drive nor a spring, and no equality moves it.
+
+    Those of fingers on the ``hand`` may hang loose where the card uses no gripper.
+    """
     if any(model.eq_type[k] in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD) for k in range(model.neq)):
         return  # a linkage: which of its joints it moves, only the simulation tells
     equal = {int(joint) for k in range(model.neq) for joint in (model.eq_obj1id[k], model.eq_obj2id[k])}
     moved = set(card.joint_names) | ({card.gripper.joint.name} if card.fingers else set())
     below, loose = {base}, []
     for body in range(1, model.nbody):  # parents come first
-        if model.body_parentid[body] not in below:
+        parent = model.body_parentid[body]
+        if parent not in below or (parent == hand and card.fingers is None):
             continue
         below.add(body)
         for joint in range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body]):

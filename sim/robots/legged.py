@@ -17,19 +17,11 @@ from robo_rl.contract.checks import require as require_fact
 from robo_rl.contract.checks import require_label, set_numbers
 from sim.robots.figures import CardError, figure, model_beside, names, require
 from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
+from sim.robots.motors import HINGE
 
 KIND = "legged"
 
-UNITS = {
-    "stand": "rad",
-    "range": "rad",
-    "effort": "N*m",
-    "velocity": "rad/s",
-    "stiffness": "N*m/rad",
-    "damping": "N*m*s/rad",
-    "armature": "kg*m^2",
-    "friction": "N*m",
-}
+UNITS = {"stand": "rad", **HINGE}
 """The figures of a motor and the one unit that each may have."""
 
 FIELDS = {"kind", "title", "model", "base", "feet", "joints", "motors"}

@@ -1,4 +1,4 @@
-"""Figures of the motors in an arm's joints and its gripper."""
+"""Figures of the motors in joints, and of an arm's and its gripper's how they are read."""
 
 from __future__ import annotations
 

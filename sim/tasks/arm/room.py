@@ -50,8 +50,8 @@ def reasons_against(card: ArmCard) -> dict[str, str | None]:
 
 
 def require_room(card: ArmCard, space: Workspace) -> None:
-    """CardError where the gripper is in the ground at the workspace's lower face, or above a cube that lies there; or
-    where its pads don't touch a cube in the hand, or other shapes do."""
+    """CardError where the gripper is deep in the ground as it grasps, or above the cube that lies there; or where its
+    pads don't touch a cube in the hand, or other shapes are far in it."""
     pointing = float(card.chain.pose([float(angle) for angle in card.home]).z[2])
     if card.turned and pointing > -math.cos(LEANING):
         leaning = math.degrees(math.acos(-pointing))

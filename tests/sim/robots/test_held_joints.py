@@ -12,7 +12,7 @@ from sim.plants.held_joints import hold_joints
 from sim.robots.arm import load_arm
 from sim.robots.figures import CardError
 from sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
-from tests.sim.robots.test_arms_of_others import changed
+from tests.sim.robots.test_arms_of_others import OWN, changed
 
 TORSO = """<mujoco><compiler angle="degree"/><worldbody><body name="base">
   <body name="torso" pos="0.1 0.2 0.3" euler="20 -30 40"><joint name="lift" type="slide" axis="0 1 2" ref="0.05"/>
@@ -72,3 +72,11 @@ def test_joints_that_stay_still_are_to_be_in_the_card(
 ) -> None:
     with pytest.raises(CardError, match=expected):
         load_arm(changed(tmp_path, model, card))
+
+
+def test_fingers_hang_loose_where_the_card_uses_no_gripper(tmp_path: Path) -> None:
+    card = (OWN / "card.toml").read_text()
+    gripper, grasp = (card[card.index(name) :].partition("\n\n")[0] for name in ("[gripper]", "[grasp]"))
+    arm = load_arm(changed(tmp_path, {}, {gripper: "", grasp: ""}))
+    assert arm.fingers is None
+    assert arm.chain == load_arm(str(OWN / "card.toml")).chain
