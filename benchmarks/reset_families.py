@@ -4,7 +4,7 @@
 task's own do, or three quarters of them with the states of a file by `robo-rl reset-states` (beside the hole, on its
 rim, partly in). Both are evaluated in held-out episodes that begin as the task's own do, with hole and peg known to
 3 and 2 mm, as in training, and to 1 mm; the second also from each family, with states of another seed. Seeds alone
-replace the rows of those seeds; one takes 15 minutes on an idle core.
+replace the rows of those seeds; one takes about 40 minutes of a core that others use too.
 
     python benchmarks/reset_families.py
     python benchmarks/reset_families.py 3

@@ -102,11 +102,11 @@ class NativeGraph:
 
     def _replay(self, bundle: Bundle) -> float:
         """As ``Bundle.golden_error``, of the machine code; infinite where it refuses a step."""
-        golden, state = bundle.golden, bundle.contract.initial_state[None]
-        differences = []
+        golden, differences = bundle.golden, []
         for k in range(len(golden)):
+            memory = golden.states[k : k + 1]
             try:
-                commands, state = self.run({name: value[k] for name, value in golden.signals.items()}, state)
+                commands, state = self.run({name: value[k] for name, value in golden.signals.items()}, memory)
             except SignalError:
                 return float("inf")
             expected = {name: value[k] for name, value in golden.commands.items()}

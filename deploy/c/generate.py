@@ -27,6 +27,9 @@ from robo_rl.escaping import c_comment, c_identifier, c_string, markdown
 HERE = Path(__file__).parent
 INDENT = "    "
 GOLDEN_BYTES = 1 << 17
+RESUMED = 4
+"""Steps after which the self-test goes on with the memory as it was recorded: rounding may grow while signals don't
+follow what it does."""
 MAX_OPERATIONS, MAX_CONSTANTS = 50_000, 1 << 24
 """More than any microcontroller has room for, and as much as a compiler takes in a minute."""
 
@@ -90,10 +93,10 @@ def generate(bundle: Bundle, folder: str | Path, options: Options | None = None)
     _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | safe | code)
     _write(folder / f"{name}_self_test.c", "self_test.c", texts | _golden(bundle, name, steps))
     arena = 4 * max(source.plan.floats, 1) + 2 * source.plan.integers
+    golden_bytes = 4 * (steps * floats + len(_resumed(bundle, steps)) * contract.state_size)
     made = Generated(
-        folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, 4 * steps * floats,
-        options.tolerance,
-    )  # fmt: skip
+        folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, golden_bytes, options.tolerance
+    )
     told = {"title": markdown(title(contract)), "contract_digest": contract.digest, "bundle_digest": bundle.digest}
     _write(folder / "README.md", "README.md", texts | told | _table(made))
     return made
@@ -306,19 +309,53 @@ def _golden(bundle: Bundle, name: str, steps: int) -> dict[str, str]:
     contract, golden = bundle.contract, bundle.golden
     signals, commands = signal_names(contract), _command_names(contract)
 
-    def records(names: Sequence[str], of: Callable[[int], Iterable[np.ndarray]]) -> str:
-        rows = [[_initializer(n, v) for n, v in zip(names, of(k), strict=True)] for k in range(steps)]
+    def records(which: range, names: Sequence[str], of: Callable[[int], Iterable[np.ndarray]]) -> str:
+        rows = [[_initializer(n, v.ravel()) for n, v in zip(names, of(k), strict=True)] for k in which]
         return "\n".join(f"{INDENT}{{\n{_indented(row, 2)}\n{INDENT}}}," for row in rows)
 
     comparisons = [
         f"worst = worse(worst, commands.{n}, recorded_commands[k].{n}, {name}_lower.{n}, {name}_upper.{n}, {c.size}u);"
         for n, c in zip(commands, contract.commands, strict=True)
     ]
+    resumed = _resumed(bundle, steps)
     return {
-        "signals": records(signals, lambda k: [golden.signals[s.name][k].ravel() for s in contract.signals]),
-        "commands": records(commands, lambda k: [golden.commands[c.name][k] for c in contract.commands]),
+        "signals": records(range(steps), signals, lambda k: [golden.signals[s.name][k] for s in contract.signals]),
+        "commands": records(range(steps), commands, lambda k: [golden.commands[c.name][k] for c in contract.commands]),
+        "states": _states(name, resumed, records(resumed, _block_names(contract), lambda k: _blocks(bundle, k))),
+        "resume": _resume(bool(resumed)),
         "comparisons": _indented(comparisons, 2),
     }
+
+
+def _resumed(bundle: Bundle, steps: int) -> range:
+    """Steps before which the self-test takes the recorded memory; none where that would take more flash than the
+    recorded steps do."""
+    contract, resumed = bundle.contract, range(RESUMED, steps, RESUMED)
+    floats = sum(s.size for s in contract.signals) + sum(c.size for c in contract.commands)
+    return resumed if 0 < len(resumed) * contract.state_size <= steps * floats else range(0)
+
+
+def _blocks(bundle: Bundle, k: int) -> list[np.ndarray]:
+    """The memory before a recorded step, by blocks."""
+    ends = np.cumsum([int(np.prod(block.shape)) for block in bundle.contract.state])
+    return np.split(bundle.golden.states[k], ends[:-1])
+
+
+def _states(name: str, resumed: range, records: str) -> str:
+    if not resumed:
+        return ""
+    return f"\nstatic const {name}_state recorded_states[{len(resumed)}] = {{\n{records}\n}};\n"
+
+
+def _resume(any_are: bool) -> str:
+    if not any_are:
+        return ""
+    lines = [
+        f"if ((k > 0u) && ((k % {RESUMED}u) == 0u)) {{",
+        f"{INDENT}*state = recorded_states[(k / {RESUMED}u) - 1u];",
+        "}",
+    ]
+    return _indented(lines, 2) + "\n"
 
 
 def _indented(lines: Iterable[str], depth: int = 1) -> str:

@@ -222,3 +222,21 @@ def test_a_bundle_compiled_with_limits_in_its_graph_gives_the_same_bits(bundle_f
         commands, state = bundle.run({name: value[None] for name, value in signals.items()}, state)
         np.testing.assert_array_equal(policy.step(signals)[command.name], commands[command.name][0])
     assert compiled.self_test() <= compiled.made.tolerance
+
+
+def test_rounding_that_memory_makes_grow_is_no_error_of_the_self_test(tmp_path: Path) -> None:
+    """The logistic map, whose errors grow by half in a step; runtimes round a hyperbolic tangent differently."""
+    contract = make_contract([position()], [target()], [StateBlock("memory", (3,), (0.1, 0.2, 0.3))])
+    nodes = [
+        helper.make_node("Tanh", ["state"], ["rounded"]),
+        helper.make_node("Mul", ["rounded", "rounded"], ["square"]),
+        helper.make_node("Mul", ["square", "gain"], ["less"]),
+        helper.make_node("Sub", ["joint_position", "less"], ["next_state"]),
+        helper.make_node("Identity", ["next_state"], ["joint_target"]),
+    ]
+    signals = {"joint_position": np.random.default_rng(0).uniform(0.95, 1.0, (64, 3)).astype(np.float32)}
+    bundle = make_bundle(tmp_path, contract, nodes, signals, {"gain": np.array(2.6, np.float32)})
+    compiled = compile_host(generate(bundle, tmp_path / "c"))
+    assert np.abs(compiled.replay(bundle.golden) - bundle.golden.commands["joint_target"]).max() > 0.1
+    assert compiled.self_test() < compiled.made.tolerance
+    assert bundle.golden_error() < 1e-6

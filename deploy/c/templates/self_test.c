@@ -11,7 +11,7 @@ $signals
 static const ${name}_commands recorded_commands[${guard}_GOLDEN_STEPS] = {
 $commands
 };
-
+$states
 /* The greater of the worst so far and |found - expected| / (upper - lower); a NaN stays. */
 static float worse(float worst, const float *found, const float *expected, const float *lower, const float *upper,
                    uint32_t count)
@@ -32,7 +32,7 @@ float ${name}_self_test(${name}_state *state, ${name}_arena *arena)
     float worst = 0.0f;
     ${name}_reset(state);
     for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
-        if (${name}_step(&${name}_recorded_signals[k], state, &commands, arena) != ${guard}_OK) {
+$resume        if (${name}_step(&${name}_recorded_signals[k], state, &commands, arena) != ${guard}_OK) {
             worst = INFINITY;
             break;
         }
