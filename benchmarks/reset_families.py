@@ -76,7 +76,7 @@ def measured(folder: Path) -> dict[str, Any]:
         found["success"][known] = [summary[name] for name in ("success", "success_low", "success_high")]
         print(f"  {folder.name}, {known}: {summary['success']:.1%}", flush=True)
     rows = run.metrics()
-    names = [name for name in rows[-1] if name.startswith("success/")] or ["success"]
+    names = [name for name in rows[-1] if name.startswith("success/")]  # none without reset states
     found["curves"] = {name: [[row["environment_steps"], row[name]] for row in rows] for name in names}
     return found
 
@@ -137,7 +137,7 @@ def keep(rows: list[dict[str, Any]]) -> None:
 
 
 def plot(rows: list[dict[str, Any]]) -> None:
-    """docs/images/reset-families.png: success in training by where episodes began, and without reset states."""
+    """docs/images/reset-families.png: success in training by where episodes began; held out without reset states."""
     from matplotlib.figure import Figure
 
     from robo_rl.report.plots import COLOURS
@@ -145,13 +145,13 @@ def plot(rows: list[dict[str, Any]]) -> None:
     figure = Figure(figsize=(6.0, 3.0), layout="constrained")
     place = figure.subplots()
     for row in rows:
-        curves = dict(row["families"]["curves"])
-        if "start" in row:  # measured for the first time
-            curves["without reset states"] = row["start"]["curves"]["success"]
-        for colour, (name, points) in zip(COLOURS, curves.items(), strict=False):
+        for colour, (name, points) in zip(COLOURS, row["families"]["curves"].items(), strict=False):
             label = name.removeprefix("success/") if row is rows[0] else None
             steps = [step / 1000 for step, _ in points]
             place.plot(steps, [100 * part for _, part in points], color=colour, label=label, linewidth=1)
+        told = "no reset states, held out" if row is rows[0] else None
+        alone = row["start"]["success"]["as in training"][0]
+        place.plot(row["start"]["environment_steps"] / 1000, 100 * alone, "ko", label=told)
     place.set_xlabel("control steps (thousands)")
     place.set_ylabel("success in training (%)")
     place.set_ylim(0, 100)
