@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
-from scipy.stats import binomtest
 from torch import Tensor
 
 from robo_rl.evaluation import ControllerPolicy
@@ -66,9 +65,3 @@ def by_controller(controller: ControllerPolicy) -> Act:
         return commands, state.index_put((running,), later)
 
     return act
-
-
-def interval(count: int, of: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a proportion."""
-    found = binomtest(count, of).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)

@@ -24,12 +24,13 @@ import time
 from typing import Any
 
 import torch
-from first_episodes import Act, by_controller, by_policy, first_episodes, interval
+from first_episodes import Act, by_controller, by_policy, first_episodes
 from results import write
 from torch import Tensor
 
 from robo_rl.evaluation import HELD_OUT, ControllerPolicy
 from robo_rl.loading import load
+from robo_rl.proportion import wilson
 from sim.env import VecEnv
 from sim.plants.mobile_base_among_people import BaseAmongPeople
 from sim.tasks import Task
@@ -120,10 +121,10 @@ def drive(task: Task, act: Act, name: str, given: argparse.Namespace) -> dict[st
     arrived, never = int(found.succeeded.sum()), int((found.succeeded & ~progress.stuck).sum())
     row = {
         "arrived": arrived / episodes,
-        "arrived_interval": interval(arrived, episodes),
+        "arrived_interval": wilson(arrived, episodes),
         "contact": float(found.failed.double().mean()),
         "arrived_never_stuck": never / episodes,
-        "arrived_never_stuck_interval": interval(never, episodes),
+        "arrived_never_stuck_interval": wilson(never, episodes),
         "arrival_time_s": float(found.time[found.succeeded].mean()),
     }
     print(f"{name:<16}", json.dumps(row), f"in {time.perf_counter() - begun:.0f} s", flush=True)

@@ -19,7 +19,7 @@ from itertools import product
 from typing import Any
 
 import torch
-from first_episodes import Act, by_controller, by_policy, first_episodes, interval
+from first_episodes import Act, by_controller, by_policy, first_episodes
 from racing_line import Lines, racing_lines
 from results import write
 from torch import Tensor
@@ -27,6 +27,7 @@ from torch import Tensor
 from controllers.car import PurePursuit
 from robo_rl.evaluation import HELD_OUT, ControllerPolicy
 from robo_rl.loading import load
+from robo_rl.proportion import wilson
 from sim.env import VecEnv
 from sim.tasks.car.race import AHEAD, CarRace
 from sim.tasks.loading import load_task
@@ -152,7 +153,7 @@ def drive(task: CarRace, laps: Laps, made: Made) -> dict[str, Any]:
     done, clean = found.succeeded, episodes - int(found.failed.sum())
     return {
         "without_contact": clean / episodes,
-        "without_contact_interval": interval(clean, episodes),
+        "without_contact_interval": wilson(clean, episodes),
         "finished": float(done.double().mean()),
         "lap_time_s": float(found.time[done].mean()) if done.any() else None,
         "speed_m_s": float((lengths[done] / found.time[done]).mean()) if done.any() else None,

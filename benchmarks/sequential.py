@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 from results import words, write
-from scipy.stats import binomtest
 
 from robo_rl.comparison import compare
+from robo_rl.proportion import wilson
 
 NULL, DIFFERENT, OFFSET = 2000, 500, 1.5
 
@@ -23,7 +23,7 @@ def main() -> None:
     words(__doc__)
     null = [pair(trial, 0.0) for trial in range(NULL)]
     apart = sum(decision != "equal" for decision, _ in null)
-    low, high = binomtest(apart, NULL).proportion_ci(method="wilson")
+    low, high = wilson(apart, NULL)
     print(f"{apart} of {NULL} null pairs were told apart: {apart / NULL:.1%} ({low:.1%} to {high:.1%})", flush=True)
     different = [pair(trial, OFFSET) for trial in range(NULL, NULL + DIFFERENT)]
     found = np.mean([decision == "larger" for decision, _ in different])

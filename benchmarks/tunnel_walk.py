@@ -16,12 +16,13 @@ import time
 from typing import Any
 
 import torch
-from first_episodes import by_controller, first_episodes, interval
+from first_episodes import by_controller, first_episodes
 from results import write
 from torch import Tensor
 
 from robo_rl.evaluation import HELD_OUT
 from robo_rl.loading import load
+from robo_rl.proportion import wilson
 from sim.env import VecEnv
 from sim.plants.legged_in_room import LeggedInRoom
 from sim.tasks.legged.tunnel import BEAMS, BODY, TunnelWalk
@@ -87,7 +88,7 @@ def walk(target: str, cell: float, rooms: int, first: int) -> dict[str, Any]:
 def counted(succeeded: Tensor) -> dict[str, Any]:
     """How many of some episodes (n,) arrived."""
     arrived, rooms = int(succeeded.sum()), len(succeeded)
-    return {"rooms": rooms, "arrived": arrived, "interval": interval(arrived, rooms) if rooms else None}
+    return {"rooms": rooms, "arrived": arrived, "interval": wilson(arrived, rooms) if rooms else None}
 
 
 def narrowest_places(plant: LeggedInRoom) -> Tensor:

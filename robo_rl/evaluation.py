@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import binomtest
 from torch import Tensor
 
 from robo_rl.console import Progress
 from robo_rl.contract import Command
 from robo_rl.contract.channels import feedback
 from robo_rl.policy import PolicyGraph
+from robo_rl.proportion import wilson
 from robo_rl.tape import Tape
 from sim.drawing import Motion, can_draw, record
 from sim.env import VecEnv
@@ -101,12 +101,12 @@ class Episodes:
 
     def summary(self) -> dict[str, float | int]:
         """The figures that ``robo-rl evaluate --json`` prints. Success has its 95 % Wilson interval."""
-        interval = binomtest(int(self.success.sum()), len(self)).proportion_ci(method="wilson")
+        low, high = wilson(int(self.success.sum()), len(self))
         figures: dict[str, float | int] = {
             "episodes": len(self),
             "success": float(self.success.mean()),
-            "success_low": float(interval.low),
-            "success_high": float(interval.high),
+            "success_low": low,
+            "success_high": high,
         }
         for measure in self.measures:
             figures |= self._figures(measure)

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import binomtest
 
 from robo_rl import cores
 from robo_rl.console import Progress
 from robo_rl.evaluation import BATCH, Conditions, Episodes, rollout
 from robo_rl.loading import Loaded, load
+from robo_rl.proportion import wilson
 from sim.fuse.random import LIMIT
 from sim.tasks import Measure
 
@@ -108,11 +108,11 @@ def table(target: Target, axes: Mapping[str, list[float]], cells: Sequence[Cell]
     measures = load(target.target, target.task, target.robot).task.measures
     rows = []
     for chosen, cell in zip(itertools.product(*axes.values()), cells, strict=True):
-        interval = binomtest(cell.success, cell.episodes).proportion_ci(method="wilson")
+        low, high = wilson(cell.success, cell.episodes)
         rows.append({
             "values": dict(zip(axes, chosen, strict=True)), "episodes": cell.episodes,
             "success": cell.success / cell.episodes,
-            "success_low": float(interval.low), "success_high": float(interval.high),
+            "success_low": low, "success_high": high,
             **{measure.key: _mean(measure, cell) for measure in measures},
             "duration_mean_s": cell.duration / cell.episodes,
         })  # fmt: skip

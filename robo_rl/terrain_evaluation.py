@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from scipy.stats import binomtest
 
 from robo_rl.console import Progress
 from robo_rl.evaluation import HELD_OUT
+from robo_rl.proportion import wilson
 from sim.env import VecEnv
 from sim.tasks import Task
 from sim.tasks.legged.rough import RoughWalk
@@ -80,15 +80,15 @@ def evaluate_terrain(
         for i in heights:
             name, here = task.ground.kinds[j], (row == i) & (kind == j)
             count = int(crossed[here].sum())
-            interval = binomtest(count, each).proportion_ci(method="wilson")
+            low, high = wilson(count, each)
             table.append(
                 {
                     "kind": name,
                     "height": described(name, (i + 1) / rows),
                     "walks": each,
                     "crossed": count / each,
-                    "crossed_low": float(interval.low),
-                    "crossed_high": float(interval.high),
+                    "crossed_low": low,
+                    "crossed_high": high,
                     "fell": float(fell[here].float().mean()),
                 }
             )

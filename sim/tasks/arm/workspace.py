@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 import torch
-from scipy.optimize import brentq
 from torch import Tensor
 
 from controllers.arm import inverse
@@ -140,6 +139,8 @@ def _closed(card: ArmCard) -> tuple[float, float]:
                 f"robot '{card.name}': its pads are {gap(limits[0]):.4f} m apart when closed, {gap(limits[1]):.4f} m "
                 f"when open; expected room for a cube of {edge:.4f} m"
             )
+    from scipy.optimize import brentq  # takes half a second to load
+
     first, second = (brentq(lambda position, edge=edge: gap(position) - edge, *limits) for edge in edges)
     slope = 2.0 * (second - first) / (edges[1] - edges[0])
     return float(first - slope * 0.5 * edges[0]), float(slope)
