@@ -59,8 +59,19 @@ def rollout(env, seed, steps, scale=0.5):
     return seen
 
 
+def pairs():
+    """Every task with its own robot, every other robot with one task; the other pairs before a release."""
+    own = {task: load_task(task).card.name for task in TASKS}
+    seen = set(own.values())
+    for task in TASKS:
+        for robot in robots_for(task):
+            often = robot == own[task] or robot not in seen
+            seen.add(robot)
+            yield pytest.param(task, robot, marks=() if often else pytest.mark.release)
+
+
 @pytest.mark.filterwarnings("error::UserWarning", UNBOUNDED)
-@pytest.mark.parametrize(("task", "robot"), [(task, robot) for task in TASKS for robot in robots_for(task)])
+@pytest.mark.parametrize(("task", "robot"), list(pairs()))
 def test_gymnasiums_checker_has_nothing_to_say_about_any_task(task, robot):
     env = gymnasium.make(task, robot=robot)
     check_env(env.unwrapped)
