@@ -237,25 +237,30 @@ def _column(file: Path, table: Any, name: str, kind: str, size: int) -> np.ndarr
 
 
 def _task(folder: Path) -> str:
-    """What is done, of the first task; "" where it is not told."""
+    """What is done: the first task, and how many others there are; "" where it is not told."""
     parquet = needed("pyarrow.parquet")
     file = folder / "meta/tasks.parquet"
     if not file.is_file():
-        return _first_task(folder / "meta/tasks.jsonl")
+        return _task_of_lines(folder / "meta/tasks.jsonl")
     try:
         table = parquet.read_table(file)
         words = [name for name in table.column_names if name != "task_index"]
-        return str(table.column(words[0])[0].as_py())[:10_000]
+        return _and_others(str(table.column(words[0])[0].as_py()), table.num_rows - 1)
     except Exception as error:  # as above
         raise DatasetError(f"{file}: can't be read as a table of tasks ({str(error)[:200]})") from None
 
 
-def _first_task(file: Path) -> str:
+def _task_of_lines(file: Path) -> str:
     """The same of v2.1: a line of JSON for each task."""
     if not file.is_file():
         return ""
     try:
         with file.open("rb") as lines:
-            return str(json.loads(lines.readline(1_000_000))["task"])[:10_000]
+            first = str(json.loads(lines.readline(1_000_000))["task"])
+            return _and_others(first, sum(bool(line.strip()) for line in lines))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DatasetError(f"{file}: line 1 can't be read as a task ({str(error)[:200]})") from None
+
+
+def _and_others(first: str, others: int) -> str:
+    return first[:10_000] + (f" (and {others} other task{'s' * (others > 1)})" if others else "")

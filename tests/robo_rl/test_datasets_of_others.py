@@ -20,6 +20,7 @@ MOTORS = [
     f"{name}.pos" for name in ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
 ]
 LENGTHS = (4, 5, 3)
+LENGTHS_OF_LEROBOT = (4, 5, 6)
 Table = dict[str, np.ndarray]
 
 
@@ -65,6 +66,18 @@ def test_a_folder_of_version_2_is_read_as_it_was_recorded(tmp_path: Path) -> Non
     assert found.names["observation.state"] == tuple(MOTORS)
     assert found.left_out == ("observation.images.front",)
     np.testing.assert_array_equal(found.columns["action"][:, 0], [1, 2, 3, 4, 11, 12, 13, 14, 15, 21, 22, 23])
+
+
+def test_a_folder_that_lerobot_itself_wrote_is_read() -> None:
+    """LeRobot 0.4.4 recorded it, without a robot: 6 joints, a camera, 4 to 6 steps; its video is not in the folder."""
+    found = lerobot.read(Path(__file__).parents[1] / "data" / "lerobot-0.4.4")
+    assert (found.task, found.robot, found.fps) == ("Pick the cube (and 1 other task)", "so101_follower", 30.0)
+    assert found.lengths.tolist() == list(LENGTHS_OF_LEROBOT)
+    assert found.names["action"] == tuple(MOTORS)
+    assert found.left_out == ("observation.images.front",)
+    first = [10 * episode + frame for episode, length in enumerate(LENGTHS_OF_LEROBOT) for frame in range(length)]
+    np.testing.assert_array_equal(found.columns["observation.state"], np.add.outer(first, np.arange(6)))
+    np.testing.assert_array_equal(found.columns["action"], found.columns["observation.state"] + 1)
 
 
 def broken(episode: int, table: Table) -> Table:
