@@ -9,7 +9,7 @@ Constants are a table that is given to the loop, not text in it: another robot's
 changed, use the same code as long as the same operations remain.
 
 Arrays are structures of arrays: each scalar input and output is a contiguous row of n floats. Functions of vectors are
-in ``vector.h``.
+in ``vector.h``, and the processor's instructions that they need in ``instructions.h``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TEMPLATES = {
     "log": "logarithm({})", "sin": "sine({})", "cos": "cosine({})",
 }  # fmt: skip
 
-PRELUDE = Path(__file__).with_name("vector.h").read_text()
+PRELUDE = "".join(Path(__file__).with_name(name).read_text() for name in ("instructions.h", "vector.h"))
 
 
 LOOP = r"""

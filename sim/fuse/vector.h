@@ -1,21 +1,4 @@
-// Vectors of floats, and the functions that fused graphs are made of. Every lane's result depends on that lane alone.
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
-#if defined(__AVX512F__)
-constexpr int LANES = 16;
-#elif defined(__AVX__)
-constexpr int LANES = 8;
-#else
-constexpr int LANES = 4;
-#endif
-typedef float Vector __attribute__((vector_size(4 * LANES)));
-typedef int32_t Mask __attribute__((vector_size(4 * LANES)));  // of truth values, all bits alike, and of integers
-typedef uint32_t Word __attribute__((vector_size(4 * LANES)));
-typedef uint8_t Bytes __attribute__((vector_size(LANES)));
+// Functions of vectors that fused graphs are made of. Every lane's result depends on that lane alone.
 static inline Vector load(const float *p) { Vector v; memcpy(&v, p, sizeof v); return v; }
 static inline void store(float *p, Vector v) { memcpy(p, &v, sizeof v); }
 static inline void store(uint8_t *p, Mask m) {
@@ -27,28 +10,6 @@ static inline Vector all(float x) { return x - Vector{}; }
 static inline Vector minimum(Vector a, Vector b) { return (a <= b) | (a != a) ? a : b; }
 static inline Vector maximum(Vector a, Vector b) { return (a >= b) | (a != a) ? a : b; }
 static inline Vector absolute(Vector a) { return (Vector)((Mask)a & 0x7fffffff); }
-static inline Vector multiply_add(Vector a, Vector b, Vector c) {
-#if defined(__AVX512F__)
-  return (Vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX__) && defined(__FMA__)
-  return (Vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-  return a * b + c;
-#endif
-}
-template <float (*f)(float)> static inline Vector lanes(Vector a) {
-  for (int i = 0; i < LANES; i++) a[i] = f(a[i]);
-  return a;
-}
-static inline Vector root(Vector a) {
-#if defined(__AVX512F__)
-  return (Vector)_mm512_sqrt_ps((__m512)a);
-#elif defined(__AVX__)
-  return (Vector)_mm256_sqrt_ps((__m256)a);
-#else
-  return lanes<std::sqrt>(a);
-#endif
-}
 // exp by range reduction and the polynomial of the Cephes library (expf), relative error below 2e-7. Two to the
 // n is applied in halves, so that the result overflows to infinity and underflows to 0 where it should.
 static inline Vector power_of_two(Mask n) { return (Vector)((n + 127) << 23); }
@@ -112,15 +73,6 @@ static inline Vector cosine_near_0(Vector z) {
   p = multiply_add(p, z, all(4.166664568298827e-2f));
   return multiply_add(p * z, z, multiply_add(z, all(-0.5f), all(1.f)));
 }
-static inline bool any(Mask m) {
-#if defined(__AVX512F__)
-  return _mm512_test_epi32_mask((__m512i)m, (__m512i)m);
-#else
-  int32_t found = 0;
-  for (int i = 0; i < LANES; i++) found |= m[i];
-  return found;
-#endif
-}
 static inline Vector turned(Vector x, Quarter q, int ahead, float (*exactly)(float)) {
   Vector z = q.rest * q.rest;
   Mask number = q.number + ahead;
@@ -131,25 +83,16 @@ static inline Vector turned(Vector x, Quarter q, int ahead, float (*exactly)(flo
     for (int i = 0; i < LANES; i++) y[i] = far[i] ? exactly(x[i]) : y[i];
   return y;
 }
-static inline Vector sine(Vector x) { return turned(x, quarter_turns(x), 0, std::sin); }
-static inline Vector cosine(Vector x) { return turned(x, quarter_turns(x), 1, std::cos); }
+static float exact_sine(float x) { return __builtin_sinf(x); }
+static float exact_cosine(float x) { return __builtin_cosf(x); }
+static inline Vector sine(Vector x) { return turned(x, quarter_turns(x), 0, exact_sine); }
+static inline Vector cosine(Vector x) { return turned(x, quarter_turns(x), 1, exact_cosine); }
 // Philox4x32-10 (Salmon et al. 2011, Parallel Random Numbers: As Easy as 1, 2, 3): four numbers from 0 to below 1 for
 // a key and a counter, which are whole numbers.
 static inline Word high_half(Word a, uint32_t factor) {
-#if defined(__AVX512F__)
-  __m512i f = _mm512_set1_epi32((int)factor);
-  __m512i even = _mm512_srli_epi64(_mm512_mul_epu32((__m512i)a, f), 32);
-  __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), f);
-  return (Word)_mm512_mask_blend_epi32(0xaaaa, even, odd);
-#elif defined(__AVX2__)
-  __m256i f = _mm256_set1_epi32((int)factor);
-  __m256i even = _mm256_srli_epi64(_mm256_mul_epu32((__m256i)a, f), 32);
-  __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), f);
-  return (Word)_mm256_blend_epi32(even, odd, 0xaa);
-#else
-  for (int i = 0; i < LANES; i++) a[i] = (uint64_t)a[i] * factor >> 32;
-  return a;
-#endif
+  Word f = Word{} + factor, odd = (Word)((Words)a >> 32);
+  Words even = even_products(a, f) >> 32;
+  return (Word)(even | (even_products(odd, f) & 0xffffffff00000000u));
 }
 static inline Word whole(Vector x) { return (Word)__builtin_convertvector(x, Mask); }
 static inline Vector part_of_1(Word w) { return __builtin_convertvector((Mask)(w >> 8), Vector) * 5.9604644775390625e-8f; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from sim.fuse import empty_block, fuse
-from sim.fuse.native import Code, CompilerFailed, CompilerMissing, cache_folder, flags, load
+from sim.fuse.native import PRELUDE, Code, CompilerFailed, CompilerMissing, cache_folder, flags, load
 
 
 @pytest.fixture(scope="module")
@@ -305,3 +306,72 @@ def test_clang_knows_all_options_for_macos(tmp_path: Path) -> None:
     ]
     told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
+
+
+EVERY_FUNCTION = r"""
+#include <stdio.h>
+int main() {
+  uint32_t z = 12345;
+  uint64_t digest = 1469598103934665603u;  // FNV-1a
+  for (int block = 0; block < 64000 / LANES; block++) {
+    Vector x, y;
+    Word w;
+    for (int l = 0; l < LANES; l++) {
+      x[l] = (float)(int32_t)(z = z * 1664525u + 1013904223u) * 1e-5f;
+      y[l] = (float)((z = z * 1664525u + 1013904223u) >> 8) * 1e-6f;
+      w[l] = z;
+    }
+    const Vector found[] = {root(y), multiply_add(x, y, y), sine(x), cosine(x), exponential(y), logarithm(y),
+                            hyperbolic_tangent(x)};
+    const Word high = high_half(w, 0xd2511f53u);
+    for (int l = 0; l < LANES; l++) {
+      if (high[l] != (uint32_t)((uint64_t)w[l] * 0xd2511f53u >> 32)) return 1;
+      for (Vector f : found) {
+        uint32_t bits;
+        const float number = f[l];
+        memcpy(&bits, &number, sizeof bits);
+        digest = (digest ^ bits) * 1099511628211u;
+      }
+      Mask one = {};
+      if (any(one)) return 1;
+      one[l] = 4;
+      if (!any(one)) return 1;
+    }
+  }
+  printf("%d %016llx", LANES, (unsigned long long)digest);
+}
+"""
+"""Roots, sines and so on of some numbers: the lanes, and a digest of all results, lane after lane."""
+
+
+def compiled(folder: Path, compiler: str, machine: str) -> tuple[int, str]:
+    """What the program tells that is compiled so."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is missing")
+    (folder / "all.cpp").write_text(PRELUDE + EVERY_FUNCTION)
+    own = ("-march=native", "-shared", "-fopenmp", "-fschedule-insns", "-fsched-pressure")
+    options = [option for option in flags() if option not in own]
+    subprocess.run([compiler, *options, f"-march={machine}", "all.cpp", "-o", "all"], cwd=folder, check=True)
+    lanes, digest = subprocess.run([folder / "all"], check=True, capture_output=True, text=True).stdout.split()
+    return int(lanes), digest
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="processors with AVX")
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize(("machine", "lanes"), [("x86-64-v4", 16), ("x86-64-v3", 8)])
+def test_functions_of_vectors_give_the_same_bits_at_all_widths_by_all_compilers(
+    compiler: str, machine: str, lanes: int, tmp_path: Path
+) -> None:
+    """Fused multiplications round alike in all of them."""
+    needed = "avx512dq" if lanes == 16 else "avx2"
+    if needed not in Path("/proc/cpuinfo").read_text():
+        pytest.skip(f"this processor has no {needed}")
+    assert compiled(tmp_path, compiler, machine) == (lanes, compiled(tmp_path, "g++", "x86-64-v3")[1])
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="a processor that is known to have 4 lanes")
+def test_functions_of_vectors_need_no_instructions_of_a_newer_processor(tmp_path: Path) -> None:
+    """Without fused multiplications, so with other bits; by both compilers alike."""
+    lanes, digest = compiled(tmp_path, "g++", "x86-64")
+    assert lanes == 4
+    assert compiled(tmp_path, "clang++", "x86-64") == (4, digest)
