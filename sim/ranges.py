@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.escaping import printable, toml_string
+from robo_rl.files import write
 from robo_rl.text_files import read_toml
 from sim.fuse.random import uniforms
 from sim.robots.figures import is_number
@@ -154,7 +155,7 @@ def write_ranges(path: Path, task: str, bounds: Mapping[str, tuple[float, float]
     """Write bounds by name as a TOML file that ``read_ranges`` reads, after a line of comment for each note."""
     lines = [*(f"# {printable(note)}" for note in notes), f"task = {toml_string(task)}", "", "[ranges]"]
     lines += [f"{toml_string(name)} = [{low:.6g}, {high:.6g}]" for name, (low, high) in bounds.items()]
-    path.write_text("\n".join(lines) + "\n")
+    write(path, "\n".join(lines) + "\n")
 
 
 def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict[str, tuple[float, float]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deploy.drivers.driver import DriverError
+from robo_rl.files import write
 
 MOST_BYTES = 1 << 16
 Figures = TypeVar("Figures")
@@ -38,7 +39,7 @@ def parse_figures(data: bytes, kind: type[Figures]) -> Figures:
 def write_figures(path: Path, figures: Any) -> None:
     """As ``read_figures`` reads it."""
     rows = dataclasses.asdict(figures).items()
-    path.write_text("".join(f'{n} = "{v}"\n' if isinstance(v, str) else f"{n} = {v!r}\n" for n, v in rows))
+    write(path, "".join(f'{n} = "{v}"\n' if isinstance(v, str) else f"{n} = {v!r}\n" for n, v in rows))
 
 
 def require_figures(figures: Any, bounds: tuple[tuple[str, float, float], ...]) -> None:

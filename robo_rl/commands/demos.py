@@ -157,6 +157,7 @@ def converted(path: Path, out: Path, data: Dataset, task: Task | None) -> None:
     """Write a data set in another format."""
     from robo_rl import demonstrations
     from robo_rl.datasets import lerobot, recorded
+    from robo_rl.files import room_for
 
     if out.exists():
         raise ValueError(f"--out is {out}, which exists; expected a new name")
@@ -174,7 +175,8 @@ def converted(path: Path, out: Path, data: Dataset, task: Task | None) -> None:
     require_place(out, "--out")
     if out.suffix in (*OURS, *HDF5):
         raise ValueError(f"--out is {out}; expected the name of a folder, for a LeRobotDataset")
-    if task is None:
-        lerobot.write(out, data)
-    else:
-        recorded.to_lerobot(path, out, task)
+    with room_for(out, "the files that are there are not whole"):
+        if task is None:
+            lerobot.write(out, data)
+        else:
+            recorded.to_lerobot(path, out, task)

@@ -77,6 +77,7 @@ def main(
     from deploy.c.generate import Options, generate
     from deploy.firmware.package import package as lay_out
     from deploy.signing import read_signed
+    from robo_rl.files import room_for
 
     (bundle, signer), options = read_signed(file, trusted_keys), Options(prefix, precision=precision)
     if signer:
@@ -86,7 +87,8 @@ def main(
     if precision != "float32":
         options, extra = _integers(bundle, known, options, budget, episodes, json)
     folder = out or derived(file, "_firmware")
-    made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
+    with room_for(folder, "the files that are there are not whole"):
+        made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
     shown = folder if package == "none" else folder / "src"
     say(
         f"{shown}: {', '.join(path.name for path in made.sources)}, {made.constant_bytes:,} bytes of constants",

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from robo_rl.console import finite
 from robo_rl.escaping import plot_label
+from robo_rl.files import write
 from robo_rl.group_figures import figures, scores_of
 from robo_rl.report.plots import COLOURS, spoken, svg
 from robo_rl.run_table import Row, groups, require_same_numerics
@@ -120,4 +121,4 @@ def write_page(out: Path, title: str, rows: Sequence[Row], measure: str, lower_i
         states=Counter(row.state for row in rows),
         figures_json=jinja2.utils.htmlsafe_json_dumps(finite({"measure": measure, "groups": described})),
     )  # fmt: skip
-    out.write_text(page)
+    write(out, page)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from robo_rl.console import Progress, finite, say
 from robo_rl.contract import Numbers
 from robo_rl.evaluation import quantity
+from robo_rl.files import write
 from robo_rl.report import interactive
 from robo_rl.report.findings import Subject
 from robo_rl.report.plots import spoken, svg
@@ -80,7 +81,7 @@ def write_page(out: Path, first: Subject, figures: dict[str, Any], plain: bool =
         scripts=[] if plain else interactive.scripts(),
         **parts,
     )
-    out.write_text(page)
+    write(out, page)
     return out.stat().st_size
 
 

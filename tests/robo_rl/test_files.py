@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from deploy.drivers.bus_servos.robot_file import JointMounting, RobotFile, write_robot_file
 from deploy.export import export
 from robo_rl import checkpoint, training
 from robo_rl.algorithms import new_learner
@@ -93,6 +95,29 @@ def test_an_export_to_a_full_disk_leaves_no_file(small_disk: Path, trained_run: 
     with pytest.raises(WriteError, match=r"policy\.onnx can't be written: No space left on device"):
         export(policy, provenance, small_disk / "policy.onnx")
     assert files(small_disk) == {filler.name}
+
+
+def test_c_for_a_full_disk_is_refused_with_its_folder(
+    small_disk: Path, bundle_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(small_disk)
+    with pytest.raises(SystemExit) as done:
+        main(["firmware", str(bundle_file), "--out", str(small_disk / "c")])
+    assert done.value.code == 1
+    told = capsys.readouterr().err
+    assert re.search(r"/c can't be written: No space left on device; the files that are there are not whole", told)
+
+
+def test_the_calibration_of_an_arm_outlives_a_full_disk(small_disk: Path) -> None:
+    """What ``doctor`` writes over what it wrote before, on a robot's computer."""
+    joints = {f"joint_{k}": JointMounting(-1, 0.1 * k) for k in range(6)}
+    path = small_disk / "arm.toml"
+    write_robot_file(path, RobotFile(joints))
+    before = path.read_text()
+    fill(small_disk)
+    with pytest.raises(WriteError, match=r"arm\.toml can't be written: No space left on device; nothing was changed"):
+        write_robot_file(path, RobotFile({f"other_{k}": JointMounting() for k in range(300)}))
+    assert path.read_text() == before
 
 
 def test_a_training_on_a_full_disk_stops_in_a_sentence_and_goes_on_when_there_is_room(

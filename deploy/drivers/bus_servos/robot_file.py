@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.drivers.driver import DriverError
+from robo_rl.files import write
 
 MOST_BYTES = 1 << 16
 MOST_GAIN = 16_383
@@ -111,4 +112,4 @@ def write_robot_file(path: Path, file: RobotFile) -> None:
     for name, joint in file.joints.items():
         values = {field: value for field, value in asdict(joint).items() if value is not None}
         lines += ["", f"[joints.{name}]", *(f"{field} = {value!r}" for field, value in values.items())]
-    path.write_text("\n".join(lines) + "\n")
+    write(path, "\n".join(lines) + "\n")
