@@ -33,6 +33,7 @@ from sim.tasks import Measure, Task
 from sim.tasks.loading import FILE, load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
+MANY = 100  # episodes, in which all parts of the shipped policies move, those of a policy for rooms included
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,8 @@ def verify(
         failures.append(f"{flights['success']:.1%} of episodes succeeded; expected at least {least:.1%}")
     found, strange = search(bundle, policy, witness.seen, bool(graph.same), seed)
     failures += strange
+    if found.resting and episodes < MANY:
+        failures[-1] += f". It flew {episodes} episodes: what is at work seldom moves in more (--episodes {MANY})"
     worst = None if foreign else witness.worst
     return Verification(golden_error, worst, witness.steps, flights, known.measures, graph, found, failures)
 

@@ -146,6 +146,7 @@ def test_a_back_door_in_weights_is_found_by_what_flights_never_use(name: str, tm
     assert found.graph.same
     assert found.golden_error < 1e-5
     assert any(failure.startswith("search: ") for failure in found.failures)
+    assert "It flew 50 episodes" in found.failures[-1]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
