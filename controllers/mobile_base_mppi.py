@@ -4,6 +4,9 @@ Parameters are those of nav2_bringup's nav2_params.yaml (MPPIController, 2026), 
 that need no planned path: Constraint, Cost, Goal, PathFollow, PathAngle and PreferForward. There is no map to plan a
 path on, so the path is the straight line to the goal; PathAlign, which Nav2 leaves out where a path is blocked, is not
 there, nor is GoalAngle (a goal has no direction).
+
+Nav2's lengths are for robots of TurtleBot3's size: lengths and speeds are divided by the robot's own (``SIZE``) before
+anything else, so a robot that is k times as large and as fast in a world k times as large does the same.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from controllers.mppi import Sampling, draws, improved, shifted, smoothing
+from controllers.path import SIZE
 from robo_rl.contract import Robot, Scan
 
 TIME = 2.8
@@ -55,10 +59,12 @@ class PathIntegral:
         samples: int = SAMPLES,
     ) -> None:
         """``lower``, ``upper``: limits of speed (m/s) and turn rate (rad/s); ``forward`` (m): where the lidar is."""
-        self.radius, self.forward, self.period = float(robot.facts["radius"]), forward, period
+        self.scale = float(robot.facts["radius"]) / SIZE
+        self.forward, self.period = forward / self.scale, period
         self.angles = scan.angle_min + scan.angle_increment * np.arange(beams, dtype=np.float32)
-        self.reach = scan.range_max
+        self.reach = scan.range_max / self.scale
         self.sampling = Sampling(samples, max(2, round(TIME / period)), DEVIATION, TEMPERATURE, GAMMA)
+        lower, upper = (lower[0] / self.scale, lower[1]), (upper[0] / self.scale, upper[1])
         self.limits = (np.asarray(lower, np.float32), np.asarray(upper, np.float32))
         self.noise, self.filter = draws(self.sampling), smoothing(self.sampling.steps)
         self.ahead = upper[0] * TIME + OFFSET * RESOLUTION
@@ -78,7 +84,7 @@ class PathIntegral:
         lower, upper = (xp.asarray(x) for x in self.limits)
         plans = []
         for k in range(state.shape[0]):
-            scan, goal = signals["scan"][k], goals[k]
+            scan, goal = signals["scan"][k] / self.scale, goals[k] / self.scale
             costs = self._costmap(scan, angles)
 
             def cost(given: Any, costs: Any = costs, goal: Any = goal) -> Any:
@@ -87,7 +93,7 @@ class PathIntegral:
             plans.append(improved(xp.reshape(state[k : k + 1], (1, -1, 2)), noise, cost, self.sampling))
         found = xp.clip(smooth @ xp.concat(plans, axis=0), lower, upper)
         later = xp.reshape(shifted(found), state.shape)
-        return {"forward_speed": found[:, 0, :1], "turn_rate": found[:, 0, 1:]}, later
+        return {"forward_speed": self.scale * found[:, 0, :1], "turn_rate": found[:, 0, 1:]}, later
 
     def _aims(self, signals: Mapping[str, Any]) -> Any:
         """(n, 2) m: where the goals are, in the robots' frames."""
@@ -104,8 +110,8 @@ class PathIntegral:
         points = points + xp.where(scan < self.reach - 1e-3, 0 * scan, 0 * scan + 1e3)[:, None]
         cells = xp.asarray(self.places)
         apart = xp.sum(xp.square(cells), axis=-1)[:, None] + xp.sum(xp.square(points), axis=-1) - 2 * cells @ points.T
-        free = xp.sqrt(xp.clip(xp.min(apart, axis=-1), 0.0, None)) - self.radius
-        inflated = xp.where(free < INFLATION - self.radius, 252 * xp.exp(-SCALING * free), 0 * free)
+        free = xp.sqrt(xp.clip(xp.min(apart, axis=-1), 0.0, None)) - SIZE
+        inflated = xp.where(free < INFLATION - SIZE, 252 * xp.exp(-SCALING * free), 0 * free)
         return xp.where(free <= 0, 0 * free + COLLISION, inflated)
 
     def _cost(self, plans: Any, costs: Any, goal: Any) -> Any:

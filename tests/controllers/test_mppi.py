@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -74,3 +75,19 @@ def test_numpy_and_torch_agree(driver) -> None:
     for name in commands:
         assert other[name].numpy() == pytest.approx(commands[name], abs=1e-4)
     assert after.numpy() == pytest.approx(later, abs=1e-4)
+
+
+def test_a_robot_four_times_as_large_does_the_same_in_a_world_four_times_as_large(driver) -> None:
+    task = DiffNav()
+    robot, scan = task.card.facts(), task.scan
+    large = PathIntegral(
+        dataclasses.replace(robot, facts={**robot.facts, "radius": 4 * robot.facts["radius"]}),
+        dataclasses.replace(scan, range_max=4 * scan.range_max), BEAMS, (-0.44, -1.5), (0.88, 1.5), PERIOD, samples=500,
+    )  # fmt: skip
+    near = signals((1.0, 0.5), 0.3)
+    near["scan"][:, 10:25] = 0.6
+    far = {
+        name: value * (4 if name in ("scan", "position", "position_setpoint") else 1) for name, value in near.items()
+    }
+    speed, turn = driven(driver, near)
+    assert driven(large, far) == (4 * speed, turn)

@@ -49,6 +49,7 @@ def test_it_is_drawn_in_its_room(run_folder: Path, tmp_path: Path, robo: Robo) -
 
 
 @pytest.mark.slow
+@pytest.mark.release  # but for a third number of each command, it is the graph of zoo:diff-nav
 def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
     assert robo("verify", bundle_file, "--episodes", 10, "--min-success", 0)["passed"]
 
