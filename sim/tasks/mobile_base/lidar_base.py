@@ -11,6 +11,7 @@ from torch import Tensor
 from robo_rl.contract import Scan, Signal
 from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
 from sim.robots.mobile_base import BaseCard
+from sim.rooms.edits import NO_WAY
 from sim.tasks import Task, Tensors
 from sim.tasks.mobile_base.clearance import Clearance
 
@@ -136,8 +137,12 @@ class ToGoal(Task):
             super().click(what, plant, goal, robot, place)
 
     def errors(self, truth: Tensors) -> dict[str, Any]:
-        """The length of the way that is left (m), and how long the robot has been under way (s)."""
-        return {"path_left": truth["path"][:, 0], "arrival_time": truth["time"][:, 0]}
+        """The length of the way that is left (m), and how long the robot has been under way (s).
+
+        Where the robot is pressed into an obstacle, and no way leads on, it is the straight line to the goal.
+        """
+        way, straight = truth["path"][:, 0], torch.sqrt(truth["to_goal"].square().sum(-1))
+        return {"path_left": torch.where(way > NO_WAY, straight, way), "arrival_time": truth["time"][:, 0]}
 
     def failed(self, truth: Tensors) -> Any:
         return (truth["clearance"] <= 0.0)[:, 0]

@@ -57,6 +57,15 @@ def test_a_lidar_that_is_faster_than_the_policy_has_a_scan_for_every_step(task: 
         assert scan.period == told
 
 
+def test_what_is_left_where_no_way_leads_on_is_the_straight_line() -> None:
+    """A fast base that drove into a wall has its middle where no robot fits: 1e6 m were left, and were in means."""
+    truth = {
+        "path": torch.tensor([[3.0], [1e6]]), "to_goal": torch.tensor([[1.5, 2.0], [0.3, 0.4]]),
+        "time": torch.ones(2, 1),
+    }  # fmt: skip
+    assert DiffNav().errors(truth)["path_left"].tolist() == pytest.approx([3.0, 0.5])
+
+
 def test_what_could_not_be_exported_is_refused_before_it_is_trained() -> None:
     task = DiffNav()
     scan = next(signal for signal in task.spec.signals if signal.name == "scan")
