@@ -35,23 +35,45 @@ static inline float angle_of(float y, float x) {
   return y < 0 ? -f : f;
 }
 
+// As std::hypot, without a call.
+static inline float length_of(float x, float y) { return (float)std::sqrt((double)x * x + (double)y * y); }
+
 // --- making tracks ------------------------------------------------------------------------------------------------
 
+// P points in a chain that is closed: MARGIN of them before the first and behind the last are those of the other end.
+constexpr int MARGIN = 8;
+struct Chain {
+  alignas(64) float x[P + 2 * MARGIN], y[P + 2 * MARGIN];
+  void close() {
+    for (int k = 0; k < MARGIN; k++) {
+      x[k] = x[k + P], y[k] = y[k + P];
+      x[P + MARGIN + k] = x[MARGIN + k], y[P + MARGIN + k] = y[MARGIN + k];
+    }
+  }
+};
+
 // A closed chain of points at places along it, as P points at even distances; returns its length.
-static float evenly(int points, const float *x, const float *y, const float *along, Point *centre) {
+static float evenly(int points, const float *x, const float *y, const float *along, Chain &centre) {
   const float length = along[points];
+  int before[P];
   for (int p = 0, i = 0; p < P; p++) {
     const float at = length * p / P;
     while (i < points - 1 && along[i + 1] < at) i++;
-    const float t = (at - along[i]) / std::max(along[i + 1] - along[i], 1e-9f);
-    centre[p] = Point{x[i] + t * (x[i + 1] - x[i]), y[i] + t * (y[i + 1] - y[i]), 0};
+    before[p] = i;
   }
+  for (int p = 0; p < P; p++) {
+    const int i = before[p];
+    const float t = (length * p / P - along[i]) / std::max(along[i + 1] - along[i], 1e-9f);
+    centre.x[MARGIN + p] = x[i] + t * (x[i + 1] - x[i]);
+    centre.y[MARGIN + p] = y[i] + t * (y[i + 1] - y[i]);
+  }
+  centre.close();
   return length;
 }
 
 // The closed uniform cubic B-spline of control points in polar coordinates, as P points at even distances.
-static float spread(const float *shape, int knots, float size, float direction, float part, Point *centre) {
-  float cx[64], cy[64], fx[FINE + 1], fy[FINE + 1], along[FINE + 1];
+static float spread(const float *shape, int knots, float size, float direction, float part, Chain &centre) {
+  float cx[64 + 3], cy[64 + 3], fx[FINE + 1], fy[FINE + 1], apart[FINE + 1], along[FINE + 1];
   float mean = 0;
   for (int k = 0; k < knots; k++) mean += shape[k] / knots;
   for (int k = 0; k < knots; k++) {
@@ -60,53 +82,53 @@ static float spread(const float *shape, int knots, float size, float direction, 
     cx[k] = radius * std::cos(turn);
     cy[k] = (direction < 0 ? -1 : 1) * radius * std::sin(turn);
   }
-  for (int i = 0; i <= FINE; i++) {
-    const float place = (float)(i % FINE) * knots / FINE;
+  for (int k = 0; k < 3; k++) cx[knots + k] = cx[k % knots], cy[knots + k] = cy[k % knots];
+  for (int i = 0; i < FINE; i++) {
+    const float place = (float)i * knots / FINE;
     const int k = (int)place;
     const float t = place - k, r = 1 - t;
     const float w[] = {r * r * r / 6, (3 * t * t * t - 6 * t * t + 4) / 6, (3 * r * r * r - 6 * r * r + 4) / 6, t * t * t / 6};
     fx[i] = fy[i] = 0;
     for (int j = 0; j < 4; j++) {
-      fx[i] += w[j] * cx[(k + j) % knots];
-      fy[i] += w[j] * cy[(k + j) % knots];
+      fx[i] += w[j] * cx[k + j];
+      fy[i] += w[j] * cy[k + j];
     }
-    along[i] = i ? along[i - 1] + std::hypot(fx[i] - fx[i - 1], fy[i] - fy[i - 1]) : 0;
   }
+  fx[FINE] = fx[0], fy[FINE] = fy[0];
+  for (int i = 0; i < FINE; i++) apart[i + 1] = length_of(fx[i + 1] - fx[i], fy[i + 1] - fy[i]);
+  along[0] = 0;
+  for (int i = 1; i <= FINE; i++) along[i] = along[i - 1] + apart[i];
   return evenly(FINE, fx, fy, along, centre);
 }
 
 // Whether the bend at a point is tighter than a radius: the circle through it and points on either side (4 area / abc).
-static inline bool tighter(const Point *centre, int p, float radius) {
-  const Point a = centre[(p + P - 3) % P], b = centre[p], c = centre[(p + 3) % P];
-  const float ux = b.x - a.x, uy = b.y - a.y, vx = c.x - b.x, vy = c.y - b.y, wx = c.x - a.x, wy = c.y - a.y;
+static inline bool tighter(const Chain &centre, int p, float radius) {
+  const float *x = centre.x + MARGIN + p, *y = centre.y + MARGIN + p;
+  const float ux = x[0] - x[-3], uy = y[0] - y[-3], vx = x[3] - x[0], vy = y[3] - y[0], wx = x[3] - x[-3], wy = y[3] - y[-3];
   const float sides = (ux * ux + uy * uy) * (vx * vx + vy * vy) * (wx * wx + wy * wy), area = ux * vy - uy * vx;
   return 4 * area * area * radius * radius > sides;
 }
 
 // Make bends wider than a radius by smoothing around those that are not; returns the new length.
-static float widen(Point *centre, float radius) {
-  float fx[P + 1], fy[P + 1], along[P + 1], length = 0;
+static float widen(Chain &centre, float radius) {
+  float fx[P + 1], fy[P + 1], apart[P + 1], along[P + 1], length = 0;
   for (int round = 0; round < 60; round++) {
-    uint8_t tight[P];
-    memset(tight, 0, sizeof tight);
-    bool any = false;
+    int tight[P + 2 * MARGIN], any = 0;
+    for (int p = 0; p < P; p++) tight[MARGIN + p] = tighter(centre, p, 1.05f * radius);
+    for (int p = 0; p < P; p++) any |= tight[MARGIN + p];
+    for (int k = 0; k < MARGIN; k++) tight[k] = tight[k + P], tight[P + MARGIN + k] = tight[MARGIN + k];
     for (int p = 0; p < P; p++) {
-      if (!tighter(centre, p, 1.05f * radius)) continue;
-      any = true;
-      for (int k = -6; k <= 6; k++) tight[(p + k + P) % P] = 1;
+      const float *x = centre.x + MARGIN + p, *y = centre.y + MARGIN + p;
+      int near = 0;
+      for (int k = -6; k <= 6; k++) near |= tight[MARGIN + p + k];
+      const float w = near ? 0.7f : 0;
+      fx[p] = x[0] + w * (x[-4] / 6 + x[-2] / 6 + x[-1] / 6 + x[1] / 6 + x[2] / 6 + x[4] / 6 - x[0]);
+      fy[p] = y[0] + w * (y[-4] / 6 + y[-2] / 6 + y[-1] / 6 + y[1] / 6 + y[2] / 6 + y[4] / 6 - y[0]);
     }
-    for (int p = 0; p <= P; p++) {
-      const Point here = centre[p % P];
-      float x = 0, y = 0;
-      for (int k : {P - 4, P - 2, P - 1, 1, 2, 4}) {
-        x += centre[(p + k) % P].x / 6;
-        y += centre[(p + k) % P].y / 6;
-      }
-      const float w = tight[p % P] ? 0.7f : 0;
-      fx[p] = here.x + w * (x - here.x);
-      fy[p] = here.y + w * (y - here.y);
-      along[p] = p ? along[p - 1] + std::hypot(fx[p] - fx[p - 1], fy[p] - fy[p - 1]) : 0;
-    }
+    fx[P] = fx[0], fy[P] = fy[0];
+    for (int p = 0; p < P; p++) apart[p + 1] = length_of(fx[p + 1] - fx[p], fy[p + 1] - fy[p]);
+    along[0] = 0;
+    for (int p = 1; p <= P; p++) along[p] = along[p - 1] + apart[p];
     length = evenly(P, fx, fy, along, centre);
     if (!any) break;
   }
@@ -114,15 +136,16 @@ static float widen(Point *centre, float radius) {
 }
 
 // Whether a track of this width fits: bends wide enough for the inner wall, and nothing meets another part of it.
-static bool fits(const Point *centre, float length, float width, float inside) {
+static bool fits(const Chain &centre, float length, float width, float inside) {
   const float step = length / P, radius = 0.5f * width + inside, apart = width + 0.3f;
   for (int p = 0; p < P; p++) {
     if (tighter(centre, p, radius)) return false;
   }
   const int least = (int)(PI * radius / step) + 1;
+  const float *x = centre.x + MARGIN, *y = centre.y + MARGIN;
   for (int p = 0; p < P; p += 2)
     for (int q = p + least; q < P && q - p <= P - least; q += 2) {
-      const float dx = centre[q].x - centre[p].x, dy = centre[q].y - centre[p].y;
+      const float dx = x[q] - x[p], dy = y[q] - y[p];
       if (dx * dx + dy * dy < apart * apart) return false;
     }
   return true;
@@ -135,15 +158,17 @@ extern "C" void make(int64_t n, const int64_t *ids, int knots, const float *shap
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
     Point *centre = centres + e * P, *left = lefts + e * P, *right = rights + e * P;
+    Chain chain;
     float length = 0, part = 1.0f;
     for (int trial = 0; trial < 40; trial++, part *= trial < 38 ? 0.9f : 0.0f) {
-      spread(shapes + m * 2 * knots, knots, sizes[m], directions[m], part, centre);
-      length = widen(centre, 0.5f * widths[m] + inside);
-      if (fits(centre, length, widths[m], inside)) break;
+      spread(shapes + m * 2 * knots, knots, sizes[m], directions[m], part, chain);
+      length = widen(chain, 0.5f * widths[m] + inside);
+      if (fits(chain, length, widths[m], inside)) break;
     }
+    for (int p = 0; p < P; p++) centre[p] = Point{chain.x[MARGIN + p], chain.y[MARGIN + p], 0};
     for (int p = 0; p < P; p++) {
       const Point a = centre[(p + P - 1) % P], b = centre[(p + 1) % P];
-      const float tx = b.x - a.x, ty = b.y - a.y, half = 0.5f * widths[m] / std::max(std::hypot(tx, ty), 1e-9f);
+      const float tx = b.x - a.x, ty = b.y - a.y, half = 0.5f * widths[m] / std::max(length_of(tx, ty), 1e-9f);
       left[p] = Point{centre[p].x - half * ty, centre[p].y + half * tx, 0};
       right[p] = Point{centre[p].x + half * ty, centre[p].y - half * tx, 0};
     }
