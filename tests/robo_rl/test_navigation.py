@@ -68,7 +68,7 @@ def test_the_simulated_robot_moves_by_its_commands_and_stays_where_it_touches_so
     assert twin.truth()["wheel_speed"][0] == 0.0
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_policy_learns_to_cross_a_room_in_a_minute(trained: Callable[..., Path], robo: Robo) -> None:
     """Where there are few obstacles; at random nobody arrives."""
     run = trained("diff-nav", "--ppo.updates", "40")
