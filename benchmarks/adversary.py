@@ -21,10 +21,10 @@ import torch
 from results import FOLDER, last_json, words, write
 from scipy.stats import t
 
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.evaluate.statistics import improvement
+from robo_rl.learn.runs.table import found
 from robo_rl.policy import PolicyGraph
-from robo_rl.run_table import found
-from robo_rl.statistics import improvement
 
 MASS, DELAY = (0.7, 1.2), (0.0, 0.1)
 """Ranges: parts of the card's mass; s."""

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from results import write
 
-from deploy.bundle import Bundle
-from deploy.log_reader import read_log
-from deploy.simulated import record
-from deploy.verify import named_task
+from robo_rl.deploy.build.verify import named_task
+from robo_rl.deploy.emulate.simulated import record
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.reader import read_log
 from robo_rl.identification.arm_motion import Motion, motion
 from robo_rl.identification.arm_observer import ArmObserver
 from robo_rl.identification.arms import MOVE, SLOWEST, unknowns

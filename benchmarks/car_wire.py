@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from results import write
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.driver import ForLoop
-from deploy.drivers.hokuyo.lidar import Lidar
-from deploy.drivers.vesc.car import Car
-from deploy.emulators.f1tenth_virtual import World
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from sim.tasks.loading import load_task
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.f1tenth.virtual import World
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.drivers.hokuyo.lidar import Lidar
+from robo_rl.deploy.robot.drivers.vesc.car import Car
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.tasks.loading import load_task
 
 SECONDS, PERIOD = 40.0, 0.025
 PATIENCE = 60.0  # s of real time for a control period of virtual time

@@ -18,15 +18,15 @@ import numpy as np
 import torch
 from results import write
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.crtp.crazyflie import Crazyflie
-from deploy.drivers.crtp.robot_file import CrazyflieFile
-from deploy.drivers.driver import ForLoop
-from deploy.emulators.crazyflie import Vehicle
-from deploy.emulators.crazyflie_virtual import World
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from sim.tasks.loading import load_task
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.crazyflie import Vehicle
+from robo_rl.deploy.emulate.crazyflie.virtual import World
+from robo_rl.deploy.robot.drivers.crtp.crazyflie import Crazyflie
+from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.tasks.loading import load_task
 
 PERIOD, CLIMB, SECONDS, HEIGHT = 0.02, 3.0, 8.0, 1.0
 PATIENCE = 60.0  # s of real time for a control period of virtual time

@@ -14,12 +14,12 @@ import torch
 from results import words, write
 from torch import Tensor
 
-from robo_rl.benchmark import rates
-from sim.env import VecEnv
-from sim.plants.car import CarPlant
-from sim.plants.car_on_track import CarOnTrack
-from sim.tasks.car.race import AHEAD, PERIOD, CarRace
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.benchmark import rates
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.car import CarPlant
+from robo_rl.sim.plants.car.on_track import CarOnTrack
+from robo_rl.sim.tasks.car.race import AHEAD, PERIOD, CarRace
+from robo_rl.sim.tasks.loading import load_task
 
 CARS = 4096
 Side = tuple[int, Callable[[], None]]

@@ -54,7 +54,7 @@ def main() -> None:
 
 def sleeping(name: str) -> tuple[float, float]:
     """Efficiency of an engine, and s until the first job was done."""
-    engine: Any = importlib.import_module(f"robo_rl.sweeps.engines.{name}")
+    engine: Any = importlib.import_module(f"robo_rl.learn.distributed.engines.{name}")
     if name == "ray":
         engine.work = _sleep
     else:

@@ -20,11 +20,11 @@ from typing import Any
 
 from results import FOLDER, words, write
 
-from robo_rl.algorithms.config import PpoConfig
 from robo_rl.commands.train import main as train
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.loading import load
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.loading import load
+from robo_rl.learn.config import PpoConfig
+from robo_rl.sim.tasks.loading import load_task
 
 EPISODES = 500
 SEEDS = 5

@@ -21,11 +21,11 @@ import onnx
 from firmware_networks import NETWORKS, write_network
 from results import words, write
 
-from deploy.bundle import Bundle
-from deploy.c.generate import Generated, Options, generate
-from deploy.firmware.build import build
-from deploy.firmware.emulate import measure
-from deploy.firmware.targets import TARGETS
+from robo_rl.deploy.build.c.generate import Generated, Options, generate
+from robo_rl.deploy.build.firmware.build import build
+from robo_rl.deploy.build.firmware.emulate import measure
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.robot.bundle import Bundle
 
 TARGET = TARGETS["cortex-m4"]
 PEER = "emx-onnx-cgen"

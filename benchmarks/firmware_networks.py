@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from deploy.bundle import Bundle
-from deploy.pack import pack
 from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal
+from robo_rl.deploy.build.pack import pack
+from robo_rl.deploy.robot.bundle import Bundle
 
 NETWORKS = {"A": ((146, 64, 64, 4), "Tanh"), "B": ((48, 128, 128, 128, 12), "Elu")}
 ROBOT = Robot("network", "none", (Actuator("motor", "velocity", "rad/s", 0.0, 1.0, safe=0.0),))

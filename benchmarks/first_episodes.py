@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from robo_rl.evaluation import ControllerPolicy
-from sim.env import VecEnv
+from robo_rl.evaluate.evaluation import ControllerPolicy
+from robo_rl.sim.env import VecEnv
 
 Act = Callable[[VecEnv, Any, Tensor], tuple[Mapping[str, Tensor], Any]]
 """Commands and state, by the environments, the last state (None at first), and which of them (n,) still run."""

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from results import write
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.driver import ForLoop
-from deploy.emulators.franka import CUBE, Station
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.franka import CUBE, Station
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "deploy" / "drivers"))
 from emulated_franka import Session

@@ -18,10 +18,10 @@ from pathlib import Path
 import tyro
 from results import write
 
-from deploy import fuzz_readers
-from deploy.bundle import Bundle
-from deploy.c.fuzzing import Finding, Fuzzed, build, run
-from deploy.c.generate import Options
+from robo_rl.deploy.build import fuzz_readers
+from robo_rl.deploy.build.c.fuzzing import Finding, Fuzzed, build, run
+from robo_rl.deploy.build.c.generate import Options
+from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.zoo import located
 
 SLICE = 60

@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from results import write
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.driver import ForLoop
-from deploy.drivers.go2 import JOINTS
-from deploy.drivers.unitree.dog import Dog
-from deploy.emulators.go2 import NOISE
-from deploy.emulators.go2_virtual import VirtualLink, World
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from sim.tasks.loading import load_task
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.go2 import NOISE
+from robo_rl.deploy.emulate.go2.virtual import VirtualLink, World
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.drivers.go2 import JOINTS
+from robo_rl.deploy.robot.drivers.unitree.dog import Dog
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.tasks.loading import load_task
 
 SECONDS, SETTLED = 10.0, 3.0
 """s of an episode, and of its beginning that does not count for the velocity."""

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from results import words, write
 
-from robo_rl.gym import ACTION_SCALE
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.adapters.gym import ACTION_SCALE
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 SIZES = {True: (256, 1024, 4096, 16384), False: (64, 256)}  # by whether the plant is a pure function
 CONTROL_STEPS = {True: 200_000, False: 5_000}  # of all robots, in a round

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 from results import words, write
 
-from deploy.bundle import Bundle
-from deploy.log_reader import read_log
-from deploy.simulated import record
-from deploy.verify import named_task
 from robo_rl.commands.record import CALM
-from robo_rl.evaluation import HELD_OUT
+from robo_rl.deploy.build.verify import named_task
+from robo_rl.deploy.emulate.simulated import record
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.evaluate.evaluation import HELD_OUT
 from robo_rl.identification import Identified, Record, faults, identify, walk
-from sim.env import VecEnv
+from robo_rl.sim.env import VecEnv
 
 SERIES = ("orientation", "angular_velocity", "joint_position", "joint_velocity", "target", "velocity")
 CALMED = dict.fromkeys(CALM, 0.0)

@@ -16,9 +16,9 @@ import mujoco
 import numpy as np
 from results import words, write
 
-from robo_rl.evaluation import HELD_OUT
-from robo_rl.loading import load
-from sim.env import VecEnv
+from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.env import VecEnv
 
 BATCH = 100
 WINDOW = 5

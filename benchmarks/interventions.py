@@ -27,30 +27,30 @@ import numpy as np
 import torch
 from results import FOLDER, words, write
 
-from controllers.gate_codes import Request, State
-from deploy.actor import EXPLORATION, MOST_NOISE, Actor
-from deploy.drivers.driver import ForLoop
-from deploy.drivers.simulated import SimulatedRobot
-from deploy.emulators.virtual_time import VirtualTime
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from robo_rl.algorithms.config import BcConfig
-from robo_rl.algorithms.live import Cloning
-from robo_rl.algorithms.live_sac import Reinforcement
 from robo_rl.commands.learn import LITTLE_NOISE
 from robo_rl.commands.run import after_episode, nobody
-from robo_rl.demonstrations import FILE_NAME, Transitions, demonstrate, digest
-from robo_rl.demonstrations import write as write_demonstrations
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.interventions import INTERVENTION, InterventionPolicy
-from robo_rl.learning_env import LearningEnv
-from robo_rl.live_learning import average
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.virtual_time import VirtualTime
+from robo_rl.deploy.robot.actor import EXPLORATION, MOST_NOISE, Actor
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.drivers.simulated import SimulatedRobot
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.config import BcConfig
+from robo_rl.learn.experience.demonstrations import FILE_NAME, Transitions, demonstrate, digest
+from robo_rl.learn.experience.demonstrations import write as write_demonstrations
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.runs.folder import Run
+from robo_rl.online.cloning import Cloning
+from robo_rl.online.interventions import INTERVENTION, InterventionPolicy
+from robo_rl.online.learner import average
+from robo_rl.online.received import StepFolder
+from robo_rl.online.sac import Reinforcement
+from robo_rl.online.scripted_operator import GIVE, TAKE, WATCH, ScriptedOperator
 from robo_rl.policy import PolicyGraph
-from robo_rl.received import StepFolder
-from robo_rl.runs import Run
-from robo_rl.scripted_operator import GIVE, TAKE, WATCH, ScriptedOperator
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 DEMONSTRATIONS = {"arm-insert": 1, "arm-place-direct": 5}
 """Episodes to begin with: few, so that there is something to correct."""

@@ -18,14 +18,14 @@ import torch
 from results import words, write
 from torch import Tensor
 
-from robo_rl.evaluation import ControllerPolicy
-from robo_rl.loading import load
-from sim.env import VecEnv
-from sim.lanes import WIDE
-from sim.lanes.guard import yellow_age
-from sim.plants.car_in_lanes import CarInLanes
-from sim.tasks.car.in_lanes import GO
-from sim.tasks.car.lanes import LIMIT, PERIOD, CarLanes
+from robo_rl.evaluate.evaluation import ControllerPolicy
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.car.in_lanes import CarInLanes
+from robo_rl.sim.scenes.lanes import WIDE
+from robo_rl.sim.scenes.lanes.guard import yellow_age
+from robo_rl.sim.tasks.car.in_lanes import GO
+from robo_rl.sim.tasks.car.lanes import LIMIT, PERIOD, CarLanes
 
 EPISODES = 1000
 COLLISION, RED = 0.6, 0.7

@@ -18,12 +18,12 @@ import torch
 from lanes import endings
 from results import FOLDER, words, write
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner
-from robo_rl.evaluation import GraphPolicy
+from robo_rl.evaluate.evaluation import GraphPolicy
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.tasks.car.in_lanes import InLanes
-from sim.tasks.car.lanes import CarLanes
+from robo_rl.sim.tasks.car.in_lanes import InLanes
+from robo_rl.sim.tasks.car.lanes import CarLanes
 
 SIZES = (256, 1024, 4096, 16384)
 SEEDS = 5

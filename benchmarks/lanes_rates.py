@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from results import words, write
 
-from robo_rl.benchmark import rates
-from robo_rl.evaluation import ControllerPolicy
-from sim.env import VecEnv
-from sim.plants.car_in_lanes import CarInLanes
-from sim.tasks.car.lanes import PERIOD, CarLanes
+from robo_rl.evaluate.benchmark import rates
+from robo_rl.evaluate.evaluation import ControllerPolicy
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.car.in_lanes import CarInLanes
+from robo_rl.sim.tasks.car.lanes import PERIOD, CarLanes
 
 ENVIRONMENTS = 1024
 OTHERS = 31

@@ -18,17 +18,17 @@ from typing import Any
 import torch
 from results import FOLDER, words, write
 
-from robo_rl.algorithms import ppo, sac
-from robo_rl.algorithms.config import PpoConfig, SacConfig
-from robo_rl.benchmark import rates
-from robo_rl.learning_env import LearningEnv
+from robo_rl.evaluate.benchmark import rates
+from robo_rl.learn import ppo, sac
+from robo_rl.learn.config import PpoConfig, SacConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.tasks import Task
-from sim.tasks.arm.place import Place
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.loading import load_task
 
 ARMS = 256
 STEPS = 25

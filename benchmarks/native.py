@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from results import write
 
-from deploy.bundle import Bundle
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.runtime import Policy
 
 ROUNDS = 40
 

@@ -28,15 +28,15 @@ from first_episodes import Act, by_controller, by_policy, first_episodes
 from results import write
 from torch import Tensor
 
-from robo_rl.evaluation import HELD_OUT, ControllerPolicy
-from robo_rl.loading import load
-from robo_rl.proportion import wilson
-from sim.env import VecEnv
-from sim.plants.mobile_base_among_people import BaseAmongPeople
-from sim.tasks import Task
-from sim.tasks.loading import load_task
-from sim.tasks.mobile_base.follow import BEAMS, PERIOD, DiffFollow
-from sim.tasks.mobile_base.navigate import DiffNav, RoomNav
+from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy
+from robo_rl.evaluate.loading import load
+from robo_rl.evaluate.proportion import wilson
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mobile_base.among_people import BaseAmongPeople
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.mobile_base.follow import BEAMS, PERIOD, DiffFollow
+from robo_rl.sim.tasks.mobile_base.navigate import DiffNav, RoomNav
 
 MOVED, WITHIN = 0.5, 10.0
 """m and s: required_movement_radius and movement_time_allowance of Nav2's SimpleProgressChecker."""

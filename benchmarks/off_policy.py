@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from results import last_json, words, write
 
-from robo_rl.runs import Run
+from robo_rl.learn.runs.folder import Run
 
 SEEDS = 2
 BALANCE = Path(__file__).parents[1] / "examples" / "own_kind" / "balance.py"

@@ -22,11 +22,11 @@ import torch
 from reset_families import told
 from results import FOLDER, words, write
 
-from robo_rl.algorithms.config import SacConfig
-from robo_rl.algorithms.sac import Learner
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.runs import Run
-from robo_rl.warm_start import begin_from
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.config import SacConfig
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.warm_start import begin_from
+from robo_rl.learn.sac import Learner
 
 TASK = "arm-reach"
 SHOWN = ("--episodes", 20)

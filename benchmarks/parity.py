@@ -19,7 +19,7 @@ from results import last_json, words, write
 ROOT = Path(__file__).parent.parent
 ON_THE_ROBOT = """
 import importlib.util, json, sys
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.runtime import Policy
 policy = Policy.load(sys.argv[1], rate_hz=100)
 golden = policy.bundle.golden
 for k in range(len(golden)):

@@ -78,9 +78,9 @@ def ours() -> dict[str, Any]:
     """Here: steps per second with random actions, and the way from nothing to a cloned policy."""
     import torch
 
-    from robo_rl.learning_env import LearningEnv
-    from sim.env import VecEnv
-    from sim.tasks.loading import load_task
+    from robo_rl.learn.experience.learning_env import LearningEnv
+    from robo_rl.sim.env import VecEnv
+    from robo_rl.sim.tasks.loading import load_task
 
     torch.set_num_threads(1)
     rates = {}

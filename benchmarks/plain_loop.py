@@ -2,7 +2,8 @@
 
     python benchmarks/plain_loop.py [--policy zoo:quadrotor-hover] [--rate 1000] [--seconds 600]
 
-Policy (native), gate and loop in real time (`deploy.realtime`), the policy in charge; the driver answers at once with
+Policy (native), gate and loop in real time (`robo_rl.deploy.robot.realtime`), the policy in charge; the driver
+answers at once with
 signals of a robot that hovers. ``--rate`` makes steps of another rate than the policy's: its commands mean nothing
 then, and cost the same. Figures of other rates stay in the file.
 """
@@ -22,12 +23,12 @@ import numpy as np
 import onnx
 from results import FOLDER, write
 
-from controllers.gate_codes import Request, Source, State
-from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, Bundle, seal
-from deploy.loop import Loop, Step
-from deploy.realtime import keep_time
-from deploy.runtime import Policy
-from deploy.timing import Timing
+from robo_rl.controllers.gate.codes import Request, Source, State
+from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, Bundle, seal
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.realtime import keep_time
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.timing import Timing
 
 READY, DIFFERENT = 50, 97
 """Steps before arming, and measurements before they repeat."""

@@ -28,15 +28,15 @@ from first_episodes import Act, by_policy
 from racing_line import Lines, racing_lines
 from results import FOLDER, words, write
 
-from controllers.car import PurePursuit
-from robo_rl import demonstrations
-from robo_rl.algorithms.config import SacConfig
-from robo_rl.algorithms.sac import Learner
+from robo_rl.controllers.car import PurePursuit
+from robo_rl.learn.config import SacConfig
+from robo_rl.learn.experience import demonstrations
+from robo_rl.learn.sac import Learner
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.plants.practising_car import STEP, PractisingCar
-from sim.ranges import Range, replaced
-from sim.tasks.car.practice import BEAMS, DECISIONS, PERIOD, CarPractice
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.car.practising import STEP, PractisingCar
+from robo_rl.sim.ranges import Range, replaced
+from robo_rl.sim.tasks.car.practice import BEAMS, DECISIONS, PERIOD, CarPractice
 
 SEEDS = 5
 STARTS = 50

@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from results import write
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.driver import ForLoop
-from deploy.drivers.mavlink.px4 import Px4
-from deploy.drivers.mavlink.robot_file import VehicleFile
-from deploy.emulators.px4 import Vehicle
-from deploy.emulators.px4_virtual import World
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from sim.tasks.loading import load_task
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.emulate.px4.virtual import World
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.drivers.mavlink.px4 import Px4
+from robo_rl.deploy.robot.drivers.mavlink.robot_file import VehicleFile
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.tasks.loading import load_task
 
 PERIOD, CLIMB, SECONDS, HEIGHT = 0.02, 4.0, 10.0, 1.5
 PATIENCE = 60.0  # s of real time for a control period of virtual time

@@ -24,13 +24,13 @@ from racing_line import Lines, racing_lines
 from results import write
 from torch import Tensor
 
-from controllers.car import PurePursuit
-from robo_rl.evaluation import HELD_OUT, ControllerPolicy
-from robo_rl.loading import load
-from robo_rl.proportion import wilson
-from sim.env import VecEnv
-from sim.tasks.car.race import AHEAD, CarRace
-from sim.tasks.loading import load_task
+from robo_rl.controllers.car import PurePursuit
+from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy
+from robo_rl.evaluate.loading import load
+from robo_rl.evaluate.proportion import wilson
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.car.race import AHEAD, CarRace
+from robo_rl.sim.tasks.loading import load_task
 
 WIDTHS = (2.4, 2.0, 1.6)  # m
 GRIPS = (0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7)

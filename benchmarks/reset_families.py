@@ -26,14 +26,14 @@ import torch
 from results import FOLDER, words, write
 
 from robo_rl.cli import main as robo_rl
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.learning_env import LearningEnv
-from robo_rl.reset_states import Starts, read, weights_of
-from robo_rl.runs import Run
-from sim.env import VecEnv
-from sim.ranges import replaced
-from sim.tasks import Task
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.experience.reset_states import Starts, read, weights_of
+from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.ranges import replaced
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
 
 TASK = "arm-insert"
 TRAIN = ("--algorithm", "ppo", "--episodes", 0)

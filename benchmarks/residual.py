@@ -20,9 +20,9 @@ from typing import Any
 from reset_families import told
 from results import FOLDER, words, write
 
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
-from robo_rl.runs import Run
 
 TASK, BASE = "arm-reach", "zoo:arm-reach"
 TRAIN = (

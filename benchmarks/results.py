@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robo_rl.benchmark import machine
+from robo_rl.evaluate.benchmark import machine
 
 FOLDER = Path(__file__).parent / "results"
 

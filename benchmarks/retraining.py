@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from results import last_json, words, write
 
-from deploy.bundle import Bundle
-from deploy.log_reader import read_log
-from deploy.simulated import record
-from deploy.verify import task_of
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.retraining import ratio
-from robo_rl.runs import Run
+from robo_rl.deploy.build.verify import task_of
+from robo_rl.deploy.emulate.simulated import record
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.identification.retraining import ratio
+from robo_rl.learn.runs.folder import Run
 
 TASK = "quadrotor-track"
 HIDDEN = {

@@ -13,16 +13,16 @@ from collections.abc import Callable
 import torch
 from results import words, write
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner
-from robo_rl.benchmark import rates
-from robo_rl.learning_env import LearningEnv
+from robo_rl.evaluate.benchmark import rates
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.tasks import Task
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
 
 ROBOTS = 512
 CHOICES = {

@@ -20,7 +20,7 @@ import numpy as np
 from results import words, write
 from ros_loop import Loop
 
-from deploy.replay import replay
+from robo_rl.deploy.robot.logs.replay import replay
 from robo_rl.zoo import located
 
 SECONDS = 60.0

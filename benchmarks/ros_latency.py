@@ -51,9 +51,10 @@ class Echo:
 
     def __init__(self) -> None:
         import rclpy
-        from robo_rl_ros import quality
-        from robo_rl_ros.transport import prefer_udp
         from sensor_msgs.msg import Imu, JointState
+
+        from robo_rl.ros import quality
+        from robo_rl.ros.transport import prefer_udp
 
         prefer_udp()
         rclpy.init()
@@ -73,13 +74,13 @@ class Robot:
 
     def __init__(self, bundle: str) -> None:
         import rclpy
-        from robo_rl_ros import quality
-        from robo_rl_ros.transport import prefer_udp
-        from robo_rl_ros.wiring import command_wires, signal_wires
-        from robo_rl_ros.writing import message_type
         from sensor_msgs.msg import Imu, JointState
 
-        from deploy.bundle import Bundle
+        from robo_rl.deploy.robot.bundle import Bundle
+        from robo_rl.ros import quality
+        from robo_rl.ros.transport import prefer_udp
+        from robo_rl.ros.wiring import command_wires, signal_wires
+        from robo_rl.ros.writing import message_type
 
         prefer_udp()
         rclpy.init()
@@ -114,7 +115,7 @@ class Robot:
 
     def message(self, topic: str) -> Any:
         """What a hovering robot with the contract's noise would send now."""
-        from robo_rl_ros.message_encoding import compose
+        from robo_rl.ros.message_encoding import compose
 
         values = {}
         for wire in self.by_topic[topic]:
@@ -158,7 +159,7 @@ class PolicyRunner(threading.Thread):
         self.flying, self.over, self.faults = threading.Event(), threading.Event(), 0
 
     def run(self) -> None:
-        from robo_rl_ros.operate import Operator, OperatorError
+        from robo_rl.ros.operate import Operator, OperatorError
 
         with Operator(patience=60.0) as operator:
             operator.do("configure")

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from results import write
 
-from controllers.gate_codes import Source
-from deploy.bundle import Bundle
-from deploy.log_reader import Log, read_log
-from deploy.runtime import Policy
+from robo_rl.controllers.gate.codes import Source
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.reader import Log, read_log
+from robo_rl.deploy.robot.runtime import Policy
 
 PACKAGE = Path(__file__).parents[1] / "ros2_ws/src/robo_rl_ros"
 if str(PACKAGE) not in sys.path:
@@ -72,8 +72,9 @@ class Loop:
     def __enter__(self) -> Loop:
         from geometry_msgs.msg import PoseStamped
         from nav_msgs.msg import Odometry
-        from robo_rl_ros import quality
-        from robo_rl_ros.operate import Operator
+
+        from robo_rl.ros import quality
+        from robo_rl.ros.operate import Operator
 
         self.operator = Operator(patience=60.0).__enter__()
         self.places: dict[int, np.ndarray] = {}
@@ -100,7 +101,7 @@ class Loop:
 
     def take_off(self) -> None:
         """Configure, arm and engage; again if a busy computer spoilt it."""
-        from robo_rl_ros.operate import OperatorError
+        from robo_rl.ros.operate import OperatorError
 
         self.operator.do("configure")
         for _ in range(20):
@@ -155,7 +156,7 @@ def _resident(pid: int) -> float:
 
 def simulate(bundle: Path, seconds: float) -> np.ndarray:
     """(n,) m between place and set-point, after the climb, of the same twin without ROS."""
-    from robo_rl_ros.twins import make_twin
+    from robo_rl.ros.twins import make_twin
 
     policy = Policy.load(bundle, rate_hz=1 / Bundle.read(bundle).contract.control_period)
     twin = make_twin(policy.contract.task)  # twin_node's defaults
@@ -266,7 +267,7 @@ def soak(bundle: Path, seconds: float, timeout: float) -> None:
 
 def again(loop: Loop) -> None:
     """After a fault: reset, stand on the ground, arm, engage."""
-    from robo_rl_ros.operate import OperatorError
+    from robo_rl.ros.operate import OperatorError
 
     for _ in range(20):
         with contextlib.suppress(OperatorError):
@@ -304,7 +305,7 @@ def with_timeout(bundle: Path, timeout: float) -> bytes:
 
     import onnx
 
-    from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, seal
+    from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, seal
 
     contract = Bundle.read(bundle).contract
     safety = dataclasses.replace(contract.safety, signal_timeout=timeout)

@@ -59,11 +59,11 @@ def worker(folder: Path, robots: int) -> None:
 
     import torch
 
-    from robo_rl import processes
-    from robo_rl.algorithms.config import PpoConfig
-    from robo_rl.algorithms.ppo import Learner
+    from robo_rl.learn.config import PpoConfig
+    from robo_rl.learn.distributed import processes
+    from robo_rl.learn.ppo import Learner
     from robo_rl.policy import PolicyGraph
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     processes.join("cpu")
     torch.set_num_threads(1)

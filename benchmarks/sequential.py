@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from results import words, write
 
-from robo_rl.comparison import compare
-from robo_rl.proportion import wilson
+from robo_rl.evaluate.comparison import compare
+from robo_rl.evaluate.proportion import wilson
 
 NULL, DIFFERENT, OFFSET = 2000, 500, 1.5
 

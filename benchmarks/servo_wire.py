@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from results import FOLDER, write
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.bus_servos.robot_file import RobotFile
-from deploy.drivers.driver import ForLoop
-from deploy.emulators.servo_arm_virtual import ArmTime, Line
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from sim.tasks.arm.reach import HELD, NEAR, PERIOD
-from sim.tasks.loading import load_task
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.servos.arm_virtual import ArmTime, Line
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.tasks.arm.reach import HELD, NEAR, PERIOD
+from robo_rl.sim.tasks.loading import load_task
 
 SECONDS, READY = 4.0, 10
 PATIENCE = 60.0  # s of real time for a control period of virtual time
@@ -71,20 +71,20 @@ def judged(places: list[np.ndarray], goal: np.ndarray) -> tuple[bool, float]:
 def emulated(name: str, policy: Policy) -> tuple[Any, Any, ArmTime]:
     """The arm, its driver and their time."""
     if name == "dynamixel":
-        from deploy.drivers.dynamixel.arm import DynamixelArm
-        from deploy.drivers.dynamixel.bus import Bus
-        from deploy.emulators.dynamixel import Arm
-        from deploy.emulators.dynamixel_wire import DynamixelWire
+        from robo_rl.deploy.emulate.dynamixel import Arm
+        from robo_rl.deploy.emulate.servos.dynamixel_wire import DynamixelWire
+        from robo_rl.deploy.robot.drivers.dynamixel.arm import DynamixelArm
+        from robo_rl.deploy.robot.drivers.dynamixel.bus import Bus
 
         arm = Arm()
         time = ArmTime(arm)
         bus = Bus(Line(DynamixelWire(arm.bus)), time.now)
         return arm, DynamixelArm(bus, policy.contract, arm.calibration, arm.file, time.now), time
-    from deploy.drivers.feetech.arm import FeetechArm
-    from deploy.drivers.feetech.bus import Bus as FeetechBus
-    from deploy.drivers.so101 import JOINTS
-    from deploy.emulators.so101 import Arm as So101
-    from deploy.emulators.wire import Wire
+    from robo_rl.deploy.emulate.so101 import Arm as So101
+    from robo_rl.deploy.emulate.wire import Wire
+    from robo_rl.deploy.robot.drivers.feetech.arm import FeetechArm
+    from robo_rl.deploy.robot.drivers.feetech.bus import Bus as FeetechBus
+    from robo_rl.deploy.robot.drivers.so101 import JOINTS
 
     other = So101()
     time = ArmTime(other)

@@ -19,9 +19,9 @@ from results import write
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from robo_rl.benchmark import env_stepper, l2f_stepper, plant_stepper, rates
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.benchmark import env_stepper, l2f_stepper, plant_stepper, rates
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 FLIGHTS = 20
 GRAVITY = 9.81  # m/s², as the plant has it
@@ -85,7 +85,7 @@ def fly_exactly(start: dict[str, np.ndarray], commands: np.ndarray, p: dict[str,
 
 
 def derivative(y: np.ndarray, command: np.ndarray, lag: np.ndarray, p: dict[str, Any]) -> np.ndarray:
-    """The equations of motion in ``sim/plants/multirotor.py``, with rotation matrices."""
+    """The equations of motion in ``sim/plants/multirotor/__init__.py``, with rotation matrices."""
     velocity, omega, speed = y[7:10], y[10:13], y[13:]
     turn = Rotation.from_quat(y[3:7]).as_matrix()
     spin_up = (command - speed) / lag

@@ -14,8 +14,8 @@ import mujoco
 import torch
 from results import words, write
 
-from robo_rl.benchmark import STANDARD, rates, standard_sides
-from robo_rl.standard_envs import DEFINITIONS
+from robo_rl.evaluate.benchmark import STANDARD, rates, standard_sides
+from robo_rl.evaluate.standard_envs import DEFINITIONS
 
 
 def main() -> None:

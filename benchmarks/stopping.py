@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from results import words, write
 
-from controllers.gate_codes import Request, State
-from controllers.gate_config import GateConfig
-from controllers.safety import Inputs, initial, step
-from deploy.bundle import Bundle
 from robo_rl.contract import Contract
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.safety import Inputs, initial, step
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.legged.walk import FlatWalk
 from robo_rl.zoo import located
-from sim.env import VecEnv
-from sim.tasks.legged.walk import FlatWalk
 
 ROBOTS, WALK, WATCH = 128, 3.0, 5.0
 """Robots; s of walking; s that are watched after the fault."""

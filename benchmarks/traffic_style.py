@@ -18,12 +18,12 @@ import torch
 from results import FOLDER, words, write
 from torch import Tensor
 
-from robo_rl.evaluation import ControllerPolicy
-from robo_rl.loading import load
-from sim.env import VecEnv
-from sim.tasks.car.in_lanes import PERIOD
-from sim.tasks.car.traffic import BOLD, ROUTE, STYLE, TIMID, CarTraffic
-from sim.tasks.car.traffic_lidar import CarTrafficLidar
+from robo_rl.evaluate.evaluation import ControllerPolicy
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.car.in_lanes import PERIOD
+from robo_rl.sim.tasks.car.traffic import BOLD, ROUTE, STYLE, TIMID, CarTraffic
+from robo_rl.sim.tasks.car.traffic_lidar import CarTrafficLidar
 
 LEVELS, EPISODES, SEED = 5, 300, 1
 RANGES = [f"style/{name.removesuffix('_setpoint')}" for name in STYLE]

@@ -20,12 +20,12 @@ from first_episodes import by_controller, first_episodes
 from results import write
 from torch import Tensor
 
-from robo_rl.evaluation import HELD_OUT
-from robo_rl.loading import load
-from robo_rl.proportion import wilson
-from sim.env import VecEnv
-from sim.plants.legged_in_room import LeggedInRoom
-from sim.tasks.legged.tunnel import BEAMS, BODY, TunnelWalk
+from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.evaluate.loading import load
+from robo_rl.evaluate.proportion import wilson
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.legged_in_room import LeggedInRoom
+from robo_rl.sim.tasks.legged.tunnel import BEAMS, BODY, TunnelWalk
 
 CONTACT = 0.04  # m of clearance a control step before
 WIDER = (0.2, 0.3, 0.4)

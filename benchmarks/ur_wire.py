@@ -18,15 +18,15 @@ import torch
 from results import write
 from servo_wire import PATIENCE, READY, SECONDS, judged, simulated
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.driver import ForLoop
-from deploy.drivers.rtde.arm import UrArm
-from deploy.drivers.rtde.robot_file import UrFile
-from deploy.emulators.ur_virtual import World
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
-from sim.tasks.arm.reach import PERIOD
-from sim.tasks.loading import load_task
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.ur.virtual import World
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.drivers.rtde.arm import UrArm
+from robo_rl.deploy.robot.drivers.rtde.robot_file import UrFile
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.tasks.arm.reach import PERIOD
+from robo_rl.sim.tasks.loading import load_task
 
 
 def main() -> None:

@@ -23,12 +23,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv as SharedEnv
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.learning_env import LearningEnv
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 TASK = "go2-flat"
 WALKS = 1000

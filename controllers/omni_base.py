@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.mobile_base import DynamicWindow
+from robo_rl.controllers.mobile_base import DynamicWindow
 
 DIRECTIONS = 16
 SPEEDS = (0.3, 1.0)  # × what the wheels can do

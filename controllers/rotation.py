@@ -1,7 +1,8 @@
 """Rotations written out in components.
 
 Every function takes and returns tuples of numbers or arrays of any kind (numpy, torch, symbols of
-``sim.fuse``), so one robot and a batch of thousands use the same lines. Quaternions are x, y, z, w and turn
+``robo_rl.sim.accelerate.fuse``), so one robot and a batch of thousands use the same lines. Quaternions are x, y, z,
+w and turn
 body coordinates into world coordinates.
 """
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from robo_rl import zoo
 from robo_rl.contract import Command, Signal
-from sim.ranges import Range
-from sim.robots import Card, load_robot, robot_names
-from sim.tasks import Task
-from sim.tasks.loading import included_tasks, load_task
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import Card, load_robot, robot_names
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import included_tasks, load_task
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -164,7 +164,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Make the pages, the robots' portraits, and the reports of the zoo."""
     from mkdocs.structure.files import File
 
-    from sim.pictures.portrait import draw_portraits
+    from robo_rl.sim.pictures.portrait import draw_portraits
 
     for name in robot_names():
         with tempfile.TemporaryDirectory() as folder:

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gate_codes import Event, Request, Source, State
-from deploy.loop import Loop, Samples, Step
-from deploy.runtime import Policy
 from robo_rl.contract import Contract, Signal
+from robo_rl.controllers.gate.codes import Event, Request, Source, State
+from robo_rl.deploy.robot.loop import Loop, Samples, Step
+from robo_rl.deploy.robot.runtime import Policy
 
 AT_REST = {"position": (0.1, 0.0, 0.0), "position_setpoint": (0.0, 0.0, 1.0)}
 """Where a robot is that has a position, and the point where it should be; all else is zero."""

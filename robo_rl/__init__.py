@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from robo_rl.modules import export as export
+    from robo_rl.adapters.modules import export as export
 
 
 def __getattr__(name: str) -> Any:
     """``robo_rl.export``, which needs torch, when it is asked for: what a robot's computer imports does not."""
     if name == "export":
-        from robo_rl.modules import export
+        from robo_rl.adapters.modules import export
 
         return export
     raise AttributeError(f"module 'robo_rl' has no attribute '{name}'")

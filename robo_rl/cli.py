@@ -12,7 +12,7 @@ import signal
 import sys
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
-from robo_rl.escaping import terminal
+from robo_rl.files.escaping import terminal
 
 STDOUT = 1
 COMMANDS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from robo_rl.escaping import terminal
+from robo_rl.files.escaping import terminal
 
 STARTED = time.monotonic()
 """When this process began to run robo-rl."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from robo_rl.contract import Image, Signal
-from sim.fuse import fuse, normals, uniforms
+from robo_rl.sim.accelerate.fuse import fuse, normals, uniforms
 
 PARTS = ("grain", "holes", "edge_holes")
 EDGE = 0.02

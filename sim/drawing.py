@@ -1,7 +1,8 @@
 """What can be seen of robots: a MuJoCo model, the poses of its bodies, and markers. Nothing is drawn here.
 
 A plant gives ``drawing()``, one model of one robot with its ground and objects, and ``poses(ids)``, where the bodies of
-that model are. A task adds ``markers(truth)``: set-points, velocities, contacts. Pictures (``sim.pictures``) and the
+that model are. A task adds ``markers(truth)``: set-points, velocities, contacts. Pictures (``robo_rl.sim.pictures``)
+and the
 live page (``robo_rl.viewer``) show any robot by these three, and ask for nothing else.
 """
 
@@ -18,8 +19,8 @@ import mujoco
 import numpy as np
 import torch
 
-from sim.models import mend, require_bearable
-from sim.robots.figures import CardError
+from robo_rl.sim.models import mend, require_bearable
+from robo_rl.sim.robots.figures import CardError
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""

@@ -7,7 +7,8 @@ environment serves learning, a classical controller and an exported file.
 Finished environments restart within the same step. Their last signals come beside the new ones, so that a
 time-out can be bootstrapped from the true final observation.
 
-Every environment has random numbers of its own (``sim.fuse.random``): its future depends on its own state alone,
+Every environment has random numbers of its own (``robo_rl.sim.accelerate.fuse.random``): its future depends on its
+own state alone,
 whatever the number of environments and threads, and ``state`` and ``set_state`` carry it anywhere. A plant that is a
 pure function (``dynamics``) is stepped in one native loop together with sensors, reward and bookkeeping.
 """
@@ -20,20 +21,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from sim.env_state import EnvState, named, plant_state, set_plant_state
-from sim.episode import Ended, EpisodeFunctions, Judged, Kept, Past
-from sim.fuse import empty_block, fuse, spaced, streams
-from sim.fuse.bound import Bound
-from sim.fuse.random import LIMIT
-from sim.fuse.structure import flatten
-from sim.fused_reset import FusedReset, fused_reset
-from sim.large_signals import LargeSignals
-from sim.newest import NewestSignals
-from sim.privileged import Privileged
-from sim.ranges import Levels
-from sim.sensors import Sensors, without_large
-from sim.tasks import Task, Tensors
-from sim.transition import Draws, EpisodeState
+from robo_rl.sim.accelerate.fuse import empty_block, fuse, spaced, streams
+from robo_rl.sim.accelerate.fuse.bound import Bound
+from robo_rl.sim.accelerate.fuse.random import LIMIT
+from robo_rl.sim.accelerate.fuse.structure import flatten
+from robo_rl.sim.accelerate.fused_reset import FusedReset, fused_reset
+from robo_rl.sim.env_state import EnvState, named, plant_state, set_plant_state
+from robo_rl.sim.episode import Ended, EpisodeFunctions, Judged, Kept, Past
+from robo_rl.sim.large_signals import LargeSignals
+from robo_rl.sim.newest import NewestSignals
+from robo_rl.sim.privileged import Privileged
+from robo_rl.sim.ranges import Levels
+from robo_rl.sim.sensors import Sensors, without_large
+from robo_rl.sim.tasks import Task, Tensors
+from robo_rl.sim.transition import Draws, EpisodeState
 
 
 class Step(NamedTuple):

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from sim.fuse.random import LIMIT
-from sim.ranges import Levels
-from sim.sensors import Sensors
-from sim.tasks import Task, Tensors
-from sim.transition import Draws, EpisodeState, first_moment, transition
+from robo_rl.sim.accelerate.fuse.random import LIMIT
+from robo_rl.sim.ranges import Levels
+from robo_rl.sim.sensors import Sensors
+from robo_rl.sim.tasks import Task, Tensors
+from robo_rl.sim.transition import Draws, EpisodeState, first_moment, transition
 
 
 class Kept(NamedTuple):
@@ -28,7 +28,7 @@ class Past(NamedTuple):
     """What new episodes follow from."""
 
     stream: Any
-    """(n, 4) random numbers: see ``sim.fuse.random``."""
+    """(n, 4) random numbers: see ``robo_rl.sim.accelerate.fuse.random``."""
     level: Any
     """(n, ranges)."""
     fixed: Mapping[str, Any]

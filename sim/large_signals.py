@@ -1,9 +1,10 @@
 """Signals that are too large for a loop over single numbers: scans, images, and long pasts of fast control.
 
-They are measured as ``sim.sensors`` says, by tensor operations: the past is a ring of readings, and noise is drawn in
+They are measured as ``robo_rl.sim.sensors`` says, by tensor operations: the past is a ring of readings, and noise is
+drawn in
 one native loop over all numbers of all environments. Signals of other sources than sensors pass through. An image is
 of one moment: a late one is that of the control step nearest to when it was taken, and what is wrong with depth is in
-``sim.depth_errors``.
+``robo_rl.sim.depth_errors``.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Image
-from sim.depth_errors import DepthErrors
-from sim.fuse import fuse, normals, uniforms
-from sim.sensors import Group, SensorDraws, Sensors, deviations, greatest
+from robo_rl.sim.accelerate.fuse import fuse, normals, uniforms
+from robo_rl.sim.depth_errors import DepthErrors
+from robo_rl.sim.sensors import Group, SensorDraws, Sensors, deviations, greatest
 
 FIRST = 1 << 18
 """From this number of a step on, the streams of large signals are drawn."""

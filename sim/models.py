@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from robo_rl import confined
-from sim.robots.figures import CardError
+from robo_rl.files import sandbox as confined
+from robo_rl.sim.robots.figures import CardError
 
 OURS = Path(__file__).parent
 MAX_BYTES = 1 << 26
@@ -43,7 +43,7 @@ def require_bearable(path: Path) -> None:
     if key in _borne:
         return
     try:
-        confined.attempt("sim.models:trial", os.fsencode(path), seconds=SECONDS)
+        confined.attempt("robo_rl.sim.models:trial", os.fsencode(path), seconds=SECONDS)
     except confined.Refused as error:
         raise CardError(f"{path}: MuJoCo can't bear it: {error}") from None
     _borne.add(key)

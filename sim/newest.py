@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Signal
-from sim.fuse import spaced
+from robo_rl.sim.accelerate.fuse import spaced
 
 
 class NewestSignals:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from sim.fuse import empty_block, fuse, spaced
-from sim.fuse.bound import Bound, are_rows
-from sim.sensors import without_large
-from sim.tasks import Tensors
-from sim.transition import privileged_observation
+from robo_rl.sim.accelerate.fuse import empty_block, fuse, spaced
+from robo_rl.sim.accelerate.fuse.bound import Bound, are_rows
+from robo_rl.sim.sensors import without_large
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.transition import privileged_observation
 
 if TYPE_CHECKING:
-    from sim.env import VecEnv
+    from robo_rl.sim.env import VecEnv
 
 
 class Privileged:

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robo_rl.escaping import printable, toml_string
 from robo_rl.files import write
-from robo_rl.text_files import read_toml
-from sim.fuse.random import uniforms
-from sim.robots.figures import is_number
+from robo_rl.files.escaping import printable, toml_string
+from robo_rl.files.text import read_toml
+from robo_rl.sim.accelerate.fuse.random import uniforms
+from robo_rl.sim.robots.figures import is_number
 
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""

@@ -11,7 +11,7 @@ A slow sensor is sampled and held: at every ``period`` a measurement arrives, wi
 own, and stands until the next one. At which of the control steps that is differs between episodes. "dropout/<signal>"
 is the probability that a measurement never arrives: the last one stands, and ages.
 
-Scans, images and long pasts are too large for a loop over single numbers: see ``sim.large_signals``.
+Scans, images and long pasts are too large for a loop over single numbers: see ``robo_rl.sim.large_signals``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Signal
-from sim.fuse import normal_uniforms, normals, uniforms
-from sim.ranges import Range
+from robo_rl.sim.accelerate.fuse import normal_uniforms, normals, uniforms
+from robo_rl.sim.ranges import Range
 
 LARGE = 512
 """Numbers per environment, past included, from which on a signal is computed apart from the others."""
@@ -192,7 +192,8 @@ class Sensors:
         return tuple(drawn[str(group.phase)] for group in self.slow)
 
     def chance(self, stream: Any, step: Any) -> Chance:
-        """The numbers that environments draw for their measurement at a ``step`` (n,): see ``sim.fuse.random``."""
+        """The numbers that environments draw for their measurement at a ``step`` (n,): see
+        ``robo_rl.sim.accelerate.fuse.random``."""
         after = 4 * math.ceil(normal_uniforms(self.size) / 4)
         return Chance(
             normal=normals(stream, step, self.size) if self.noisy else (),

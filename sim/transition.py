@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from sim.sensors import Chance, SensorDraws, Sensors, SensorState
-from sim.tasks import Task, Tensors
+from robo_rl.sim.sensors import Chance, SensorDraws, Sensors, SensorState
+from robo_rl.sim.tasks import Task, Tensors
 
 DIVERGED = 1e30
 """A state whose numbers add up to more, in SI units, is no longer one of a robot."""

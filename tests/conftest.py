@@ -51,9 +51,9 @@ def bundle_file(trained_run: Path) -> Path:
 def led_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     """A policy of quadrotor-hover that an operator can take over from, untrained, and its bundle. Change copies."""
     from robo_rl.contract import Provenance
-    from robo_rl.interventions import InterventionPolicy, export
+    from robo_rl.online.interventions import InterventionPolicy, export
     from robo_rl.policy import PolicyGraph
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     torch.manual_seed(0)
     graph = InterventionPolicy(PolicyGraph(load_task("quadrotor-hover"), (8,))).requires_grad_(False)
@@ -65,13 +65,13 @@ def led_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 @pytest.fixture(scope="session")
 def exploring_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     """As ``led_policy``, one that explores, too."""
-    from robo_rl.algorithms.config import SacConfig
-    from robo_rl.algorithms.sac import Spread
     from robo_rl.contract import Provenance
-    from robo_rl.exploration import ExploringPolicy
-    from robo_rl.interventions import export
+    from robo_rl.learn.config import SacConfig
+    from robo_rl.learn.sac import Spread
+    from robo_rl.online.exploration import ExploringPolicy
+    from robo_rl.online.interventions import export
     from robo_rl.policy import PolicyGraph
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     torch.manual_seed(0)
     task = load_task("quadrotor-hover")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract
-from sim.robots import FOLDER
+from robo_rl.sim.robots import FOLDER
 
 Make = Callable[[Path], Path]
 """Writes the file into a folder, and tells where it is."""
@@ -177,7 +177,7 @@ def _string(value: str) -> bytes:
 
 def _begun(contract: Contract) -> bytes:
     """The beginning of a log, with all types of messages, the contract, and channels for the rest."""
-    from deploy.logfile import ARRAY, DEFINITIONS, JOINT_STATE, STRING
+    from robo_rl.deploy.robot.logs.logfile import ARRAY, DEFINITIONS, JOINT_STATE, STRING
 
     kinds = {name: i + 1 for i, name in enumerate(DEFINITIONS)}
     data = MAGIC + record(1, text("ros2") + text("x"))
@@ -189,7 +189,7 @@ def _begun(contract: Contract) -> bytes:
 
 
 def numbers(names: list[str], values: Any) -> bytes:
-    from deploy.logfile import NamedNumbers
+    from robo_rl.deploy.robot.logs.logfile import NamedNumbers
 
     return NamedNumbers(names).encode(0, np.asarray(values, float))
 
@@ -205,7 +205,7 @@ def _zstd(size: int) -> bytes:
 
 def logs(contract: Contract) -> dict[str, Make]:
     """Logs with a contract that is right."""
-    from deploy.logfile import GATE_FIELDS
+    from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS
 
     signals, commands = (sum(c.size for c in part) for part in (contract.signals, contract.commands))
     start = _begun(contract)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sim.rooms import Rooms
-from sim.tasks.mobile_base.seen_map import ACROSS, ALONG, Frame
+from robo_rl.sim.scenes.rooms import Rooms
+from robo_rl.sim.tasks.mobile_base.seen_map import ACROSS, ALONG, Frame
 
 
 def places(memory: dict[str, Tensor], cell: float) -> Tensor:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from deploy.bundle import CONTRACT_KEY, GOLDEN_KEY, Golden
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.bundle import CONTRACT_KEY, GOLDEN_KEY, Golden
 
 HIDDEN = 64
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import COMMANDS
-from sim.robots.multirotor import UNITS
-from sim.tasks.loading import load_task
+from robo_rl.sim.robots.multirotor import UNITS
+from robo_rl.sim.tasks.loading import load_task
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(ROOT.glob("docs/*.md"))
@@ -126,7 +126,7 @@ def test_commands_give_the_documented_keys(bundle_file, trained_run, tmp_path, c
 
 
 def _short() -> object:
-    from robo_rl.algorithms.config import ApgConfig
+    from robo_rl.learn.config import ApgConfig
 
     return ApgConfig(updates=2, environments=16, horizon=8)
 
@@ -193,7 +193,7 @@ def test_the_site_lists_every_page_once():
 def test_every_name_of_the_api_page_exists():
     named = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs/api.md").read_text(), re.M)
     assert named
-    without = () if importlib.util.find_spec("stable_baselines3") else ("robo_rl.sb3_env",)
+    without = () if importlib.util.find_spec("stable_baselines3") else ("robo_rl.adapters.sb3_env",)
     for name in named:
         assert name.startswith(without) or pkgutil.resolve_name(name) is not None
 

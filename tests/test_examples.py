@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.multirotor import GRAVITY
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.zoo import located
-from sim.robots import load_robot
-from sim.robots.multirotor import GRAVITY
-from sim.tasks.loading import load_task
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -119,9 +119,9 @@ def test_the_fireflys_rotors_are_a_regular_hexagon_that_carries_its_weight():
 
 
 def test_a_policy_is_trained_for_a_robot_of_ones_own_with_its_six_rotors(tmp_path):
-    from robo_rl.algorithms.config import ApgConfig
     from robo_rl.commands.train import main
-    from robo_rl.runs import Run
+    from robo_rl.learn.config import ApgConfig
+    from robo_rl.learn.runs.folder import Run
 
     short = ApgConfig(updates=3, environments=16, horizon=8)
     assert main("quadrotor-hover", robot=str(EXAMPLES / "own_robot.toml"), runs=tmp_path, episodes=20, apg=short) == 0

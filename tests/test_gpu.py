@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner
 from robo_rl.cli import main
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.ppo import Learner
+from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
-from robo_rl.runs import Run
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 DEVICE = "cuda"
 pytestmark = [

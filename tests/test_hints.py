@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from deploy.attachment import attached_of
-from deploy.bundle import Bundle
-from deploy.pack import repack
 from robo_rl.cli import main
+from robo_rl.deploy.build.pack import repack
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.bundle.attachment import attached_of
+from robo_rl.sim.robots import FOLDER
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.live import Live
-from sim.robots import FOLDER
-from sim.tasks.loading import load_task
 
 ROOT = Path(__file__).parents[1]
 (CIRCLE, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "own-task.md").read_text(), re.S)

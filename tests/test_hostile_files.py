@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import pytest
 from onnx import ModelProto
 
-from deploy.bundle import CONTRACT_KEY, GOLDEN_KEY, Bundle
-from deploy.log_reader import read_log
-from robo_rl.runs import Run
+from robo_rl.deploy.robot.bundle import CONTRACT_KEY, GOLDEN_KEY, Bundle
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.models import require_bearable
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.ranges import read_ranges
+from robo_rl.sim.robots import load_robot
 from robo_rl.zoo import located
-from sim.models import require_bearable
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.ranges import read_ranges
-from sim.robots import load_robot
 from tests import hostile_files as files
 from tests.deploy.hostile_bundles import allocates, allocates_at_work, computes, entry, resealed
 from tests.deploy.test_onnx_file import HOSTILE as GRAPHS
@@ -108,7 +108,7 @@ def test_cards(what: str, refuse: Any) -> None:
 
 
 def ranges(path: Path) -> object:
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     return read_ranges(path, "go2-flat", load_task("go2-flat").spec.ranges)
 

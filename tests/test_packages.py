@@ -14,7 +14,7 @@ INSTALLED = set(re.findall(r"[a-z0-9+-]+", (ROOT / ".ci/packages").read_text()))
 
 
 def test_every_package_that_a_test_is_skipped_without_is_installed_for_tests():
-    sources = [*(ROOT / "tests").rglob("*.py"), ROOT / "deploy/firmware/build.py"]
+    sources = [*(ROOT / "tests").rglob("*.py"), ROOT / "deploy/build/firmware/build.py"]
     told = [names for file in sources for names in re.findall(r"apt-get install ([a-z0-9+ -]+)", file.read_text())]
     named = {name for names in told for name in names.split()}
     assert named >= {"chromium", "cppcheck", "gcc-arm-none-eabi", "libclang-rt-dev", "qemu-system-arm"}

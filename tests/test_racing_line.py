@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.tasks.car.race import CarRace
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.car.race import CarRace
 
 ROOT = Path(__file__).parents[1]
 

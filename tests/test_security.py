@@ -24,9 +24,9 @@ def test_every_kind_of_abuse_has_a_test() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    from deploy import log_recovery, onnx_file
-    from deploy.bundle import MAX_BYTES
-    from robo_rl import confined
+    from robo_rl.deploy.robot.bundle import MAX_BYTES, onnx_file
+    from robo_rl.deploy.robot.logs import recovery as log_recovery
+    from robo_rl.files import sandbox as confined
 
     assert f"{onnx_file.MAX_NODES:,} nodes, {onnx_file.MAX_ELEMENTS >> 20} Mi elements" in PAGE
     assert f"{MAX_BYTES >> 20} MiB" in PAGE

@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from deploy.bundle import Bundle
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.robots import load_robot, robot_names
+from robo_rl.sim.tasks.loading import included_tasks, load_task
 from robo_rl.zoo import located, names
-from sim.robots import load_robot, robot_names
-from sim.tasks.loading import included_tasks, load_task
 
 FILE = Path(__file__).parents[1] / "docs" / "site_pages.py"
 

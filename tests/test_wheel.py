@@ -77,7 +77,7 @@ def test_the_wheel_has_what_is_needed_and_no_pages(wheel: Path) -> None:
     assert not [name for name in names if name.startswith("robo_rl/zoo/") and name.endswith(".html")]
     packages = ["sim", "controllers", "robo_rl", "deploy"]
     listed = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True)
-    pages = re.compile(r"robo_rl/zoo/.*\.html|deploy/c/fuzz/.*")
+    pages = re.compile(r"robo_rl/zoo/.*\.html|deploy/build/c/fuzz/.*")
     had = {name for name in listed.stdout.splitlines() if (ROOT / name).is_file() and not pages.fullmatch(name)}
     assert not had - set(names), "pyproject.toml: package-data lacks them"
     assert wheel.stat().st_size < 20 << 20

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from controllers.multirotor.facts import KIND, Multirotor
-from controllers.multirotor.geometric import GeometricController
-from controllers.multirotor.rates import RatesController
 from robo_rl.contract import Contract
+from robo_rl.controllers.multirotor.facts import KIND, Multirotor
+from robo_rl.controllers.multirotor.geometric import GeometricController
+from robo_rl.controllers.multirotor.rates import RatesController
 
 DESCENT = 0.5
 """m/s: the speed of a landing. A choice; a Crazyflie's own landing is about as fast."""

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from controllers.multirotor.facts import Multirotor
-from controllers.rotation import Vector, cross, dot, matrix
+from robo_rl.controllers.multirotor.facts import Multirotor
+from robo_rl.controllers.rotation import Vector, cross, dot, matrix
 
 GRAVITY = 9.81
 """m/s²."""

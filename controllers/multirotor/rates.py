@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from controllers.multirotor.facts import Multirotor
-from controllers.multirotor.geometric import Gains, GeometricController
+from robo_rl.controllers.multirotor.facts import Multirotor
+from robo_rl.controllers.multirotor.geometric import Gains, GeometricController
 
 LAG = 0.03
 """s, beside the periods of waiting, in which the body rates answer; the best of a search over randomized flights."""

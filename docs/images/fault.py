@@ -15,9 +15,9 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from controllers.gate_codes import Problem, Reason, explain
-from controllers.gate_config import GateConfig
-from deploy.log_reader import read_log
+from robo_rl.controllers.gate.codes import Problem, Reason, explain
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.deploy.robot.logs.reader import read_log
 
 BEFORE, AFTER = 0.25, 0.15  # s
 

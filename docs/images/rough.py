@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from sim.pictures.stage import Stage
-from sim.tasks.legged.rough import RoughWalk
+from robo_rl.sim.pictures.stage import Stage
+from robo_rl.sim.tasks.legged.rough import RoughWalk
 
 KINDS = (("stairs up", "slope up"), ("blocks", "gaps"))
 ROW, AWAY = 4, 1.8  # of difficulty, and m from the middle of the patch

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from controllers.rotation import heading
-from robo_rl.evaluation import HELD_OUT
-from robo_rl.loading import load
-from sim.env import VecEnv
-from sim.tasks.legged.tunnel import BODY, PERIOD, TunnelWalk
+from robo_rl.controllers.rotation import heading
+from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.legged.tunnel import BODY, PERIOD, TunnelWalk
 
 ROOMS = 3
 SHOWN = 2.0  # s between outlines of the robot

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from sim.env import VecEnv
-from sim.tasks.arm.place import Place
-from sim.tasks.arm.place_depth import NAME, PlaceDepth
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.place_depth import NAME, PlaceDepth
 
 MOMENTS = (0, 40, 70, 85, 100, 130, 160, 185)  # control steps
 TIMES, GAP = 4, 8  # pixels of the picture for one, and between images

@@ -19,10 +19,10 @@ from cartpole_plant import CartPolePlant, Parameters, State
 from torch import Tensor
 
 from robo_rl.contract import Command, Safety, Signal, StateBlock
-from sim.drawing import Marker, Sphere
-from sim.ranges import Range, Rule
-from sim.robots import load_robot
-from sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 
 PERIOD = 0.02  # s
 DELAY = (0.0, 0.02)  # s

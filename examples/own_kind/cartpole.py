@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.figures import figure, require
+from robo_rl.sim.robots.figures import figure, require
 
 UNITS = {
     "cart_mass": "kg",

@@ -21,7 +21,7 @@ import torch
 from cartpole import CartPoleCard
 from torch import Tensor
 
-from sim.fuse import empty_block, fuse
+from robo_rl.sim.accelerate.fuse import empty_block, fuse
 
 GRAVITY = 9.81  # m/s²
 SUBSTEPS = 2

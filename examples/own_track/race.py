@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sim.tasks.car.race import CarRace
-from sim.tracks.courses import read_course
+from robo_rl.sim.scenes.tracks.courses import read_course
+from robo_rl.sim.tasks.car.race import CarRace
 
 TRACKS = ("loop.csv", "corridor.yaml")
 

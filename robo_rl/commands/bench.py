@@ -25,9 +25,9 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
         device: cpu or cuda.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.benchmark import PEERS, env_stepper, machine, plant_stepper, rates
-    from robo_rl.standard_envs import DEFINITIONS
-    from sim.tasks.loading import load_task
+    from robo_rl.evaluate.benchmark import PEERS, env_stepper, machine, plant_stepper, rates
+    from robo_rl.evaluate.standard_envs import DEFINITIONS
+    from robo_rl.sim.tasks.loading import load_task
 
     if task in DEFINITIONS:
         return standard(task, robot, device, json)
@@ -67,7 +67,7 @@ def standard(task: str, robot: str | None, device: str, as_json: bool) -> int:
     import mujoco
     import torch
 
-    from robo_rl.benchmark import STANDARD, machine, rates, standard_sides
+    from robo_rl.evaluate.benchmark import STANDARD, machine, rates, standard_sides
 
     if robot is not None or device != "cpu":
         raise ValueError(f"task '{task}' has its own robot and runs on the cpu; expected neither --robot nor --device")

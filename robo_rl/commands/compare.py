@@ -35,8 +35,8 @@ def main(
         parquet: Write a table of all runs (*.parquet).
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.group_figures import figures, scores_of
-    from robo_rl.run_table import found, groups, require_same_numerics
+    from robo_rl.evaluate.groups import figures, scores_of
+    from robo_rl.learn.runs.table import found, groups, require_same_numerics
 
     rows = found(runs)
     unfinished = [row.run.folder for row in rows if row.result is None]

@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.commands.sources import derived
 from robo_rl.console import give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 
 def main(
@@ -49,12 +49,12 @@ def main(
 
     import torch
 
-    from deploy.bundle import Bundle
-    from deploy.export import export
-    from deploy.verify import BundlePolicy, task_of, torch_policy
-    from robo_rl.algorithms.config import DistillConfig
-    from robo_rl.distill import CODE_BYTES, distill, largest_width
-    from robo_rl.evaluation import Conditions, rollout
+    from robo_rl.deploy.build.export import export
+    from robo_rl.deploy.build.verify import BundlePolicy, task_of, torch_policy
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.evaluate.evaluation import Conditions, rollout
+    from robo_rl.learn.config import DistillConfig
+    from robo_rl.learn.distill import CODE_BYTES, distill, largest_width
     from robo_rl.policy import PolicyGraph
 
     budget, teacher = _bytes(flash), Bundle.read(file)

@@ -12,7 +12,7 @@ import tyro
 from robo_rl.console import Progress, give, require_place, say
 
 if TYPE_CHECKING:
-    from sim.tasks import Task
+    from robo_rl.sim.tasks import Task
 
 
 def main(
@@ -38,7 +38,7 @@ def main(
         bounds: NAME:LOW:HIGH, one or several: other bounds for these ranges, as in clearance:0.001:0.001.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.demonstrations import demonstrate, write
+    from robo_rl.learn.experience.demonstrations import demonstrate, write
 
     if not 1 <= episodes <= 100_000:
         raise ValueError(f"--episodes is {episodes}; expected 1 to 100000")
@@ -56,9 +56,9 @@ def main(
 
 def task_within(name: str, robot: str | None, bounds: Sequence[str], seed: int, out: Path) -> Task:
     """The task within the bounds of --bounds; ValueError where it, --seed or --out can't be used to record it."""
-    from robo_rl.runs import HELD_OUT
-    from sim.ranges import parse_bounds, replaced
-    from sim.tasks.loading import load_task
+    from robo_rl.learn.runs.folder import HELD_OUT
+    from robo_rl.sim.ranges import parse_bounds, replaced
+    from robo_rl.sim.tasks.loading import load_task
 
     if not 0 <= seed < HELD_OUT:
         raise ValueError(f"--seed is {seed}; expected 0 to {HELD_OUT - 1}: larger ones are reserved for evaluation")

@@ -10,8 +10,8 @@ import tyro
 from robo_rl.console import give, require_place, say
 
 if TYPE_CHECKING:
-    from robo_rl.datasets import Dataset
-    from sim.tasks import Task
+    from robo_rl.adapters.datasets import Dataset
+    from robo_rl.sim.tasks import Task
 
 OURS, HDF5 = (".safetensors",), (".hdf5", ".h5")
 
@@ -43,8 +43,8 @@ def main(
         robot: The robot that they were recorded with, if it is not the task's own.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.datasets import DatasetError
-    from robo_rl.demonstrations import DemonstrationError
+    from robo_rl.adapters.datasets import DatasetError
+    from robo_rl.learn.experience.demonstrations import DemonstrationError
 
     if (out is None) == (what == "convert"):
         raise ValueError(f"--out is {out}; expected a new folder or file for convert, and none for others")
@@ -94,8 +94,8 @@ def candidates(folder: Path) -> list[Path]:
 
 def opened(path: Path, task: str | None, robot: str | None) -> tuple[Dataset, Task | None]:
     """What a file or folder holds, and the task that it is of, where robo-rl recorded it."""
-    from robo_rl.datasets import Dataset, lerobot, recorded, robomimic
-    from robo_rl.demonstrations import task_of, tensors_of
+    from robo_rl.adapters.datasets import Dataset, lerobot, recorded, robomimic
+    from robo_rl.learn.experience.demonstrations import task_of, tensors_of
 
     if path.is_dir():
         data = lerobot.read(path)
@@ -133,9 +133,9 @@ def line(told: dict[str, Any]) -> str:
 
 def replayed(path: Path, task: Task | None, told: dict[str, Any], as_json: bool) -> int:
     """Replay what robo-rl recorded; the exit code."""
-    from robo_rl.datasets.recorded import from_lerobot
-    from robo_rl.datasets.replayed import replay
-    from robo_rl.demonstrations import tensors_of
+    from robo_rl.adapters.datasets.recorded import from_lerobot
+    from robo_rl.adapters.datasets.replayed import replay
+    from robo_rl.learn.experience.demonstrations import tensors_of
 
     if task is None:
         raise ValueError(f"{path}: robo-rl did not record it; expected demonstrations by 'robo-rl demonstrate'")
@@ -155,9 +155,9 @@ def replayed(path: Path, task: Task | None, told: dict[str, Any], as_json: bool)
 
 def converted(path: Path, out: Path, data: Dataset, task: Task | None) -> None:
     """Write a data set in another format."""
-    from robo_rl import demonstrations
-    from robo_rl.datasets import lerobot, recorded
+    from robo_rl.adapters.datasets import lerobot, recorded
     from robo_rl.files import room_for
+    from robo_rl.learn.experience import demonstrations
 
     if out.exists():
         raise ValueError(f"--out is {out}, which exists; expected a new name")

@@ -34,11 +34,11 @@ def main(
     """
     import dataclasses
 
-    from robo_rl import processes
-    from robo_rl.algorithms.config import DistillConfig
     from robo_rl.commands.train import learn
-    from robo_rl.runs import Run
-    from sim.tasks.loading import load_task
+    from robo_rl.learn.config import DistillConfig
+    from robo_rl.learn.distributed import processes
+    from robo_rl.learn.runs.folder import Run
+    from robo_rl.sim.tasks.loading import load_task
 
     teacher = Run.open(run)
     taught = teacher.task().student

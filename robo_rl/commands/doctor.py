@@ -14,10 +14,9 @@ from robo_rl.commands.ros import INSTALL
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
-    from robo_rl_ros.signal_check import SignalCheck
-
-    from deploy.doctor import Finding
     from robo_rl.contract import Contract
+    from robo_rl.deploy.robot.doctor import Finding
+    from robo_rl.ros.signal_check import SignalCheck
 
 
 def main(
@@ -54,9 +53,9 @@ def main(
         cores: With --computer, the cores to use, such as isolated ones; by default all.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.bundle import Bundle
-    from deploy.doctor import examine, healthy
-    from deploy.named_values import texts_by_name
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.doctor import examine, healthy
+    from robo_rl.deploy.robot.named_values import texts_by_name
 
     contract = Bundle.read(file).contract
     if cores and not computer:
@@ -65,7 +64,7 @@ def main(
         return _computer(contract, computer, cores, json)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
-    from robo_rl_ros.signal_check import SignalCheck
+    from robo_rl.ros.signal_check import SignalCheck
 
     with SignalCheck(contract, texts_by_name(wire, "--wire"), namespace) as check:
         check.discover()
@@ -92,8 +91,8 @@ def _tell(finding: Finding, bad: str, json: bool) -> None:
 
 def _computer(contract: Contract, seconds: float, cores: tuple[int, ...], json: bool) -> int:
     """What the system tells is a note; what was measured decides."""
-    from deploy.computer import EDGES, facts, figures, granted, histogram, usable, verdict, wake_ups
-    from deploy.realtime import keep_time
+    from robo_rl.deploy.robot.computer import EDGES, facts, figures, granted, histogram, usable, verdict, wake_ups
+    from robo_rl.deploy.robot.realtime import keep_time
 
     if not (math.isfinite(seconds) and seconds >= contract.control_period):
         raise ValueError(f"--computer is {seconds:g} s; expected at least a period, {contract.control_period:g} s")
@@ -126,10 +125,9 @@ def _computer(contract: Contract, seconds: float, cores: tuple[int, ...], json: 
 
 
 def _wiggle(check: SignalCheck, message: str, json: bool) -> list[Finding]:
-    from robo_rl_ros.joint_test import wiggle
-
-    from deploy.doctor import Finding
-    from deploy.joints import JointTestError, examine_joints, find_joints
+    from robo_rl.deploy.robot.doctor import Finding
+    from robo_rl.deploy.robot.joints import JointTestError, examine_joints, find_joints
+    from robo_rl.ros.joint_test import wiggle
 
     try:
         command, _ = find_joints(check.contract)

@@ -63,7 +63,7 @@ def main(
     if fault not in faults:
         raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, faults))}")
     if realtime:
-        from deploy.realtime import keep_time
+        from robo_rl.deploy.robot.realtime import keep_time
 
         for sentence in keep_time():
             say(sentence, json)
@@ -95,10 +95,10 @@ def main(
 
 
 def _arm() -> tuple[Any, Any]:
-    from deploy.emulators.wire import FAULTS, Wire
+    from robo_rl.deploy.emulate.wire import FAULTS, Wire
 
     def wire() -> Any:
-        from deploy.emulators.so101 import Arm
+        from robo_rl.deploy.emulate.so101 import Arm
 
         arm = Arm()
         made: Any = Wire(arm.bus)
@@ -109,10 +109,10 @@ def _arm() -> tuple[Any, Any]:
 
 
 def _dynamixel() -> tuple[Any, Any]:
-    from deploy.emulators.dynamixel_wire import FAULTS, DynamixelWire
+    from robo_rl.deploy.emulate.servos.dynamixel_wire import FAULTS, DynamixelWire
 
     def wire() -> Any:
-        from deploy.emulators.dynamixel import Arm
+        from robo_rl.deploy.emulate.dynamixel import Arm
 
         arm = Arm()
         made: Any = DynamixelWire(arm.bus)
@@ -123,42 +123,42 @@ def _dynamixel() -> tuple[Any, Any]:
 
 
 def _go2() -> tuple[Any, Any]:
-    from deploy.emulators.go2 import Go2
-    from deploy.emulators.go2_wire import FAULTS, Go2Wire
+    from robo_rl.deploy.emulate.go2 import Go2
+    from robo_rl.deploy.emulate.go2.wire import FAULTS, Go2Wire
 
     return FAULTS, lambda: Go2Wire(Go2())
 
 
 def _car() -> tuple[Any, Any]:
-    from deploy.emulators.f1tenth import Racer
-    from deploy.emulators.f1tenth_wire import FAULTS, CarWire
+    from robo_rl.deploy.emulate.f1tenth import Racer
+    from robo_rl.deploy.emulate.f1tenth.wire import FAULTS, CarWire
 
     return FAULTS, lambda: CarWire(Racer())
 
 
 def _px4() -> tuple[Any, Any]:
-    from deploy.emulators.px4 import Vehicle
-    from deploy.emulators.px4_wire import FAULTS, PilotWire
+    from robo_rl.deploy.emulate.px4 import Vehicle
+    from robo_rl.deploy.emulate.px4.wire import FAULTS, PilotWire
 
     return FAULTS, lambda: PilotWire(Vehicle())
 
 
 def _franka(address: str) -> tuple[Any, Any]:
-    from deploy.emulators.franka import Station
-    from deploy.emulators.franka_wire import FAULTS, FrankaWire
+    from robo_rl.deploy.emulate.franka import Station
+    from robo_rl.deploy.emulate.franka.wire import FAULTS, FrankaWire
 
     return FAULTS, lambda: FrankaWire(Station(address))
 
 
 def _ur() -> tuple[Any, Any]:
-    from deploy.emulators.ur import Arm
-    from deploy.emulators.ur_wire import FAULTS, UrWire
+    from robo_rl.deploy.emulate.ur import Arm
+    from robo_rl.deploy.emulate.ur.wire import FAULTS, UrWire
 
     return FAULTS, lambda: UrWire(Arm())
 
 
 def _crazyflie() -> tuple[Any, Any]:
-    from deploy.emulators.crazyflie_wire import FAULTS, RadioWire
+    from robo_rl.deploy.emulate.crazyflie.wire import FAULTS, RadioWire
 
     return FAULTS, RadioWire
 
@@ -166,10 +166,10 @@ def _crazyflie() -> tuple[Any, Any]:
 def _serve_arm(
     wire: Any, begin: Any, robot: str, files: tuple[Path, Path], seconds: float, json: bool
 ) -> dict[str, Any]:
-    from deploy.drivers.bus_servos.calibration import write_calibration
-    from deploy.drivers.bus_servos.robot_file import write_robot_file
-    from deploy.emulators.pty import serve
-    from deploy.emulators.servo_arm import TICK
+    from robo_rl.deploy.emulate.pty import serve
+    from robo_rl.deploy.emulate.servos.arm import TICK
+    from robo_rl.deploy.robot.drivers.bus_servos.calibration import write_calibration
+    from robo_rl.deploy.robot.drivers.bus_servos.robot_file import write_robot_file
 
     calibration, robot_file = files
     written = {"calibration": str(calibration)}
@@ -196,7 +196,7 @@ def _serve_arm(
 
 
 def _serve_go2(wire: Any, begin: Any, interface: str, seconds: float, json: bool) -> dict[str, Any]:
-    from deploy.emulators.go2_dds import serve
+    from robo_rl.deploy.emulate.go2.dds import serve
 
     say(f"an emulated Go2 is on {interface}, lying, in its mode '{wire.robot.mode}'", json)
     return {"port": interface, "refused": serve(interface, wire, begin, seconds)}
@@ -205,8 +205,8 @@ def _serve_go2(wire: Any, begin: Any, interface: str, seconds: float, json: bool
 def _serve_car(wire: Any, begin: Any, robot_file: Path, seconds: float, json: bool) -> dict[str, Any]:
     import dataclasses
 
-    from deploy.drivers.vesc.robot_file import write_robot_file
-    from deploy.emulators.f1tenth_serve import serve
+    from robo_rl.deploy.emulate.f1tenth.serve import serve
+    from robo_rl.deploy.robot.drivers.vesc.robot_file import write_robot_file
 
     ports: list[str] = []
 
@@ -222,7 +222,7 @@ def _serve_car(wire: Any, begin: Any, robot_file: Path, seconds: float, json: bo
 
 
 def _serve_px4(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> dict[str, Any]:
-    from deploy.emulators.px4_serve import serve
+    from robo_rl.deploy.emulate.px4.serve import serve
 
     say(f"an emulated vehicle with PX4 is at udp:{port}, on the ground", json)
     serve(wire, port, begin, seconds)
@@ -231,7 +231,7 @@ def _serve_px4(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> 
 
 
 def _serve_crazyflie(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> dict[str, Any]:
-    from deploy.emulators.crazyflie_serve import serve
+    from robo_rl.deploy.emulate.crazyflie.serve import serve
 
     uri = f"udp://127.0.0.1:{port}"
     say(f"an emulated Crazyflie is at {uri}, on the ground", json)
@@ -241,7 +241,7 @@ def _serve_crazyflie(wire: Any, begin: Any, port: int, seconds: float, json: boo
 
 
 def _serve_franka(wire: Any, begin: Any, seconds: float, json: bool) -> dict[str, Any]:
-    from deploy.emulators.franka_serve import serve
+    from robo_rl.deploy.emulate.franka.serve import serve
 
     say(f"an emulated Franka (FR3) is at {wire.station.host}, its tool at {_place(wire)} m", json)
     serve(wire, begin, seconds)
@@ -249,7 +249,7 @@ def _serve_franka(wire: Any, begin: Any, seconds: float, json: bool) -> dict[str
 
 
 def _serve_ur(wire: Any, begin: Any, address: str, seconds: float, json: bool) -> dict[str, Any]:
-    from deploy.emulators.ur_serve import serve
+    from robo_rl.deploy.emulate.ur.serve import serve
 
     place = " ".join(f"{x:.2f}" for x in wire.arm.tool + 0.0)
     told = f"an emulated UR5e is at {address}, in remote control, its tool at {place} m"

@@ -13,9 +13,9 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
-    from robo_rl.evaluation import Conditions
-    from robo_rl.loading import Loaded
-    from sim.tasks import Measure
+    from robo_rl.evaluate.evaluation import Conditions
+    from robo_rl.evaluate.loading import Loaded
+    from robo_rl.sim.tasks import Measure
 
 
 def main(
@@ -65,10 +65,10 @@ def main(
             task's last measure.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluation import Conditions, perturbations, rollout
-    from robo_rl.evaluation import sweep as run_sweep
-    from robo_rl.loading import load
-    from sim.ranges import read_ranges, replaced
+    from robo_rl.evaluate.evaluation import Conditions, perturbations, rollout
+    from robo_rl.evaluate.evaluation import sweep as run_sweep
+    from robo_rl.evaluate.loading import load
+    from robo_rl.sim.ranges import read_ranges, replaced
 
     if grid:
         return _over_grid(
@@ -81,7 +81,7 @@ def main(
         bounds = read_ranges(ranges, spec.name, spec.ranges)
         loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
     if ground:
-        from robo_rl.terrain_evaluation import require_rough_ground
+        from robo_rl.evaluate.terrain_evaluation import require_rough_ground
 
         require_rough_ground(loaded.task)
     other = None if against is None else load(against, loaded.task, robot)
@@ -115,7 +115,7 @@ def _over_grid(
     words: tuple[Any, ...], grid: dict[str, str], episodes: int, workers: int, heat_map: Path | None, json: bool,
     others: dict[str, Any],
 ) -> int:  # fmt: skip
-    from robo_rl.grid import Target, axis, evaluate, table
+    from robo_rl.evaluate.grid import Target, axis, evaluate, table
 
     if given := [name for name, value in others.items() if value]:
         raise ValueError(f"{given[0]} and --grid exclude each other; expected one of them")
@@ -139,7 +139,7 @@ def _over_grid(
 
 def _described(measure: Measure, result: dict[str, Any]) -> str:
     """One error of a summary, with its time window."""
-    from robo_rl.evaluation import quantity
+    from robo_rl.evaluate.evaluation import quantity
 
     error = quantity(result[measure.key], measure.unit)
     if measure.over == "rms":
@@ -148,7 +148,7 @@ def _described(measure: Measure, result: dict[str, Any]) -> str:
 
 
 def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, float]]], json: bool) -> None:
-    from robo_rl.evaluation import shown
+    from robo_rl.evaluate.evaluation import shown
 
     for name, rows in table.items():
         say(f"  {name}", json)
@@ -157,7 +157,7 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
 
 
 def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:
-    from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
+    from robo_rl.evaluate.terrain_evaluation import SPEED, evaluate_terrain
 
     table = evaluate_terrain(loaded.task, loaded.policy, each, seed, fixed=fixed)
     say(f"  terrain crossed at {SPEED:g} m/s", json)
@@ -173,8 +173,8 @@ def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: boo
 
 def _compare(first: Loaded, second: Loaded, conditions: Conditions, json: bool) -> dict[str, Any]:
     """Sequential test on the last measure of the first one's task, which both do in the same blocks of episodes."""
-    from robo_rl.comparison import compare, scores
-    from robo_rl.evaluation import quantity, rollout
+    from robo_rl.evaluate.comparison import compare, scores
+    from robo_rl.evaluate.evaluation import quantity, rollout
 
     measure = first.task.measures[-1]
 

@@ -10,11 +10,11 @@ import tyro
 
 from robo_rl.commands.sources import inside
 from robo_rl.console import give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 from robo_rl.zoo import located
 
 if TYPE_CHECKING:
-    from deploy.bundle import Bundle
+    from robo_rl.deploy.robot.bundle import Bundle
 
 
 def main(
@@ -45,7 +45,7 @@ def main(
     if machine and not native:
         raise ValueError("--machine is for --native; give both, or none")
     if native and located(run).suffix == ".onnx" and out is None:
-        from deploy.bundle import Bundle
+        from robo_rl.deploy.robot.bundle import Bundle
 
         give(_library(Bundle.read(run), machine, json), json)
         return 0
@@ -77,8 +77,8 @@ def _library(bundle: Bundle, machine: str, json: bool) -> dict[str, Any]:
     """Compile the library beside a bundle; what is told of it."""
     import platform
 
-    from deploy.c.native import MACHINES, compile_native, self_test
-    from deploy.native import NativeGraph
+    from robo_rl.deploy.build.c.native import MACHINES, compile_native, self_test
+    from robo_rl.deploy.build.native import NativeGraph
 
     machine = machine or platform.machine()
     if machine not in MACHINES:
@@ -100,8 +100,8 @@ def _library(bundle: Bundle, machine: str, json: bool) -> dict[str, Any]:
 
 def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
     say("exporting (torch takes some seconds to load its exporter)", json)
-    from deploy.export import export
-    from robo_rl.runs import Run
+    from robo_rl.deploy.build.export import export
+    from robo_rl.learn.runs.folder import Run
 
     policy, provenance = Run.open(run).policy()
     return export(policy, provenance, out or run / "policy.onnx")
@@ -109,8 +109,8 @@ def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
 
 def _watching(bundle: Bundle, time: float, half_width: float, front: float) -> Bundle:
     """The same file with a contract by which the gate watches the time to a collision."""
-    from deploy.pack import repack
     from robo_rl.contract import Collision, ContractError, Scan
+    from robo_rl.deploy.build.pack import repack
 
     contract = bundle.contract
     sensed = [signal for signal in contract.signals if signal.source == "sensor"]
@@ -127,10 +127,10 @@ def _watching(bundle: Bundle, time: float, half_width: float, front: float) -> B
 
 
 def _renewed(file: Path, out: Path | None, task: str | None, robot: str | None) -> Bundle:
-    from deploy.attachment import attached_of
-    from deploy.bundle import Bundle
-    from deploy.pack import repack
-    from deploy.verify import renewed, task_of
+    from robo_rl.deploy.build.pack import repack
+    from robo_rl.deploy.build.verify import renewed, task_of
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.bundle.attachment import attached_of
 
     if out is None:
         raise ValueError(f"{file} is exported already; say with --out where to write it with its task's contract")

@@ -9,7 +9,7 @@ import tyro
 
 from robo_rl.commands.sources import derived
 from robo_rl.console import give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 LOST_SUCCESS = 0.01
 """Of the success rate, against pure simulation."""
@@ -74,9 +74,9 @@ def main(
     for name, number in (("clock-mhz", clock_mhz), ("budget", budget)):
         if not 0 < number < float("inf"):
             raise ValueError(f"--{name} is {number:g}; expected a positive number")
-    from deploy.c.generate import Options, generate
-    from deploy.firmware.package import package as lay_out
-    from deploy.signing import read_signed
+    from robo_rl.deploy.build.c.generate import Options, generate
+    from robo_rl.deploy.build.firmware.package import package as lay_out
+    from robo_rl.deploy.robot.bundle.signing import read_signed
     from robo_rl.files import room_for
 
     (bundle, signer), options = read_signed(file, trusted_keys), Options(prefix, precision=precision)
@@ -144,7 +144,7 @@ def _again(file: Path, options: dict[str, Any]) -> list[str]:
 
 
 def _task(bundle: Any, task: str | None, robot: str | None) -> Any:
-    from deploy.verify import task_of
+    from robo_rl.deploy.build.verify import task_of
 
     return task_of(bundle, robot, task)
 
@@ -154,11 +154,11 @@ def _in_the_loop(
 ) -> dict[str, Any]:
     from contextlib import nullcontext
 
-    from deploy.c.device import HostDevice
-    from deploy.firmware.build import build_device
-    from deploy.firmware.faults import FAULTS
-    from deploy.firmware.rig import Board
-    from deploy.firmware.targets import TARGETS
+    from robo_rl.deploy.build.c.device import HostDevice
+    from robo_rl.deploy.build.firmware.build import build_device
+    from robo_rl.deploy.build.firmware.faults import FAULTS
+    from robo_rl.deploy.build.firmware.rig import Board
+    from robo_rl.deploy.build.firmware.targets import TARGETS
 
     devices = max(fly, len(FAULTS) if faults else 0)
     opened: Any
@@ -178,10 +178,10 @@ def _in_the_loop(
 
 
 def _fly(bundle: Any, task: Any, made: Any, device: Any, target: str, count: int, json: bool) -> dict[str, Any]:
-    from deploy.c.device import HostDevice
-    from deploy.firmware.loop import fly_devices
-    from deploy.verify import BundlePolicy
-    from robo_rl.evaluation import Conditions, rollout, shown
+    from robo_rl.deploy.build.c.device import HostDevice
+    from robo_rl.deploy.build.firmware.loop import fly_devices
+    from robo_rl.deploy.build.verify import BundlePolicy
+    from robo_rl.evaluate.evaluation import Conditions, rollout, shown
 
     conditions = Conditions(episodes=count)
     flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"evaluating on {target}", task)
@@ -204,8 +204,8 @@ def _fly(bundle: Any, task: Any, made: Any, device: Any, target: str, count: int
 
 
 def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
-    from controllers.gate_config import GateConfig
-    from deploy.firmware.faults import FAULTS, table, try_faults
+    from robo_rl.controllers.gate.config import GateConfig
+    from robo_rl.deploy.build.firmware.faults import FAULTS, table, try_faults
 
     timeout = GateConfig.from_contract(bundle.contract).timeout
     outcomes = try_faults(bundle, device)
@@ -230,8 +230,8 @@ def _try_faults(bundle: Any, device: Any, json: bool) -> dict[str, Any]:
 def _integers(
     bundle: Any, task: Any, options: Any, budget: float, episodes: int, json: bool
 ) -> tuple[Any, dict[str, Any]]:
-    from deploy.c.budget import budgeted
-    from robo_rl.evaluation import shown
+    from robo_rl.deploy.build.c.budget import budgeted
+    from robo_rl.evaluate.evaluation import shown
 
     options, cost = budgeted(bundle, task, options, budget, episodes)
     for name, errors in cost.rms.items():
@@ -253,16 +253,16 @@ def _integers(
 
 
 def _run_here(made: Any, flags: list[str]) -> dict[str, Any]:
-    from deploy.c.host import compile_host
+    from robo_rl.deploy.build.c.host import compile_host
 
     error = compile_host(made, flags).self_test()
     return {"self_test_error": error, "passed": error <= made.tolerance}
 
 
 def _run_emulated(made: Any, target: str, flags: list[str], clock_mhz: float, json: bool) -> dict[str, Any]:
-    from deploy.firmware.build import build
-    from deploy.firmware.emulate import measure
-    from deploy.firmware.targets import TARGETS
+    from robo_rl.deploy.build.firmware.build import build
+    from robo_rl.deploy.build.firmware.emulate import measure
+    from robo_rl.deploy.build.firmware.targets import TARGETS
 
     processor = TARGETS[target]
     images = build(made, processor, flags)

@@ -13,8 +13,8 @@ from robo_rl.console import give, say
 from robo_rl.contract import Command, Contract, Law, Numbers, Robot, Signal
 
 if TYPE_CHECKING:
-    from deploy.bundle import Bundle
-    from deploy.signing import Key
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.bundle.signing import Key
 
 
 def main(
@@ -36,7 +36,7 @@ def main(
         trusted_keys: Refuse a file that no key in this file of public keys signed.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.signing import read_signed
+    from robo_rl.deploy.robot.bundle.signing import read_signed
 
     bundle, _ = read_signed(file, trusted_keys)
     error = bundle.golden_error()
@@ -70,7 +70,7 @@ def main(
 
 def _signers(bundle: Bundle, trusted_keys: Path | None) -> tuple[list[Key], str]:
     """Whose right signatures there are, or why that can't be told. Names are of keys that are trusted."""
-    from deploy.signing import Key, SignatureError, read_trusted, signers
+    from robo_rl.deploy.robot.bundle.signing import Key, SignatureError, read_trusted, signers
 
     names = {key.text: key.name for key in read_trusted(trusted_keys)} if trusted_keys else {}
     try:

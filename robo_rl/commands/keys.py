@@ -30,7 +30,7 @@ def main(
         passphrase: Ask for a passphrase, which the private key needs from then on.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.signing import new_key
+    from robo_rl.deploy.robot.bundle.signing import new_key
 
     words = ""
     if passphrase:

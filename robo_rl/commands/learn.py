@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from robo_rl.algorithms.config import BcConfig, SacConfig
 from robo_rl.console import give, say
+from robo_rl.learn.config import BcConfig, SacConfig
 
 if TYPE_CHECKING:
-    from robo_rl.live_learning import Algorithm
-    from robo_rl.runs import Run
+    from robo_rl.learn.runs.folder import Run
+    from robo_rl.online.learner import Algorithm
 
 LITTLE_NOISE = SacConfig(
     first=500, warm_up=5, imitation=10.0, initial_deviation=0.04, greatest_deviation=0.06, initial_temperature=2e-3,
@@ -66,9 +66,9 @@ def main(
     """
     import torch
 
-    from deploy.successors import files
+    from robo_rl.deploy.robot.successors import files
     from robo_rl.files import held
-    from robo_rl.live_learning import ROBOT, LiveLearner, learn
+    from robo_rl.online.learner import ROBOT, LiveLearner, learn
 
     if not 0 < ratio <= 1000:
         raise ValueError(f"--ratio is {ratio:g}; expected a positive number, at most 1000")
@@ -95,9 +95,9 @@ def main(
 
 def algorithm_of(run: Run) -> Algorithm:
     """What learns in a run of this command."""
-    from robo_rl.algorithms import config_of
-    from robo_rl.algorithms.live import Cloning
-    from robo_rl.algorithms.live_sac import Reinforcement
+    from robo_rl.learn import config_of
+    from robo_rl.online.cloning import Cloning
+    from robo_rl.online.sac import Reinforcement
 
     kinds = {"bc": Cloning, "sac": Reinforcement}
     if run.algorithm not in kinds:
@@ -111,12 +111,12 @@ def opened(
     name: str | None, config: BcConfig | SacConfig,
 ) -> Run:  # fmt: skip
     """The run in the folder ``task``, or a new one of a task with demonstrations."""
-    from robo_rl.algorithms.live_sac import refuse
     from robo_rl.commands.train import require_demonstrations
-    from robo_rl.demonstrations import FILE_NAME
     from robo_rl.files import write
-    from robo_rl.runs import Run
-    from sim.tasks.loading import load_task
+    from robo_rl.learn.experience.demonstrations import FILE_NAME
+    from robo_rl.learn.runs.folder import Run
+    from robo_rl.online.sac import refuse
+    from robo_rl.sim.tasks.loading import load_task
 
     if (Path(task) / "run.json").is_file():
         if demonstrations is not None:

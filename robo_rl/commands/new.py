@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from robo_rl.console import give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 
 def main(folder: Annotated[Path, tyro.conf.Positional], like: str = "crazyflie", json: bool = False) -> int:
@@ -22,7 +22,7 @@ def main(folder: Annotated[Path, tyro.conf.Positional], like: str = "crazyflie",
         like: The included robot to begin with: its kind, figures and model.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.project import write_project
+    from robo_rl.commands.project import write_project
 
     files = write_project(folder, like)
     for path in files:

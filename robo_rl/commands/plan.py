@@ -42,9 +42,9 @@ def main(
 
     import torch
 
-    from robo_rl.algorithms.config import PpoConfig
-    from robo_rl.scaling import BANDWIDTH, LATENCY, Network, measure, predict
-    from sim.tasks.loading import load_task
+    from robo_rl.learn.config import PpoConfig
+    from robo_rl.learn.distributed.scaling import BANDWIDTH, LATENCY, Network, measure, predict
+    from robo_rl.sim.tasks.loading import load_task
 
     for name, value in (("cores", cores), ("gpus", gpus)):
         if not int(name == "cores") <= value <= 1 << 20:

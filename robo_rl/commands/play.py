@@ -13,8 +13,8 @@ import tyro
 from robo_rl.console import Progress, give, require_place, require_port, say
 
 if TYPE_CHECKING:
-    from robo_rl.loading import Loaded
-    from sim.drawing import Motion
+    from robo_rl.evaluate.loading import Loaded
+    from robo_rl.sim.drawing import Motion
 
 ROBOTS = 4
 STRIP_ROBOTS, STRIP_SECONDS = 2, 4.0
@@ -66,8 +66,8 @@ def main(
         no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.loading import load
-    from robo_rl.sharing import fetched, is_address
+    from robo_rl.evaluate.loading import load
+    from robo_rl.evaluate.sharing import fetched, is_address
 
     if episodes is not None and not 1 <= episodes <= 16:
         raise ValueError(f"--episodes is {episodes}; expected 1 to 16")
@@ -138,8 +138,8 @@ def _film(
     size: tuple[int, int], fps: int, json: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Record, then draw every frame."""
-    from sim.pictures.camera import as_many_as_seen
-    from sim.pictures.film import film, require_film
+    from robo_rl.sim.pictures.camera import as_many_as_seen
+    from robo_rl.sim.pictures.film import film, require_film
 
     require_film(video, size, fps)
     motion = _record(loaded, episodes or ROBOTS, seed, seconds, fixed)
@@ -155,7 +155,7 @@ def _film(
 def _strip(
     loaded: Loaded, episodes: int, seed: int, seconds: float, fixed: dict[str, float], picture: Path, json: bool
 ) -> dict[str, Any]:
-    from sim.pictures.strip import strip
+    from robo_rl.sim.pictures.strip import strip
 
     strip(picture, _record(loaded, episodes, seed, seconds, fixed))
     say(f"{picture}: {picture.stat().st_size:,} bytes", json)
@@ -164,8 +164,8 @@ def _strip(
 
 def _record(loaded: Loaded, episodes: int, seed: int, seconds: float, fixed: dict[str, float]) -> Motion:
     """What is to be seen of some episodes, over ``seconds``."""
-    from robo_rl.evaluation import Conditions, rollout
-    from sim.drawing import require_drawing
+    from robo_rl.evaluate.evaluation import Conditions, rollout
+    from robo_rl.sim.drawing import require_drawing
 
     conditions = Conditions(episodes, seed, seconds, fixed, recorded=episodes)
     motion = rollout(loaded.task, loaded.policy, conditions).motion

@@ -43,9 +43,9 @@ def main(
         task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.bundle import Bundle
-    from deploy.simulated import record
-    from deploy.verify import task_of
+    from robo_rl.deploy.build.verify import task_of
+    from robo_rl.deploy.emulate.simulated import record
+    from robo_rl.deploy.robot.bundle import Bundle
 
     if not 1.0 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 1 to 3600")

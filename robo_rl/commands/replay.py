@@ -33,7 +33,7 @@ def main(
         plot: Plot the signals and the ranges seen in training, into this picture.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.replay import as_dict, replay
+    from robo_rl.deploy.robot.logs.replay import as_dict, replay
 
     given = (log, file, *more)
     if more or file.suffix == ".mcap":
@@ -66,7 +66,7 @@ def main(
     for fault in found.faults:
         say(f"  fault     {fault}", json)
     if plot is not None:
-        from deploy.replay import plot as draw
+        from robo_rl.deploy.robot.logs.replay import plot as draw
 
         draw(log, plot)
         say(f"  {plot}", json)

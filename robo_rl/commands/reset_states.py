@@ -35,7 +35,7 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.commands.demonstrate import task_within
-    from robo_rl.reset_states import collect, write
+    from robo_rl.learn.experience.reset_states import collect, write
 
     if not 1 <= states <= 100_000:
         raise ValueError(f"--states is {states}; expected 1 to 100000")

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from robo_rl.console import give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 
 def words_of(run: Path, device: str, episodes: int, checkpoint_seconds: float, json: bool) -> list[str]:
@@ -38,11 +38,11 @@ def main(
         checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl import launch
-    from robo_rl import processes as joined
-    from robo_rl.checkpoint import CheckpointError, load
     from robo_rl.commands.train import learn, require_device, require_plant, require_times
-    from robo_rl.runs import Run
+    from robo_rl.learn.distributed import launch
+    from robo_rl.learn.distributed import processes as joined
+    from robo_rl.learn.runs.checkpoint import CheckpointError, load
+    from robo_rl.learn.runs.folder import Run
 
     require_device(device)
     require_times(episodes, checkpoint_seconds)

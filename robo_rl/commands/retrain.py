@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from robo_rl.console import Progress, require_place, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 if TYPE_CHECKING:
-    from robo_rl.retraining import Origin
-    from sim.tasks import Task
+    from robo_rl.identification.retraining import Origin
+    from robo_rl.sim.tasks import Task
 
 MARGIN = 0.03
 """Of what are factors: a battery's charge and a change of propellers move thrust by a few percent."""
@@ -64,13 +64,13 @@ def main(
         force: Train although the fit was refused.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.log_reader import read_log
     from robo_rl.commands import sysid
     from robo_rl.commands.train import learn, require_device, require_times
+    from robo_rl.deploy.robot.logs.reader import read_log
     from robo_rl.identification.findings import ITERATIONS, find
-    from robo_rl.retraining import bounds_with, compare, origin_of, require_log, widened
-    from robo_rl.runs import Run
-    from sim.ranges import write_ranges
+    from robo_rl.identification.retraining import bounds_with, compare, origin_of, require_log, widened
+    from robo_rl.learn.runs.folder import Run
+    from robo_rl.sim.ranges import write_ranges
 
     require_device(device)
     require_times(episodes, checkpoint_seconds)
@@ -134,7 +134,7 @@ def _listed(bounds: Mapping[str, Sequence[float]], task: Task) -> str:
 
 
 def _say_compared(result: dict[str, Any], task: Task, json: bool) -> None:
-    from robo_rl.evaluation import shown
+    from robo_rl.evaluate.evaluation import shown
 
     for name in ("old", "new"):
         row = result[name]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl import included
+from robo_rl.commands import catalog as included
 from robo_rl.console import give, require_place, say
 
 
@@ -26,7 +26,7 @@ def main(
         picture: Draw them into this file (.png).
         json: Print one JSON object on the last line of stdout.
     """
-    from sim.robots import load_robot, robot_names
+    from robo_rl.sim.robots import load_robot, robot_names
 
     names = robots or robot_names()
     require_place(picture, "--picture", ".png")
@@ -41,7 +41,7 @@ def main(
             elif isinstance(value, str) and key not in ("name", "title", "kind"):
                 say(f"    {key}: {value}", json)
     if picture:
-        from sim.pictures.portrait import draw_portraits
+        from robo_rl.sim.pictures.portrait import draw_portraits
 
         draw_portraits(picture, [load_robot(name) for name in names])
         say(f"drawn into {picture}", json)

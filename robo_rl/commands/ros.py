@@ -96,20 +96,20 @@ def main(
         parameters += [f"record:={record.absolute()}"] if record else []
         others = [f"{name}={located(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
         parameters += [f"others:={json.dumps(others)}"] if others else []
-        from robo_rl_ros.policy_node import main as run
+        from robo_rl.ros.policy_node import main as run
     elif what == "teleop":
-        from robo_rl_ros.teleop_node import main as run
+        from robo_rl.ros.teleop_node import main as run
     elif what == "panel":
-        from robo_rl_ros.panel_node import main as run
+        from robo_rl.ros.panel_node import main as run
     elif what == "controllers":
-        from robo_rl_ros.controllers_node import main as run
+        from robo_rl.ros.controllers_node import main as run
     elif what == "follow_path":
-        from robo_rl_ros.follow_path_node import main as run
+        from robo_rl.ros.follow_path_node import main as run
     else:
         parameters += [f"bundle:={located(file).absolute()}"] if file else []
         parameters += [f"task:={task}"] if task else []
         parameters += [f"lockstep:={str(use_sim_time).lower()}"]
-        from robo_rl_ros.twin_node import main as run
+        from robo_rl.ros.twin_node import main as run
     arguments = ["--ros-args"]
     for one in (*parameters, *parameter):
         arguments += ["-p", one]
@@ -143,8 +143,8 @@ def _install(
     file: str, mode: str, record: Path | None, robot: str, other: tuple[str, ...], namespace: str,
     parameter: tuple[str, ...], out: Path,
 ) -> int:  # fmt: skip
-    from deploy.bundle import Bundle
-    from deploy.service import install
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.service import install
 
     if not file:
         raise ValueError("expected a bundle: robo-rl ros install FILE")
@@ -170,9 +170,8 @@ def _install(
 
 
 def _layout(file: str, namespace: str) -> int:
-    from robo_rl_ros.foxglove import layout
-
-    from deploy.bundle import Bundle
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.ros.foxglove import layout
 
     if not file:
         raise ValueError("expected a bundle: robo-rl ros layout FILE")
@@ -181,9 +180,8 @@ def _layout(file: str, namespace: str) -> int:
 
 
 def _permissions(file: str, namespace: str) -> int:
-    from robo_rl_ros.permissions import permissions
-
-    from deploy.bundle import Bundle
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.ros.permissions import permissions
 
     if not file:
         raise ValueError("expected a bundle: robo-rl ros permissions FILE")
@@ -192,7 +190,7 @@ def _permissions(file: str, namespace: str) -> int:
 
 
 def _operate(action: str, text: str, namespace: str) -> int:
-    from robo_rl_ros.operate import Operator
+    from robo_rl.ros.operate import Operator
 
     prefix = f"/{namespace.strip('/')}/" if namespace else "/"
     with _started(), Operator(f"{prefix}policy", f"{prefix}twin") as operator:

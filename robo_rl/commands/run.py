@@ -15,9 +15,9 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
-    from deploy.actor import Actor
-    from deploy.drawn_goals import DrawnGoals
-    from deploy.loop import Loop, Step
+    from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
+    from robo_rl.deploy.robot.actor import Actor
+    from robo_rl.deploy.robot.loop import Loop, Step
 
 READY = 25
 """Steps before the robot may be armed: the first calls of everything are slow."""
@@ -74,16 +74,16 @@ def main(
         learn: The folder that 'robo-rl learn' shares: steps go there, and its newest policy goes on.
         json: Print one JSON object on the last line of stdout.
     """
-    from controllers.gate_codes import Event, Request, State
-    from deploy.actor import Actor
-    from deploy.bundle import Bundle
-    from deploy.drivers import make
-    from deploy.drivers.driver import DriverError, ForLoop, Settings
-    from deploy.loop import Loop
-    from deploy.named_values import numbers_by_name
-    from deploy.realtime import keep_time
-    from deploy.runtime import Policy
-    from deploy.timing import Timing
+    from robo_rl.controllers.gate.codes import Event, Request, State
+    from robo_rl.deploy.robot.actor import Actor
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.drivers import make
+    from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
+    from robo_rl.deploy.robot.loop import Loop
+    from robo_rl.deploy.robot.named_values import numbers_by_name
+    from robo_rl.deploy.robot.realtime import keep_time
+    from robo_rl.deploy.robot.runtime import Policy
+    from robo_rl.deploy.robot.timing import Timing
 
     if cores and not realtime:
         raise ValueError("cores are for --realtime; give both")
@@ -138,7 +138,7 @@ def main(
             actor = Actor(learn, policy, loop.reserve.config, told, failed, trusted_keys, native)
             actor.start()
         if record is not None:
-            from deploy.record import Recorder
+            from robo_rl.deploy.robot.logs.record import Recorder
 
             record.mkdir(parents=True, exist_ok=True)
             name = f"{policy.contract.task}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.mcap"
@@ -175,8 +175,8 @@ def main(
 
 
 def _goals(contract: Any, seconds: float) -> DrawnGoals:
-    from deploy.drawn_goals import DrawnGoals
-    from deploy.verify import named_task
+    from robo_rl.deploy.build.verify import named_task
+    from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
 
     return DrawnGoals(named_task(contract), seconds)
 
@@ -196,7 +196,7 @@ def nobody(contract: Any) -> dict[str, Any]:
     """The signals of learning, while the operator does nothing and nothing is explored."""
     import numpy as np
 
-    from deploy.actor import INTERVENTION, quiet
+    from robo_rl.deploy.robot.actor import INTERVENTION, quiet
 
     silent = {s.name: np.zeros(s.size, np.float32) for s in contract.signals if s.name == INTERVENTION}
     return {**silent, **quiet(contract)}
@@ -204,7 +204,7 @@ def nobody(contract: Any) -> dict[str, Any]:
 
 def after_episode(robot: Any, loop: Loop, actor: Actor, step: Step) -> None:
     """Where a simulated robot tells that its episode has ended, the policy's ends, too."""
-    from controllers.gate_codes import Request
+    from robo_rl.controllers.gate.codes import Request
 
     ended, robot.ended = getattr(robot, "ended", None), None
     if ended is None:
@@ -216,7 +216,7 @@ def after_episode(robot: Any, loop: Loop, actor: Actor, step: Step) -> None:
 
 
 def _failed(loop: Loop, reason: str, json: bool) -> None:
-    from controllers.gate_codes import Request
+    from robo_rl.controllers.gate.codes import Request
 
     say(f"the robot is stopped, what it does can't be written: {reason}", json)
     loop.request(Request.HALT)
@@ -224,10 +224,10 @@ def _failed(loop: Loop, reason: str, json: bool) -> None:
 
 def _listen(loop: Loop, given: Any, contract: Any, actor: Actor | None, json: bool) -> None:
     """What the operator types. The end of the input means nothing: it may be closed from the start."""
-    from controllers.gate_codes import Request
-    from deploy.actor import INTERVENTION
-    from deploy.named_values import numbers_by_name
-    from deploy.step_log import Flag
+    from robo_rl.controllers.gate.codes import Request
+    from robo_rl.deploy.robot.actor import INTERVENTION
+    from robo_rl.deploy.robot.logs.step_log import Flag
+    from robo_rl.deploy.robot.named_values import numbers_by_name
 
     requests = {
         "arm": Request.ARM, "go": Request.ACTIVATE, "stop": Request.STOP, "disarm": Request.DISARM,

@@ -42,7 +42,7 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.console import require_place
-    from robo_rl.run_table import found
+    from robo_rl.learn.runs.table import found
 
     require_place(page, "--page", ".html")
 
@@ -74,11 +74,11 @@ def main(
     done = [row for row in rows if row.result is not None]
     group = folder.resolve().name
     if wandb is not None:
-        from robo_rl.trackers import to_wandb
+        from robo_rl.learn.runs.trackers import to_wandb
 
         say(f"Published in {wandb}: {to_wandb(done, wandb, group)} runs", json)
     if mlflow is not None:
-        from robo_rl.trackers import to_mlflow
+        from robo_rl.learn.runs.trackers import to_mlflow
 
         say(f"Published at {mlflow}: {to_mlflow(done, mlflow, group)} runs", json)
     give({"runs": listed}, json)

@@ -22,9 +22,9 @@ def main(file: Annotated[Path, tyro.conf.Positional], key: Path, json: bool = Fa
         key: Your private key, of 'robo-rl keys new' or 'ssh-keygen -t ed25519'.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.bundle import Bundle
-    from deploy.runtime import GOLDEN_TOLERANCE
-    from deploy.signing import is_encrypted, sign, signature_file
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.bundle.signing import is_encrypted, sign, signature_file
+    from robo_rl.deploy.robot.runtime import GOLDEN_TOLERANCE
 
     error = Bundle.read(file).golden_error()
     if not error <= GOLDEN_TOLERANCE:

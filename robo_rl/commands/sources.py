@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from robo_rl.zoo import PREFIX
 
 if TYPE_CHECKING:
-    from deploy.bundle import Bundle
+    from robo_rl.deploy.robot.bundle import Bundle
 
 
 def inside(bundle: Bundle) -> str:
     """ " --task inside" where the task is a program that the bundle brings, else nothing."""
-    from deploy.attachment import INSIDE
+    from robo_rl.deploy.robot.bundle.attachment import INSIDE
 
     return f" --task {INSIDE}" if bundle.attached.source_digest else ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from robo_rl.console import Progress, give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 if TYPE_CHECKING:
     from robo_rl.sweeps.rounds import Outcome, Round
@@ -93,10 +93,10 @@ def _train(part: Round, engine: Engine, slots: int, progress: Progress, before: 
 
 
 def _engine(name: str, address: str) -> Engine:
-    from robo_rl.sweeps.engines import local, slurm
+    from robo_rl.learn.distributed.engines import local, slurm
 
     if name == "ray":
-        from robo_rl.sweeps.engines import ray
+        from robo_rl.learn.distributed.engines import ray
 
         def run(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int, int]]:
             return ray.run(folder, indices, slots, address)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from robo_rl.console import Progress, give, require_place, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
 
 if TYPE_CHECKING:
     from robo_rl.identification.estimate import Estimate
@@ -48,10 +48,10 @@ def main(
         force: Write the ranges of a fit that was refused, with the reasons in the file.
         json: Print one JSON object on the last line of stdout.
     """
-    from deploy.log_reader import read_log
-    from deploy.verify import named_task
+    from robo_rl.deploy.build.verify import named_task
+    from robo_rl.deploy.robot.logs.reader import read_log
     from robo_rl.identification.findings import ITERATIONS, find
-    from sim.ranges import write_ranges
+    from robo_rl.sim.ranges import write_ranges
 
     require_place(plot, "--plot", ".png", ".svg")
     require_place(out, "--out", ".toml")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from robo_rl import included
+from robo_rl.commands import catalog as included
 from robo_rl.console import give, say
-from sim.robots import robot_names
+from robo_rl.sim.robots import robot_names
 
 
 def main(json: bool = False) -> int:
@@ -35,6 +35,6 @@ def main(json: bool = False) -> int:
 
 
 def _known(refused: list[str]) -> list[dict[str, Any]]:
-    from sim.tasks.loading import task_names
+    from robo_rl.sim.tasks.loading import task_names
 
     return included.tasks(task_names(), refused)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from robo_rl.algorithms.config import CONFIGS, ApgConfig, BcConfig, PpoConfig, SacConfig
 from robo_rl.console import STARTED, give, say
-from robo_rl.escaping import shell_word
+from robo_rl.files.escaping import shell_word
+from robo_rl.learn.config import CONFIGS, ApgConfig, BcConfig, PpoConfig, SacConfig
 
 if TYPE_CHECKING:
-    from robo_rl.runs import Run
-    from sim.tasks import Task
+    from robo_rl.learn.runs.folder import Run
+    from robo_rl.sim.tasks import Task
 
 Flag = tyro.conf.FlagCreatePairsOff
 
@@ -89,22 +89,22 @@ def main(
         sac: Hyperparameters of sac.
         words: Of the command line, all.
     """
-    from robo_rl import launch
-    from robo_rl import processes as joined
     from robo_rl.commands import resume
-    from robo_rl.demonstrations import FILE_NAME
     from robo_rl.files import write
-    from robo_rl.reset_states import FILE_NAME as RESET_STATES
-    from robo_rl.residual import FILE_NAME as BASE
-    from robo_rl.runs import Run, free_name, label_of
-    from sim.ranges import parse_bounds, read_ranges
-    from sim.tasks.loading import load_task
+    from robo_rl.learn.distributed import launch
+    from robo_rl.learn.distributed import processes as joined
+    from robo_rl.learn.experience.demonstrations import FILE_NAME
+    from robo_rl.learn.experience.reset_states import FILE_NAME as RESET_STATES
+    from robo_rl.learn.residual import FILE_NAME as BASE
+    from robo_rl.learn.runs.folder import Run, free_name, label_of
+    from robo_rl.sim.ranges import parse_bounds, read_ranges
+    from robo_rl.sim.tasks.loading import load_task
 
     require_device(device)
     require_plant(plant, task, device)
     require_times(episodes, checkpoint_seconds)
     if wandb is not None:
-        from robo_rl.trackers import require_wandb
+        from robo_rl.learn.runs.trackers import require_wandb
 
         require_wandb()
     loaded = load_task(task, robot)
@@ -149,8 +149,8 @@ def published(folder: Path, project: str | None, as_json: bool) -> int:
     """Publish a finished run in a project of Weights & Biases, if there is one; the exit code."""
     if project is None:
         return 0
-    from robo_rl.run_table import found
-    from robo_rl.trackers import PublishingError, to_wandb
+    from robo_rl.learn.runs.table import found
+    from robo_rl.learn.runs.trackers import PublishingError, to_wandb
 
     rows = found([folder])
     try:
@@ -168,7 +168,7 @@ def command(words: Sequence[str]) -> Callable[..., int]:
     if not given:
         return main  # tasks are made of torch, whose import takes a second
 
-    from sim.tasks.loading import FILE, load_task, task_names
+    from robo_rl.sim.tasks.loading import FILE, load_task, task_names
 
     known = task_names()
     named = [word for word in given if word in known or FILE.fullmatch(word)]
@@ -182,7 +182,7 @@ def command(words: Sequence[str]) -> Callable[..., int]:
 
 def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:
     """The file of demonstrations, whose digest goes into ``chosen``; refused before there is a run."""
-    from robo_rl.demonstrations import digest, read
+    from robo_rl.learn.experience.demonstrations import digest, read
 
     if chosen.get("demonstrations"):
         raise ValueError(f"--{algorithm}.demonstrations is a digest that is computed; expected --demonstrations FILE")
@@ -199,7 +199,7 @@ def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen
 
 def require_reset_states(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:
     """The file of reset states, whose digest goes into ``chosen``; refused before there is a run."""
-    from robo_rl.reset_states import digest, read, weights_of
+    from robo_rl.learn.experience.reset_states import digest, read, weights_of
 
     if chosen.get("reset_states"):
         raise ValueError(f"--{algorithm}.reset-states is a digest that is computed; expected --reset-states FILE")
@@ -222,8 +222,8 @@ def require_base(
     base: str | None, algorithm: str, task: Task, chosen: dict[str, Any], begin_from: Path | None
 ) -> bytes | None:
     """The file of the base, whose digest, or "script", goes into ``chosen``; refused before there is a run."""
-    from robo_rl.loading import graph
-    from robo_rl.residual import SCRIPT, file_of, require_script
+    from robo_rl.evaluate.loading import graph
+    from robo_rl.learn.residual import SCRIPT, file_of, require_script
 
     if chosen.get("base"):
         raise ValueError(f"--{algorithm}.base is computed; expected --base RUN, BUNDLE or script")
@@ -281,7 +281,7 @@ def floors_of(stop_below: Sequence[str]) -> dict[str, float]:
 
 def require_plant(plant: str | None, task: str, device: str) -> None:
     """Refuse an engine that the task's robots can't be simulated by, before a run's folder is."""
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     known = load_task(task).plants
     if plant is not None and plant not in known:
@@ -306,8 +306,8 @@ def learn(
 
     ``after`` a training that was not interrupted gives more figures of the result.
     """
-    from robo_rl import processes
     from robo_rl.files import held
+    from robo_rl.learn.distributed import processes
 
     with held(run.folder) if processes.rank() == 0 else contextlib.nullcontext():
         return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin, after)
@@ -319,10 +319,11 @@ def _learn(
 ) -> int:  # fmt: skip
     import torch
 
-    from robo_rl import processes, training
-    from robo_rl.algorithms import new_learner
-    from robo_rl.evaluation import Conditions, GraphPolicy, rollout, shown
-    from robo_rl.warm_start import begin_from
+    from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout, shown
+    from robo_rl.learn import new_learner
+    from robo_rl.learn.distributed import processes
+    from robo_rl.learn.runs import training
+    from robo_rl.learn.runs.warm_start import begin_from
 
     torch.manual_seed(run.seed)
     begun = time.perf_counter()

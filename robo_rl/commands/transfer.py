@@ -11,8 +11,8 @@ import tyro
 from robo_rl.console import give, require_place, say
 
 if TYPE_CHECKING:
-    from sim.engines import Engine
-    from sim.tasks import Task
+    from robo_rl.sim.engines import Engine
+    from robo_rl.sim.tasks import Task
 
 
 def main(
@@ -50,9 +50,9 @@ def main(
         plot: Plot the result into this picture (.png or .svg).
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluation import Conditions, shown
-    from robo_rl.loading import load
-    from robo_rl.transfer import transfer
+    from robo_rl.evaluate.evaluation import Conditions, shown
+    from robo_rl.evaluate.loading import load
+    from robo_rl.evaluate.transfer import transfer
 
     if not 0 <= min_kept <= 1:
         raise ValueError(f"--min-kept is {min_kept:g}; expected a number from 0 to 1")
@@ -99,7 +99,7 @@ def _engines(task: Task, names: Sequence[str]) -> list[Engine]:
 
 
 def _grid(task: Task, names: Sequence[str]) -> dict[str, list[float]]:
-    from robo_rl.transfer import beyond
+    from robo_rl.evaluate.transfer import beyond
 
     grid = beyond(task)
     return {name: grid[name] for name in _chosen("perturbation", names, list(grid))}

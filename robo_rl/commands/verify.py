@@ -11,7 +11,7 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
-    from deploy.examination import GraphCheck, Search
+    from robo_rl.deploy.build.examination import GraphCheck, Search
 
 
 def main(
@@ -44,8 +44,8 @@ def main(
     """
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; expected at least 1")
-    from deploy.verify import verify
-    from robo_rl.evaluation import shown
+    from robo_rl.deploy.build.verify import verify
+    from robo_rl.evaluate.evaluation import shown
 
     found = verify(file, episodes, seed, min_success, robot, task, foreign)
     graph, search = found.graph, found.search

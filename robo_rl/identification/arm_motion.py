@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robo_rl.identification.recorded import TARGET, IdentificationError, longest_part
-from sim.robots.arm import ArmCard
+from robo_rl.sim.robots.arm import ArmCard
 
 if TYPE_CHECKING:
-    from deploy.log_reader import Log
+    from robo_rl.deploy.robot.logs.reader import Log
 
 SIGNALS = ("joint_position", "joint_velocity")
 FLOORS = (0.001, 0.1)

@@ -23,11 +23,11 @@ from torch import Tensor
 from robo_rl.identification.arm_motion import Motion
 from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.following import Following
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.arm import ArmCard
-from sim.robots.mechanism import Mechanism
-from sim.tasks.arm.physical import hand_body
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.tasks.arm.physical import hand_body
 
 TOGETHER = 0.1
 """By which the logarithms of all factors are varied together."""

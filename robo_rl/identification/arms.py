@@ -13,14 +13,14 @@ from robo_rl.identification.fit import identify
 from robo_rl.identification.joint_findings import joint_findings
 from robo_rl.identification.judge import faults
 from robo_rl.identification.smooth_search import search
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import LONGEST_DELAY
-from sim.robots.arm import ArmCard
-from sim.tasks.arm.physical import hand_body
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import LONGEST_DELAY
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.tasks.arm.physical import hand_body
 
 if TYPE_CHECKING:
-    from deploy.log_reader import Log
-    from sim.tasks import Task
+    from robo_rl.deploy.robot.logs.reader import Log
+    from robo_rl.sim.tasks import Task
 
 SLOWEST = 0.15
 """rad/s, root mean square over all joints. One at rest has 0.03, all noise; a set-point every 1.5 s gives 0.45."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.signal import savgol_filter
 
 from robo_rl.identification.following import Recorded
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.robots.mechanism import Mechanism
 
 NEAR = 0.9
 """Of what a motor can give at its speed, beyond which its strength shows."""

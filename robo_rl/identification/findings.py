@@ -12,8 +12,8 @@ from robo_rl.identification.estimate import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from deploy.log_reader import Log
-    from sim.tasks import Task
+    from robo_rl.deploy.robot.logs.reader import Log
+    from robo_rl.sim.tasks import Task
 
 KINDS = {
     "arm": "robo_rl.identification.arms",

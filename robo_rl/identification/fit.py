@@ -20,8 +20,8 @@ from robo_rl.identification.excitation import unexcited
 from robo_rl.identification.following import Following, Recorded
 from robo_rl.identification.observer import UNKNOWNS, Observer
 from robo_rl.identification.recorded import IdentificationError
-from sim.plants.physics import Physics
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.mechanism import Mechanism
 
 STRETCH = 100
 """Control steps of one piece of the record."""

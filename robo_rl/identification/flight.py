@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gate_codes import State
+from robo_rl.controllers.gate.codes import State
 from robo_rl.identification.recorded import JITTER, IdentificationError
 
 if TYPE_CHECKING:
-    from deploy.log_reader import Log
+    from robo_rl.deploy.robot.logs.reader import Log
 
 SIGNALS = {"position": 3, "orientation": 4, "linear_velocity": 3, "angular_velocity": 3}
 COMMAND = "rotor_speed"

@@ -18,7 +18,7 @@ from robo_rl.identification.estimate import Estimate, Residual, Unknown
 from robo_rl.identification.flight import Flights
 from robo_rl.identification.flight_model import AIR, ROTOR, WARMING, Follower, earliest, patterns
 from robo_rl.identification.recorded import IdentificationError
-from sim.robots.multirotor import MultirotorCard
+from robo_rl.sim.robots.multirotor import MultirotorCard
 
 STRETCH = 60
 """Control steps of one piece that tell."""

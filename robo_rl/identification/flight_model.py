@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from controllers.rotation import multiply
+from robo_rl.controllers.rotation import multiply
 from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.flight import Flights
-from sim.plants.multirotor import MultirotorParameters, MultirotorState, advance, nominal_parameters
-from sim.plants.physics import LONGEST_DELAY
-from sim.robots.multirotor import GRAVITY, MultirotorCard
+from robo_rl.sim.plants.multirotor import MultirotorParameters, MultirotorState, advance, nominal_parameters
+from robo_rl.sim.plants.physics import LONGEST_DELAY
+from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard
 
 POSITION, ATTITUDE, VELOCITY, RATE = 0.05, 0.05, 0.05, 0.05
 """Parts of the errors that are corrected at each control step."""

@@ -12,15 +12,15 @@ from robo_rl.identification.findings import Findings, Progress
 from robo_rl.identification.flight import Flights, flights
 from robo_rl.identification.flight_fit import AHEAD, MOVE, Flown, fit
 from robo_rl.identification.flight_model import DELAY, ROTOR
-from sim.plants.multirotor import MultirotorPlant
-from sim.ranges import Range
-from sim.robots.multirotor import MultirotorCard
+from robo_rl.sim.plants.multirotor import MultirotorPlant
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.multirotor import MultirotorCard
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from deploy.log_reader import Log
-    from sim.tasks import Task
+    from robo_rl.deploy.robot.logs.reader import Log
+    from robo_rl.sim.tasks import Task
 
 LARGEST = 3.0
 """Times the sensors' noise, of any axis. Flights that were fitted well have up to 1.5."""

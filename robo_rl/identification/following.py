@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from robo_rl.identification.estimate import Unknown
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import LONGEST_DELAY, Physics
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import LONGEST_DELAY, Physics
+from robo_rl.sim.robots.mechanism import Mechanism
 
 ANGLE, SPEED = 0.05, 0.01
 """Parts of the errors of joint angles and speeds that are corrected at each control step."""

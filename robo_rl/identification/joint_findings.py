@@ -10,7 +10,7 @@ from robo_rl.identification.estimate import Estimate
 from robo_rl.identification.findings import Findings
 from robo_rl.identification.fit import Identified
 from robo_rl.identification.following import Recorded
-from sim.ranges import Range
+from robo_rl.sim.ranges import Range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

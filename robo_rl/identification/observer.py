@@ -13,9 +13,9 @@ from torch import Tensor
 from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.following import ANGLE, SPEED, Following
 from robo_rl.identification.recorded import Record
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import LONGEST_DELAY, Physics
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import LONGEST_DELAY, Physics
+from robo_rl.sim.robots.mechanism import Mechanism
 
 ATTITUDE, RATE = 0.03, 0.05
 """Parts of the errors of attitude and body rates that are corrected at each control step."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from deploy.log_reader import Log
+    from robo_rl.deploy.robot.logs.reader import Log
 
 SIGNALS = ("orientation", "angular_velocity", "joint_position", "joint_velocity")
 OPERATOR = "linear_velocity_command"

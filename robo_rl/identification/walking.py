@@ -12,8 +12,8 @@ from robo_rl.identification.judge import faults
 from robo_rl.identification.recorded import walk
 
 if TYPE_CHECKING:
-    from deploy.log_reader import Log
-    from sim.tasks import Task
+    from robo_rl.deploy.robot.logs.reader import Log
+    from robo_rl.sim.tasks import Task
 
 
 def find(logs: Sequence[Log], task: Task, iterations: int, progress: Progress) -> Findings:

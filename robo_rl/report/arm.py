@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from robo_rl.contract import ImpedanceLaw
-from robo_rl.evaluation import Episodes
+from robo_rl.evaluate.evaluation import Episodes
 from robo_rl.report.findings import Findings, Plot, Section
 from robo_rl.report.plots import styled
 

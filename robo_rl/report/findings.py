@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from matplotlib.figure import Figure
 
 from robo_rl.contract import Contract, Provenance
-from robo_rl.evaluation import Conditions, Episodes
-from robo_rl.loading import CLASSICAL, Loaded
-from robo_rl.transfer import Transfer
-from sim.tasks import Measure, Task
+from robo_rl.evaluate.evaluation import Conditions, Episodes
+from robo_rl.evaluate.loading import CLASSICAL, Loaded
+from robo_rl.evaluate.transfer import Transfer
+from robo_rl.sim.tasks import Measure, Task
 
 RECORDED = 8
 """Episodes of each policy in plots and film."""
@@ -52,7 +52,7 @@ class Findings:
     classical: Subject | None = None
     """The classical controller in the same episodes, if the task has one."""
     comparisons: Sequence[Mapping[str, Any]] = ()
-    """Of each subject with the controller: what ``robo_rl.comparison.compare`` gives, and block (episodes)."""
+    """Of each subject with the controller: what ``robo_rl.evaluate.comparison.compare`` gives, and block (episodes)."""
     sweeps: Mapping[str, Mapping[str, list[dict[str, float]]]] = field(default_factory=dict)
     """By the names of ``policies``, then by range; values fixed for ``few`` episodes each."""
     few: int = 0

@@ -15,17 +15,17 @@ import numpy as np
 import torch
 from scipy.stats import ks_2samp
 
-from deploy.bundle import Bundle
-from robo_rl.comparison import compare, scores
-from robo_rl.evaluation import BATCH, Conditions, Episodes, perturbations, rollout, sweep
-from robo_rl.loading import CLASSICAL, Loaded, load
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.evaluate.comparison import compare, scores
+from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbations, rollout, sweep
+from robo_rl.evaluate.loading import CLASSICAL, Loaded, load
+from robo_rl.evaluate.transfer import Transfer
+from robo_rl.learn.runs.folder import Run
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import RECORDED, Findings, Plot, Section, Subject
 from robo_rl.report.page import pictures, write_page
-from robo_rl.runs import Run
-from robo_rl.transfer import Transfer
+from robo_rl.sim.tasks import Measure, Task
 from robo_rl.zoo import located
-from sim.tasks import Measure, Task
 
 FAILURES_SHOWN = 12
 BLOCKS, INTERIMS = 5, 2

@@ -14,13 +14,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from robo_rl.console import finite
-from robo_rl.escaping import plot_label
+from robo_rl.evaluate.groups import figures, scores_of
+from robo_rl.evaluate.statistics import profile
 from robo_rl.files import write
-from robo_rl.group_figures import figures, scores_of
+from robo_rl.files.escaping import plot_label
+from robo_rl.learn.runs.folder import RunError
+from robo_rl.learn.runs.table import Row, groups, require_same_numerics
 from robo_rl.report.plots import COLOURS, spoken, svg
-from robo_rl.run_table import Row, groups, require_same_numerics
-from robo_rl.runs import RunError
-from robo_rl.statistics import profile
 
 POINTS = 100
 """Of a learning curve."""

@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from robo_rl.escaping import plot_label
+from robo_rl.files.escaping import plot_label
 
 
 def write(path: Path, axes: Mapping[str, list[float]], cells: Sequence[Mapping[str, Any]]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from robo_rl.evaluate.terrain_evaluation import SPEED, evaluate_terrain
 from robo_rl.report import legged_plots as plots
 from robo_rl.report.findings import Cell, Findings, Plot, Section
 from robo_rl.report.plots import courses
-from robo_rl.terrain_evaluation import SPEED, evaluate_terrain
-from sim.robots.legged import LeggedCard
-from sim.tasks.legged.rough import RoughWalk
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks.legged.rough import RoughWalk
 
 HINTS: Mapping[str, str] = {}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from robo_rl.evaluation import Conditions, quantity, rollout
-from robo_rl.loading import CLASSICAL
+from robo_rl.evaluate.evaluation import Conditions, quantity, rollout
+from robo_rl.evaluate.loading import CLASSICAL
 from robo_rl.report import multirotor_plots as plots
 from robo_rl.report.findings import RECORDED, Cell, Findings, Plot, Section
-from sim.robots.multirotor import MultirotorCard
-from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
+from robo_rl.sim.robots.multirotor import MultirotorCard
+from robo_rl.sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 SECONDS, SETTLED = 6.5, 1.0
 """s: one round of the figure-eight takes 5.5 s, after 1 s to settle in."""

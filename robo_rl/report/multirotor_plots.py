@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.spatial.transform import Rotation
 
-from robo_rl.evaluation import Episodes
+from robo_rl.evaluate.evaluation import Episodes
 from robo_rl.report.plots import COLOURS, INK, POLICY, SMALL, TARGET, courses, line_of, small_axes, styled
 
 

@@ -19,16 +19,16 @@ from matplotlib.figure import Figure
 
 from robo_rl.console import Progress, finite, say
 from robo_rl.contract import Numbers
-from robo_rl.evaluation import quantity
+from robo_rl.evaluate.evaluation import quantity
 from robo_rl.files import write
 from robo_rl.report import interactive
 from robo_rl.report.findings import Subject
 from robo_rl.report.plots import spoken, svg
-from sim.drawing import Motion
-from sim.pictures.camera import as_many_as_seen
-from sim.pictures.canvas import RenderingError
-from sim.pictures.film import film
-from sim.pictures.strip import strip
+from robo_rl.sim.drawing import Motion
+from robo_rl.sim.pictures.camera import as_many_as_seen
+from robo_rl.sim.pictures.canvas import RenderingError
+from robo_rl.sim.pictures.film import film
+from robo_rl.sim.pictures.strip import strip
 
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 5.0, 20, (480, 360)
 STRIP_SCALE = 0.8

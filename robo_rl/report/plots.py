@@ -18,14 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from robo_rl.escaping import plot_label
-from robo_rl.loading import CLASSICAL
-from sim.ranges import Range
-from sim.tasks import Measure
+from robo_rl.evaluate.loading import CLASSICAL
+from robo_rl.files.escaping import plot_label
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.tasks import Measure
 
 if TYPE_CHECKING:
-    from robo_rl.evaluation import Episodes
-    from robo_rl.transfer import Transfer
+    from robo_rl.evaluate.evaluation import Episodes
+    from robo_rl.evaluate.transfer import Transfer
 
 matplotlib.use("agg")
 

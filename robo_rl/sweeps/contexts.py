@@ -25,11 +25,11 @@ import numpy as np
 import torch
 
 from robo_rl.files import write
-from robo_rl.runs import Run
+from robo_rl.files.text import read_json
+from robo_rl.learn.runs.folder import Run
 from robo_rl.sweeps import mbtl
 from robo_rl.sweeps.rounds import Outcome, Rounds, new_round
 from robo_rl.sweeps.sweep_file import Description, require
-from robo_rl.text_files import read_json
 
 FILE = "contexts.json"
 """In a run's folder: its policy's success rates."""
@@ -106,7 +106,7 @@ def way(choose: str, values: np.ndarray, trainings: int, seed: int) -> Choose:
 
 def _scores(run: Run, name: str, values: np.ndarray, episodes: int) -> np.ndarray:
     """(n,) success rates of a run's policy, from its folder if they are there."""
-    from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+    from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
 
     result, file = run.done(), run.folder / FILE
     if result is None:
@@ -125,6 +125,6 @@ def _scores(run: Run, name: str, values: np.ndarray, episodes: int) -> np.ndarra
 
 
 def _ranges(description: Description) -> list[str]:
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     return list(load_task(description.tasks[0], description.robots[0]).spec.ranges)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_rl.comparison import sequential_test
+from robo_rl.evaluate.comparison import sequential_test
 from robo_rl.sweeps.rounds import Outcome, Round, Rounds, new_round
 from robo_rl.sweeps.sweep import Job
 from robo_rl.sweeps.sweep_file import Description, Measured, require

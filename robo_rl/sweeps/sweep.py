@@ -1,4 +1,4 @@
-"""Jobs of a sweep: many trainings, each an ordinary run, on any engine (``robo_rl.sweeps.engines``).
+"""Jobs of a sweep: many trainings, each an ordinary run, on any engine (``robo_rl.learn.distributed.engines``).
 
 A job is the words of one training, and a digest of them and of the files that they name. Its state is its run's folder
 in the sweep's folder: without run.json it is trained, with run.json resumed, with done.json it is done. So whoever sees
@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from robo_rl.escaping import file_name
 from robo_rl.files import HeldError, held, write
+from robo_rl.files.escaping import file_name
 
 FILE = "sweep.json"
 KEPT = ("episodes", "device", "checkpoint-seconds")

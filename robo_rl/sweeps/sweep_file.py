@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robo_rl.escaping import file_name
+from robo_rl.files.escaping import file_name
+from robo_rl.files.text import read_toml
 from robo_rl.sweeps.sweep import Job
-from robo_rl.text_files import read_toml
 
 MOST_JOBS = 100_000
 OWN = ("task", "robot", "seed", "runs", "name", "json", "help")
@@ -97,7 +97,7 @@ class Measured:
 
         ValueError if the job is not done, or has no such figure.
         """
-        from robo_rl.runs import Run
+        from robo_rl.learn.runs.folder import Run
 
         run = Run.open(folder / job.name)
         found = run.done()
@@ -179,7 +179,7 @@ def _job(task: str, robot: str | None, seed: int, options: dict[str, list[str]],
 
 def _located(task: str, robot: str | None, beside: Path) -> tuple[str, str | None, str]:
     """Task and robot with the full paths of a user's own files, which are beside the sweep's, and these's digest."""
-    from sim.tasks import loading
+    from robo_rl.sim.tasks import loading
 
     if loading.FILE.fullmatch(task):
         file, _, name = task.rpartition(":")
@@ -189,7 +189,7 @@ def _located(task: str, robot: str | None, beside: Path) -> tuple[str, str | Non
     loaded = loading.load_task(task, robot)
     digest = hashlib.sha256((loaded.source.digest if loaded.source else "").encode())
     if robot is not None and robot.endswith(".toml"):
-        from sim.robots import load_robot
+        from robo_rl.sim.robots import load_robot
 
         for path in (Path(robot), *load_robot(robot, loaded.card_type).files()):
             digest.update(path.read_bytes())

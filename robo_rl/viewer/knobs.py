@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sim.tasks import Task
+from robo_rl.sim.tasks import Task
 
 NARROW = 0.5
 """Half the width of a slider for what training never varied from 0, in the quantity's unit."""

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl.evaluation import HELD_OUT, ControllerPolicy, StopPolicy
-from robo_rl.loading import Loaded
+from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy, StopPolicy
+from robo_rl.evaluate.loading import Loaded
+from robo_rl.sim.drawing import Marker, as_array, can_draw, mapped
+from robo_rl.sim.env import VecEnv
 from robo_rl.viewer.knobs import BEGINNING, Knob, operator_knobs, range_knobs
-from sim.drawing import Marker, as_array, can_draw, mapped
-from sim.env import VecEnv
 
 FRAMES_PER_SECOND = 30
 HOUR = 3600.0  # s

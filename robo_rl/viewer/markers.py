@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import viser
 
+from robo_rl.sim.drawing import Arrow, Color, Frame, Line, Sphere, Text, Trail
 from robo_rl.viewer.live import FRAMES_PER_SECOND
 from robo_rl.viewer.shapes import UNIT
-from sim.drawing import Arrow, Color, Frame, Line, Sphere, Text, Trail
 
 LONGEST_TRAIL = 300  # points
 GONE = 1e-6  # scale of what is not shown

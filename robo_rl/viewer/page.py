@@ -12,13 +12,13 @@ from typing import Any, Self
 
 import viser
 
+from robo_rl.sim.drawing import has_ground
 from robo_rl.viewer import guard, tables
 from robo_rl.viewer.access import Access
 from robo_rl.viewer.controls import Controls
 from robo_rl.viewer.live import Frame, Live
 from robo_rl.viewer.plots import Plots
 from robo_rl.viewer.scene import Scene
-from sim.drawing import has_ground
 
 WATCHED = 3.0  # s, of where robots go that have no ground, so that they are shown apart
 SLOWLY = 0.2  # s between changes of tables and plots

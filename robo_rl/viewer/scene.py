@@ -14,11 +14,11 @@ import mujoco
 import numpy as np
 import viser
 
+from robo_rl.sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, rotated, seen, size_of
+from robo_rl.sim.pictures.camera import AZIMUTH, ELEVATION, spread
 from robo_rl.viewer.live import FRAMES_PER_SECOND, Frame
 from robo_rl.viewer.markers import SHOWN, Shown
 from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, turned
-from sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, rotated, seen, size_of
-from sim.pictures.camera import AZIMUTH, ELEVATION, spread
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
 NEAR = 3.2  # sizes of what is seen: the distance of the first camera

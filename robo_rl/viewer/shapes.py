@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import trimesh
 
-from sim.drawing import seen
+from robo_rl.sim.drawing import seen
 
 UNIT = {
     "box": trimesh.creation.box(extents=(2.0, 2.0, 2.0)),

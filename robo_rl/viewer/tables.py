@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 
 from robo_rl.contract import Command, Signal
-from robo_rl.evaluation import quantity
+from robo_rl.evaluate.evaluation import quantity
+from robo_rl.sim.tasks import Task
 from robo_rl.viewer.live import Frame
-from sim.tasks import Task
 
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a5c00", "#555555")
 """Of robots and of series, after Okabe and Ito."""

@@ -3,7 +3,8 @@
 A pixel is the depth (m) along the optical axis, as in a depth camera's own images, not the distance along its ray. The
 optical frame is REP 103's: z ahead, x to the right, y down. What is farther than the camera's reach is at it; what is
 nearer than it can tell is 0, which stands for a depth that is not known. Noise and other holes are in
-``sim.large_signals``. Native code (``kernel.cpp``), compiled as ``sim.fuse`` compiles; shapes that no pixel can see
+``robo_rl.sim.large_signals``. Native code (``kernel.cpp``), compiled as ``robo_rl.sim.accelerate.fuse`` compiles;
+shapes that no pixel can see
 are left out.
 """
 
@@ -20,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sim.fuse.native import build
-from sim.robots.figures import CardError
-from sim.robots.mechanism import DepthCamera
+from robo_rl.sim.accelerate.fuse.native import build
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import DepthCamera
 
 FEW = 16
 """Images that are not worth a second thread."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.drawing import Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
-from sim.pictures.stage import FIELD_OF_VIEW
+from robo_rl.sim.drawing import Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
+from robo_rl.sim.pictures.stage import FIELD_OF_VIEW
 
 AZIMUTH, ELEVATION = 120.0, -20.0
 """Degrees, as MuJoCo has them, of a camera that stands still."""

@@ -10,9 +10,9 @@ import imageio_ffmpeg
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from sim.drawing import Motion, Trail
-from sim.pictures.camera import BESIDE, JUMP, Scene, arrange, distance_of, followed, whole
-from sim.pictures.stage import Stage
+from robo_rl.sim.drawing import Motion, Trail
+from robo_rl.sim.pictures.camera import BESIDE, JUMP, Scene, arrange, distance_of, followed, whole
+from robo_rl.sim.pictures.stage import Stage
 
 TRAIL_STEP = 0.02  # s
 GIF_COLOURS = 128

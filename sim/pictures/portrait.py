@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sim.drawing import Motion, corners
-from sim.pictures.camera import BESIDE, arrange, frame
-from sim.pictures.film import captioned
-from sim.pictures.stage import Stage
-from sim.robots import Card
+from robo_rl.sim.drawing import Motion, corners
+from robo_rl.sim.pictures.camera import BESIDE, arrange, frame
+from robo_rl.sim.pictures.film import captioned
+from robo_rl.sim.pictures.stage import Stage
+from robo_rl.sim.robots import Card
 
 COLUMNS = 3
 ELEVATION = -24.0  # degrees

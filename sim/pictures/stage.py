@@ -13,8 +13,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.drawing import STONE, UNPAINTED, Arrow, Color, Frame, Line, Marker, Sphere, Text, Trail, is_plane, seen
-from sim.pictures.canvas import Canvas
+from robo_rl.sim.drawing import STONE, UNPAINTED, Arrow, Color, Frame, Line, Marker, Sphere, Text, Trail, is_plane, seen
+from robo_rl.sim.pictures.canvas import Canvas
 
 FIELD_OF_VIEW = 36.0
 """Degrees, vertical, of all pictures."""

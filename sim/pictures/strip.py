@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sim.drawing import BLUE, Motion, Trail, centers, corners, size_of
-from sim.pictures.camera import BESIDE, JUMP, arrange, distance_of, frame, headings, middles_of, surrounded
-from sim.pictures.film import picture, since_start
-from sim.pictures.stage import Stage
+from robo_rl.sim.drawing import BLUE, Motion, Trail, centers, corners, size_of
+from robo_rl.sim.pictures.camera import BESIDE, JUMP, arrange, distance_of, frame, headings, middles_of, surrounded
+from robo_rl.sim.pictures.film import picture, since_start
+from robo_rl.sim.pictures.stage import Stage
 
 WHILE = 1.0  # s, of a motion that goes on
 PANELS, PANEL = 6, (300, 300)

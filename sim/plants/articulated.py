@@ -2,7 +2,7 @@
 
 Coordinates: world z up, base x forward, y left, z up (REP-103); linear velocity in the world, angular velocity in
 the base frame; joints in the mechanism's order. MuJoCo's quaternions (w first) become x, y, z, w in
-``sim.plants.indices`` and ``sim.plants.sensing`` and nowhere else.
+``robo_rl.sim.plants.indices`` and ``robo_rl.sim.plants.sensing`` and nowhere else.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sim.drawing import Poser
-from sim.fuse import empty_block
-from sim.plants.drawing import draw
-from sim.plants.indices import find_indices, follow, home
-from sim.plants.parameters import ArticulatedParameters, nominal_parameters
-from sim.plants.physics import substeps
-from sim.plants.sensing import quantities
-from sim.robots.mechanism import Mechanism
-from sim.terrain import Ground
+from robo_rl.sim.accelerate.fuse import empty_block
+from robo_rl.sim.drawing import Poser
+from robo_rl.sim.plants.drawing import draw
+from robo_rl.sim.plants.indices import find_indices, follow, home
+from robo_rl.sim.plants.parameters import ArticulatedParameters, nominal_parameters
+from robo_rl.sim.plants.physics import substeps
+from robo_rl.sim.plants.sensing import quantities
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.scenes.terrain import Ground
 
 
 class ArticulatedState(NamedTuple):

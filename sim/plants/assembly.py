@@ -1,7 +1,7 @@
 """A robot, ground and free objects as one MuJoCo model.
 
 The robot's bodies come first, objects last, so that both are slices of MuJoCo's arrays. Drives are in
-``sim.plants.drives``, what is sensed in ``sim.plants.sensing``.
+``robo_rl.sim.plants.drives``, what is sensed in ``robo_rl.sim.plants.sensing``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.models import mend, require_bearable, what_to_do
-from sim.plants.drives import add_drives
-from sim.plants.held_joints import hold_joints
-from sim.plants.own_contacts import overlapping
-from sim.plants.physics import Physics
-from sim.plants.sensing import add_sensors, frames
-from sim.robots.figures import CardError
-from sim.robots.mechanism import FreeObject, Mechanism
-from sim.terrain import Ground, add_ground
+from robo_rl.sim.models import mend, require_bearable, what_to_do
+from robo_rl.sim.plants.drives import add_drives
+from robo_rl.sim.plants.held_joints import hold_joints
+from robo_rl.sim.plants.own_contacts import overlapping
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.plants.sensing import add_sensors, frames
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import FreeObject, Mechanism
+from robo_rl.sim.scenes.terrain import Ground, add_ground
 
 GROUND = "ground"
 """Names of the ground's shapes begin so; the first has the friction of all."""

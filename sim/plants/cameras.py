@@ -6,12 +6,12 @@ import numpy as np
 from mujoco.batch import Batch
 from torch import Tensor
 
-from sim.cameras import View
-from sim.plants.drawing import draw
-from sim.plants.indices import ModelIndices
-from sim.robots.figures import CardError
-from sim.robots.mechanism import Mechanism
-from sim.terrain import Ground
+from robo_rl.sim.cameras import View
+from robo_rl.sim.plants.drawing import draw
+from robo_rl.sim.plants.indices import ModelIndices
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.scenes.terrain import Ground
 
 
 def require_no_camera(mechanism: Mechanism, engine: str) -> None:

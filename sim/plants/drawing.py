@@ -5,17 +5,17 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from sim.drawing import Poser, drawn, read_shapes
-from sim.plants.assembly import add_object, assemble, prepare
-from sim.plants.indices import home
-from sim.plants.physics import Physics
-from sim.robots.mechanism import Mechanism
-from sim.solids import add_solids
-from sim.terrain import Ground, add_ground, visible_solids
+from robo_rl.sim.drawing import Poser, drawn, read_shapes
+from robo_rl.sim.plants.assembly import add_object, assemble, prepare
+from robo_rl.sim.plants.indices import home
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.scenes.solids import add_solids
+from robo_rl.sim.scenes.terrain import Ground, add_ground, visible_solids
 
 
 def draw(mechanism: Mechanism, ground: Ground | None = None) -> mujoco.MjModel:
-    """The robot, its ground and its objects, with the bodies and joints of ``sim.plants.assembly.assemble``."""
+    """The robot, its ground and its objects, with the bodies and joints of ``robo_rl.sim.plants.assembly.assemble``."""
     spec = read_shapes(mechanism.model)
     prepare(spec, mechanism)
     if ground is not None:

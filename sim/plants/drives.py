@@ -7,7 +7,8 @@ at full voltage (MuJoCo's ``dcmotor``). Targets may reach the drives late.
 
 Impedances are six forces and torques on the site of a tool. The damping is the actuator's own, implicit in the
 velocity; the spring's force, which has to be cut, comes from the plant at every physics step
-(``sim.plants.impedance``). MuJoCo's orientation actuator would do for the rotation too, but Warp doesn't have it.
+(``robo_rl.sim.plants.impedance``). MuJoCo's orientation actuator would do for the rotation too, but Warp doesn't
+have it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 
 import mujoco
 
-from sim.plants.physics import LONGEST_DELAY, Physics
-from sim.robots.mechanism import Coupling, DrivenJoint, Impedance, JointGroup, Mechanism
+from robo_rl.sim.plants.physics import LONGEST_DELAY, Physics
+from robo_rl.sim.robots.mechanism import Coupling, DrivenJoint, Impedance, JointGroup, Mechanism
 
 INPUTS = {
     "position": mujoco.mjtCtrlInput.mjINPUT_POS,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from controllers.rotation import heading
-from sim.fuse import empty_block
-from sim.plants.articulated import ArticulatedState
-from sim.terrain import Ground
+from robo_rl.controllers.rotation import heading
+from robo_rl.sim.accelerate.fuse import empty_block
+from robo_rl.sim.plants.articulated import ArticulatedState
+from robo_rl.sim.scenes.terrain import Ground
 
 
 class Heights(NamedTuple):

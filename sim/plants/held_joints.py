@@ -7,8 +7,8 @@ import math
 import mujoco
 import numpy as np
 
-from sim.robots.figures import CardError
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import Mechanism
 
 
 def hold_joints(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sim.plants.physics import LONGEST_DELAY
-from sim.robots.mechanism import Impedance
+from robo_rl.sim.plants.physics import LONGEST_DELAY
+from robo_rl.sim.robots.mechanism import Impedance
 
 
 class Springs(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sim.plants.assembly import GROUND, lowest
-from sim.plants.sensing import W_LAST, sensor_columns
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.plants.assembly import GROUND, lowest
+from robo_rl.sim.plants.sensing import W_LAST, sensor_columns
+from robo_rl.sim.robots.mechanism import Mechanism
 
 QUATERNION = 3 + W_LAST
 """Of a free joint's seven numbers."""

@@ -1,4 +1,5 @@
-"""Legged robots in rooms of their own, with a lidar and a planned path: a plant and ``sim.rooms`` together.
+"""Legged robots in rooms of their own, with a lidar and a planned path: a plant and ``robo_rl.sim.scenes.rooms``
+together.
 
 Everything else is the plant's own. Walls have no physics: they are seen, and a robot that touches one has a clearance
 of 0. It is as large as CIRCLES along its body, which together cover its length and width.
@@ -14,13 +15,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from controllers import path
-from controllers.rotation import heading
 from robo_rl.contract import Scan
-from sim.fuse import empty_block
-from sim.plants.articulated import ArticulatedState
-from sim.rooms import COLUMNS, POINTS, ROWS, Rooms
-from sim.tracks import Lidar
+from robo_rl.controllers import path
+from robo_rl.controllers.rotation import heading
+from robo_rl.sim.accelerate.fuse import empty_block
+from robo_rl.sim.plants.articulated import ArticulatedState
+from robo_rl.sim.scenes.rooms import COLUMNS, POINTS, ROWS, Rooms
+from robo_rl.sim.scenes.tracks import Lidar
 
 OWN = ("room", "progress")
 """What a state has besides the plant's: seed (2), fill, start (2) and goal (2) of ``Rooms.make``; ``progress``."""

@@ -1,4 +1,4 @@
-"""Arms on mobile bases: MuJoCo for arm and objects, and for the base the wheels of ``sim.plants.mobile_base``.
+"""Arms on mobile bases: MuJoCo for arm and objects, and for the base the wheels of ``robo_rl.sim.plants.mobile_base``.
 
 The base takes a forward speed and a turn rate. Every 10 ms its wheels follow with their lag, limits and slip, and the
 three joints that stand for them in the model get the velocity that results; so the base moves as a mobile base does,
@@ -19,14 +19,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from sim.fuse import Fused, empty_block, fuse
-from sim.plants.articulated import ArticulatedState
-from sim.plants.mobile_base import STEP, BaseParameters, BaseState, advance, nominal_parameters
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.parameters import ArticulatedParameters
-from sim.plants.physics import Physics, substeps
-from sim.robots.mechanism import Mechanism
-from sim.robots.mobile_manipulator import Drive
+from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
+from robo_rl.sim.plants.articulated import ArticulatedState
+from robo_rl.sim.plants.mobile_base import STEP, BaseParameters, BaseState, advance, nominal_parameters
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.parameters import ArticulatedParameters
+from robo_rl.sim.plants.physics import Physics, substeps
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.robots.mobile_manipulator import Drive
 
 Parameters = cast(Any, namedtuple("Parameters", (*ArticulatedParameters._fields, *BaseParameters._fields)))
 KEPT = 5

@@ -14,16 +14,16 @@ import torch
 from mujoco.batch import Batch
 from torch import Tensor
 
-from sim.plants.articulated import ArticulatedPlant, ArticulatedState
-from sim.plants.assembly import assemble
-from sim.plants.cameras import Cameras
-from sim.plants.impedance import References, springs, wrench
-from sim.plants.parameters import FIELDS, WRITTEN, spread_friction, view, write_fields
-from sim.plants.physics import Physics
-from sim.plants.rays import RayCaster
-from sim.plants.sensing import is_newest
-from sim.robots.mechanism import Mechanism
-from sim.terrain import Ground
+from robo_rl.sim.plants.articulated import ArticulatedPlant, ArticulatedState
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.cameras import Cameras
+from robo_rl.sim.plants.impedance import References, springs, wrench
+from robo_rl.sim.plants.parameters import FIELDS, WRITTEN, spread_friction, view, write_fields
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.plants.rays import RayCaster
+from robo_rl.sim.plants.sensing import is_newest
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.scenes.terrain import Ground
 
 DERIVED_FROM = {"body_mass", "body_ipos", "body_inertia", "actuator_armature"}
 """Fields that others are computed from, by ``set_const``."""

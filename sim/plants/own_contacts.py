@@ -10,7 +10,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.robots.mechanism import Mechanism
 
 Pair = tuple[int, int]
 """Numbers of two bodies, the lower one first."""

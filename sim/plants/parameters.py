@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sim.plants.assembly import inertia_per_mass
-from sim.plants.indices import ModelIndices
-from sim.robots.mechanism import Mechanism
+from robo_rl.sim.plants.assembly import inertia_per_mass
+from robo_rl.sim.plants.indices import ModelIndices
+from robo_rl.sim.robots.mechanism import Mechanism
 
 
 class ArticulatedParameters(NamedTuple):

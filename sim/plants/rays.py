@@ -7,8 +7,8 @@ import torch
 from mujoco.batch import Batch
 from torch import Tensor
 
-from sim.plants.indices import ModelIndices
-from sim.robots.mechanism import Mechanism, Rays
+from robo_rl.sim.plants.indices import ModelIndices
+from robo_rl.sim.robots.mechanism import Mechanism, Rays
 
 
 def bundle(rays: Rays) -> tuple[np.ndarray, np.ndarray]:

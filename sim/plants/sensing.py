@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sim.robots.mechanism import Frame, Mechanism
+from robo_rl.sim.robots.mechanism import Frame, Mechanism
 
 Shapes = dict[str, tuple[int, ...]]
 

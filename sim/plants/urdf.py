@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.robots.mechanism import Mechanism
-from sim.robots.urdf import LIMITLESS, Style, write_urdf
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.mechanism import Mechanism
+from robo_rl.sim.robots.urdf import LIMITLESS, Style, write_urdf
 
 
 def ros_urdf(mechanism: Mechanism) -> str:

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
 from robo_rl.contract.checks import NAME
-from robo_rl.text_files import read_toml
-from sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
-from sim.robots.figures import CardError, require
+from robo_rl.files.text import read_toml
+from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
+from robo_rl.sim.robots.figures import CardError, require
 
 FOLDER = Path(__file__).parent
 

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from controllers.chain import Chain
 from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
-from sim.robots.figures import CardError, figure, model_beside, names, require
-from sim.robots.gripper import Gripper, read_gripper
-from sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
-from sim.robots.motors import HINGE, driven_joint, read_motors
+from robo_rl.controllers.arm.chain import Chain
+from robo_rl.sim.robots.figures import CardError, figure, model_beside, names, require
+from robo_rl.sim.robots.gripper import Gripper, read_gripper
+from robo_rl.sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
+from robo_rl.sim.robots.motors import HINGE, driven_joint, read_motors
 
 KIND = "arm"
 
@@ -192,9 +192,9 @@ class ArmCard:
         """What is worth knowing at a glance, and why the tasks of arms can't use it, if so."""
         import mujoco
 
-        from sim.plants.assembly import assemble
-        from sim.plants.physics import Physics
-        from sim.tasks.arm.room import reasons_against
+        from robo_rl.sim.plants.assembly import assemble
+        from robo_rl.sim.plants.physics import Physics
+        from robo_rl.sim.tasks.arm.room import reasons_against
 
         pose = self.chain.pose([float(angle) for angle in self.home])
         found = {
@@ -214,7 +214,7 @@ class ArmCard:
 
     def files(self) -> tuple[Path, ...]:
         """Files beside the card that belong to it: the model, and what it names."""
-        from sim.models import named_files
+        from robo_rl.sim.models import named_files
 
         return (self.model, *named_files(self.model))
 
@@ -225,13 +225,13 @@ class ArmCard:
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at home: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.drawing import at_rest
+        from robo_rl.sim.plants.drawing import at_rest
 
         return at_rest(self.mechanism)
 
     def urdf(self) -> str:
         """One link per body of the model file, and one more for the tool and each pad."""
-        from sim.plants.urdf import ros_urdf
+        from robo_rl.sim.plants.urdf import ros_urdf
 
         return ros_urdf(self.mechanism)
 
@@ -267,7 +267,7 @@ class ArmCard:
     @cached_property
     def chain(self) -> Chain:
         """From base to tool; CardError if the joints are not that chain."""
-        from sim.robots.arm_chain import read_chain
+        from robo_rl.sim.robots.arm_chain import read_chain
 
         return read_chain(self)
 
@@ -276,8 +276,8 @@ CARD = ArmCard
 
 
 def load_arm(name: str) -> ArmCard:
-    """As ``sim.robots.load_robot``, for an arm."""
-    from sim.robots import load_robot
+    """As ``robo_rl.sim.robots.load_robot``, for an arm."""
+    from robo_rl.sim.robots import load_robot
 
     return load_robot(name, CARD)
 

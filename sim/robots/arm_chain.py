@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from controllers.chain import Chain, Link
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.robots.figures import require
+from robo_rl.controllers.arm.chain import Chain, Link
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.figures import require
 
 if TYPE_CHECKING:
-    from sim.robots.arm import ArmCard
+    from robo_rl.sim.robots.arm import ArmCard
 
 
 def read_chain(card: ArmCard) -> Chain:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.figures import flat_card, require
+from robo_rl.sim.robots.figures import flat_card, require
 
 UNITS = {
     "mass": "kg",
@@ -127,13 +127,13 @@ class CarCard:
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.car_drawing import at_rest
+        from robo_rl.sim.plants.car.drawing import at_rest
 
         return at_rest(self)
 
     def urdf(self) -> str:
         """base_link under the middle of the rear axle (REP-103), body, wheels and the lidar's frame."""
-        from sim.robots.car_urdf import car_urdf
+        from robo_rl.sim.robots.car_urdf import car_urdf
 
         return car_urdf(self)
 

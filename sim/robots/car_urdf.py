@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from sim.robots.car import CarCard
+from robo_rl.sim.robots.car import CarCard
 
 
 def car_urdf(card: CarCard) -> str:

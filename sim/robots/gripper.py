@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sim.robots.figures import is_number, names, require
-from sim.robots.mechanism import Coupling, DrivenJoint
-from sim.robots.motors import HINGE, SLIDE, drive, driven_joint
+from robo_rl.sim.robots.figures import is_number, names, require
+from robo_rl.sim.robots.mechanism import Coupling, DrivenJoint
+from robo_rl.sim.robots.motors import HINGE, SLIDE, drive, driven_joint
 
 NAMES = ("joint", "followers", "pads", "slides")
 """Fields of a gripper that are no figures."""
@@ -45,7 +45,7 @@ def _ratios(model: Path, leader: str) -> dict[str, float]:
     """By how much more than ``leader`` joints of a model move: those that an equality of joints holds to it."""
     import mujoco  # which lists of robots do without
 
-    from sim.models import require_bearable
+    from robo_rl.sim.models import require_bearable
 
     require_bearable(model)
     try:

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 from robo_rl.contract import Actuator, ContractError, PositionLaw, Robot
 from robo_rl.contract.checks import require as require_fact
 from robo_rl.contract.checks import require_label, set_numbers
-from sim.robots.figures import CardError, figure, model_beside, names, require
-from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
-from sim.robots.motors import HINGE
+from robo_rl.sim.robots.figures import CardError, figure, model_beside, names, require
+from robo_rl.sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
+from robo_rl.sim.robots.motors import HINGE
 
 KIND = "legged"
 
@@ -107,13 +107,13 @@ class LeggedCard:
 
     def figures(self) -> dict[str, Any]:
         """What is worth knowing at a glance: mass, height, and what each joint moves, as the walking tasks see it."""
-        from sim.tasks.legged.legs import describe
+        from robo_rl.sim.tasks.legged.legs import describe
 
         return describe(self)
 
     def files(self) -> tuple[Path, ...]:
         """Files beside the card that belong to it: the model, and what it names."""
-        from sim.models import named_files
+        from robo_rl.sim.models import named_files
 
         return (self.model, *named_files(self.model))
 
@@ -124,13 +124,13 @@ class LeggedCard:
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks as it stands: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.drawing import at_rest
+        from robo_rl.sim.plants.drawing import at_rest
 
         return at_rest(self.mechanism)
 
     def urdf(self) -> str:
         """One link per body of the model file, and one more for each foot."""
-        from sim.plants.urdf import ros_urdf
+        from robo_rl.sim.plants.urdf import ros_urdf
 
         return ros_urdf(self.mechanism)
 
@@ -158,8 +158,8 @@ CARD = LeggedCard
 
 
 def load_legged(name: str) -> LeggedCard:
-    """As ``sim.robots.load_robot``, for a legged robot."""
-    from sim.robots import load_robot
+    """As ``robo_rl.sim.robots.load_robot``, for a legged robot."""
+    from robo_rl.sim.robots import load_robot
 
     return load_robot(name, CARD)
 

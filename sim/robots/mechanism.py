@@ -1,4 +1,5 @@
-"""A robot as bodies and joints: all that the plants of ``sim.plants`` need to know of it, as data, whatever its kind.
+"""A robot as bodies and joints: all that the plants of ``robo_rl.sim.plants`` need to know of it, as data, whatever
+its kind.
 
 The model file has bodies, inertias, joint axes and shapes. A ``Mechanism`` says what of it is driven and how, what is
 sensed, and what lies around. Names in it are names in the model file; the groups, points, frames, objects and rays
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sim.robots.figures import CardError
+from robo_rl.sim.robots.figures import CardError
 
 Law = Literal["position", "velocity", "torque", "none"]
 """What a drive is told: a target of its position, of its velocity, its torque (or force); or there is no drive."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.figures import flat_card, require
+from robo_rl.sim.robots.figures import flat_card, require
 
 SHARED = {
     "mass": "kg",
@@ -93,7 +93,7 @@ class BaseCard(ABC):
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.mobile_base_drawing import at_rest
+        from robo_rl.sim.plants.mobile_base.drawing import at_rest
 
         return at_rest(self)
 

@@ -1,8 +1,9 @@
-"""Cards of mobile manipulators: an arm as in ``sim.robots.arm``, on a base with two driven wheels (``[drive]``).
+"""Cards of mobile manipulators: an arm as in ``robo_rl.sim.robots.arm``, on a base with two driven wheels
+(``[drive]``).
 
 All but ``[drive]`` is what an arm's card has. Frames are those of the base: x forward from the middle of the axle, on
 the ground. In the model file the base body has three joints, two slides along x and y and a hinge about z, which stand
-for its wheels: ``sim.plants.mobile_manipulator`` moves them as wheels would.
+for its wheels: ``robo_rl.sim.plants.mobile_manipulator`` moves them as wheels would.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any, ClassVar
 from xml.etree import ElementTree as Xml
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.arm import ArmCard
-from sim.robots.figures import figure, names, require
-from sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.robots.figures import figure, names, require
+from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
 
 KIND = "mobile_manipulator"
 
@@ -88,7 +89,7 @@ class MobileManipulatorCard:
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at home: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.drawing import at_rest
+        from robo_rl.sim.plants.drawing import at_rest
 
         return at_rest(self.mechanism)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sim.robots.figures import figure, names, require
-from sim.robots.mechanism import DrivenJoint
+from robo_rl.sim.robots.figures import figure, names, require
+from robo_rl.sim.robots.mechanism import DrivenJoint
 
 HINGE = {
     "range": "rad",

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from controllers.multirotor.facts import KIND, Multirotor, Rotor
 from robo_rl.contract import ContractError, Robot
-from sim.robots.figures import CardError, figure, is_number, require
+from robo_rl.controllers.multirotor.facts import KIND, Multirotor, Rotor
+from robo_rl.sim.robots.figures import CardError, figure, is_number, require
 
 GRAVITY = 9.81
 """m/s², as the published quadrotor models have it."""
@@ -104,13 +104,13 @@ class MultirotorCard:
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at rest: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
-        from sim.plants.multirotor_drawing import at_rest
+        from robo_rl.sim.plants.multirotor.drawing import at_rest
 
         return at_rest(self)
 
     def urdf(self) -> str:
         """base_link, which has all mass and inertia, and a massless link per rotor."""
-        from sim.robots.multirotor_urdf import multirotor_urdf
+        from robo_rl.sim.robots.multirotor_urdf import multirotor_urdf
 
         return multirotor_urdf(self)
 
@@ -204,7 +204,7 @@ CARD = MultirotorCard
 
 
 def load_multirotor(name: str) -> MultirotorCard:
-    """As ``sim.robots.load_robot``, for a multirotor."""
-    from sim.robots import load_robot
+    """As ``robo_rl.sim.robots.load_robot``, for a multirotor."""
+    from robo_rl.sim.robots import load_robot
 
     return load_robot(name, CARD)

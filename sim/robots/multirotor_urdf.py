@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from sim.robots.multirotor import MultirotorCard
+from robo_rl.sim.robots.multirotor import MultirotorCard
 
 DISC = 0.004
 """m, thickness of the disc that shows a rotor."""

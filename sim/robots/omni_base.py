@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from robo_rl.contract import Actuator, Robot
-from sim.robots.figures import require
-from sim.robots.mobile_base import SHARED, BaseCard, Wheel
+from robo_rl.sim.robots.figures import require
+from robo_rl.sim.robots.mobile_base import SHARED, BaseCard, Wheel
 
 WHEELS = {"wheel_x": "m", "wheel_y": "m", "wheel_heading": "rad", "roller_angle": "rad"}
 """The figures that are one number per wheel."""

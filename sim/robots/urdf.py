@@ -23,7 +23,7 @@ from xml.etree import ElementTree as Xml
 import mujoco
 import numpy as np
 
-from robo_rl.escaping import xml_text
+from robo_rl.files.escaping import xml_text
 
 WORLD = "world"
 LIMITLESS = 1e6

@@ -19,15 +19,15 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Contract, Encoder, Network, Provenance, Safety, Signal, StateBlock
-from sim.drawing import Marker
-from sim.engines import Engine
-from sim.fuse import empty_block
-from sim.plants import Plant
-from sim.ranges import Range, Rule
-from sim.robots import Card
+from robo_rl.sim.accelerate.fuse import empty_block
+from robo_rl.sim.drawing import Marker
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Plant
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots import Card
 
 if TYPE_CHECKING:
-    from sim.tasks.loading import Source
+    from robo_rl.sim.tasks.loading import Source
 
 Tensors = Mapping[str, Any]
 
@@ -136,13 +136,13 @@ class Task(ABC):
     algorithms: tuple[Literal["apg", "bc", "ppo", "sac"], ...] = ("ppo",)
     """Those that can train it, the fastest first; "apg" needs a plant with a derivative, "bc" demonstrations."""
     action_names: tuple[str, ...] = ()
-    """What the numbers of an action are called, for an operator who gives them (``robo_rl.interventions``)."""
+    """What the numbers of an action are called, for an operator who gives them (``robo_rl.online.interventions``)."""
     encoders: tuple[Encoder, ...] = ()
     """The networks in front of the policy's, one for each group that ``observe`` gives besides the vector."""
     settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     """By algorithm, hyperparameters that suit the task better than the usual ones."""
     source: Source | None = None
-    """Where it is written, if that is a user's own file (``sim.tasks.loading``)."""
+    """Where it is written, if that is a user's own file (``robo_rl.sim.tasks.loading``)."""
     card_file: Path | None = None
     """The card of its robot, if that is another one than the task's own and in a user's own file."""
     files: tuple[str, ...] = ()
@@ -154,8 +154,9 @@ class Task(ABC):
     plants: tuple[str, ...] = ()
     """Engines that can simulate its robots, where there is a choice."""
     families: tuple[str, ...] = ()
-    """Kinds of states on the way to success, from which a training may begin (``robo_rl.reset_states``), the farthest
-    first. Such a task has a script (``sim.tasks.scripted``), ``family`` and ``hold``."""
+    """Kinds of states on the way to success, from which a training may begin
+    (``robo_rl.learn.experience.reset_states``), the farthest
+    first. Such a task has a script (``robo_rl.sim.tasks.scripted``), ``family`` and ``hold``."""
     plant: str | None = None
     """The one of them that ``make_plant`` takes; None for the usual one of the device."""
 
@@ -220,7 +221,7 @@ class Task(ABC):
         return ()
 
     def planner(self) -> Any:
-        """What can lead a policy of another task through this one, or None: (``robo_rl.led``).
+        """What can lead a policy of another task through this one, or None: (``robo_rl.policy.led``).
 
         Like a controller, ``(signals, state) -> (commands, state)``, whose commands are signals of that policy.
         """

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import ContractError, Network, Provenance
-from sim.env import VecEnv
-from sim.tasks import Spec, Task
-from sim.tasks.loading import told
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks import Spec, Task
+from robo_rl.sim.tasks.loading import told
 
 N = 2
 ACTIONS = (0.0, 3.0, -3.0)
@@ -62,7 +62,7 @@ def _call(task: Task, name: str, *given: Any) -> Any:
 def _problems(task: Task) -> Iterator[str]:
     spec = getattr(task, "spec", None)
     if not isinstance(spec, Spec):
-        raise _FailedError(f"spec is {spec!r}; expected a sim.tasks.Spec, made in __init__")
+        raise _FailedError(f"spec is {spec!r}; expected a robo_rl.sim.tasks.Spec, made in __init__")
     yield from _of_the_spec(task)
     drawn = _draw(task)
     goal = _call(task, "goal", drawn)

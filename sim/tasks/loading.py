@@ -21,8 +21,8 @@ from pathlib import Path
 from types import ModuleType
 
 from robo_rl.contract.checks import LABEL
-from sim.robots import load_robot
-from sim.tasks import Task
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.tasks import Task
 
 FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -90,7 +90,7 @@ def task_class(name: str) -> type[Task]:
 
 def included_tasks() -> dict[str, type[Task]]:
     """The classes of those that come with robo-rl."""
-    from sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
+    from robo_rl.sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 
     kinds = (arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base)
     return {task.name: task for kind in kinds for task in kind.tasks()}
@@ -113,7 +113,7 @@ def _from_package(point: EntryPoint) -> type[Task]:
 def _task(found: object, where: str) -> type[Task]:
     """The class of a task; ValueError unless it is one, with all that a task must have."""
     if not inspect.isclass(found) or not issubclass(found, Task):
-        raise ValueError(f"{where}: it is not a task; expected a subclass of sim.tasks.Task")
+        raise ValueError(f"{where}: it is not a task; expected a subclass of robo_rl.sim.tasks.Task")
     lacking = sorted(found.__abstractmethods__)
     lacking += [n for n in ("name", "summary", "card_type", "measures") if not hasattr(found, n)]
     if lacking:

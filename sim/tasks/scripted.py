@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sim.tasks import Task
+from robo_rl.sim.tasks import Task
 
 
 class Scripted:

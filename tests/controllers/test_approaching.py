@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from controllers.approaching import Reach, approach, settled
+from robo_rl.controllers.skills.approaching import Reach, approach, settled
 
 REACH = Reach(0.13, 0.26, 1.82)
 

@@ -11,18 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from controllers.arm import (
-    Impedance,
-    clipped,
-    impedance_torques,
-    inverse,
-    nullspace_torques,
-    pointing_step,
-)
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.mechanism import Frame, JointGroup
+from robo_rl.controllers.arm import Impedance, clipped, impedance_torques, inverse, nullspace_torques, pointing_step
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.mechanism import Frame, JointGroup
 
 number = st.floats(-1.0, 1.0)
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from controllers import fallback
-from controllers.car import FollowTheGap, PurePursuit
 from robo_rl.contract import Provenance, Scan
+from robo_rl.controllers import fallback
+from robo_rl.controllers.car import FollowTheGap, PurePursuit
 from robo_rl.policy import PolicyGraph
-from sim.robots import load_robot
-from sim.robots.car import CarCard
-from sim.tasks.car.race import CarRace
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.car import CarCard
+from robo_rl.sim.tasks.car.race import CarRace
 
 SCAN = Scan(-2.3562, 4.7124 / 63, 0.06, 10.0)
 ANGLES = SCAN.angle_min + SCAN.angle_increment * np.arange(64)

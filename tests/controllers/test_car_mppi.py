@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.car_mppi import SAMPLING, PathIntegral
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.loading import load
-from sim.tasks.car.race import CarRace
+from robo_rl.controllers.car.mppi import SAMPLING, PathIntegral
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.tasks.car.race import CarRace
 from tests.controllers.test_car import ANGLES, corridor
 
 

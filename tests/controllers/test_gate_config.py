@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controllers.gate_codes import MEANING, Event, Problem, Reason, Request, Source, State, explain
-from controllers.gate_config import NEVER, GateConfig
 from robo_rl.contract import Contract, ContractError
+from robo_rl.controllers.gate.codes import MEANING, Event, Problem, Reason, Request, Source, State, explain
+from robo_rl.controllers.gate.config import NEVER, GateConfig
 
 CONFIGURATIONS = Path(__file__).parents[1] / "vectors" / "gate" / "configurations"
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 sys.path.append(str(Path(__file__).parents[1] / "deploy"))
 from graphs import make_contract, position, target
 
-from controllers.held import LONGEST, NEVER, Holding, may_wait, samples_behind
-from deploy.c.held_header import held_header
 from robo_rl.contract import Contract, Safety, Signal
+from robo_rl.controllers.gate.held import LONGEST, NEVER, Holding, may_wait, samples_behind
+from robo_rl.deploy.build.c.held_header import held_header
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from controllers.inserting import (
+from robo_rl.controllers.skills.inserting import (
     ABOVE,
     FAST,
     FRICTION,

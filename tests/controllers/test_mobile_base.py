@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.mobile_base import MARGIN, POINTS, SHOWN, DynamicWindow
-from sim.robots import load_robot
-from sim.robots.mobile_base import CARD
-from sim.tasks.mobile_base.navigate import BEAMS, DiffNav
-from sim.tasks.omni_base.navigate import OmniNav
+from robo_rl.controllers.mobile_base import MARGIN, POINTS, SHOWN, DynamicWindow
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_base import CARD
+from robo_rl.sim.tasks.mobile_base.navigate import BEAMS, DiffNav
+from robo_rl.sim.tasks.omni_base.navigate import OmniNav
 
 CARD_ = load_robot("turtlebot3", CARD)
 

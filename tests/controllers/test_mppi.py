@@ -10,9 +10,9 @@ import pytest
 import torch
 from scipy.signal import savgol_filter
 
-from controllers.mobile_base_mppi import PathIntegral
-from controllers.mppi import Sampling, draws, improved, shifted, smoothing
-from sim.tasks.mobile_base.navigate import BEAMS, PERIOD, DiffNav
+from robo_rl.controllers.mobile_base.mppi import PathIntegral
+from robo_rl.controllers.mppi import Sampling, draws, improved, shifted, smoothing
+from robo_rl.sim.tasks.mobile_base.navigate import BEAMS, PERIOD, DiffNav
 from tests.controllers.test_mobile_base import signals
 
 

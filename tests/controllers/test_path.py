@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from controllers import path
+from robo_rl.controllers import path
 
 RANDOM = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from controllers import rotation
+from robo_rl.controllers import rotation
 
 GENERATOR = np.random.default_rng(0)
 TURNS = Rotation.random(200, random_state=1)

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from controllers.gate_codes import MEANING, Event, Reason, Request, Source, State
-from controllers.gate_config import NEVER, SLOW_TIME, GateConfig
-from controllers.gate_moves import arrived
-from controllers.safety import Gate, Inputs, Output, initial, step
 from robo_rl.contract import Contract, ContractError
+from robo_rl.controllers.gate.codes import MEANING, Event, Reason, Request, Source, State
+from robo_rl.controllers.gate.config import NEVER, SLOW_TIME, GateConfig
+from robo_rl.controllers.gate.moves import arrived
+from robo_rl.controllers.gate.safety import Gate, Inputs, Output, initial, step
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "vectors" / "gate"
@@ -396,7 +396,7 @@ def test_arrays_of_another_layout_are_refused() -> None:
 
 
 def test_the_gate_needs_numpy_alone() -> None:
-    code = "import sys, controllers.safety; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    code = "import sys, robo_rl.controllers.gate.safety; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"numpy", "robo_rl", "controllers"} <= set(loaded)
     assert not {"torch", "mujoco", "onnxruntime", "scipy", "sim", "deploy"} & set(loaded)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from controllers.gate_codes import Request, State
-from controllers.gate_config import GateConfig
-from controllers.gate_moves import arrived
-from controllers.safety import Inputs, initial, step
-from robo_rl.demonstrations import contract_of
-from sim.tasks.mobile_manipulator.place import MobilePlace
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.moves import arrived
+from robo_rl.controllers.gate.safety import Inputs, initial, step
+from robo_rl.learn.experience.demonstrations import contract_of
+from robo_rl.sim.tasks.mobile_manipulator.place import MobilePlace
 
 
 def test_when_its_joints_are_heard_no_more_the_base_stops_the_arm_holds_and_the_hand_closes() -> None:

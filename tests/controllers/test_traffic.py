@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.traffic import EMERGENCY, Idm, LaneDriver, Mobil, equilibrium_gap, idm_acceleration, mobil_agrees
-from sim.robots import load_robot
+from robo_rl.controllers.car.traffic import (
+    EMERGENCY,
+    Idm,
+    LaneDriver,
+    Mobil,
+    equilibrium_gap,
+    idm_acceleration,
+    mobil_agrees,
+)
+from robo_rl.sim.robots import load_robot
 
 TREIBER = Idm(acceleration=0.73, braking=1.67, headway=1.6, standstill=2.0)
 """Treiber, Hennecke, Helbing 2000, table 1."""

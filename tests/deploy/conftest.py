@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from deploy.bundle import DIGEST_KEY, NO_DIGEST, seal
+from robo_rl.deploy.robot.bundle import DIGEST_KEY, NO_DIGEST, seal
 
 EMPTY = "int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size) { return !data && size; }"
 

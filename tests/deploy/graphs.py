@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from deploy.bundle import Bundle
-from deploy.pack import pack
 from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal, StateBlock
+from robo_rl.deploy.build.pack import pack
+from robo_rl.deploy.robot.bundle import Bundle
 
 MOTORS = ("a", "b", "c")
 

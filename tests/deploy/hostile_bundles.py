@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from deploy.bundle import DIGEST_KEY, NO_DIGEST, seal
+from robo_rl.deploy.robot.bundle import DIGEST_KEY, NO_DIGEST, seal
 from robo_rl.zoo import FOLDER
 
 GOOD = FOLDER / "quadrotor-hover.onnx"

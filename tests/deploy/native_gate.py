@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gate_config import GateConfig
-from controllers.safety import Gate, Inputs, Output
-from deploy.c.gate_header import gate_header
 from robo_rl.contract import Contract
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.safety import Gate, Inputs, Output
+from robo_rl.deploy.build.c.gate_header import gate_header
 
 SOURCES = Path(__file__).parents[2] / "deploy" / "c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror"]

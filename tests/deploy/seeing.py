@@ -12,8 +12,8 @@ import torch
 
 from robo_rl.contract import Encoder, Image, Provenance, Scan, Signal
 from robo_rl.policy import PolicyGraph
-from sim.robots import load_robot
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 SCAN = Signal(
     "scan", (), "m", "lidar", 0.0, 10.0, shape=(64,), layout=Scan(-math.pi, 2 * math.pi / 64, 0.1, 10.0), period=0.1

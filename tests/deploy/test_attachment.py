@@ -15,16 +15,23 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
-from deploy.attachment import FILES_KEY, MAX_BYTES, MAX_FILES, Attached, AttachmentError, attached_of
-from deploy.bundle import Bundle, BundleError
-from deploy.pack import repack
-from deploy.verify import named_task, task_of
-from robo_rl.runs import Run
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.robots import FOLDER, load_robot
-from sim.robots.legged import LeggedCard
-from sim.tasks.loading import load_task
+from robo_rl.deploy.build.pack import repack
+from robo_rl.deploy.build.verify import named_task, task_of
+from robo_rl.deploy.robot.bundle import Bundle, BundleError
+from robo_rl.deploy.robot.bundle.attachment import (
+    FILES_KEY,
+    MAX_BYTES,
+    MAX_FILES,
+    Attached,
+    AttachmentError,
+    attached_of,
+)
+from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots import FOLDER, load_robot
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks.loading import load_task
 from tests.deploy.hostile_bundles import GOOD, resealed
 
 CARD = FOLDER / "crazyflie" / "card.toml"

@@ -31,12 +31,12 @@ from planting import (
     wider_limit,
 )
 
-from deploy import examination
-from deploy.bundle import DIGEST_KEY, NO_DIGEST, Bundle, seal
-from deploy.examination import check_graph
-from deploy.export import exported_graph
-from deploy.search import scaled
-from deploy.verify import task_of, torch_policy, verify
+from robo_rl.deploy.build import examination
+from robo_rl.deploy.build.examination import check_graph
+from robo_rl.deploy.build.export import exported_graph
+from robo_rl.deploy.build.search import scaled
+from robo_rl.deploy.build.verify import task_of, torch_policy, verify
+from robo_rl.deploy.robot.bundle import DIGEST_KEY, NO_DIGEST, Bundle, seal
 from robo_rl.zoo import located
 
 NODES = {

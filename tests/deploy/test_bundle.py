@@ -16,7 +16,8 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, external_data_helper, numpy_helper
 
-from deploy.bundle import (
+from robo_rl.contract import Contract
+from robo_rl.deploy.robot.bundle import (
     CONTRACT_KEY,
     DIGEST_KEY,
     GOLDEN_KEY,
@@ -29,8 +30,7 @@ from deploy.bundle import (
     scaled_commands,
     seal,
 )
-from robo_rl.contract import Contract
-from robo_rl.runs import Run
+from robo_rl.learn.runs.folder import Run
 
 Resealed = Callable[[Callable[[ModelProto], None]], Path]
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.gate_codes import Reason, Request, State, explain
-from controllers.gate_config import GateConfig
-from controllers.safety import Inputs, initial, step
-from deploy.bundle import Bundle
 from robo_rl.commands.export import main as export_command
 from robo_rl.contract import Collision, Contract, ContractError
-from sim.env import VecEnv
-from sim.tasks.car.race import CarRace
+from robo_rl.controllers.gate.codes import Reason, Request, State, explain
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.safety import Inputs, initial, step
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.car.race import CarRace
 
 HALF, FRONT = 0.155, 0.186  # m, of the F1TENTH: half of its width; its front ahead of its lidar
 

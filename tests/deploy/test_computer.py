@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.computer import EDGES, facts, figures, granted, histogram, verdict, wake_ups
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.computer import EDGES, facts, figures, granted, histogram, verdict, wake_ups
 from robo_rl.zoo import located
 
 ROOT = Path(__file__).parents[2]

@@ -20,11 +20,11 @@ pytest.importorskip("mcap", reason="mcap is missing: pip install 'robo-rl[train]
 sys.path.append(str(Path(__file__).parent))
 from seeing import PROVENANCE, seeing_policy
 
-from deploy.log_reader import read_log
-from deploy.logfile import LogError, LogWriter, StepRecord
-from deploy.replay import replay
 from robo_rl.contract import Contract, Network
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.logs.logfile import LogError, LogWriter, StepRecord
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.deploy.robot.logs.replay import replay
+from robo_rl.sim.tasks.loading import load_task
 
 STEPS = 250
 FLYING = load_task("quadrotor-hover").spec.contract(PROVENANCE, Network((8,), "elu", False))
@@ -146,9 +146,9 @@ def test_every_step_of_every_whole_chunk_is_read_whatever_else_is_damaged(
 
 
 def test_a_replay_passes_over_what_is_missing(bundle_file: Path, tmp_path: Path) -> None:
-    from deploy.bundle import Bundle
-    from deploy.simulated import record
-    from deploy.verify import task_of
+    from robo_rl.deploy.build.verify import task_of
+    from robo_rl.deploy.emulate.simulated import record
+    from robo_rl.deploy.robot.bundle import Bundle
 
     bundle, source = Bundle.read(bundle_file), tmp_path / "log.mcap"
     record(task_of(bundle.contract), bundle, source, 4.0, 0, {})

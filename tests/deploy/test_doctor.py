@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from deploy.doctor import Series, examine, healthy
 from robo_rl.contract import Network, Provenance
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.doctor import Series, examine, healthy
+from robo_rl.sim.tasks.loading import load_task
 
 RATE, SECONDS = 100, 6.0
 

@@ -14,12 +14,12 @@ import onnx
 import pytest
 import torch
 
-from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, Bundle
-from deploy.export import ExportError, _name_parameters, export, read_parameters
+from robo_rl.deploy.build.export import ExportError, _name_parameters, export, read_parameters
+from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, Bundle
+from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
-from robo_rl.runs import Run
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("mcap", reason="mcap is missing: pip install 'robo-rl[train]'")
 
-from deploy import fuzz_readers
-from deploy.log_reader import read_log
+from robo_rl.deploy.build import fuzz_readers
+from robo_rl.deploy.robot.logs.reader import read_log
 
 
 @pytest.mark.parametrize("what", fuzz_readers.TARGETS)

@@ -1,4 +1,4 @@
-"""deploy/c/gate.c does what controllers/safety.py does, bit for bit."""
+"""deploy/build/c/gate.c does what controllers/gate/safety.py does, bit for bit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controllers.gate_codes import Event, Reason, Request, Source, State, Stop
-from controllers.gate_config import NEVER, GateConfig
-from controllers.safety import Inputs, initial, step
-from deploy.c.gate_header import FLOATS, gate_header
 from robo_rl.contract import Contract
+from robo_rl.controllers.gate.codes import Event, Reason, Request, Source, State, Stop
+from robo_rl.controllers.gate.config import NEVER, GateConfig
+from robo_rl.controllers.gate.safety import Inputs, initial, step
+from robo_rl.deploy.build.c.gate_header import FLOATS, gate_header
 
 sys.path.append(str(Path(__file__).parent))
 from native_gate import STRICT, NativeGate, answered, build_gate, remembered
@@ -203,7 +203,7 @@ def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObjec
 
 
 def test_c_has_the_codes_of_python() -> None:
-    header = (ROOT / "deploy/c/gate.h").read_text()
+    header = (ROOT / "deploy/build/c/gate.h").read_text()
     kinds = {"STATE": State, "SOURCE": Source, "REASON": Reason, "REQUEST": Request, "EVENT": Event,
              "STOP": Stop}  # fmt: skip
     for prefix, kind in kinds.items():
@@ -245,14 +245,14 @@ def test_the_header_carries_every_number_of_the_configuration(name: str) -> None
 
 def test_gate_needs_no_library_function(tmp_path: Path) -> None:
     target = tmp_path / "gate.o"
-    source = str(ROOT / "deploy/c/gate.c")
+    source = str(ROOT / "deploy/build/c/gate.c")
     subprocess.run(["gcc", *STRICT, "-O2", "-ffreestanding", "-c", source, "-o", target], check=True)
     undefined = subprocess.run(["nm", "-u", target], check=True, capture_output=True, text=True).stdout.split()
     assert [name for name in undefined if name not in ("U", "_GLOBAL_OFFSET_TABLE_")] == []
 
 
 def test_fast_math_is_refused_at_compile_time(tmp_path: Path) -> None:
-    command = ["gcc", *STRICT, "-ffast-math", "-c", str(ROOT / "deploy/c/gate.c"), "-o", str(tmp_path / "gate.o")]
+    command = ["gcc", *STRICT, "-ffast-math", "-c", str(ROOT / "deploy/build/c/gate.c"), "-o", str(tmp_path / "gate.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "without -ffast-math" in done.stderr

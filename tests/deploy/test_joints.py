@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.doctor import healthy
-from deploy.joints import AMPLITUDE, JointTestError, Motion, examine_joints, find_joints, places
 from robo_rl.contract import Command
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.doctor import healthy
+from robo_rl.deploy.robot.joints import AMPLITUDE, JointTestError, Motion, examine_joints, find_joints, places
 
 NAMES = ("hip", "thigh", "calf")
 COMMAND = Command(

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.gate_codes import Request
-from deploy.link import (
+from robo_rl.contract import Contract
+from robo_rl.controllers.gate.codes import Request
+from robo_rl.deploy.robot.link import (
     NEVER,
     Clock,
     Decoder,
@@ -36,7 +37,7 @@ from deploy.link import (
     stuff,
     unstuff,
 )
-from deploy.link_messages import (
+from robo_rl.deploy.robot.link.messages import (
     AGE_NEVER,
     Ask,
     Commands,
@@ -50,8 +51,7 @@ from deploy.link_messages import (
     parse,
     stamp_of,
 )
-from deploy.link_port import Link, Port
-from robo_rl.contract import Contract
+from robo_rl.deploy.robot.link.port import Link, Port
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / "tests" / "vectors" / "gate" / "configurations" / "stop.json"

@@ -1,4 +1,5 @@
-"""deploy/c/link.c and link_message.c do what deploy/link.py and deploy/link_messages.py do."""
+"""deploy/build/c/link.c and link_message.c do what deploy/robot/link/__init__.py and deploy/robot/link/messages.py
+do."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deploy.link import (
+from robo_rl.deploy.robot.link import (
     NEVER,
     VERSION,
     Clock,
@@ -34,7 +35,7 @@ from deploy.link import (
     expired,
     stuff,
 )
-from deploy.link_messages import (
+from robo_rl.deploy.robot.link.messages import (
     AGE_NEVER,
     TYPES,
     Ask,

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Reason, Request, Source, State
-from controllers.gate_config import NEVER, GateConfig
-from controllers.safety import Inputs, Output, initial, step
-from deploy.link import Clock, Decoder, Layout, Session, Verdict, buffer_size, encode, expired
-from deploy.link_messages import Hello, Role, Signals, frame_of, parse, stamp_of
 from robo_rl.contract import Contract
+from robo_rl.controllers.gate.codes import Reason, Request, Source, State
+from robo_rl.controllers.gate.config import NEVER, GateConfig
+from robo_rl.controllers.gate.safety import Inputs, Output, initial, step
+from robo_rl.deploy.robot.link import Clock, Decoder, Layout, Session, Verdict, buffer_size, encode, expired
+from robo_rl.deploy.robot.link.messages import Hello, Role, Signals, frame_of, parse, stamp_of
 
 CONFIGURATION = Path(__file__).parents[1] / "vectors" / "gate" / "configurations" / "stop.json"
 CONTRACT = Contract.from_json(json.dumps(json.loads(CONFIGURATION.read_text())["contract"]))

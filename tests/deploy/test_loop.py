@@ -17,11 +17,11 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from controllers.gate_codes import UNANSWERED, Reason, Request, Source, State
-from deploy.bundle import Bundle
-from deploy.isolation import IsolatedGraph
-from deploy.loop import Loop, Step
-from deploy.runtime import Policy
+from robo_rl.controllers.gate.codes import UNANSWERED, Reason, Request, Source, State
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.isolation import IsolatedGraph
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.zoo import located
 
 ROBOTS = {"quadrotor-hover": 100, "go2-flat": 50}
@@ -295,11 +295,11 @@ def test_a_stop_is_answered_while_the_policy_hangs(policy: Policy) -> None:
 
 SCRIPT = """
 import sys, threading
-from controllers.gate_codes import Request, Source, State
+from robo_rl.controllers.gate.codes import Request, Source, State
 sys.path[:0] = [{tests!r}]
 from test_loop import FLOWN, Misbehaving, Robot
-from deploy.loop import Loop
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.loop import Loop
+from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.zoo import located
 policy = Policy.load(located("zoo:quadrotor-hover"), 100)
 wrong, robot = Misbehaving(policy, {how!r}), Robot(policy)
@@ -345,7 +345,7 @@ def test_a_signal_ends_the_process_with_the_stop(number: int, hangs: bool, tmp_p
 
 WORKER = """
 import ctypes, os, signal, sys
-import deploy.isolation as isolation
+import robo_rl.deploy.robot.isolation as isolation
 isolation.PATIENCE = 0.3
 class Graph(isolation.BoundGraph):
     def run(self, signals, state):

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle, BundleError, greatest, scaled_commands
-from deploy.c.native import compile_native, self_test
-from deploy.native import NativeError, NativeGraph
-from deploy.runtime import GOLDEN_TOLERANCE, Policy, SignalError
+from robo_rl.deploy.build.c.native import compile_native, self_test
+from robo_rl.deploy.build.native import NativeError, NativeGraph
+from robo_rl.deploy.robot.bundle import Bundle, BundleError, greatest, scaled_commands
+from robo_rl.deploy.robot.runtime import GOLDEN_TOLERANCE, Policy, SignalError
 
 RATES = {"quadrotor-hover": 100, "go2-flat": 50, "arm-reach": 50}
 STEPS = 40

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from deploy import onnx_file
-from deploy.c.graph import MOVES, RANDOM
-from deploy.c.lower import OPERATORS as IN_C
+from robo_rl.deploy.build.c.graph import MOVES, RANDOM
+from robo_rl.deploy.build.c.lower import OPERATORS as IN_C
+from robo_rl.deploy.robot.bundle import onnx_file
 from robo_rl.zoo import FOLDER, names
 
 WHOLE = (FOLDER / "quadrotor-hover.onnx").read_bytes()
@@ -85,9 +85,9 @@ HOSTILE: dict[str, tuple[Callable[[ModelProto], object], str]] = {
     "graphs in an attribute": (lambda m: add(m, "Relu", ["a"], ["b"], x=[graph()]), "graphs (graphs within"),
     "random": (lambda m: add(m, "RandomNormalLike", ["a"], ["b"]), "must not draw at random"),
     "bernoulli": (lambda m: add(m, "Bernoulli", ["a"], ["b"]), "must not draw at random"),
-    "sequence": (lambda m: add(m, "SequenceEmpty", [], ["b"]), "expected one of deploy.onnx_file.OPERATORS"),
-    "text": (lambda m: add(m, "StringNormalizer", ["a"], ["b"]), "expected one of deploy.onnx_file.OPERATORS"),
-    "image decoder": (lambda m: add(m, "ImageDecoder", ["a"], ["b"]), "expected one of deploy.onnx_file.OPERATORS"),
+    "sequence": (lambda m: add(m, "SequenceEmpty", [], ["b"]), "expected one of robo_rl.deploy.robot.bundle.onnx_file.OPERATORS"),
+    "text": (lambda m: add(m, "StringNormalizer", ["a"], ["b"]), "expected one of robo_rl.deploy.robot.bundle.onnx_file.OPERATORS"),
+    "image decoder": (lambda m: add(m, "ImageDecoder", ["a"], ["b"]), "expected one of robo_rl.deploy.robot.bundle.onnx_file.OPERATORS"),
     "another domain": (lambda m: add(m, "Gelu", ["a"], ["b"], domain="com.microsoft"), "domain is 'com.microsoft'"),
     "python operator": (lambda m: add(m, "PyOp", ["a"], ["b"], domain="ai.contrib"), "domain is 'ai.contrib'"),
     "domains": (lambda m: m.opset_import.append(helper.make_opsetid("x", 1)), "has the domains ['', 'x']"),

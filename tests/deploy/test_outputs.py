@@ -13,11 +13,11 @@ from onnx import helper
 sys.path.append(str(Path(__file__).parent))
 from graphs import make_bundle, make_contract, position, target
 
-from deploy.bundle import Bundle, BundleError
-from deploy.c.generate import Generated, generate
-from deploy.c.host import HostPolicy, compile_host
-from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Contract, StateBlock
+from robo_rl.deploy.build.c.generate import Generated, generate
+from robo_rl.deploy.build.c.host import HostPolicy, compile_host
+from robo_rl.deploy.robot.bundle import Bundle, BundleError
+from robo_rl.deploy.robot.runtime import Policy, SignalError
 
 INSIDE = np.array([[0.5, -0.25, 0.125]], np.float32)
 
@@ -133,7 +133,7 @@ def test_an_output_of_another_shape_is_refused_in_words(tmp_path: Path) -> None:
 def test_a_bundle_whose_golden_vectors_can_not_be_replayed_is_refused_at_load(tmp_path: Path) -> None:
     import onnx
 
-    from deploy.bundle import DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Golden, seal
+    from robo_rl.deploy.robot.bundle import DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Golden, seal
 
     bundle = reshaped(make_contract([position()], [target()]), tmp_path)
     model, golden = onnx.load(str(bundle.path)), bundle.golden

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.realtime import PRIORITY, keep_time
+from robo_rl.deploy.robot.realtime import PRIORITY, keep_time
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, sys, threading
-from deploy.realtime import keep_time
+from robo_rl.deploy.robot.realtime import keep_time
 print(len(keep_time([min(os.sched_getaffinity(0))])), flush=True)
 thread = threading.Thread(target=sys.stdin.readline)
 thread.start()

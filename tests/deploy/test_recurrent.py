@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from deploy.bundle import Bundle, command_differences, greatest
-from deploy.c.generate import generate
-from deploy.c.host import compile_host
-from deploy.export import export
-from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
 from robo_rl.contract import Provenance
-from robo_rl.evaluation import Conditions, rollout
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.export import export
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
+from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
+from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 WIDTH = 10
 

@@ -14,9 +14,9 @@ import pytest
 import torch
 from onnx import ModelProto, numpy_helper
 
-from deploy.bundle import Bundle, BundleError
-from deploy.runtime import Policy, SignalError
-from robo_rl.runs import Run
+from robo_rl.deploy.robot.bundle import Bundle, BundleError
+from robo_rl.deploy.robot.runtime import Policy, SignalError
+from robo_rl.learn.runs.folder import Run
 
 Resealed = Callable[[Callable[[ModelProto], None]], Path]
 
@@ -268,7 +268,7 @@ def on_robot(code: str, *arguments: str) -> str:
 
 def test_the_runtime_needs_neither_torch_nor_a_simulator(policy: Policy, bundle_file: Path) -> None:
     code = """
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.runtime import Policy
 policy = Policy.load(sys.argv[1], rate_hz=100)
 signals = json.loads(sys.argv[2])
 print(json.dumps([policy.step(signals, 0.01 * k)["rotor_speed"].tolist() for k in range(20)]))

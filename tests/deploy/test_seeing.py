@@ -13,15 +13,15 @@ import torch
 sys.path.append(str(Path(__file__).parent))
 from seeing import PROVENANCE, drawn_signals, seeing_policy, seeing_task
 
-from deploy.bundle import Bundle, command_differences, greatest
-from deploy.c.generate import Options, generate
-from deploy.c.host import compile_host, host_flags
-from deploy.export import write_bundle
-from deploy.firmware.build import COMPILER, EMULATOR, build
-from deploy.firmware.emulate import digest_of, measure
-from deploy.firmware.targets import TARGETS
-from deploy.runtime import Policy, SignalError
-from deploy.verify import PARITY_TOLERANCE, torch_policy
+from robo_rl.deploy.build.c.generate import Options, generate
+from robo_rl.deploy.build.c.host import compile_host, host_flags
+from robo_rl.deploy.build.export import write_bundle
+from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, build
+from robo_rl.deploy.build.firmware.emulate import digest_of, measure
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, torch_policy
+from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
+from robo_rl.deploy.robot.runtime import Policy, SignalError
 
 STEPS = 64
 

@@ -15,15 +15,15 @@ pytest.importorskip("mcap_ros2", reason="mcap_ros2 is missing: pip install 'robo
 sys.path.append(str(Path(__file__).parent))
 from seeing import PROVENANCE, drawn_signals, seeing_policy
 
-from controllers.gate_config import GateConfig
-from controllers.safety import Inputs, initial
-from controllers.safety import step as gate_step
-from deploy.bundle import Bundle
-from deploy.export import write_bundle
-from deploy.log_reader import read_log
-from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord, element_names, spans
-from deploy.record import pack, unpack
-from deploy.replay import plot, replay
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.safety import Inputs, initial
+from robo_rl.controllers.gate.safety import step as gate_step
+from robo_rl.deploy.build.export import write_bundle
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS, LogWriter, StepRecord, element_names, spans
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.deploy.robot.logs.record import pack, unpack
+from robo_rl.deploy.robot.logs.replay import plot, replay
 
 STEPS, EVERY = 30, {"scan": 10, "depth": 5, "neighbours": 7}  # steps between measurements
 

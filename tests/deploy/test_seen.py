@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.replay import beyond
+from robo_rl.deploy.robot.logs.replay import beyond
 
 NUMBERS = st.floats(-100.0, 100.0)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy import service
 from robo_rl.cli import main
+from robo_rl.deploy.robot import service
 
 WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=0x24F, exclude_characters="\x7f"), max_size=20)
 

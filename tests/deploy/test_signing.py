@@ -18,9 +18,9 @@ from onnx import ModelProto
 
 pytest.importorskip("cryptography", reason="cryptography is missing: pip install 'robo-rl[sign]'")
 
-from deploy.bundle import Bundle, BundleError
-from deploy.runtime import Policy
-from deploy.signing import (
+from robo_rl.cli import main
+from robo_rl.deploy.robot.bundle import Bundle, BundleError
+from robo_rl.deploy.robot.bundle.signing import (  # fmt: skip
     SignatureError,
     is_encrypted,
     new_key,
@@ -29,8 +29,8 @@ from deploy.signing import (
     sign,
     signature_file,
     signers,
-)  # fmt: skip
-from robo_rl.cli import main
+)
+from robo_rl.deploy.robot.runtime import Policy
 
 Resealed = Callable[[Callable[[ModelProto], None]], Path]
 
@@ -94,7 +94,7 @@ def test_several_can_sign_and_a_key_signs_once(signed: Path, tmp_path: Path) -> 
 
 def test_what_nobody_trusted_signed_is_not_even_parsed(bundle_file: Path, tmp_path: Path) -> None:
     """Its digest is right, and the rest is no ONNX."""
-    from deploy.bundle import seal
+    from robo_rl.deploy.robot.bundle import seal
 
     path = tmp_path / "garbage.onnx"
     path.write_bytes(seal(b"\xff" * 100 + b"robo_rl.digest\x12\x40" + b"0" * 64))
@@ -145,7 +145,7 @@ def test_where_the_package_is_missing_nothing_runs_and_the_sentence_says_what_to
     code = f"""
 import sys
 sys.modules["cryptography"] = None
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.runtime import Policy
 Policy.load({str(signed)!r}, {rate(signed)})
 try:
     Policy.load({str(signed)!r}, {rate(signed)}, trusted_keys={str(tmp_path / "trusted")!r})
@@ -218,7 +218,7 @@ def test_the_commands_make_keys_sign_show_and_refuse(
 
 
 def test_the_node_loads_only_what_is_signed(signed: Path, tmp_path: Path, resealed: Resealed) -> None:
-    from robo_rl_ros.loading import load
+    from robo_rl.ros.loading import load
 
     policy, _ = load(str(signed), trusted_keys=str(tmp_path / "trusted"))
     assert policy.signer.startswith("alice (SHA256:")

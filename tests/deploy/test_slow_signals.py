@@ -14,13 +14,23 @@ sys.path.append(str(Path(__file__).parent))
 from graphs import make_bundle, make_contract, position, target
 from test_loop import PATIENCE, VirtualTime
 
-from controllers.held import NEVER, Samples
-from deploy.bundle import Bundle
-from deploy.link import Clock, Decoder, Layout, LinkError, Session, Type, Verdict, encode, signals_together
-from deploy.link_messages import AGE_NEVER, Hello, Sample, Signals, frame_of, messages_of, parse, stamp_of
-from deploy.loop import Loop
-from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Contract, Safety, Signal
+from robo_rl.controllers.gate.held import NEVER, Samples
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.link import (
+    Clock,
+    Decoder,
+    Layout,
+    LinkError,
+    Session,
+    Type,
+    Verdict,
+    encode,
+    signals_together,
+)
+from robo_rl.deploy.robot.link.messages import AGE_NEVER, Hello, Sample, Signals, frame_of, messages_of, parse, stamp_of
+from robo_rl.deploy.robot.loop import Loop
+from robo_rl.deploy.robot.runtime import Policy, SignalError
 
 SCAN = Signal("scan", (), "m", "lidar", 0.0, 10.0, shape=(2,), period=0.04)  # every fourth step
 OBJECT = Signal("object", ("x",), "m", "camera", (0.5,), (4.0,), period=0.02)

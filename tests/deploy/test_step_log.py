@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.step_log import Flag, Sizes, StepLogError, StepReader, StepWriter, files
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepLogError, StepReader, StepWriter, files
 from robo_rl.zoo import located
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.timing import LONGEST, Timing
+from robo_rl.deploy.robot.timing import LONGEST, Timing
 
 
 @given(st.lists(st.integers(0, LONGEST), min_size=1, max_size=200), st.sampled_from([0.5, 0.99, 1.0]))

@@ -19,9 +19,6 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.gate_codes import Event, Request, Source, State
-from controllers.gate_config import NEVER, GateConfig
-from controllers.safety import Gate, Inputs, Output, initial, step
 from robo_rl.contract import (
     Actuator,
     Command,
@@ -33,6 +30,9 @@ from robo_rl.contract import (
     Safety,
     Signal,
 )
+from robo_rl.controllers.gate.codes import Event, Request, Source, State
+from robo_rl.controllers.gate.config import NEVER, GateConfig
+from robo_rl.controllers.gate.safety import Gate, Inputs, Output, initial, step
 
 sys.path.append(str(Path(__file__).parent))
 from native_gate import NativeGate, answered, build_gate, remembered
@@ -100,9 +100,9 @@ class Walkers(Bodies):
     """Robots that were dropped with their legs anywhere."""
 
     def __init__(self, name: str) -> None:
-        from sim.env import VecEnv
-        from sim.robots.legged import load_legged
-        from sim.tasks.legged.recover import Recover
+        from robo_rl.sim.env import VecEnv
+        from robo_rl.sim.robots.legged import load_legged
+        from robo_rl.sim.tasks.legged.recover import Recover
 
         torch.manual_seed(0)
         task = Recover(load_legged(name))
@@ -127,8 +127,8 @@ class Fliers(Bodies):
     """Multirotors, whose commands stop by being off."""
 
     def __init__(self) -> None:
-        from sim.env import VecEnv
-        from sim.tasks.loading import load_task
+        from robo_rl.sim.env import VecEnv
+        from robo_rl.sim.tasks.loading import load_task
 
         torch.manual_seed(0)
         task = load_task("quadrotor-hover")

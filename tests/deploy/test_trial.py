@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from onnx import ModelProto
 
-from deploy.bundle import GOLDEN_KEY, MAX_STEPS, Bundle, BundleError, _tried
-from robo_rl import confined
+from robo_rl.deploy.robot.bundle import GOLDEN_KEY, MAX_STEPS, Bundle, BundleError, _tried
+from robo_rl.files import sandbox as confined
 from tests.deploy.hostile_bundles import allocates, allocates_at_work, computes, entry, resealed
 
 GREEDY: dict[str, tuple[Callable[[ModelProto], object], str]] = {
@@ -48,7 +48,7 @@ def test_a_file_is_tried_once_by_a_process_and_those_of_the_zoo_never(
     assert not tries
     bundle = Bundle.read(path)
     Bundle.read(path)
-    assert tries == ["deploy.bundle:trial"]
+    assert tries == ["robo_rl.deploy.robot.bundle:trial"]
     _tried.clear()
     Bundle.read(path, tried=bundle.digest)
     assert len(tries) == 1

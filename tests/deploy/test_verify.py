@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper
 
-from deploy.bundle import CONTRACT_KEY, Bundle, BundleError
-from deploy.verify import BundlePolicy, task_of, torch_policy, verify
 from robo_rl.cli import main
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.runs import Run
+from robo_rl.deploy.build.verify import BundlePolicy, task_of, torch_policy, verify
+from robo_rl.deploy.robot.bundle import CONTRACT_KEY, Bundle, BundleError
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.runs.folder import Run
 
 Resealed = Callable[[Callable[[ModelProto], None]], Path]
 

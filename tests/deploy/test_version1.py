@@ -17,20 +17,20 @@ import onnxruntime
 import pytest
 from onnx import ModelProto
 
-from controllers import fallback
-from controllers.gate_codes import Request, State
-from controllers.gate_config import GateConfig
-from controllers.safety import Inputs, initial, step
-from deploy.bundle import Bundle, BundleError
-from deploy.c.gate_header import gate_header
-from deploy.c.generate import generate
-from deploy.c.host import compile_host
-from deploy.pack import repack
-from deploy.runtime import Policy
-from deploy.verify import renewed, task_of, verify
 from robo_rl import zoo
 from robo_rl.commands import export, inspect
 from robo_rl.contract import Contract, ContractError, PositionLaw
+from robo_rl.controllers import fallback
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.safety import Inputs, initial, step
+from robo_rl.deploy.build.c.gate_header import gate_header
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.pack import repack
+from robo_rl.deploy.build.verify import renewed, task_of, verify
+from robo_rl.deploy.robot.bundle import Bundle, BundleError
+from robo_rl.deploy.robot.runtime import Policy
 
 FOLDER = Path(__file__).parents[1] / "data" / "version1"
 NAMES = ["go2-flat", "go2-recover", "go2-rough", "quadrotor-hover", "quadrotor-track"]

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from deploy.watchdog import LATE, LATE_FOR_A_STOP, Watchdog
+from robo_rl.deploy.robot.watchdog import LATE, LATE_FOR_A_STOP, Watchdog
 
 PERIOD = 0.01
 

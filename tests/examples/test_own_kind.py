@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.bundle import Bundle
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 FOLDER = Path(__file__).parents[2] / "examples" / "own_kind"
 TASK = f"{FOLDER / 'balance.py'}:Balance"
@@ -135,8 +135,8 @@ def test_episodes_can_be_gone_back_to(task: Any) -> None:
 
 
 def test_a_stand_in_of_it_is_held_until_it_is_commanded() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
-    assert "robo_rl_ros.twins" in sys.modules
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
+    assert "robo_rl.ros.twins" in sys.modules
     twin = twins.make_twin(TASK)
     begun = twin.truth()["pole_angle"].copy()
     for _ in range(20):

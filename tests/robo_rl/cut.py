@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robo_rl import processes
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner
-from robo_rl.networks import VECTOR
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.distributed import processes
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.policy.networks import VECTOR
+from robo_rl.sim.tasks.loading import load_task
 
 CONFIG = PpoConfig(environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2, cut=0.5)
 LATE_AT = 2

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import distributed, nn
 
-from robo_rl import processes
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner, Samples
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.distributed import processes
+from robo_rl.learn.ppo import Learner, Samples
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 CONFIG = PpoConfig(environments=16, horizon=6, hidden=(16,), critic_hidden=(16,), mini_batches=1, epochs=3)
 

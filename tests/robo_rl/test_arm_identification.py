@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.bundle import Bundle
-from deploy.drawn_goals import DrawnGoals
-from deploy.log_reader import read_log
-from deploy.simulated import record
+from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
+from robo_rl.deploy.emulate.simulated import record
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.reader import read_log
 from robo_rl.identification.arm_motion import Motion
 from robo_rl.identification.arm_observer import ArmObserver
 from robo_rl.identification.arms import MOVE, SLOWEST, find, unknowns
@@ -26,9 +26,9 @@ from robo_rl.identification.joint_findings import groups, wide
 from robo_rl.identification.judge import ELSEWHERE, faults
 from robo_rl.identification.recorded import IdentificationError
 from robo_rl.identification.smooth_search import search
-from sim.env import VecEnv
-from sim.tasks.arm.reach import Reach
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.arm.reach import Reach
+from robo_rl.sim.tasks.loading import load_task
 
 HIDDEN = {"joint_friction": 1.8, "armature": 1.4, "payload": 0.2, "command_delay": 0.02}
 KNOWN = {"stiffness": 1.0, "damping": 1.0, "strength": 1.0, "noise": 1.0}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.bundle import Bundle
-from sim.env import VecEnv
-from sim.tasks.arm.place import Place
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.arm.place import Place
 
 Robo = Callable[..., dict[str, Any]]
 
@@ -76,7 +76,7 @@ def test_episodes_with_a_held_cube_can_be_gone_back_to() -> None:
 
 
 def test_a_simulated_robot_of_it_is_held_until_it_is_commanded_and_keeps_its_grip_in_a_stop() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin("arm-place")
     begun = twin.truth()["tool_position"].copy()
     for _ in range(10):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.benchmark import CLOSED_FORM, ENGINE, PEERS, env_stepper, number, plant_stepper
 from robo_rl.commands import bench
-from sim.robots import card_types
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.benchmark import CLOSED_FORM, ENGINE, PEERS, env_stepper, number, plant_stepper
+from robo_rl.sim.robots import card_types
+from robo_rl.sim.tasks.loading import load_task
 
 STRANGER = f"{Path(__file__).with_name('viewer') / 'cart_and_pole.py'}:Balance"
 

@@ -13,8 +13,8 @@ import pytest
 import safetensors.numpy
 import torch
 
-from robo_rl import checkpoint
-from robo_rl.checkpoint import CheckpointError
+from robo_rl.learn.runs import checkpoint
+from robo_rl.learn.runs.checkpoint import CheckpointError
 
 TENSORS = {
     "weights": torch.tensor([[1e-45, -0.0, float("inf")], [1 / 3, float("nan"), 3.4e38]]),
@@ -71,7 +71,7 @@ def test_a_process_killed_at_any_moment_of_writing_leaves_a_whole_file(tmp_path:
     code = """
 import sys, torch
 from pathlib import Path
-from robo_rl import checkpoint
+from robo_rl.learn.runs import checkpoint
 path = Path(sys.argv[1])
 for k in range(1_000_000):
     checkpoint.save(path, {"x": torch.full((200_000,), float(k))}, {"k": k})

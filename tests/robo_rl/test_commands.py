@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from deploy.attachment import Attached
-from deploy.bundle import Bundle
-from deploy.pack import repack
 from robo_rl.cli import main
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.runs import Run
-from sim.robots import FOLDER
-from sim.robots.legged import load_legged
-from sim.tasks.loading import load_task
+from robo_rl.deploy.build.pack import repack
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.bundle.attachment import Attached
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.robots import FOLDER
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.tasks.loading import load_task
 
 INTERVAL = {"episodes", "success", "success_low", "success_high", "position_error_mean_m"}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from robo_rl.cli import main
-from robo_rl.run_table import found, groups
-from robo_rl.runs import Run
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.table import found, groups
 
 
 def runs(folder: Path, rate: float, success: list[float], versions: dict[str, str] | None = None) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robo_rl.comparison import compare, scores
-from robo_rl.evaluation import Conditions, Episodes, StopPolicy, rollout
-from robo_rl.loading import load
-from sim.tasks import Measure
+from robo_rl.evaluate.comparison import compare, scores
+from robo_rl.evaluate.evaluation import Conditions, Episodes, StopPolicy, rollout
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.tasks import Measure
 
 MEASURE = Measure("height_error", "m", "mean")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl import confined
+from robo_rl.files import sandbox as confined
 
 HERE = "tests.robo_rl.test_confined"
 Attempt = Callable[..., bytes]

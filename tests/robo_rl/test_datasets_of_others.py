@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from robo_rl.datasets import DatasetError, lerobot, robomimic
-from robo_rl.demonstrations import DemonstrationError, tensors_of
-from sim.tasks.arm.place_direct import PlaceDirect
+from robo_rl.adapters.datasets import DatasetError, lerobot, robomimic
+from robo_rl.learn.experience.demonstrations import DemonstrationError, tensors_of
+from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
 
 MOTORS = [
     f"{name}.pos" for name in ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")

@@ -13,14 +13,22 @@ from hypothesis import strategies as st
 from strange import attempt, changed
 from torch import Tensor
 
-from robo_rl import checkpoint
-from robo_rl.algorithms import bc
-from robo_rl.algorithms.config import BcConfig
 from robo_rl.cli import main
-from robo_rl.demonstrations import FILE_NAME, DemonstrationError, contract_of, demonstrate, digest, read, write
+from robo_rl.learn import bc
+from robo_rl.learn.config import BcConfig
+from robo_rl.learn.experience.demonstrations import (
+    FILE_NAME,
+    DemonstrationError,
+    contract_of,
+    demonstrate,
+    digest,
+    read,
+    write,
+)
+from robo_rl.learn.runs import checkpoint
 from robo_rl.policy import PolicyGraph
-from sim.tasks.arm.insert import Insert
-from sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.insert import Insert
+from robo_rl.sim.tasks.arm.place import Place
 
 EPISODES = 3
 

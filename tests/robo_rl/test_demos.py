@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from strange import attempt, changed
 from torch import Tensor
 
-from robo_rl import checkpoint
+from robo_rl.adapters.datasets import Dataset, DatasetError, lerobot, recorded, robomimic
+from robo_rl.adapters.datasets.replayed import replay
 from robo_rl.cli import main
-from robo_rl.datasets import Dataset, DatasetError, lerobot, recorded, robomimic
-from robo_rl.datasets.replayed import replay
-from robo_rl.demonstrations import demonstrate, tensors_of, write
-from sim.tasks.arm.place_direct import PlaceDirect
+from robo_rl.learn.experience.demonstrations import demonstrate, tensors_of, write
+from robo_rl.learn.runs import checkpoint
+from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
 
 EPISODES = 3
 

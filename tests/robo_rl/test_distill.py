@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from robo_rl.commands.compress import main
-from robo_rl.distill import CODE_BYTES, CompressError, largest_width
+from robo_rl.learn.distill import CODE_BYTES, CompressError, largest_width
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 
 @pytest.mark.parametrize("flash", [8 << 10, 16 << 10, 64 << 10])
@@ -32,7 +32,7 @@ def test_a_size_that_is_no_size_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_student_of_eight_kibibytes_flies_almost_like_its_teacher(bundle_file: Path, tmp_path: Path) -> None:
-    from deploy.verify import verify
+    from robo_rl.deploy.build.verify import verify
 
     small = tmp_path / "small.onnx"
     assert main(bundle_file, flash="8k", updates=1500, out=small, episodes=100) == 0

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Reason, Request
-from controllers.gate_config import GateConfig
-from controllers.safety import Inputs, initial, step
-from deploy.bundle import Bundle
-from deploy.c.generate import generate
-from deploy.c.host import compile_host, host_flags
-from deploy.firmware.build import COMPILER, EMULATOR, INSTALL, build_replay
-from deploy.firmware.parity import parity, recorded_flights
-from deploy.firmware.targets import TARGETS
-from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Scan
-from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.controllers.gate.codes import Reason, Request
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.controllers.gate.safety import Inputs, initial, step
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host, host_flags
+from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, INSTALL, build_replay
+from robo_rl.deploy.build.firmware.parity import parity, recorded_flights
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.runtime import Policy, SignalError
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.report.car import lines
-from sim.tasks.car.race import CarRace
+from robo_rl.sim.tasks.car.race import CarRace
 
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
 Robo = Callable[..., dict[str, Any]]
@@ -130,7 +130,7 @@ def test_a_report_has_a_map_of_each_track_with_the_line_that_was_driven() -> Non
 
 
 def test_the_simulated_robot_stands_until_it_is_commanded() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin("car-race")
     begun = twin.truth()["position"].copy()
     for _ in range(20):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from robo_rl.elu import Elu, use_fast_elu
+from robo_rl.policy.elu import Elu, use_fast_elu
 
 
 def test_elu_and_its_gradient_are_torchs() -> None:

@@ -13,8 +13,8 @@ sys.path.append(str(Path(__file__).parents[1] / "deploy"))
 from seeing import drawn_signals, seeing_policy, seeing_task
 
 from robo_rl.contract import ContractError, Encoder
-from robo_rl.networks import Attention, Convolution, Encoders
 from robo_rl.policy import PolicyGraph
+from robo_rl.policy.networks import Attention, Convolution, Encoders
 
 
 def test_a_convolution_takes_every_second_place_with_the_edges_padded() -> None:
@@ -84,7 +84,7 @@ def test_features_are_the_normalised_vector_and_all_groups_in_order() -> None:
 
 
 def test_a_task_without_groups_has_the_parameters_that_it_had() -> None:
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     torch.manual_seed(3)
     policy = PolicyGraph(load_task("quadrotor-hover"), (8,))
@@ -96,8 +96,8 @@ def test_a_task_without_groups_has_the_parameters_that_it_had() -> None:
 
 
 def test_what_can_not_learn_encoders_says_so() -> None:
-    from robo_rl.algorithms.apg import Learner
-    from robo_rl.algorithms.config import ApgConfig
+    from robo_rl.learn.apg import Learner
+    from robo_rl.learn.config import ApgConfig
 
     policy = seeing_policy()
     with pytest.raises(ValueError, match="task 'quadrotor-hover' has encoders of scans or images; train it with ppo"):

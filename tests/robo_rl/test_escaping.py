@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from robo_rl import escaping
+from robo_rl.files import escaping
 
 HOSTILE = (
     "*/ int main(void) { return 7; } /*", "**//", "/**/", "//*", "*", "/", "??/", "\\", '"', '"; evil(); "', "'",

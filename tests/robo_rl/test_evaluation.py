@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.evaluation import (
+from robo_rl.evaluate.evaluation import (
     BATCH,
     HELD_OUT,
     Conditions,
@@ -24,13 +24,13 @@ from robo_rl.evaluation import (
     rollout_signals,
     sweep,
 )
-from robo_rl.runs import Run
-from sim.env import VecEnv
-from sim.plants.multirotor import MultirotorPlant
-from sim.ranges import Range
-from sim.tasks import Task
-from sim.tasks.loading import load_task
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.multirotor import MultirotorPlant
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 
 class Constant:

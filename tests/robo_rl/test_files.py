@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from deploy.drivers.bus_servos.robot_file import JointMounting, RobotFile, write_robot_file
-from deploy.export import export
-from robo_rl import checkpoint, training
-from robo_rl.algorithms import new_learner
-from robo_rl.algorithms.config import ApgConfig
 from robo_rl.cli import main
+from robo_rl.deploy.build.export import export
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import JointMounting, RobotFile, write_robot_file
 from robo_rl.files import HeldError, WriteError, held, write
-from robo_rl.runs import Run
+from robo_rl.learn import new_learner
+from robo_rl.learn.config import ApgConfig
+from robo_rl.learn.runs import checkpoint, training
+from robo_rl.learn.runs.folder import Run
 
 SMALL = ["--apg.updates", "300", "--apg.environments", "8", "--apg.horizon", "4", "--apg.hidden", "8"]
 ROOM = 1 << 20
@@ -141,10 +141,10 @@ def test_a_training_on_a_full_disk_stops_in_a_sentence_and_goes_on_when_there_is
 
 
 def test_a_recording_on_a_full_disk_says_so_and_can_be_read_up_to_there(small_disk: Path, bundle_file: Path) -> None:
-    from deploy.bundle import Bundle
-    from deploy.log_reader import read_log
-    from deploy.simulated import record
-    from deploy.verify import task_of
+    from robo_rl.deploy.build.verify import task_of
+    from robo_rl.deploy.emulate.simulated import record
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.logs.reader import read_log
 
     filler = fill(small_disk)
     os.truncate(filler, ROOM - 200_000)

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from deploy.bundle import Bundle, command_differences, greatest
-from deploy.c.generate import generate
-from deploy.c.host import compile_host
-from deploy.export import export
-from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
-from robo_rl.algorithms import bc
-from robo_rl.algorithms.config import BcConfig
 from robo_rl.contract import Contract, ContractError, Flow, Network, Provenance
-from robo_rl.demonstrations import FILE_NAME, demonstrate, digest, write
-from robo_rl.flow import CHUNK, LEFT, NOISE, FlowGraph, chunks, following, uniform
-from robo_rl.networks import MLP
-from sim.tasks.arm.insert import Insert
-from sim.tasks.loading import load_task
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.export import export
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, BundlePolicy, task_of, torch_policy
+from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
+from robo_rl.learn import bc
+from robo_rl.learn.config import BcConfig
+from robo_rl.learn.experience.demonstrations import FILE_NAME, demonstrate, digest, write
+from robo_rl.policy.flow import CHUNK, LEFT, NOISE, FlowGraph, chunks, following, uniform
+from robo_rl.policy.networks import MLP
+from robo_rl.sim.tasks.arm.insert import Insert
+from robo_rl.sim.tasks.loading import load_task
 
 WAY = 0.6
 """Of actions to one side or the other."""

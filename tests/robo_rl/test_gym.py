@@ -15,12 +15,12 @@ import torch
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 
-import robo_rl.gym
-from robo_rl.gym import TaskEnv
-from sim.pictures.canvas import RenderingError
-from sim.robots import load_robot, robot_names
-from sim.robots.figures import CardError
-from sim.tasks.loading import load_task, task_names
+import robo_rl.adapters.gym
+from robo_rl.adapters.gym import TaskEnv
+from robo_rl.sim.pictures.canvas import RenderingError
+from robo_rl.sim.robots import load_robot, robot_names
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.loading import load_task, task_names
 
 TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
 """Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
@@ -95,7 +95,7 @@ def test_batches_of_any_size_stay_within_their_spaces(task, n):
 
 def test_make_vec_gives_one_batched_environment_that_restarts_within_the_step():
     envs = gymnasium.make_vec("quadrotor-hover", num_envs=3)
-    assert type(envs.unwrapped) is robo_rl.gym.TaskVectorEnv
+    assert type(envs.unwrapped) is robo_rl.adapters.gym.TaskVectorEnv
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
 
 
@@ -208,7 +208,7 @@ def test_wrong_options_are_refused(options, message):
 
 
 def test_naming_the_module_in_the_id_needs_no_import():
-    code = "import gymnasium; print(gymnasium.make('robo_rl.gym:quadrotor-hover').reset(seed=0)[0].shape)"
+    code = "import gymnasium; print(gymnasium.make('robo_rl.adapters.gym:quadrotor-hover').reset(seed=0)[0].shape)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "(49,)", done.stderr
 

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.log_reader import Log, read_log
-from deploy.logfile import LogWriter, StepRecord
 from robo_rl.commands import sysid
 from robo_rl.commands.record import CALM
 from robo_rl.commands.record import main as record_walk
 from robo_rl.contract import Network, Provenance
+from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
+from robo_rl.deploy.robot.logs.reader import Log, read_log
 from robo_rl.identification import UNKNOWNS, IdentificationError, Identified, Record, faults, identify, walk
 from robo_rl.identification.estimate import Estimate, Residual, Unknown
 from robo_rl.identification.excitation import unexcited
 from robo_rl.identification.observer import Observer
-from sim.env import VecEnv
-from sim.plants.physics import Physics
-from sim.ranges import read_ranges
-from sim.robots.legged import load_legged
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.ranges import read_ranges
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.tasks.loading import load_task
 
 GO2 = load_legged("go2").mechanism
 HIDDEN = {"joint_friction": 1.8, "armature": 1.5, "payload": 1.5, "command_delay": 0.02}

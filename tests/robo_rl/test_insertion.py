@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from robo_rl import checkpoint
-from robo_rl.algorithms.replay_buffer import FILE_NAME as REPLAY
-from robo_rl.demonstrations import FILE_NAME
+from robo_rl.learn.experience.demonstrations import FILE_NAME
+from robo_rl.learn.replay_buffer import FILE_NAME as REPLAY
+from robo_rl.learn.runs import checkpoint
 
 Robo = Callable[..., dict[str, Any]]
 SMALL = ("--sac.updates", "4", "--sac.steps", "5", "--sac.environments", "8", "--sac.first", "16", "--sac.batch", "32")

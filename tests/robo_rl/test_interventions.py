@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.actor import INTERVENTION
-from deploy.bundle import Bundle
-from deploy.runtime import Policy
-from deploy.step_log import Flag, Sizes, StepWriter
-from deploy.successors import Successors, files, number_of
-from robo_rl.interventions import DONE, OWN, InterventionPolicy, export_again
+from robo_rl.deploy.robot.actor import INTERVENTION
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.successors import Successors, files, number_of
+from robo_rl.online.interventions import DONE, OWN, InterventionPolicy, export_again
+from robo_rl.online.received import StepFolder
 from robo_rl.policy import PolicyGraph
-from robo_rl.received import StepFolder
 from robo_rl.zoo import located
 
 RATE = 100

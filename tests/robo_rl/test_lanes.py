@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.runtime import Policy
-from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.report.car import lines
-from sim.tasks.car.lanes import CarLanes
+from robo_rl.sim.tasks.car.lanes import CarLanes
 
 Robo = Callable[..., dict[str, Any]]
 
@@ -74,7 +74,7 @@ def test_a_report_has_a_map_of_each_route_with_the_line_that_was_driven() -> Non
 
 
 def test_the_simulated_robot_drives_among_others() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin("car-lanes")
     begun = twin.truth()["position"].copy()
     for _ in range(20):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.learning_env import LearningEnv
+from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 
 @pytest.fixture(params=["quadrotor-hover", "quadrotor-track"])
@@ -86,7 +86,8 @@ def test_what_a_step_gives_away_is_not_written_by_later_steps(task_name: str) ->
 
 
 def test_a_robots_future_is_the_same_in_a_batch_whose_rows_lie_apart(task_name: str) -> None:
-    """256 robots lie in rows with gaps between them (``sim.fuse.structure.spacing``), 100 robots in rows without."""
+    """256 robots lie in rows with gaps between them (``robo_rl.sim.accelerate.fuse.structure.spacing``), 100 robots
+    in rows without."""
     torch.manual_seed(0)
     actions = 0.5 * torch.randn(80, 256, 4)
     many, few = (LearningEnv(VecEnv(load_task(task_name), n, seed=1)) for n in (256, 100))

@@ -12,15 +12,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from deploy.bundle import Bundle
-from deploy.export import read_parameters
-from deploy.step_log import Flag, Sizes, StepWriter
 from robo_rl.commands.learn import main
-from robo_rl.demonstrations import Transitions
-from robo_rl.interventions import InterventionPolicy
-from robo_rl.live_learning import LiveLearner
+from robo_rl.deploy.build.export import read_parameters
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
+from robo_rl.learn.experience.demonstrations import Transitions
+from robo_rl.learn.runs.folder import Run
+from robo_rl.online.interventions import InterventionPolicy
+from robo_rl.online.learner import LiveLearner
 from robo_rl.policy import PolicyGraph
-from robo_rl.runs import Run
 
 SHAPE = {"hidden": (8,), "activation": "tanh"}
 STEPS = 50

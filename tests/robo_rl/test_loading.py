@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.loading import load
-from sim.robots import FOLDER
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.robots import FOLDER
 
 STRANGER = f"{Path(__file__).with_name('viewer') / 'cart_and_pole.py'}:Balance"
 

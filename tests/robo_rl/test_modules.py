@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 import robo_rl
-from deploy.bundle import Bundle
-from deploy.export import ExportError
-from deploy.verify import BundlePolicy, verify
-from robo_rl.gym import ACTION_SCALE
-from robo_rl.rsl_rl_env import RslRlEnv
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.adapters.gym import ACTION_SCALE
+from robo_rl.adapters.rsl_rl_env import RslRlEnv
+from robo_rl.deploy.build.export import ExportError
+from robo_rl.deploy.build.verify import BundlePolicy, verify
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 TASK = load_task("quadrotor-hover")
 
@@ -112,7 +112,7 @@ def test_what_stable_baselines3_has_learnt_becomes_a_bundle(tmp_path: Path) -> N
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
-    from robo_rl.sb3_env import FARTHEST, Sb3Env, actor
+    from robo_rl.adapters.sb3_env import FARTHEST, Sb3Env, actor
 
     env = VecMonitor(VecNormalize(Sb3Env("quadrotor-hover", 8), norm_reward=False))
     model = PPO("MlpPolicy", env, n_steps=8, batch_size=32, n_epochs=1, seed=0, device="cpu").learn(128)

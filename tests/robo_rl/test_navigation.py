@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
 from robo_rl.contract import Scan
+from robo_rl.deploy.robot.bundle import Bundle
 
 Robo = Callable[..., dict[str, Any]]
 
@@ -51,7 +51,7 @@ def test_it_is_drawn_in_its_room(run_folder: Path, tmp_path: Path, robo: Robo) -
 
 
 def test_the_simulated_robot_moves_by_its_commands_and_stays_where_it_touches_something() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin("diff-nav")
     begun = twin.truth()["position"].copy()
     for _ in range(5):

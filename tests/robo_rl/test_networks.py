@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.networks import ACTIVATIONS, GRU, MLP, Normalizer
+from robo_rl.policy.networks import ACTIVATIONS, GRU, MLP, Normalizer
 
 FORMULAS = {
     "tanh": np.tanh,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
+from robo_rl.deploy.robot.bundle import Bundle
 
 Robo = Callable[..., dict[str, Any]]
 
@@ -55,7 +55,7 @@ def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
 
 
 def test_the_simulated_robot_goes_sideways_and_stays_where_it_touches_something() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin("omni-nav")
     begun = twin.truth()
     left = np.array([-np.sin(begun["heading"][0]), np.cos(begun["heading"][0])])

@@ -19,17 +19,16 @@ import numpy as np
 import pytest
 import torch
 
-import robo_rl.gym  # noqa: F401 (registers the environments)
-from deploy.bundle import Bundle
-from robo_rl import training
-from robo_rl.algorithms import new_learner
-from robo_rl.algorithms.config import ApgConfig
 from robo_rl.cli import main
-from robo_rl.learning_env import LearningEnv
-from robo_rl.loading import load
-from robo_rl.runs import Run, RunError
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.evaluate.loading import load
+from robo_rl.learn import new_learner
+from robo_rl.learn.config import ApgConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.runs import training
+from robo_rl.learn.runs.folder import Run, RunError
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 ROOT = Path(__file__).parents[2]
 (CIRCLE, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "own-task.md").read_text(), re.S)
@@ -288,7 +287,7 @@ def test_gymnasium_makes_it_single_and_batched(task: str) -> None:
 
 
 def test_the_stand_in_robot_does_it(task: str) -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin(task)
     measured = twin.measure()
     assert twin.spec.name == "quadrotor-circle"
@@ -333,14 +332,16 @@ def test_a_task_that_can_not_be_trained_is_refused_before_a_run_is_made(
 
 
 def test_files_that_the_task_names_are_kept_and_a_card_is_called_after_its_robot(tmp_path: Path) -> None:
-    from sim.robots import FOLDER
+    from robo_rl.sim.robots import FOLDER
 
     name = write(tmp_path / "mine")
     path, plain = tmp_path / "mine" / "circle.py", (tmp_path / "mine" / "circle.py").read_text()
     settings = dataclasses.asdict(ApgConfig(updates=1, environments=8, horizon=4, hidden=(8,)))
     for card in ("tiny.toml", "card.toml"):
         shutil.copy(FOLDER / "crazyflie" / "card.toml", tmp_path / "mine" / card)
-        text = plain.replace("class Circle", "from sim.robots.multirotor import load_multirotor\n\n\nclass Circle")
+        text = plain.replace(
+            "class Circle", "from robo_rl.sim.robots.multirotor import load_multirotor\n\n\nclass Circle"
+        )
         own = f'load_multirotor(__file__.replace("circle.py", "{card}"))'
         init = (
             f"    files = ('{card}',)\n\n    def __init__(self, card=None):\n        super().__init__(card or {own})\n"

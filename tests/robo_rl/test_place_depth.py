@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.bundle import Bundle
-from deploy.c.generate import Options, generate
-from deploy.c.host import compile_host
-from deploy.export import write_bundle
-from deploy.runtime import Policy, SignalError
-from deploy.verify import PARITY_TOLERANCE
-from robo_rl.algorithms.config import DistillConfig
 from robo_rl.contract import Image, Provenance
-from robo_rl.distill import distill
+from robo_rl.deploy.build.c.generate import Options, generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.export import write_bundle
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.runtime import Policy, SignalError
+from robo_rl.learn.config import DistillConfig
+from robo_rl.learn.distill import distill
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks.arm.place import Place
-from sim.tasks.arm.place_depth import NAME, SHAPE, PlaceDepth
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.place_depth import NAME, SHAPE, PlaceDepth
 
 PROVENANCE = Provenance("distilled", 0, 0, "0" * 64)
 STEPS = 64
@@ -92,7 +92,7 @@ def test_firmware_takes_the_image_and_passes_its_self_test(bundle: Bundle, tmp_p
 
 
 def test_a_simulated_robot_of_it_sends_images_as_they_are_in_training() -> None:
-    twins = pytest.importorskip("robo_rl_ros.twins", reason="it comes with the repository")
+    twins = pytest.importorskip("robo_rl.ros.twins", reason="it comes with the repository")
     twin = twins.make_twin("arm-place-depth", delay=0.02, noise=0.0)
     images = []
     for _ in range(6):

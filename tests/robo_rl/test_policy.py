@@ -10,10 +10,10 @@ import torch
 
 from robo_rl.contract import Network, Provenance
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks import Task
-from sim.tasks.loading import load_task
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 PROVENANCE = Provenance("apg", 0, 0, "")
 NETWORK = Network((64, 64), "tanh", False)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from robo_rl.contract import Network, Provenance
-from robo_rl.demonstrations import read
-from sim.tasks.car.practice import CarPractice
+from robo_rl.learn.experience.demonstrations import read
+from robo_rl.sim.tasks.car.practice import CarPractice
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from robo_rl import checkpoint, launch, processes
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.moments import moments
-from robo_rl.algorithms.ppo import Learner
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.distributed import launch, processes
+from robo_rl.learn.moments import moments
+from robo_rl.learn.ppo import Learner
+from robo_rl.learn.runs import checkpoint
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 JOINED, CUT = Path(__file__).with_name("joined.py"), Path(__file__).with_name("cut.py")
 

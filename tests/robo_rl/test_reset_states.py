@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from strange import attempt, changed
 from torch import Tensor
 
-from robo_rl import checkpoint
-from robo_rl.algorithms import ppo
-from robo_rl.algorithms.config import PpoConfig
 from robo_rl.cli import main
-from robo_rl.demonstrations import contract_of, digest
-from robo_rl.learning_env import LearningEnv
-from robo_rl.policy import PolicyGraph
-from robo_rl.reset_states import (
+from robo_rl.learn import ppo
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.experience.demonstrations import contract_of, digest
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.experience.reset_states import (
     FILE_NAME,
     OWN,
     ResetStateError,
@@ -32,10 +30,12 @@ from robo_rl.reset_states import (
     weights_of,
     write,
 )
-from sim.env import VecEnv
-from sim.env_state import EnvState
-from sim.tasks.arm.place import Place
-from sim.tasks.arm.place_direct import CLOSE, PlaceDirect
+from robo_rl.learn.runs import checkpoint
+from robo_rl.policy import PolicyGraph
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.env_state import EnvState
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.place_direct import CLOSE, PlaceDirect
 
 COUNT = 16
 FAMILIES = PlaceDirect.families

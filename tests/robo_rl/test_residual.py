@@ -10,20 +10,20 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from deploy.bundle import Bundle, command_differences, greatest
-from deploy.c.generate import generate
-from deploy.c.host import compile_host
-from deploy.export import export
-from deploy.verify import PARITY_TOLERANCE, BundlePolicy, torch_policy
 from robo_rl.cli import main
 from robo_rl.contract import Base, Contract, ContractError, Provenance
-from robo_rl.evaluation import Conditions, ControllerPolicy, GraphPolicy, rollout_signals
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.export import export
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, BundlePolicy, torch_policy
+from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, GraphPolicy, rollout_signals
+from robo_rl.learn.residual import BaseError, ResidualGraph, file_of
 from robo_rl.policy import PolicyGraph
-from robo_rl.residual import BaseError, ResidualGraph, file_of
-from sim.tasks import Task
-from sim.tasks.arm.insert import Insert
-from sim.tasks.arm.place_direct import PlaceDirect
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.arm.insert import Insert
+from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
+from robo_rl.sim.tasks.loading import load_task
 
 BOUND = 0.25
 
@@ -156,8 +156,8 @@ def run_command(words: list[str]) -> None:
 
 def test_a_run_trains_beside_its_base_and_refuses_another(tmp_path: Path) -> None:
     """By the command line: clone, correct by sac, go on after a break; what learns is the correction alone."""
-    from robo_rl.demonstrations import demonstrate, write
-    from robo_rl.runs import Run, RunError
+    from robo_rl.learn.experience.demonstrations import demonstrate, write
+    from robo_rl.learn.runs.folder import Run, RunError
 
     task, shown = Insert(), tmp_path / "shown.safetensors"
     write(shown, task, demonstrate(task, 1, seed=2)[0])

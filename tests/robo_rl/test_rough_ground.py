@@ -13,19 +13,19 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from robo_rl import checkpoint
-from robo_rl.algorithms import new_learner
-from robo_rl.algorithms.config import DistillConfig, PpoConfig
 from robo_rl.commands import resume, train
 from robo_rl.commands.distill import main
-from robo_rl.distill import distill
-from robo_rl.evaluation import GraphPolicy, StopPolicy
-from robo_rl.loading import load
+from robo_rl.evaluate.evaluation import GraphPolicy, StopPolicy
+from robo_rl.evaluate.loading import load
+from robo_rl.evaluate.terrain_evaluation import evaluate_terrain
+from robo_rl.learn import new_learner
+from robo_rl.learn.config import DistillConfig, PpoConfig
+from robo_rl.learn.distill import distill
+from robo_rl.learn.runs import checkpoint
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.warm_start import begin_from, narrow, widen
 from robo_rl.policy import PolicyGraph
-from robo_rl.runs import Run
-from robo_rl.terrain_evaluation import evaluate_terrain
-from robo_rl.warm_start import begin_from, narrow, widen
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 
 @pytest.fixture(scope="module")

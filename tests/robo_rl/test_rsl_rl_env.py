@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from rsl_rl.runners import OnPolicyRunner
 
-from robo_rl.rsl_rl_env import RslRlEnv
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.adapters.rsl_rl_env import RslRlEnv
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 
 def test_rsl_rl_s_own_runner_trains_on_the_environment(tmp_path: Path) -> None:

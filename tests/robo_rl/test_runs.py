@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import safetensors.torch
 
-from robo_rl.algorithms.config import ApgConfig, PpoConfig
-from robo_rl.evaluation import HELD_OUT
-from robo_rl.runs import Run, RunError
-from sim.robots import FOLDER, load_robot
-from sim.robots.figures import CardError
+from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.learn.config import ApgConfig, PpoConfig
+from robo_rl.learn.runs.folder import Run, RunError
+from robo_rl.sim.robots import FOLDER, load_robot
+from robo_rl.sim.robots.figures import CardError
 
 SMALL = dataclasses.asdict(ApgConfig(updates=2, environments=8, horizon=4, hidden=(8,)))
 

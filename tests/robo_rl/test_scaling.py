@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl.algorithms.config import PpoConfig
 from robo_rl.cli import main
 from robo_rl.commands.plan import counts
-from robo_rl.scaling import Costs, Network, Phase, predict, simulated, slowest
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.distributed.scaling import Costs, Network, Phase, predict, simulated, slowest
 
 CONFIG = PpoConfig(environments=1024, epochs=4, mini_batches=3)
 COSTS = Costs(Phase(0.02, 1e-3, 0.05), Phase(0.01, 5e-4, 0.03), 231_000)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl import sharing
 from robo_rl.commands.play import main
-from robo_rl.sharing import fetched
+from robo_rl.evaluate import sharing
+from robo_rl.evaluate.sharing import fetched
 from robo_rl.zoo import located
 
 BUNDLE = located("zoo:quadrotor-hover")

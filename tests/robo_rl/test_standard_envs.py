@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from robo_rl.standard_envs import DEFINITIONS, STEPS, StandardEnv
+from robo_rl.evaluate.standard_envs import DEFINITIONS, STEPS, StandardEnv
 
 pytest.importorskip("imageio", reason="gymnasium's MuJoCo tasks need it: pip install 'gymnasium[mujoco]'")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from robo_rl.statistics import improvement, interquartile_mean, interval, profile
+from robo_rl.evaluate.statistics import improvement, interquartile_mean, interval, profile
 
 
 def test_the_interquartile_mean_is_that_of_the_middle_half() -> None:

@@ -11,11 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl import checkpoint
 from robo_rl.cli import main
 from robo_rl.commands.train import floors_of
-from robo_rl.runs import Run, policy_digest
-from sim.ranges import Range, parse_bounds
+from robo_rl.learn.runs import checkpoint
+from robo_rl.learn.runs.folder import Run, policy_digest
+from robo_rl.sim.ranges import Range, parse_bounds
 
 SMALL = ["--apg.updates", "6", "--apg.environments", "16", "--apg.horizon", "8", "--apg.hidden", "8", "--episodes", "4"]
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strange import attempt, changed
 
-from robo_rl.runs import Run, RunError
-from sim.robots import FOLDER, KINDS
-from sim.robots.figures import CardError
+from robo_rl.learn.runs.folder import Run, RunError
+from robo_rl.sim.robots import FOLDER, KINDS
+from robo_rl.sim.robots.figures import CardError
 
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def description(algorithm: str) -> dict[str, Any]:
-    from robo_rl.algorithms.config import CONFIGS
+    from robo_rl.learn.config import CONFIGS
 
     chosen = {"teacher": "x", "activation": "elu"} if algorithm == "distilled" else {}
     config = CONFIGS[algorithm](**{**chosen, "hidden": (8,)})

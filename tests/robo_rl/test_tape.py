@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robo_rl.tape import Tape
+from robo_rl.learn.experience.tape import Tape
 
 
 def test_rows_are_those_of_their_steps_and_no_later_change_reaches_them() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from robo_rl.cli import main
 from robo_rl.commands.train import published
-from robo_rl.run_table import found
-from robo_rl.runs import Run
-from robo_rl.trackers import PublishingError, to_mlflow, to_wandb
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.table import found
+from robo_rl.learn.runs.trackers import PublishingError, to_mlflow, to_wandb
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import dataclasses
 import numpy as np
 import torch
 
-from controllers.traffic import Idm, idm_acceleration
-from robo_rl.algorithms.config import DistillConfig
-from robo_rl.distill import distill
-from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.controllers.car.traffic import Idm, idm_acceleration
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.learn.config import DistillConfig
+from robo_rl.learn.distill import distill
 from robo_rl.policy import PolicyGraph
-from sim.lanes import REACH
-from sim.tasks.car.traffic import BOLD, MISSED, STYLE, TIMID, CarTraffic
-from sim.tasks.car.traffic_lidar import CarTrafficLidar
+from robo_rl.sim.scenes.lanes import REACH
+from robo_rl.sim.tasks.car.traffic import BOLD, MISSED, STYLE, TIMID, CarTraffic
+from robo_rl.sim.tasks.car.traffic_lidar import CarTrafficLidar
 
 
 def test_the_style_weighs_gaps_speeds_and_lanes_in_which_idm_accelerates_more() -> None:

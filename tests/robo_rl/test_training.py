@@ -19,11 +19,11 @@ import safetensors.torch
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from robo_rl import checkpoint, training
-from robo_rl.algorithms import new_learner
-from robo_rl.checkpoint import CheckpointError
 from robo_rl.cli import main
-from robo_rl.runs import Run
+from robo_rl.learn import new_learner
+from robo_rl.learn.runs import checkpoint, training
+from robo_rl.learn.runs.checkpoint import CheckpointError
+from robo_rl.learn.runs.folder import Run
 
 LONG = {
     "apg": ["--apg.updates", "400", "--apg.environments", "24", "--apg.horizon", "16", "--apg.hidden", "16", "16"],

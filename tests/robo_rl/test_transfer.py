@@ -10,9 +10,9 @@ import torch
 from scipy.stats import binomtest
 
 from robo_rl.commands import transfer as command
-from robo_rl.transfer import beyond, kept
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.transfer import beyond, kept
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 
 def figures(successes: int, total: int) -> dict[str, float]:
@@ -82,7 +82,7 @@ def test_a_classical_controller_keeps_its_success_in_mujoco(capsys: pytest.Captu
 
 
 def test_the_worst_engine_decides_and_wrong_options_are_refused() -> None:
-    from robo_rl.transfer import Transfer
+    from robo_rl.evaluate.transfer import Transfer
 
     worse = {"engine": "x", "summary": "", **figures(5, 10), "kept": 0.9, "drop": 0.1, "drop_low": 0, "drop_high": 1}
     assert Transfer((), figures(6, 10), [worse], {}).least_kept == 0.9

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.learning_env import ACTION_SCALE
-from robo_rl.loading import load
-from robo_rl.untrained import RandomPolicy, ZeroPolicy
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.loading import load
+from robo_rl.evaluate.untrained import RandomPolicy, ZeroPolicy
+from robo_rl.learn.experience.learning_env import ACTION_SCALE
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 
 def test_a_quadrotor_at_rest_hovers_under_zero_actions() -> None:

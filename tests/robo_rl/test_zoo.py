@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.verify import renewed, task_of, verify
 from robo_rl import zoo
+from robo_rl.deploy.build.verify import renewed, task_of, verify
+from robo_rl.deploy.robot.bundle import Bundle
 
 VERSION1 = Path(__file__).parents[1] / "data" / "version1"
 OFTEN = ("quadrotor-hover", "go2-flat", "arm-place", "car-race", "diff-nav")
@@ -46,13 +46,13 @@ def test_every_policy_of_the_zoo_has_the_report_of_the_same_graph(name: str) -> 
 @pytest.mark.parametrize("name", zoo.names())
 def test_every_policy_of_the_zoo_has_the_contract_that_its_task_has_today(name: str) -> None:
     contract = Bundle.read(zoo.located(f"zoo:{name}")).contract
-    assert contract == renewed(contract, task_of(contract)), "write them again: python -m robo_rl.zoo.renew"
+    assert contract == renewed(contract, task_of(contract)), "write them again: python -m robo_rl.commands.renew_zoo"
 
 
 def test_renewing_writes_what_has_another_contract_and_notes_its_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from robo_rl.zoo import renew
+    from robo_rl.commands import renew_zoo as renew
 
     old, new = "go2-flat", "go2-recover"
     shutil.copy(VERSION1 / f"{old}.onnx", tmp_path)

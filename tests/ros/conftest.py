@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from deploy.log_reader import Log
+    from robo_rl.deploy.robot.logs.reader import Log
 
 PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_ros"
 if str(PACKAGE) not in sys.path:
@@ -168,10 +168,11 @@ class Flight:
 
     def __enter__(self) -> Flight:
         from nav_msgs.msg import Odometry
-        from robo_rl_ros import quality
-        from robo_rl_ros.operate import Operator
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
+
+        from robo_rl.ros import quality
+        from robo_rl.ros.operate import Operator
 
         self.operator = Operator(patience=PATIENCE).__enter__()
         node = self.operator.node
@@ -236,7 +237,7 @@ class Flight:
 
 def whole_log(file: Path, cut_off: bool = False) -> Log:
     """The log in ``file``: read to its end unless it was ``cut_off``, and no step missing up to there."""
-    from deploy.log_reader import read_log
+    from robo_rl.deploy.robot.logs.reader import read_log
 
     log = read_log(file)
     assert log.whole or cut_off
@@ -324,7 +325,7 @@ def variant(bundle: Path, out: Path, **safety: Any) -> Path:
 
     import onnx
 
-    from deploy.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, Bundle, seal
+    from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, NO_DIGEST, Bundle, seal
 
     contract = Bundle.read(bundle).contract
     changed = dataclasses.replace(contract, safety=dataclasses.replace(contract.safety, **safety))

@@ -61,9 +61,9 @@ def script_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the SO-101's placing whose network adds next to nothing to the script."""
     import torch
 
-    from deploy.export import export
+    from robo_rl.deploy.build.export import export
     from robo_rl.policy import PolicyGraph
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     policy = PolicyGraph(load_task("arm-place", "so101"), (8,))
     torch.manual_seed(0)
@@ -80,7 +80,8 @@ class Hand:
 
     def __init__(self, flight: Any, bundle: Path) -> None:
         from geometry_msgs.msg import PoseStamped
-        from robo_rl_ros import quality
+
+        from robo_rl.ros import quality
 
         self.flight, self.heights = flight, []
         flight.operator.node.create_subscription(PoseStamped, "cube/pose", self._seen, quality.SENSOR)

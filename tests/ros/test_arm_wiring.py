@@ -10,17 +10,17 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from geometry_msgs.msg import PoseStamped
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.wiring import WiringError, command_wires, signal_wires
-from robo_rl_ros.writing import write
 from scipy.spatial.transform import Rotation
 
-from controllers.chain import orientation_at_home
 from robo_rl.contract import ContractError, Robot
-from sim.robots.arm import load_arm
-from sim.tasks.arm.place import Place
-from sim.tasks.loading import load_task
+from robo_rl.controllers.arm.chain import orientation_at_home
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import MessageError, read
+from robo_rl.ros.wiring import WiringError, command_wires, signal_wires
+from robo_rl.ros.writing import write
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.loading import load_task
 
 
 def test_every_signal_of_an_arm_comes_with_a_stamp() -> None:

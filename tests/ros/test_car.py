@@ -19,13 +19,12 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import read
-from robo_rl_ros.wiring import WiringError, command_wires, signal_wires
-from robo_rl_ros.writing import message_type, write
-
 from robo_rl.contract import Command, Network, Provenance
-from sim.tasks.car.race import PERIOD, CarRace
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import read
+from robo_rl.ros.wiring import WiringError, command_wires, signal_wires
+from robo_rl.ros.writing import message_type, write
+from robo_rl.sim.tasks.car.race import PERIOD, CarRace
 
 DEADLINE = 0.1
 """s: the contract's signal_timeout of the car. It counts from the first message that was wrong or missing."""
@@ -199,7 +198,7 @@ def test_a_message_type_that_is_not_installed_is_refused_with_its_package(monkey
 
 
 def test_the_pose_of_the_simulated_car_is_that_of_base_link_below_the_rear_axle() -> None:
-    from robo_rl_ros.twins import make_twin
+    from robo_rl.ros.twins import make_twin
 
     twin = make_twin("car-race")
     own = {name: value[0].numpy().astype(float) for name, value in twin.plant.truth().items()}
@@ -225,7 +224,7 @@ def test_the_pose_of_the_simulated_car_is_that_of_base_link_below_the_rear_axle(
 
 
 def test_a_simulated_car_that_touches_a_wall_stays_there_until_it_is_set_back() -> None:
-    from robo_rl_ros.twins import make_twin
+    from robo_rl.ros.twins import make_twin
 
     twin = make_twin("car-race")
     ahead = {"steering_angle": np.float32([0.4]), "speed": np.float32([3.0])}

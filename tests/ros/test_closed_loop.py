@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from controllers.gate_codes import State
+from robo_rl.controllers.gate.codes import State
 
 pytestmark = pytest.mark.slow
 

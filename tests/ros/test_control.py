@@ -13,13 +13,12 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.control import Control
-from robo_rl_ros.runner import PolicyRunner
-from robo_rl_ros.signal_buffer import SignalBuffer
-from robo_rl_ros.wiring import signal_wires
-
-from controllers.gate_codes import UNANSWERED, Reason, Request, Source, State
-from deploy.runtime import Policy
+from robo_rl.controllers.gate.codes import UNANSWERED, Reason, Request, Source, State
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.ros.control import Control
+from robo_rl.ros.runner import PolicyRunner
+from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.wiring import signal_wires
 from robo_rl.zoo import located
 
 

@@ -17,9 +17,9 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from hypothesis import given
 from hypothesis import strategies as st
-from robo_rl_ros.following import Wanted, Watch, misfit
 
 from robo_rl.contract import Provenance
+from robo_rl.ros.following import Wanted, Watch, misfit
 
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")
 ARM, JAW, HOLD = "forward_position_controller", "forward_gripper_controller", "joint_trajectory_controller"
@@ -136,9 +136,9 @@ def script_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the SO-101's placing by its script."""
     import torch
 
-    from deploy.export import export
+    from robo_rl.deploy.build.export import export
     from robo_rl.policy import PolicyGraph
-    from sim.tasks.loading import load_task
+    from robo_rl.sim.tasks.loading import load_task
 
     policy = PolicyGraph(load_task("arm-place", "so101"), (8,))
     torch.manual_seed(0)

@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.robots import load_robot, robot_names
-from sim.robots.car import CarCard
-from sim.robots.legged import LeggedCard
-from sim.robots.multirotor import MultirotorCard
+from robo_rl.sim.robots import load_robot, robot_names
+from robo_rl.sim.robots.car import CarCard
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.robots.multirotor import MultirotorCard
 
 PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_description"
 LEGGED = [name for name in robot_names() if isinstance(load_robot(name), LeggedCard)]

@@ -12,20 +12,19 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.control import Control
-from robo_rl_ros.runner import Decision, PolicyRunner
-from robo_rl_ros.signal_buffer import SignalBuffer
-from robo_rl_ros.wiring import signal_wires
+from robo_rl.controllers.gate.codes import Event, Request, Source, State
+from robo_rl.deploy.emulate.go2.wire import FAULTS
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop
+from robo_rl.deploy.robot.drivers.dynamixel import registers as dynamixel
+from robo_rl.deploy.robot.drivers.feetech import registers as feetech
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.ros.control import Control
+from robo_rl.ros.runner import Decision, PolicyRunner
+from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.wiring import signal_wires
 
-from controllers.gate_codes import Event, Request, Source, State
-from deploy.bundle import Bundle
-from deploy.drivers.driver import DriverError, ForLoop
-from deploy.drivers.dynamixel import registers as dynamixel
-from deploy.drivers.feetech import registers as feetech
-from deploy.emulators.go2_wire import FAULTS
-from deploy.runtime import Policy
-
-sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
+sys.path.append(str(Path(__file__).parents[1] / "deploy/robot/drivers"))
 import emulated_arm
 import emulated_car
 import emulated_dynamixel
@@ -197,7 +196,7 @@ def test_a_car_races_behind_the_nodes_gate_and_is_braked_when_the_node_dies() ->
 
 STATUE = """
 import numpy as np
-from deploy.drivers.driver import Health, Identity, Silence
+from robo_rl.deploy.robot.drivers.driver import Health, Identity, Silence
 
 class Statue:
     silence, guard = Silence.STOPS, ""
@@ -226,7 +225,8 @@ def node(tmp_path: Path, domain: int) -> Iterator[Callable[..., Any]]:
     """``node(use_sim_time=…)``: a node with the parameters of the policy's, whose driver is a file's."""
     import rclpy
     from rclpy.parameter import Parameter
-    from robo_rl_ros.parameters import declare
+
+    from robo_rl.ros.parameters import declare
 
     (tmp_path / "statue.py").write_text(STATUE)
     rclpy.init(domain_id=domain)
@@ -247,9 +247,10 @@ def node(tmp_path: Path, domain: int) -> Iterator[Callable[..., Any]]:
 
 def test_what_a_users_driver_measures_is_published_with_its_time(node) -> None:
     import rclpy
-    from robo_rl_ros import quality
-    from robo_rl_ros.driven import DrivenRobot
     from sensor_msgs.msg import Imu, JointState
+
+    from robo_rl.ros import quality
+    from robo_rl.ros.driven import DrivenRobot
 
     contract = Bundle.read("zoo:go2-flat").contract
     one = node()
@@ -277,7 +278,7 @@ def test_what_a_users_driver_measures_is_published_with_its_time(node) -> None:
 
 
 def test_a_driven_robot_has_no_simulated_time_and_needs_all_signals(node) -> None:
-    from robo_rl_ros.driven import DrivenRobot
+    from robo_rl.ros.driven import DrivenRobot
 
     contract = Bundle.read("zoo:go2-flat").contract
     wires = signal_wires(contract.signals)

@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from controllers.gate_codes import Reason, State
+from robo_rl.controllers.gate.codes import Reason, State
 
 pytestmark = pytest.mark.slow
 DEADLINE = 0.020

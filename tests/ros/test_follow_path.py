@@ -23,7 +23,8 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from hypothesis import given
 from hypothesis import strategies as st
-from robo_rl_ros.path_following import Code, FollowedPath, Movement, PathError, Pose, Rules, check
+
+from robo_rl.ros.path_following import Code, FollowedPath, Movement, PathError, Pose, Rules, check
 
 AHEAD = np.array([0.2, 0.4, 0.8])
 LINE = np.column_stack([np.linspace(0.0, 3.0, 61), np.zeros(61)])
@@ -150,11 +151,11 @@ def steering_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle that steers by hand-set weights towards the fourth point ahead: no training."""
     import torch
 
-    from deploy.export import export
     from robo_rl.contract import Provenance
+    from robo_rl.deploy.build.export import export
     from robo_rl.policy import PolicyGraph
-    from sim.tasks.mobile_base.clearance import COUNT
-    from sim.tasks.mobile_base.follow import BEAMS, DiffFollow
+    from robo_rl.sim.tasks.mobile_base.clearance import COUNT
+    from robo_rl.sim.tasks.mobile_base.follow import BEAMS, DiffFollow
 
     task = DiffFollow()
     task.spec = dataclasses.replace(task.spec, episode_length=10.0)  # of which the export runs a whole one
@@ -234,7 +235,7 @@ def navigator(
 @pytest.fixture(scope="module")
 def plan() -> np.ndarray:
     """The first 1.5 m of the path that is planned in the twin's room."""
-    from robo_rl_ros.twins import make_twin
+    from robo_rl.ros.twins import make_twin
 
     rooms = make_twin("diff-follow", seed=SEED).plant.rooms
     points = rooms.planned[0].numpy().astype(float)
@@ -247,9 +248,8 @@ ABORTED, CANCELED, SUCCEEDED = 6, 5, 4  # action_msgs/msg/GoalStatus
 @pytest.mark.slow
 def test_what_the_server_uses_is_what_its_permissions_allow(navigator: Navigator, steering_file: Path) -> None:
     """An action's own topics and services are below its name; SROS 2 allows them by it."""
-    from robo_rl_ros.permissions import permissions
-
-    from deploy.bundle import Bundle
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.ros.permissions import permissions
 
     node, of = navigator.flight.operator.node, ("follow_path", "/")
     navigator.ended(np.zeros((0, 2)))

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
-from robo_rl_ros.foxglove import layout, paths
-from robo_rl_ros.wiring import command_wires, signal_wires
 
-from deploy.bundle import Bundle
-from deploy.logfile import GATE_FIELDS, LogWriter, StepRecord
 from robo_rl.cli import main
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS, LogWriter, StepRecord
+from robo_rl.ros.foxglove import layout, paths
+from robo_rl.ros.wiring import command_wires, signal_wires
 
 ZOO = ("quadrotor-hover", "go2-flat", "car-race", "arm-place-so101")
 
@@ -95,8 +95,8 @@ def test_in_a_log_every_path_leads_to_what_its_label_names(name: str, tmp_path: 
 @pytest.mark.parametrize("name", ZOO)
 def test_live_every_path_leads_to_what_its_label_names(name: str) -> None:
     pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
-    from robo_rl_ros.message_encoding import compose
-    from robo_rl_ros.writing import write
+    from robo_rl.ros.message_encoding import compose
+    from robo_rl.ros.writing import write
 
     contract = contract_of(name)
     signals = {signal.name: signal for signal in contract.signals}

@@ -8,10 +8,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.runner import PolicyRunner
-
-from controllers.gate_codes import Request, State
-from deploy.runtime import Policy
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.ros.runner import PolicyRunner
 
 PERIOD = 10_000  # µs
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bundle import Bundle
+from robo_rl.deploy.robot.bundle import Bundle
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 MISSING = "ROS's launch system is missing: it comes with ROS 2, or as wheels in a folder: make test ROS_WHEELS=FOLDER"

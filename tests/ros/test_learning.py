@@ -12,19 +12,18 @@ import torch
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.learning import Learning
-from robo_rl_ros.runner import PolicyRunner
-from robo_rl_ros.teleoperation import Takeover
-
-from controllers.gate_codes import Request, State
-from deploy.actor import EXPLORATION, INTERVENTION, quiet
-from deploy.bundle import Bundle
-from deploy.runtime import Policy
-from deploy.step_log import Flag, StepReader, files
 from robo_rl.contract import Provenance
-from robo_rl.interventions import DONE, InterventionPolicy, export_again
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.robot.actor import EXPLORATION, INTERVENTION, quiet
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.step_log import Flag, StepReader, files
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.online.interventions import DONE, InterventionPolicy, export_again
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.ros.learning import Learning
+from robo_rl.ros.runner import PolicyRunner
+from robo_rl.ros.teleoperation import Takeover
+from robo_rl.sim.tasks.loading import load_task
 
 PERIOD = 10_000  # µs
 WISH = np.array([0.2, -0.1, 0.4, 0.0])

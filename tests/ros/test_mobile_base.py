@@ -11,13 +11,12 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import read
-from robo_rl_ros.wiring import command_wires, signal_wires
-from robo_rl_ros.writing import write
-
 from robo_rl.contract import Network, Provenance
-from sim.tasks.mobile_base.navigate import DiffNav
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import read
+from robo_rl.ros.wiring import command_wires, signal_wires
+from robo_rl.ros.writing import write
+from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
 
 PERIOD = 0.1
 DEADLINE = 0.3 + 0.2
@@ -62,7 +61,8 @@ def test_a_twist_drives_an_omnidirectional_base_to_the_side(base) -> None:
     """Odometry tells a speed to the left like that of the Twist, which this policy hardly changes."""
     from geometry_msgs.msg import TwistStamped
     from nav_msgs.msg import Odometry
-    from robo_rl_ros import quality
+
+    from robo_rl.ros import quality
 
     told, measured = [], []
     node = base.operator.node

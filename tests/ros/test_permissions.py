@@ -10,10 +10,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.permissions import ENCLAVES, REQUESTS, permissions
-
-from deploy.bundle import Bundle
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.ros.permissions import ENCLAVES, REQUESTS, permissions
 from robo_rl.zoo import located
 
 Allowed = dict[tuple[str, str], set[str]]

@@ -16,9 +16,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from controllers.gate_codes import Reason, State
-from deploy.log_reader import read_log
-from deploy.replay import replay
+from robo_rl.controllers.gate.codes import Reason, State
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.deploy.robot.logs.replay import replay
 
 pytestmark = pytest.mark.slow
 TIMEOUT = 0.1
@@ -146,7 +146,9 @@ def test_a_dead_recorder_is_a_fault_and_loses_nothing(
     flight, simulated, bundle_file: Path, tmp_path: Path, read_whole_log, fault_table
 ):
     file = simulated(tmp_path / "log")
-    (child,) = [p for p in children(flight.processes["policy"].pid) if "deploy.record" in command_line(p)]
+    (child,) = [
+        p for p in children(flight.processes["policy"].pid) if "robo_rl.deploy.robot.logs.record" in command_line(p)
+    ]
     killed = time.time()
     os.kill(child, signal.SIGKILL)
     found = flight.fault()

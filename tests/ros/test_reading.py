@@ -9,17 +9,17 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.scheduler import StepScheduler
-from robo_rl_ros.wiring import Wire, WiringError
-from robo_rl_ros.writing import write
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState, LaserScan
 from trajectory_msgs.msg import JointTrajectory
 
 from robo_rl.contract import Command, Scan, Signal
-from sim.tasks.multirotor.quadrotor import XYZ
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import MessageError, read
+from robo_rl.ros.scheduler import StepScheduler
+from robo_rl.ros.wiring import Wire, WiringError
+from robo_rl.ros.writing import write
+from robo_rl.sim.tasks.multirotor.quadrotor import XYZ
 
 JOINTS = ("hip", "thigh", "calf")
 POSITION = Signal("joint_position", JOINTS, "rad", "joint", (-3.0,) * 3, (3.0,) * 3)

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 pytest.importorskip("mcap", reason="mcap is missing: pip install 'robo-rl[ros]'")
 
-from deploy.log_reader import read_log
-from deploy.logfile import NamedNumbers
-from deploy.replay import plot, replay
+from robo_rl.deploy.robot.logs.logfile import NamedNumbers
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.deploy.robot.logs.replay import plot, replay
 
 pytestmark = pytest.mark.slow
 

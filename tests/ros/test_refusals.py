@@ -57,7 +57,7 @@ def test_what_does_not_fit_the_contract_is_refused_at_configure(flight, bundle_f
 
 def test_a_bundle_that_nobody_trusted_signed_is_refused_at_configure(flight, bundle_file: Path, tmp_path: Path):
     pytest.importorskip("cryptography", reason="cryptography is missing: pip install 'robo-rl[sign]'")
-    from deploy.signing import new_key, sign
+    from robo_rl.deploy.robot.bundle.signing import new_key, sign
 
     path = Path(shutil.copy(bundle_file, tmp_path / "policy.onnx"))
     new_key(tmp_path / "alice", "alice")
@@ -99,8 +99,9 @@ def test_a_quaternion_in_another_order_is_refused_before_arming(robot, bundle_fi
 
 
 def test_an_incompatible_quality_of_service_is_refused_at_activate(robot, bundle_file: Path, fault_table):
-    from robo_rl_ros import quality
     from sensor_msgs.msg import JointState
+
+    from robo_rl.ros import quality
 
     robot.operator.fault("")
     robot.start("policy", str(bundle_file), "--use-sim-time")

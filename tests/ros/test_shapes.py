@@ -14,16 +14,16 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.signal_buffer import SignalBuffer
-from robo_rl_ros.teleoperation import Teleoperation, TeleoperationError
-from robo_rl_ros.wiring import WiringError, signal_wires
 from sensor_msgs.msg import Image as ImageMessage
 from sensor_msgs.msg import JointState, LaserScan
 from std_msgs.msg import Float32MultiArray, Float64MultiArray, MultiArrayDimension
 
-from deploy.named_values import numbers_by_name
+from robo_rl.deploy.robot.named_values import numbers_by_name
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import MessageError, read
+from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.teleoperation import Teleoperation, TeleoperationError
+from robo_rl.ros.wiring import WiringError, signal_wires
 
 sys.path.append(str(Path(__file__).parents[1] / "deploy"))
 from graphs import MOTORS, make_contract, position, target
@@ -232,9 +232,9 @@ def test_an_image_with_holes_goes_there_and_back_to_the_bit_and_as_nan_on_the_wa
 def test_a_student_s_commands_are_the_same_by_messages_and_in_the_plain_loop() -> None:
     """Bit by bit: what the simulated robot measured, and the same through an Image in 32FC1 and back."""
     import torch
-    from robo_rl_ros.twins import make_twin
 
     from robo_rl.policy import PolicyGraph
+    from robo_rl.ros.twins import make_twin
 
     twin = make_twin("arm-place-depth", seed=3)
     torch.manual_seed(0)
@@ -416,7 +416,7 @@ def test_the_buffer_holds_the_newest_sample_with_its_stamp() -> None:
 
 
 def test_a_page_shows_the_least_mean_and_greatest_of_an_array() -> None:
-    from robo_rl_ros.panel_node import SUMMARY, summary
+    from robo_rl.ros.panel_node import SUMMARY, summary
 
     assert SUMMARY == ("least", "mean", "greatest")
     assert summary(np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)) == [1.0, 3.0, 6.0]

@@ -16,14 +16,14 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 from geometry_msgs.msg import Twist, TwistStamped
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import read
-from robo_rl_ros.teleoperation import LEASH, Teleoperation, TeleoperationError
-from robo_rl_ros.wiring import WiringError, signal_wires
 from sensor_msgs.msg import Joy
 
-from deploy.bundle import Bundle
 from robo_rl.contract import Signal
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import read
+from robo_rl.ros.teleoperation import LEASH, Teleoperation, TeleoperationError
+from robo_rl.ros.wiring import WiringError, signal_wires
 
 XYZ = ("x", "y", "z")
 BODY = "base_link"
@@ -193,11 +193,10 @@ def test_sticks_and_twists_lift_a_quadrotor(grounded, source: str):
 
 def test_a_velocity_that_is_not_repeated_is_zero_after_half_a_second(bundle_file: Path):
     """Against the record of what the policy was given, by a control thread on a clock that the test moves."""
-    from robo_rl_ros.control import Control
-    from robo_rl_ros.runner import Decision, PolicyRunner
-    from robo_rl_ros.signal_buffer import SignalBuffer
-
-    from deploy.runtime import Policy
+    from robo_rl.deploy.robot.runtime import Policy
+    from robo_rl.ros.control import Control
+    from robo_rl.ros.runner import Decision, PolicyRunner
+    from robo_rl.ros.signal_buffer import SignalBuffer
 
     runner = PolicyRunner(Policy.load(bundle_file, 100))
     contract = runner.contract

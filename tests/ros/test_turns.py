@@ -10,13 +10,12 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl_ros.operate import OperatorError
-from robo_rl_ros.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
-
-from deploy.bundle import Bundle, BundleError
-from deploy.log_reader import read_log
-from deploy.replay import replay
-from deploy.runtime import Policy
+from robo_rl.deploy.robot.bundle import Bundle, BundleError
+from robo_rl.deploy.robot.logs.reader import read_log
+from robo_rl.deploy.robot.logs.replay import replay
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.ros.operate import OperatorError
+from robo_rl.ros.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
 
 RATE = 100  # Hz
 
@@ -26,8 +25,8 @@ def successor_file(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) 
     """The bundle of a policy that flies as well as the other, and otherwise: its weights are not quite the same."""
     import torch
 
-    from deploy.export import export
-    from robo_rl.runs import Run
+    from robo_rl.deploy.build.export import export
+    from robo_rl.learn.runs.folder import Run
 
     policy, provenance = Run.open(trained_run).policy()
     generator = torch.Generator().manual_seed(0)

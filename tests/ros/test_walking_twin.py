@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from deploy.doctor import healthy
-from deploy.joints import JointTestError, examine_joints, find_joints
 from robo_rl.contract import Network, Provenance
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.doctor import healthy
+from robo_rl.deploy.robot.joints import JointTestError, examine_joints, find_joints
+from robo_rl.sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.slow
 TROT = 1.0
@@ -28,8 +28,8 @@ NOBODY, NETWORK = Provenance("none", 0, 0, "0" * 64), Network((8,), "tanh", Fals
 
 def examine() -> list[Any]:
     """The joints of the robot on DDS, held against the contract of the Go2's task."""
-    from robo_rl_ros.joint_test import wiggle
-    from robo_rl_ros.signal_check import SignalCheck
+    from robo_rl.ros.joint_test import wiggle
+    from robo_rl.ros.signal_check import SignalCheck
 
     contract = load_task("go2-flat").spec.contract(NOBODY, NETWORK)
     patient = dataclasses.replace(contract.safety, signal_timeout=5.0)  # a busy computer keeps that
@@ -90,7 +90,7 @@ def trotting_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle for the Go2 whose network adds next to nothing to the gait that its task begins with."""
     import torch
 
-    from deploy.export import export
+    from robo_rl.deploy.build.export import export
     from robo_rl.policy import PolicyGraph
 
     policy = PolicyGraph(load_task("go2-flat"), (8,))
@@ -107,12 +107,11 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
 
     The gate is asked to arm and to engage at the given times (s).
     """
-    from robo_rl_ros.runner import PolicyRunner
-    from robo_rl_ros.twin_node import EPOCH
-    from robo_rl_ros.twins import make_twin
-
-    from controllers.gate_codes import Request
-    from deploy.runtime import Policy
+    from robo_rl.controllers.gate.codes import Request
+    from robo_rl.deploy.robot.runtime import Policy
+    from robo_rl.ros.runner import PolicyRunner
+    from robo_rl.ros.twin_node import EPOCH
+    from robo_rl.ros.twins import make_twin
 
     twin = make_twin("go2-flat", noise=NOISE)
     runner = PolicyRunner(Policy.load(bundle, rate_hz=1 / twin.period))
@@ -134,8 +133,9 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
 def test_the_go2_moves_through_both_nodes_as_in_plain_simulation_whatever_the_order_of_its_joints(
     flight, trotting_file: Path, tmp_path: Path, vary, fault: str
 ):
-    from robo_rl_ros import quality
     from sensor_msgs.msg import JointState
+
+    from robo_rl.ros import quality
 
     bundle = vary(trotting_file, tmp_path / "patient.onnx", signal_timeout=5.0, operator_timeout=None)
     joints = load_task("go2-flat").spec.contract(NOBODY, NETWORK).signal("joint_position").elements

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Safety, Signal, StateBlock
-from sim.fuse import empty_block, fuse
-from sim.ranges import Range
-from sim.robots.multirotor import load_multirotor
-from sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.accelerate.fuse import empty_block, fuse
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 
 
 class RailState(NamedTuple):

@@ -10,9 +10,9 @@ import torch
 from scipy import stats
 
 from robo_rl.contract import Image, Signal
-from sim.depth_errors import EDGE, DepthErrors, edges
-from sim.env import VecEnv
-from sim.fuse import streams
+from robo_rl.sim.accelerate.fuse import streams
+from robo_rl.sim.depth_errors import EDGE, DepthErrors, edges
+from robo_rl.sim.env import VecEnv
 
 N, SHAPE = 60, (20, 30)
 DEPTH = Signal("depth", (), "m", "camera", 0.0, 2.0, shape=SHAPE, layout=Image("depth with holes", 1.0))

@@ -9,18 +9,29 @@ import numpy as np
 import pytest
 import torch
 
-from sim.drawing import Arrow, Sphere, Trail, centers, drawn, has_ground, has_terrain, read_shapes, seen, size_of
-from sim.plants.bullet import BulletPlant
-from sim.plants.drawing import at_rest, draw
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.mujoco_gpu import WarpPlant
-from sim.plants.multirotor import MultirotorPlant
-from sim.plants.multirotor_drawing import SLOWDOWN, draw_multirotor
-from sim.plants.multirotor_mujoco import FlyingMujoco
-from sim.robots.legged import load_legged
-from sim.robots.multirotor import load_multirotor
-from sim.tasks.loading import load_task
-from sim.terrain import rough_ground
+from robo_rl.sim.drawing import (
+    Arrow,
+    Sphere,
+    Trail,
+    centers,
+    drawn,
+    has_ground,
+    has_terrain,
+    read_shapes,
+    seen,
+    size_of,
+)
+from robo_rl.sim.plants.bullet import BulletPlant
+from robo_rl.sim.plants.drawing import at_rest, draw
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.multirotor import MultirotorPlant
+from robo_rl.sim.plants.multirotor.drawing import SLOWDOWN, draw_multirotor
+from robo_rl.sim.plants.multirotor.mujoco import FlyingMujoco
+from robo_rl.sim.plants.warp import WarpPlant
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.scenes.terrain import rough_ground
+from robo_rl.sim.tasks.loading import load_task
 
 EVERYONE = torch.arange(2)
 GO2 = load_legged("go2").mechanism

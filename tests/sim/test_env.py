@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
-from sim.transition import privileged_observation
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.transition import privileged_observation
 
 HOVER = load_task("quadrotor-hover")
 STILL = {f"initial/{k}": 0.0 for k in ("tilt", "yaw", "position", "linear_velocity", "angular_velocity")}
@@ -149,9 +149,9 @@ def test_without_a_compiler_flights_are_the_same(tmp_path: Path) -> None:
     """The same flights in a process that finds no compiler: torch alone, to rounding."""
     code = """
 import json, torch
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 env = VecEnv(load_task("quadrotor-track"), 3, seed=4, episode_length=0.15)
 steps = [env.step({"rotor_speed": torch.full((3, 4), 1600.0)}) for _ in range(20)]
 print(json.dumps([[*step.reward.tolist(), *step.signals["position"].flatten().tolist()] for step in steps]))

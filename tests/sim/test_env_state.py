@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from robo_rl.learning_env import LearningEnv
-from sim.env import VecEnv
-from sim.env_state import EnvState
-from sim.tasks import Task
-from sim.tasks.loading import load_task
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.env_state import EnvState
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
 
 TASKS = ("quadrotor-hover", "quadrotor-track")
 

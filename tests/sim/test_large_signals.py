@@ -10,12 +10,12 @@ import pytest
 import torch
 from scipy import stats
 
+from robo_rl.adapters.gym import TaskEnv, TaskVectorEnv
+from robo_rl.adapters.rsl_rl_env import RslRlEnv
 from robo_rl.contract import Signal
-from robo_rl.gym import TaskEnv, TaskVectorEnv
-from robo_rl.learning_env import LearningEnv
-from robo_rl.rsl_rl_env import RslRlEnv
-from sim.env import VecEnv
-from sim.ranges import Range
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.ranges import Range
 
 BEAMS, IMAGE = (1080,), (16, 64)
 PERIOD = 0.01
@@ -183,7 +183,7 @@ def test_rsl_rl_gets_the_groups_beside_what_a_critic_sees(seeing: Any) -> None:
 
 def test_gymnasium_gets_a_dictionary(seeing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     task = seeing(seconds=0.03, others=(scan(), image()))
-    monkeypatch.setattr("robo_rl.gym.load_task", lambda name, robot: task)
+    monkeypatch.setattr("robo_rl.adapters.gym.load_task", lambda name, robot: task)
     single, many = TaskEnv("seeing"), TaskVectorEnv("seeing", 3)
     assert isinstance(single.observation_space, gymnasium.spaces.Dict)
     assert single.observation_space["image"].shape == IMAGE

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner, mean_action
 from robo_rl.contract import Encoder, Signal
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.ppo import Learner, mean_action
 from robo_rl.policy import PolicyGraph
 
 PLACES = torch.linspace(-1.5, 1.5, 520)  # m, of the beams across the rail

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sim.fuse import streams
-from sim.ranges import Levels, Range, Rule
+from robo_rl.sim.accelerate.fuse import streams
+from robo_rl.sim.ranges import Levels, Range, Rule
 
 RANGES = {"mass": Range((0.9, 1.1), (0.5, 2.0)), "wind": Range.fixed(-1.0, 1.0, count=3), "tilt": Range((0, 0), (0, 1))}
 TILT = Rule("tilt", metric="survived", up=0.5, down=0.5, step=0.25)
@@ -95,7 +95,7 @@ def test_a_pattern_moves_all_ranges_that_it_matches() -> None:
 
 
 def test_ranges_survive_a_file_and_replace_those_of_a_task(tmp_path):
-    from sim.ranges import read_ranges, replaced, write_ranges
+    from robo_rl.sim.ranges import read_ranges, replaced, write_ranges
 
     known = {"mass": Range.fixed(0.9, 1.1), "bias": Range.fixed(-1.0, 1.0, count=3)}
     file = tmp_path / "fitted.toml"
@@ -118,7 +118,7 @@ def test_ranges_survive_a_file_and_replace_those_of_a_task(tmp_path):
     ],
 )
 def test_a_file_of_ranges_that_is_wrong_is_refused_with_what_was_expected(tmp_path, text, said):
-    from sim.ranges import read_ranges
+    from robo_rl.sim.ranges import read_ranges
 
     file = tmp_path / "ranges.toml"
     file.write_text(text)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from robo_rl.evaluation import Conditions, rollout
-from sim.env import VecEnv
-from sim.sensors import LARGE
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.sensors import LARGE
 
 
 class Push:
@@ -86,7 +86,7 @@ def test_evaluation_at_50_microseconds_measures_in_the_time_that_the_task_says(r
 
 @pytest.mark.parametrize("over", ["mean", "end"])
 def test_windows_of_time_are_those_of_the_measure(rail: Any, over: Any) -> None:
-    from sim.tasks import Measure
+    from robo_rl.sim.tasks import Measure
 
     task = rail(0.01, 1.0)
     positions = [0.5 * (0.01 * k) ** 2 for k in range(100)]
@@ -98,7 +98,7 @@ def test_windows_of_time_are_those_of_the_measure(rail: Any, over: Any) -> None:
 
 
 def test_a_long_window_at_the_end_of_a_fast_episode_is_exact_to_its_slots(rail: Any) -> None:
-    from sim.tasks import Measure
+    from robo_rl.sim.tasks import Measure
 
     task = rail(5e-5, 0.2)
     task.measures = (Measure("distance", "m", "end", seconds=0.1),)

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from robo_rl.contract import Signal
-from sim.fuse import fuse, streams
-from sim.ranges import Range
-from sim.sensors import Chance, SensorDraws, Sensors
+from robo_rl.sim.accelerate.fuse import fuse, streams
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.sensors import Chance, SensorDraws, Sensors
 
 PERIOD = 0.01
 XYZ = ("x", "y", "z")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots.legged import load_legged
-from sim.solids import Solids, mound, pit, rectangles, terraces
-from sim.terrain import KINDS, Ground, rough_ground
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.scenes.solids import Solids, mound, pit, rectangles, terraces
+from robo_rl.sim.scenes.terrain import KINDS, Ground, rough_ground
 
 CARD = load_legged("go2")
 

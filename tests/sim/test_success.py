@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.gradient_rollout import GradientRollout
-from robo_rl.algorithms.ppo import Learner
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.learning_env import LearningEnv
-from robo_rl.networks import MLP
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.gradient_rollout import GradientRollout
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.ranges import Rule
-from sim.tasks import Measure
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.policy.networks import MLP
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.ranges import Rule
+from robo_rl.sim.tasks import Measure
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 TOP = 0.05  # m, where a climb ends
 START = {f"initial/{k}": 0.0 for k in ("tilt", "yaw", "position", "linear_velocity", "angular_velocity")}

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from robo_rl.algorithms.config import ApgConfig, PpoConfig
-from robo_rl.algorithms.ppo import Learner
+from robo_rl.adapters.gym import TaskVectorEnv
 from robo_rl.contract import Signal
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.gym import TaskVectorEnv
-from robo_rl.learning_env import LearningEnv
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.learn.config import ApgConfig, PpoConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks.multirotor.quadrotor import XYZ, QuadrotorHover
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.multirotor.quadrotor import XYZ, QuadrotorHover
 
 APART, NEAR = 0.6, 0.3  # m, of the goals, and at which a pair has failed
 
@@ -170,7 +170,7 @@ def test_ppo_trains_one_policy_for_all_robots_of_teams() -> None:
 
 
 def test_an_analytic_gradient_of_teams_is_refused() -> None:
-    from robo_rl.algorithms.apg import Learner as Apg
+    from robo_rl.learn.apg import Learner as Apg
 
     task, config = Pair(), ApgConfig(environments=2, horizon=2)
     with pytest.raises(ValueError, match="task 'pair' has no differentiable simulation of single robots; use ppo"):
@@ -200,7 +200,7 @@ def test_the_end_of_a_team_s_episode_is_told_to_learners() -> None:
 
 
 def test_gymnasium_wants_whole_teams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robo_rl.gym.load_task", lambda name, robot: Pair())
+    monkeypatch.setattr("robo_rl.adapters.gym.load_task", lambda name, robot: Pair())
     assert TaskVectorEnv("pair", 4).observed.env.n == 4
     with pytest.raises(ValueError, match="num_envs is 3; expected a multiple of the 2 robots of a team"):
         TaskVectorEnv("pair", 3)

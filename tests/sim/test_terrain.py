@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.robots.legged import load_legged
-from sim.terrain import CELL, KINDS, PATCH, RISER, ROWS, SLOPE, Ground, rough_ground
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.scenes.terrain import CELL, KINDS, PATCH, RISER, ROWS, SLOPE, Ground, rough_ground
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_starts_are_on_the_platforms_of_the_drawn_patches(ground: Ground) -> Non
 
 
 def test_a_robot_stands_on_stairs_as_high_as_on_the_plane(ground: Ground) -> None:
-    from sim.plants.mujoco_cpu import MujocoPlant
+    from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 
     card = load_legged("go2")
     rough, flat = MujocoPlant(card.mechanism, 1, 0.02, ground=ground), MujocoPlant(card.mechanism, 1, 0.02)
@@ -99,7 +99,7 @@ def test_a_robot_stands_on_stairs_as_high_as_on_the_plane(ground: Ground) -> Non
 
 def test_bullets_ground_is_as_high_as_ours(ground: Ground) -> None:
     pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
-    from sim.plants import bullet
+    from robo_rl.sim.plants import bullet
 
     card = load_legged("go2")
     plant = bullet.BulletPlant(card.mechanism, 1, 0.02, processes=1, ground=ground)

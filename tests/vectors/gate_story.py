@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gate_codes import REACTIONS, Event, Reason, Request, Source, State
-from controllers.gate_config import NEVER, GateConfig
-from controllers.gate_moves import arrived
-from controllers.safety import Inputs, Output, initial, step
 from robo_rl.contract import (
     Actuator,
     Collision,
@@ -27,6 +23,10 @@ from robo_rl.contract import (
     Scan,
     Signal,
 )
+from robo_rl.controllers.gate.codes import REACTIONS, Event, Reason, Request, Source, State
+from robo_rl.controllers.gate.config import NEVER, GateConfig
+from robo_rl.controllers.gate.moves import arrived
+from robo_rl.controllers.gate.safety import Inputs, Output, initial, step
 
 PERIOD, TIMEOUT, OPERATOR_TIMEOUT, SET_POINT_TIMEOUT = 10_000, 25_000, 50_000, 40_000  # µs
 ROTORS = ("front", "left", "back", "right")

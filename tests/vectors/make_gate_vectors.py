@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from gate_story import CONTRACTS, OPERATOR_TIMEOUT, PERIOD, SET_POINT_TIMEOUT, TIMEOUT, Story, configuration
 
-from controllers.gate_codes import Event, Reason, Request, Source, State
-from controllers.gate_config import NEVER
+from robo_rl.controllers.gate.codes import Event, Reason, Request, Source, State
+from robo_rl.controllers.gate.config import NEVER
 
 FOLDER = Path(__file__).parent / "gate"
 FLOAT_MAX = float(np.finfo(np.float32).max)

@@ -10,14 +10,14 @@ from lerobot.cameras.utils import make_cameras_from_configs
 from lerobot.robots import Robot
 from lerobot.utils.constants import HF_LEROBOT_CALIBRATION, ROBOTS
 
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.bus_servos.joints import Joint
-from deploy.drivers.bus_servos.lerobot_units import from_lerobot, to_lerobot
-from deploy.drivers.driver import Settings
-from deploy.drivers.so101 import JOINTS
-from deploy.gated import Gated, own_contract
 from lerobot_robot_robo_rl.config import RoboRlSo101Config
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.bus_servos.joints import Joint
+from robo_rl.deploy.robot.drivers.bus_servos.lerobot_units import from_lerobot, to_lerobot
+from robo_rl.deploy.robot.drivers.driver import Settings
+from robo_rl.deploy.robot.drivers.so101 import JOINTS
+from robo_rl.deploy.robot.gated import Gated, own_contract
 
 GRIPPER = "gripper"
 

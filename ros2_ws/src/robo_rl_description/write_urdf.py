@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim.robots import load_robot, robot_names
+from robo_rl.sim.robots import load_robot, robot_names
 
 FOLDER = Path(__file__).parent / "urdf"
 

@@ -20,12 +20,12 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "controllers_node = robo_rl_ros.controllers_node:main",
-            "follow_path_node = robo_rl_ros.follow_path_node:main",
-            "panel_node = robo_rl_ros.panel_node:main",
-            "policy_node = robo_rl_ros.policy_node:main",
-            "teleop_node = robo_rl_ros.teleop_node:main",
-            "twin_node = robo_rl_ros.twin_node:main",
+            "controllers_node = robo_rl.ros.controllers_node:main",
+            "follow_path_node = robo_rl.ros.follow_path_node:main",
+            "panel_node = robo_rl.ros.panel_node:main",
+            "policy_node = robo_rl.ros.policy_node:main",
+            "teleop_node = robo_rl.ros.teleop_node:main",
+            "twin_node = robo_rl.ros.twin_node:main",
         ]
     },
 )

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim.tasks import Task
+    from robo_rl.sim.tasks import Task
 
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
-    from sim.tasks.arm.insert import Insert
-    from sim.tasks.arm.place import Place
-    from sim.tasks.arm.place_depth import PlaceDepth
-    from sim.tasks.arm.place_direct import PlaceDirect
-    from sim.tasks.arm.push import Push
-    from sim.tasks.arm.reach import Reach
-    from sim.tasks.arm.stack import Stack
+    from robo_rl.sim.tasks.arm.insert import Insert
+    from robo_rl.sim.tasks.arm.place import Place
+    from robo_rl.sim.tasks.arm.place_depth import PlaceDepth
+    from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
+    from robo_rl.sim.tasks.arm.push import Push
+    from robo_rl.sim.tasks.arm.reach import Reach
+    from robo_rl.sim.tasks.arm.stack import Stack
 
     return Reach, Place, PlaceDirect, PlaceDepth, Stack, Push, Insert

@@ -7,15 +7,15 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sim.engines import Engine
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
 
 if TYPE_CHECKING:
-    from sim.tasks.arm.insert import Insert
-    from sim.tasks.arm.place import Place
-    from sim.tasks.arm.push import Push
-    from sim.tasks.arm.reach import Reach
+    from robo_rl.sim.tasks.arm.insert import Insert
+    from robo_rl.sim.tasks.arm.place import Place
+    from robo_rl.sim.tasks.arm.push import Push
+    from robo_rl.sim.tasks.arm.reach import Reach
 
 
 def engines(task: Insert | Place | Push | Reach) -> list[Engine]:
@@ -40,7 +40,7 @@ def engines(task: Insert | Place | Push | Reach) -> list[Engine]:
         for name, (summary, changes) in variants.items()
     ]
     if importlib.util.find_spec("pybullet") is not None:
-        from sim.plants.bullet import BulletPlant
+        from robo_rl.sim.plants.bullet import BulletPlant
 
         found.append(Engine("bullet", "PyBullet at 1 ms", lambda n: task.simulate(BulletPlant, n), 0.1))
     return found

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.arm import pointing_step, pose_step
 from robo_rl.contract import Command, Signal, StateBlock
-from sim.robots.arm import ArmCard
+from robo_rl.controllers.arm import pointing_step, pose_step
+from robo_rl.sim.robots.arm import ArmCard
 
 XYZ = ("x", "y", "z")
 STEP = 0.1  # of the width of the workspace, from the measured tool to its target, at an action of 1 along an axis

@@ -3,7 +3,7 @@
 What the policy commands is a displacement of the tool from where it was measured, of an impedance, so that it feels
 with what it presses: the deflection of the tool from its target, which is the force over the stiffness. Its memory
 holds the deflection, and a clock of how long the peg has been pressed on the rim, with the point of a spiral that
-belongs to it (``controllers.inserting``): what a search without a trace of itself can't do. It also
+belongs to it (``robo_rl.controllers.skills.inserting``): what a search without a trace of itself can't do. It also
 holds the height at which the peg was pressed, from which it knows how deep the peg is. Rewarded is success alone. An
 episode succeeds once the peg's end is 2 cm below the rim, for a fifth of a second.
 
@@ -21,19 +21,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.inserting import SEARCH_TIME, below_rim, insert, pressed, searched, spiral, touched
 from robo_rl.contract import Safety, Signal, StateBlock
-from sim.drawing import Marker, Sphere
-from sim.engines import Engine
-from sim.ranges import Range
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.figures import CardError
-from sim.robots.mechanism import FreeObject
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.arm.hand import XYZ, ToolHand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
-from sim.tasks.arm.workspace import workspace
-from sim.tasks.scripted import Scripted
+from robo_rl.controllers.skills.inserting import SEARCH_TIME, below_rim, insert, pressed, searched, spiral, touched
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import FreeObject
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ, ToolHand
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.scripted import Scripted
 
 PERIOD = 0.05  # s; SERL and HIL-SERL insert at 10 Hz
 HOLE = 0.0125  # m, half of the hole's width
@@ -137,7 +137,7 @@ class Insert(Task):
         return simulated(self, n, device, impratio=10.0, tolerance=1e-7)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n arms with a peg and a block with a hole in an engine, a class of ``sim.plants``."""
+        """n arms with a peg and a block with a hole in an engine, a class of ``robo_rl.sim.plants``."""
         x, y = self.space.origin[0, :2].tolist()
         thick = HOLE - 0.5 * CLEARANCE
         peg = FreeObject("peg", "box", (thick, thick, LENGTH), MASS, position=(x, y, RIM + 2.0 * LENGTH))
@@ -145,7 +145,7 @@ class Insert(Task):
         return engine(dataclasses.replace(self.card.mechanism, objects=(peg, hole)), n, PERIOD, **settings)
 
     def engines(self) -> list[Engine]:
-        from sim.tasks.arm import engines
+        from robo_rl.sim.tasks.arm import engines
 
         return engines.engines(self)
 

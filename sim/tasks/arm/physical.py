@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Envelope
-from sim.plants.physics import GRASP
-from sim.ranges import Range
-from sim.robots.arm import ArmCard
-from sim.tasks.arm.workspace import Workspace
+from robo_rl.sim.plants.physics import GRASP
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.tasks.arm.workspace import Workspace
 
 LATENESS = 0.005  # s, of targets: whole steps of the usual physics
 AROUND = 0.1  # m around the workspace, beyond which a tool is at fault
@@ -76,9 +76,9 @@ def simulated(task: Any, n: int, device: str | torch.device, **choices: float) -
     """A plant of n robots of a task, in the engine that is asked for; ``choices`` are changes of ``GRASP``."""
     physics = dataclasses.replace(GRASP, contacts="model", **choices)  # type: ignore[arg-type]
     if task.plant == "warp" or torch.device(device).type != "cpu":
-        from sim.plants.mujoco_gpu import WarpPlant
+        from robo_rl.sim.plants.warp import WarpPlant
 
         return task.simulate(WarpPlant, n, device=device, physics=physics)
-    from sim.plants.mujoco_cpu import MujocoPlant
+    from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 
     return task.simulate(MujocoPlant, n, physics=physics)

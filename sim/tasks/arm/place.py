@@ -1,6 +1,7 @@
 """Placing: an arm lifts a cube off the ground, carries it to a place at least 10 cm away, sets it down and lets go.
 
-A script (``controllers.placing``) makes a rough movement, which is in the policy's memory; the network adds what is to
+A script (``robo_rl.controllers.skills.placing``) makes a rough movement, which is in the policy's memory; the
+network adds what is to
 be quicker, gentler or more exact (residual learning: Silver et al. 2018, Johannink et al. 2019), so that a network that
 gives nothing is the script. Rewarded is progress: the potential below rises from the hand's approach over grasp, lift
 and transport to the cube at rest at its place, and only what exceeds the episode's best so far counts (as in MuJoCo
@@ -19,19 +20,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.placing import SOFT, Sizes, place
 from robo_rl.contract import Safety, Signal, StateBlock
-from sim.drawing import Marker, Sphere
-from sim.engines import Engine
-from sim.ranges import Range, Rule
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.mechanism import FreeObject
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.arm.hand import XYZ, hand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
-from sim.tasks.arm.starts import Start, ranges, start
-from sim.tasks.arm.workspace import workspace
-from sim.tasks.scripted import Scripted
+from robo_rl.controllers.skills.placing import SOFT, Sizes, place
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.mechanism import FreeObject
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ, hand
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.starts import Start, ranges, start
+from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.scripted import Scripted
 
 PERIOD = 0.02  # s
 LIFTED = 0.04  # m
@@ -90,7 +91,7 @@ class Place(Task):
     weights = {"progress": 1.0, "success": 6.0, "change": -0.001, "time": -0.01}
 
     def __init__(self, card: ArmCard | None = None) -> None:
-        from sim.tasks.arm.room import require_room  # MuJoCo, which lists of tasks do without
+        from robo_rl.sim.tasks.arm.room import require_room  # MuJoCo, which lists of tasks do without
 
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
@@ -147,7 +148,7 @@ class Place(Task):
         return simulated(self, n, device, impratio=10.0, tolerance=1e-6)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n arms with their objects in an engine, a class of ``sim.plants``."""
+        """n arms with their objects in an engine, a class of ``robo_rl.sim.plants``."""
         return engine(dataclasses.replace(self.card.mechanism, objects=self.objects()), n, PERIOD, **settings)
 
     def objects(self) -> tuple[FreeObject, ...]:
@@ -156,7 +157,7 @@ class Place(Task):
         return (FreeObject("cube", "box", (self.half,) * 3, self.card.grasp.mass, position=(x, y, self.half)),)
 
     def engines(self) -> list[Engine]:
-        from sim.tasks.arm import engines
+        from robo_rl.sim.tasks.arm import engines
 
         return engines.engines(self)
 

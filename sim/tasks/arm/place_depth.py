@@ -19,17 +19,17 @@ import torch
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from controllers.placing import RATE, below, place, size
 from robo_rl.contract import Encoder, Image, Signal, StateBlock
-from sim.cameras import rays
-from sim.engines import Engine
-from sim.ranges import Range
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.figures import CardError
-from sim.robots.mechanism import DepthCamera
-from sim.tasks import Task, Tensors
-from sim.tasks.arm.hand import XYZ
-from sim.tasks.arm.place import Place
+from robo_rl.controllers.skills.placing import RATE, below, place, size
+from robo_rl.sim.cameras import rays
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import DepthCamera
+from robo_rl.sim.tasks import Task, Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ
+from robo_rl.sim.tasks.arm.place import Place
 
 NAME = "wrist_depth"
 SHAPE = 36, 64

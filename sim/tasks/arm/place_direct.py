@@ -1,9 +1,10 @@
 """Placing by a network alone: ``arm-place`` without a script in the policy, to be learnt from demonstrations.
 
-All is as in ``sim.tasks.arm.place``, but for what the network does: its action is the whole movement. What the memory
+All is as in ``robo_rl.sim.tasks.arm.place``, but for what the network does: its action is the whole movement. What
+the memory
 holds beside the hand's own is the script's state, of which the network sees one number: the estimate whether the cube
 is held. The script is what is demonstrated. All episodes begin anywhere: a training may begin some on the way, with
-states by family (``robo_rl.reset_states``).
+states by family (``robo_rl.learn.experience.reset_states``).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sim.ranges import Range
-from sim.robots.arm import ArmCard
-from sim.tasks import Tensors
-from sim.tasks.arm.place import Place
-from sim.tasks.arm.starts import SHARE
-from sim.tasks.scripted import Scripted
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.starts import SHARE
+from robo_rl.sim.tasks.scripted import Scripted
 
 HIDDEN = 4
 """Numbers of the script's state that the network does not see: the script's own action."""

@@ -1,6 +1,7 @@
 """Pushing: an arm moves a block to a place at least 10 cm away with its closed hand, without grasping it.
 
-Rewarded is success alone, so that a policy has to find it, or to be shown it: the script (``controllers.pushing``) is
+Rewarded is success alone, so that a policy has to find it, or to be shown it: the script
+(``robo_rl.controllers.skills.pushing``) is
 what is demonstrated. What the policy commands is a displacement of the tool. It sees where the tool is along the line
 from the block to its place, as the script does. An episode succeeds once the block lies within 2 cm of its place, at
 rest, for a fifth of a second.
@@ -16,21 +17,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.pushing import Sizes, line, push
 from robo_rl.contract import Safety, Signal
-from sim.drawing import Marker, Sphere
-from sim.engines import Engine
-from sim.ranges import Range
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.figures import CardError
-from sim.robots.mechanism import FreeObject
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.arm.hand import XYZ, hand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
-from sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, turned
-from sim.tasks.arm.starts import TRIES, far_enough
-from sim.tasks.arm.workspace import workspace
-from sim.tasks.scripted import Scripted
+from robo_rl.controllers.skills.pushing import Sizes, line, push
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import FreeObject
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ, hand
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, turned
+from robo_rl.sim.tasks.arm.starts import TRIES, far_enough
+from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.scripted import Scripted
 
 PERIOD = 0.05  # s
 WIDE = 1.5  # half edges of the card's cube, half of the block's width: a closed hand has a face to push
@@ -57,7 +58,7 @@ class Push(Task):
     algorithms = ("bc", "sac", "ppo")
 
     def __init__(self, card: ArmCard | None = None) -> None:
-        from sim.tasks.arm.room import require_room  # MuJoCo, which lists of tasks do without
+        from robo_rl.sim.tasks.arm.room import require_room  # MuJoCo, which lists of tasks do without
 
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
@@ -115,14 +116,14 @@ class Push(Task):
         return simulated(self, n, device, impratio=10.0, tolerance=1e-6)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n arms with a block in an engine, a class of ``sim.plants``."""
+        """n arms with a block in an engine, a class of ``robo_rl.sim.plants``."""
         x, y = self.space.origin[0, :2].tolist()
         size = (self.half, self.half, self.height)
         block = FreeObject("block", "box", size, 2.0 * self.card.grasp.mass, position=(x, y, self.height))
         return engine(dataclasses.replace(self.card.mechanism, objects=(block,)), n, PERIOD, **settings)
 
     def engines(self) -> list[Engine]:
-        from sim.tasks.arm import engines
+        from robo_rl.sim.tasks.arm import engines
 
         return engines.engines(self)
 

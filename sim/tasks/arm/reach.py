@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Safety, Signal
-from sim.drawing import Marker, Sphere
-from sim.engines import Engine
-from sim.ranges import Range
-from sim.robots.arm import ArmCard, load_arm
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.arm.hand import XYZ, hand
-from sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
-from sim.tasks.arm.workspace import workspace
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ, hand
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.workspace import workspace
 
 PERIOD = 0.02  # s
 NEAR = 0.01  # m
@@ -89,11 +89,11 @@ class Reach(Task):
         return simulated(self, n, device)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n arms in an engine, a class of ``sim.plants``."""
+        """n arms in an engine, a class of ``robo_rl.sim.plants``."""
         return engine(self.card.mechanism, n, PERIOD, **settings)
 
     def engines(self) -> list[Engine]:
-        from sim.tasks.arm import engines
+        from robo_rl.sim.tasks.arm import engines
 
         return engines.engines(self)
 

@@ -12,13 +12,13 @@ import mujoco
 import numpy as np
 import torch
 
-from sim.plants.assembly import assemble, lowest
-from sim.plants.indices import find_indices, follow
-from sim.plants.physics import GRASP
-from sim.robots.arm import ArmCard
-from sim.robots.figures import CardError
-from sim.robots.mechanism import FreeObject
-from sim.tasks.arm.workspace import Workspace, workspace
+from robo_rl.sim.plants.assembly import assemble, lowest
+from robo_rl.sim.plants.indices import find_indices, follow
+from robo_rl.sim.plants.physics import GRASP
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import FreeObject
+from robo_rl.sim.tasks.arm.workspace import Workspace, workspace
 
 DEEP, BESIDE = 0.006, 0.005
 """m, by which a shape may be in the ground, and a pad away from a cube between them. With its pads 10 mm in the ground

@@ -1,6 +1,7 @@
 """Stacking: an arm lifts a cube off the ground, sets it down on another one, and lets go.
 
-All is as in ``sim.tasks.arm.place``, but that the cube's place is on top of a second one, the support, which a camera
+All is as in ``robo_rl.sim.tasks.arm.place``, but that the cube's place is on top of a second one, the support, which
+a camera
 sees as it sees the cube: with noise, late, and not always. What the script aims at follows the support where it is
 pushed. The two begin at least 10 cm from each other: of several draws of the support's place the first that is so far
 away is taken. An episode succeeds once the cube is on top, at rest and free, for a fifth of a second; it may overhang
@@ -17,14 +18,14 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Signal, StateBlock
-from sim.drawing import Marker, Sphere
-from sim.ranges import Range
-from sim.robots.arm import ArmCard
-from sim.robots.mechanism import FreeObject
-from sim.tasks import Tensors
-from sim.tasks.arm.hand import XYZ
-from sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, Place, turned
-from sim.tasks.arm.starts import SHARE, Start
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.robots.mechanism import FreeObject
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ
+from robo_rl.sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, Place, turned
+from robo_rl.sim.tasks.arm.starts import SHARE, Start
 
 HOP = 1.5  # half edges, how high the cube is carried above its place
 OVER = 3.0  # half edges, how high the hand is above a cube at first: the pads clear the other one on the way

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sim.ranges import Range
-from sim.robots.arm import ArmCard
-from sim.tasks.arm.workspace import Workspace
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.tasks.arm.workspace import Workspace
 
 SHARE = 0.6  # of the episodes that begin on the way at first
 NEAR, HELD = 0.3, 0.7  # of those: up to the first near a grasp, up to the second in the hand, the others at the place

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from controllers.arm import inverse
-from sim.plants.assembly import assemble
-from sim.plants.indices import find_indices, follow
-from sim.plants.physics import Physics
-from sim.robots.arm import ArmCard
-from sim.robots.figures import CardError
+from robo_rl.controllers.arm import inverse
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.indices import find_indices, follow
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.robots.figures import CardError
 
 POSES = 512
 LOW = 128

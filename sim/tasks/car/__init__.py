@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim.tasks import Task
+    from robo_rl.sim.tasks import Task
 
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
-    from sim.tasks.car.lanes import CarLanes
-    from sim.tasks.car.practice import CarPractice
-    from sim.tasks.car.race import CarRace
-    from sim.tasks.car.traffic import CarTraffic
-    from sim.tasks.car.traffic_lidar import CarTrafficLidar
+    from robo_rl.sim.tasks.car.lanes import CarLanes
+    from robo_rl.sim.tasks.car.practice import CarPractice
+    from robo_rl.sim.tasks.car.race import CarRace
+    from robo_rl.sim.tasks.car.traffic import CarTraffic
+    from robo_rl.sim.tasks.car.traffic_lidar import CarTrafficLidar
 
     return (CarLanes, CarPractice, CarRace, CarTraffic, CarTrafficLidar)

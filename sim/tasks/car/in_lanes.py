@@ -1,6 +1,7 @@
 """What tasks of a full-size car among others have in common: the car, roads and traffic, signals, commands, faults.
 
-Every episode has a road and traffic of its own (``sim.lanes``). The policy commands the steering angle and the speed,
+Every episode has a road and traffic of its own (``robo_rl.sim.scenes.lanes``). The policy commands the steering
+angle and the speed,
 as an Ackermann message does; its actions are a steering angle that the speed allows, and an acceleration.
 """
 
@@ -13,16 +14,16 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from controllers.traffic import LaneDriver
 from robo_rl.contract import Command, Encoder, Safety, Signal, StateBlock
-from sim.drawing import ORANGE, SLATE, STONE, Line, Marker, Trail
-from sim.lanes import NEAREST, REACH, WIDE
-from sim.lanes.around import across_of
-from sim.plants.car_in_lanes import CarInLanes
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.robots.car import CARD, CarCard
-from sim.tasks import Spec, Task, Tensors
+from robo_rl.controllers.car.traffic import LaneDriver
+from robo_rl.sim.drawing import ORANGE, SLATE, STONE, Line, Marker, Trail
+from robo_rl.sim.plants.car.in_lanes import CarInLanes
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.car import CARD, CarCard
+from robo_rl.sim.scenes.lanes import NEAREST, REACH, WIDE
+from robo_rl.sim.scenes.lanes.around import across_of
+from robo_rl.sim.tasks import Spec, Task, Tensors
 
 PERIOD = 0.1  # s
 DELAY = (0.0, 0.1)  # s, of the speed and the yaw rate: up to one period

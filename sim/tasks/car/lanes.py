@@ -2,7 +2,8 @@
 
 The policy sees its speed and yaw rate, its lane and the next 60 m of it, the next light, and the eight nearest
 neighbours; it commands the steering angle and the speed, as an Ackermann message does. Every episode has a road and
-traffic of its own (``sim.lanes``). It ends with the route (success); at the first contact, off the road, past a red
+traffic of its own (``robo_rl.sim.scenes.lanes``). It ends with the route (success); at the first contact, off the
+road, past a red
 light, or beyond where the lanes part in another one than the route's, 60 m before its end (failure).
 
 The reward is that of Jaeger et al. 2025 (CaRL: Learning scalable planning policies with simple rewards): the part of
@@ -20,13 +21,13 @@ from typing import Any, ClassVar
 import torch
 
 from robo_rl.contract import Signal, StateBlock
-from sim.drawing import Marker, Sphere
-from sim.lanes import FAR, REACH, WIDE
-from sim.lanes.around import AROUND, around
-from sim.lanes.guard import BEFORE, FORESIGHT, YELLOW, Guard, yellow_age
-from sim.robots.car import CarCard
-from sim.tasks import Measure, Tensors
-from sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, STEER, InLanes
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.robots.car import CarCard
+from robo_rl.sim.scenes.lanes import FAR, REACH, WIDE
+from robo_rl.sim.scenes.lanes.around import AROUND, around
+from robo_rl.sim.scenes.lanes.guard import BEFORE, FORESIGHT, YELLOW, Guard, yellow_age
+from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, STEER, InLanes
 
 SUM = {"speed": 0.1, "position": -0.05, "rotation": -0.1, "action": -0.01, "end": -0.1}
 RED, GREEN = (0.85, 0.1, 0.1, 1.0), (0.0, 0.65, 0.3, 1.0)
@@ -113,7 +114,7 @@ class CarLanes(InLanes):
         return {"policy": torch.cat(vector, -1), "neighbours": self.table(signals)}
 
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
-        """What the network asks for, within the bounds of ``sim.lanes.guard``."""
+        """What the network asks for, within the bounds of ``robo_rl.sim.scenes.lanes.guard``."""
         asked, (least, most) = super().command(action, memory), memory["steering_bounds"].split(1, 1)
         return {
             "steering_angle": torch.minimum(torch.maximum(asked["steering_angle"], least), most),

@@ -2,7 +2,8 @@
 
 As FastRLAP does with a real car (Stachowicz et al. 2023): ten decisions a second, by the lidar, the speed of the
 wheels, the yaw rate, and where the next way-point is. A car that has touched a wall or is stuck is brought back by a
-rule, which drives in reverse for a second (``sim.plants.practising_car``), at a price. There are no episodes while a
+rule, which drives in reverse for a second (``robo_rl.sim.plants.car.practising``), at a price. There are no episodes
+while a
 car practises: the 12,000 decisions of a training, 20 minutes, are one. The reward is what the car could measure itself.
 
 An evaluation is attended: an episode is a lap from standstill, and ends with the first contact. The tracks are those of
@@ -18,19 +19,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from controllers.car import FollowTheGap
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
-from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
-from sim.plants.practising_car import BACK, TURNS, PractisingCar
-from sim.ranges import Range, Rule
-from sim.robots import load_robot
-from sim.robots.car import CARD, CarCard
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.scripted import Scripted
-from sim.tracks import KNOTS
+from robo_rl.controllers.car import FollowTheGap
+from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.plants.car.practising import BACK, TURNS, PractisingCar
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.car import CARD, CarCard
+from robo_rl.sim.scenes.tracks import KNOTS
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.scripted import Scripted
 
 if TYPE_CHECKING:
-    from sim.tracks.courses import Course
+    from robo_rl.sim.scenes.tracks.courses import Course
 
 PERIOD = 0.1  # s (FastRLAP)
 DECISIONS = 12_000  # of a practice: 20 minutes
@@ -46,7 +47,8 @@ class CarPractice(Task):
     """Laps of one track."""
 
     courses: Sequence[Course] = ()
-    """The tracks (``sim.tracks.courses.read_course``) in the order of their numbers; none: they are generated."""
+    """The tracks (``robo_rl.sim.scenes.tracks.courses.read_course``) in the order of their numbers; none: they are
+    generated."""
     name = "car-practice"
     summary = "practise on one track without being set back, from slow laps of other tracks, by lidar"
     card_type = CarCard

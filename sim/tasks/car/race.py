@@ -2,7 +2,8 @@
 
 The policy sees 64 beams of a lidar, the speed of the wheels and the yaw rate, and what it last commanded; it commands
 the steering angle and the speed, as an Ackermann message does. Every episode has a track that was never seen before
-(``sim.tracks``), and a car, tyres and grip of its own. An episode ends with a lap, or with the first contact. A class
+(``robo_rl.sim.scenes.tracks``), and a car, tyres and grip of its own. An episode ends with a lap, or with the first
+contact. A class
 with ``courses`` races on tracks that exist.
 """
 
@@ -15,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from controllers.car import FollowTheGap
-from controllers.car_mppi import GRIP, PathIntegral
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
-from sim.drawing import ORANGE, SLATE, Line, Marker, Trail
-from sim.plants.car_on_track import CarOnTrack
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.robots.car import CARD, CarCard
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tracks import KNOTS
+from robo_rl.controllers.car import FollowTheGap
+from robo_rl.controllers.car.mppi import GRIP, PathIntegral
+from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Trail
+from robo_rl.sim.plants.car.on_track import CarOnTrack
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.car import CARD, CarCard
+from robo_rl.sim.scenes.tracks import KNOTS
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 
 if TYPE_CHECKING:
-    from sim.tracks.courses import Course
+    from robo_rl.sim.scenes.tracks.courses import Course
 
 PERIOD = 0.025  # s: a scan of Hokuyo's UST-10LX
 DELAY = (0.0, 0.025)  # s: up to one scan late
@@ -44,7 +45,7 @@ class CarRace(Task):
     """A lap on an unseen track."""
 
     courses: Sequence[Course] = ()
-    """The tracks (``sim.tracks.courses.read_course``); none: every episode has one that is drawn."""
+    """The tracks (``robo_rl.sim.scenes.tracks.courses.read_course``); none: every episode has one that is drawn."""
     name = "car-race"
     summary = "drive a lap of an unseen track as fast as it goes, by lidar"
     card_type = CarCard

@@ -2,7 +2,8 @@
 
 The style is three numbers: the time gap to the vehicle ahead that is kept at least, the speed that is wanted, and the
 advantage from which on a change of lanes is wanted: the time gap and the desired speed of the intelligent driver model,
-and the threshold of MOBIL (``controllers.traffic``). Roads and traffic are those of car-lanes, without crossings, and
+and the threshold of MOBIL (``robo_rl.controllers.car.traffic``). Roads and traffic are those of car-lanes, without
+crossings, and
 every lane leads to the end of the route (success). An episode ends at the first contact or off the road (failure).
 Every episode has a style of its own.
 
@@ -18,14 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.traffic import StyledDriver
 from robo_rl.contract import Signal
-from sim.lanes import REACH
-from sim.lanes.around import AROUND, around
-from sim.lanes.gains import Lane, gains, lanes_of
-from sim.ranges import Range
-from sim.tasks import Measure, Tensors
-from sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, InLanes
+from robo_rl.controllers.car.traffic import StyledDriver
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.scenes.lanes import REACH
+from robo_rl.sim.scenes.lanes.around import AROUND, around
+from robo_rl.sim.scenes.lanes.gains import Lane, gains, lanes_of
+from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, InLanes
 
 STYLE = {
     "time_gap_setpoint": (0.8, 2.4, "s"),  # Treiber's IDM has 1.5; drivers of this traffic 1.0 to 1.8

@@ -2,7 +2,8 @@
 
 A policy of ``car-traffic`` teaches it (``robo-rl distill``): the teacher is told where the nearest vehicles are and how
 fast they drive, the student gets the scan of a lidar on the roof. Of a scan, the policy's graph finds how far it is to
-the next vehicle ahead and behind in three lanes and to the side (``sim.lanes.beams``); it remembers these gaps of the
+the next vehicle ahead and behind in three lanes and to the side (``robo_rl.sim.scenes.lanes.beams``); it remembers
+these gaps of the
 last five steps, as they tell how fast others drive. The scan goes through convolutions, too.
 """
 
@@ -17,15 +18,15 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Encoder, Scan, Signal, StateBlock
-from sim.lanes import FAR, REACH
-from sim.lanes.beams import CLEAR, GAPS, gaps
-from sim.lanes.gains import Lane
-from sim.plants.car_in_lanes import CarInLanes
-from sim.robots.car import CarCard
-from sim.tasks import Task, Tensors
-from sim.tasks.car.in_lanes import BRAKE, DELAY, GO, PERIOD, STEER
-from sim.tasks.car.traffic import CarTraffic
-from sim.tracks import Lidar
+from robo_rl.sim.plants.car.in_lanes import CarInLanes
+from robo_rl.sim.robots.car import CarCard
+from robo_rl.sim.scenes.lanes import FAR, REACH
+from robo_rl.sim.scenes.lanes.beams import CLEAR, GAPS, gaps
+from robo_rl.sim.scenes.lanes.gains import Lane
+from robo_rl.sim.scenes.tracks import Lidar
+from robo_rl.sim.tasks import Task, Tensors
+from robo_rl.sim.tasks.car.in_lanes import BRAKE, DELAY, GO, PERIOD, STEER
+from robo_rl.sim.tasks.car.traffic import CarTraffic
 
 BEAMS = 180
 PAST = 5  # steps whose gaps are remembered
@@ -81,7 +82,7 @@ class CarTrafficLidar(CarTraffic):
         return None
 
     def find_gaps(self, signals: Tensors) -> Any:
-        """(n, GAPS) m: see ``sim.lanes.beams``."""
+        """(n, GAPS) m: see ``robo_rl.sim.scenes.lanes.beams``."""
         return gaps(signals["scan"], self.layout, signals, self.card.lidar_position[0], self.front)
 
     def lanes_of(self, gap: Any, rate: Any, speed: Any) -> list[Lane]:

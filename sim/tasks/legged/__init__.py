@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim.tasks import Task
+    from robo_rl.sim.tasks import Task
 
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
-    from sim.tasks.legged.recover import Recover
-    from sim.tasks.legged.rough import RoughTeacher, RoughWalk
-    from sim.tasks.legged.tunnel import TunnelWalk
-    from sim.tasks.legged.walk import FlatWalk
+    from robo_rl.sim.tasks.legged.recover import Recover
+    from robo_rl.sim.tasks.legged.rough import RoughTeacher, RoughWalk
+    from robo_rl.sim.tasks.legged.tunnel import TunnelWalk
+    from robo_rl.sim.tasks.legged.walk import FlatWalk
 
     return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk

@@ -7,12 +7,12 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sim.engines import Engine
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
 
 if TYPE_CHECKING:
-    from sim.tasks.legged.walk import FlatWalk
+    from robo_rl.sim.tasks.legged.walk import FlatWalk
 
 SOLVERS = ("newton", "cg", "pgs")
 
@@ -39,7 +39,7 @@ def engines(task: FlatWalk) -> list[Engine]:
         if dataclasses.replace(home, **changes) != home
     ]
     if importlib.util.find_spec("pybullet") is not None:
-        from sim.plants.bullet import BulletPlant
+        from robo_rl.sim.plants.bullet import BulletPlant
 
         found.append(Engine("bullet", "PyBullet at 1 ms", lambda n: task.simulate(BulletPlant, n), 0.25))
     return found

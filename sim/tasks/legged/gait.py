@@ -7,7 +7,8 @@ only ever sees first halves: a policy that does is symmetric by construction, an
 sides (phase-based mirroring of Abdolhosseini et al. 2019, On Learning Symmetric Locomotion).
 
 Pure functions of arrays with environments first; numbers of legs lie one after the other, in the order of the feet,
-hip, thigh and calf each. Which joints those are on a robot, and which way they turn, ``sim.tasks.legged.legs`` finds.
+hip, thigh and calf each. Which joints those are on a robot, and which way they turn,
+``robo_rl.sim.tasks.legged.legs`` finds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from sim.tasks.legged.legs import Legs
+    from robo_rl.sim.tasks.legged.legs import Legs
 
 PACE = 2.5  # Hz, strides; usual for trots of robots of this size
 LIFT = 0.07  # m, height of a foot in mid-swing, for legs of LEG

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sim.plants.assembly import assemble
-from sim.plants.indices import find_indices, standing_height
-from sim.plants.physics import Physics
-from sim.robots.figures import CardError
-from sim.robots.legged import LeggedCard
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.indices import find_indices, standing_height
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.legged import LeggedCard
 
 PARTS = ("hip", "thigh", "calf")
 SIDES = ("FL", "FR", "RL", "RR")

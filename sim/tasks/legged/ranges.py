@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from robo_rl.contract import Command, Signal
-from sim.ranges import Range
-from sim.robots.legged import LeggedCard
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.legged import LeggedCard
 
 XYZ = ("x", "y", "z")
 DELAY = (0.0, 0.01)  # s, of the sensors

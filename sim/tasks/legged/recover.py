@@ -21,13 +21,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.rotation import body_z, multiply
 from robo_rl.contract import Safety
-from sim.ranges import Range, Rule
-from sim.robots.legged import LeggedCard
-from sim.tasks import Measure, Tensors
-from sim.tasks.legged.ranges import PUSHES, initial_ranges, physical_ranges
-from sim.tasks.legged.walk import HISTORY, FlatWalk
+from robo_rl.controllers.rotation import body_z, multiply
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks.legged.ranges import PUSHES, initial_ranges, physical_ranges
+from robo_rl.sim.tasks.legged.walk import HISTORY, FlatWalk
 
 TIME = 5.0  # s, to get up
 REACH = 0.5  # rad, of the network's output: from where a joint was to its target

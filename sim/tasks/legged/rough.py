@@ -19,16 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.rotation import heading, turn_back
 from robo_rl.contract import Signal, StateBlock
-from sim.plants.height_scan import HeightScan
-from sim.ranges import Range, Rule
-from sim.robots.legged import LeggedCard
-from sim.tasks import Tensors
-from sim.tasks.legged.gait import JOINTS, PACE, polar
-from sim.tasks.legged.ranges import XYZ
-from sim.tasks.legged.walk import PERIOD, SCALE, FlatWalk
-from sim.terrain import Ground, rough_ground
+from robo_rl.controllers.rotation import heading, turn_back
+from robo_rl.sim.plants.height_scan import HeightScan
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.scenes.terrain import Ground, rough_ground
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.legged.gait import JOINTS, PACE, polar
+from robo_rl.sim.tasks.legged.ranges import XYZ
+from robo_rl.sim.tasks.legged.walk import PERIOD, SCALE, FlatWalk
 
 AHEAD = tuple(round(-0.45 + 0.12 * i, 2) for i in range(11))  # m, forward of the base, of the scan's points
 ASIDE = (0.3, 0.15, 0.0, -0.15, -0.3)  # m, to the left

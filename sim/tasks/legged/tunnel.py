@@ -1,12 +1,14 @@
 """Walk through tight rooms: a robot on four legs follows the path that a planner has made on a map.
 
-Every episode has a room full of obstacles of its own (``sim.rooms``), whose narrowest ways are two or three cells wide,
-and a robot that is four circles large (``sim.plants.legged_in_room``). It is told the points of the path that come
+Every episode has a room full of obstacles of its own (``robo_rl.sim.scenes.rooms``), whose narrowest ways are two or
+three cells wide,
+and a robot that is four circles large (``robo_rl.sim.plants.legged_in_room``). It is told the points of the path
+that come
 next, and sees obstacles by a planar lidar. An episode ends at the path's end, with a contact, or with a fall.
 
 Two can do it. A policy of the task goes from scan, points and what ``FlatWalk`` sees to joint targets, end to end: its
 trot heads for the next points, its network adds the rest. Or a planner (``planner``) commands velocities to a policy of
-``FlatWalk``, such as zoo:go2-flat: ``robo_rl.led``.
+``FlatWalk``, such as zoo:go2-flat: ``robo_rl.policy.led``.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.footprint_window import FootprintWindow
 from robo_rl.contract import Scan, Signal
-from sim.drawing import GREEN, ORANGE, SLATE, Line, Marker, Sphere, Trail
-from sim.plants.legged_in_room import LeggedInRoom, circles
-from sim.ranges import Range
-from sim.robots.legged import LeggedCard
-from sim.rooms import COLUMNS, ends
-from sim.tasks import Measure, Task, Tensors
-from sim.tasks.legged.walk import PERIOD, FlatWalk
+from robo_rl.controllers.mobile_base.footprint_window import FootprintWindow
+from robo_rl.sim.drawing import GREEN, ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.plants.legged_in_room import LeggedInRoom, circles
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.scenes.rooms import COLUMNS, ends
+from robo_rl.sim.tasks import Measure, Task, Tensors
+from robo_rl.sim.tasks.legged.walk import PERIOD, FlatWalk
 
 BODY = (0.70, 0.31)  # m, length and width of a standing Go2: Unitree's specification
 CELL = 0.22  # m, of rooms for a Go2: ways are 0.66 m wide, and 0.44 m where that is much shorter

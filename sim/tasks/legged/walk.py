@@ -20,14 +20,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Safety, StateBlock
-from sim.drawing import GREEN, Arrow, Marker, Sphere
-from sim.engines import Engine
-from sim.robots.legged import LeggedCard, load_legged
-from sim.tasks import Measure, Spec, Task, Tensors
-from sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
-from sim.tasks.legged.ranges import (
+from robo_rl.controllers.rotation import body_z, heading, turn_back
+from robo_rl.sim.drawing import GREEN, Arrow, Marker, Sphere
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.robots.legged import LeggedCard, load_legged
+from robo_rl.sim.scenes.terrain import Ground
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
+from robo_rl.sim.tasks.legged.ranges import (
     MASS,
     PUSH_TIME,
     PUSHES,
@@ -39,7 +40,6 @@ from sim.tasks.legged.ranges import (
     position_target,
     signals,
 )
-from sim.terrain import Ground
 
 PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
@@ -114,7 +114,7 @@ class FlatWalk(Task):
     """Per second."""
 
     def __init__(self, card: LeggedCard | None = None) -> None:
-        from sim.tasks.legged.legs import find_legs
+        from robo_rl.sim.tasks.legged.legs import find_legs
 
         card = card or load_legged("go2")
         count = len(card.joints)
@@ -155,24 +155,24 @@ class FlatWalk(Task):
         return {name: PERIOD * weight for name, weight in weights.items()}
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from sim.plants.physics import Physics
+        from robo_rl.sim.plants.physics import Physics
 
         physics = Physics(contacts=self.contacts)
         if self.plant == "warp" or torch.device(device).type != "cpu":
-            from sim.plants.mujoco_gpu import WarpPlant
+            from robo_rl.sim.plants.warp import WarpPlant
 
             return self.simulate(WarpPlant, n, device=device, physics=physics)
-        from sim.plants.mujoco_cpu import MujocoPlant
+        from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 
         return self.simulate(MujocoPlant, n, physics=physics)
 
     def engines(self) -> list[Engine]:
-        from sim.tasks.legged import engines
+        from robo_rl.sim.tasks.legged import engines
 
         return engines.engines(self)
 
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n robots on the task's ground in an engine, a class of ``sim.plants``."""
+        """n robots on the task's ground in an engine, a class of ``robo_rl.sim.plants``."""
         return engine(self.card.mechanism, n, PERIOD, **settings)
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:

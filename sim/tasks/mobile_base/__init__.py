@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim.tasks import Task
+    from robo_rl.sim.tasks import Task
 
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
-    from sim.tasks.mobile_base.follow import DiffFollow
-    from sim.tasks.mobile_base.maze import AgvMaze
-    from sim.tasks.mobile_base.navigate import DiffNav
+    from robo_rl.sim.tasks.mobile_base.follow import DiffFollow
+    from robo_rl.sim.tasks.mobile_base.maze import AgvMaze
+    from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
 
     return (DiffNav, DiffFollow, AgvMaze)

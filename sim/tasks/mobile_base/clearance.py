@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from robo_rl.contract import Scan, StateBlock
-from sim.fuse.native import build
-from sim.tasks.mobile_base.seen_map import LATE, address, native
+from robo_rl.sim.accelerate.fuse.native import build
+from robo_rl.sim.tasks.mobile_base.seen_map import LATE, address, native
 
 SCANS = 3
 PLACES = (20, (0.07, 0.15, 0.25))

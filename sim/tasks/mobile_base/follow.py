@@ -15,22 +15,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.mobile_base_follow import PathIntegralOnPath, PathWindow
-from controllers.path import AHEAD, SIZE
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
-from sim.drawing import BLUE, GREEN, Line, Marker, Sphere
-from sim.plants.mobile_base_among_people import COUNT as PEOPLE
-from sim.plants.mobile_base_among_people import WIDE, BaseAmongPeople
-from sim.plants.mobile_base_in_room import CELL
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.robots.mobile_base import CARD, MobileBaseCard
-from sim.rooms import ROWS, ends
-from sim.tasks import Measure, Spec, Tensors
-from sim.tasks.mobile_base.clearance import COUNT, Clearance
-from sim.tasks.mobile_base.lidar_base import FAR, ToGoal, last_command, measured, randomize_motors
-from sim.tasks.mobile_base.local_map import LocalMap
-from sim.tasks.mobile_base.seen_map import AROUND
+from robo_rl.controllers.mobile_base.follow import PathIntegralOnPath, PathWindow
+from robo_rl.controllers.path import AHEAD, SIZE
+from robo_rl.sim.drawing import BLUE, GREEN, Line, Marker, Sphere
+from robo_rl.sim.plants.mobile_base.among_people import COUNT as PEOPLE
+from robo_rl.sim.plants.mobile_base.among_people import WIDE, BaseAmongPeople
+from robo_rl.sim.plants.mobile_base.in_room import CELL
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_base import CARD, MobileBaseCard
+from robo_rl.sim.scenes.rooms import ROWS, ends
+from robo_rl.sim.tasks import Measure, Spec, Tensors
+from robo_rl.sim.tasks.mobile_base.clearance import COUNT, Clearance
+from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, ToGoal, last_command, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.local_map import LocalMap
+from robo_rl.sim.tasks.mobile_base.seen_map import AROUND
 
 PERIOD = 0.1  # s
 BEAMS = 60

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
-from sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
-from sim.robots.mobile_base import BaseCard
-from sim.rooms.edits import NO_WAY
-from sim.tasks import Task, Tensors
-from sim.tasks.mobile_base.clearance import Clearance
+from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.robots.mobile_base import BaseCard
+from robo_rl.sim.scenes.rooms.edits import NO_WAY
+from robo_rl.sim.tasks import Task, Tensors
+from robo_rl.sim.tasks.mobile_base.clearance import Clearance
 
 PLANE, FAR = ("x", "y"), 1e3  # m
 NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures

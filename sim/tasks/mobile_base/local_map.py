@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sim.fuse.native import build
-from sim.tasks.mobile_base import seen_map
-from sim.tasks.mobile_base.seen_map import ACROSS, ALONG, AWAY, DEEP, KEPT, Frame, SeenMap, address
+from robo_rl.sim.accelerate.fuse.native import build
+from robo_rl.sim.tasks.mobile_base import seen_map
+from robo_rl.sim.tasks.mobile_base.seen_map import ACROSS, ALONG, AWAY, DEEP, KEPT, Frame, SeenMap, address
 
 MOVED = 4
 """Cells from the grid's middle, beyond which it is moved by so many."""

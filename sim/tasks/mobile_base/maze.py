@@ -1,7 +1,7 @@
 """Find the way through a maze, with a reward at its end and nowhere else.
 
 A mobile base begins at one end of a maze, the goal is at the other, and nothing on the way says that it is the right
-one: actions at random do not get there. Random network distillation does (``robo_rl.algorithms.rnd``): it rewards what
+one: actions at random do not get there. Random network distillation does (``robo_rl.learn.rnd``): it rewards what
 was seldom seen. The maze is always the same, so the policy learns the way by the pose of the odometry, and by
 the lidar not to touch its walls. Another maze is another text: ``class Mine(AgvMaze): maze = ...``.
 """
@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Safety, Scan, StateBlock
-from sim.plants.mobile_base_in_room import CELL, BaseInMaze
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.robots.mobile_base import CARD, MobileBaseCard
-from sim.rooms import COLUMNS, ROWS, drawn, ends
-from sim.rooms.edits import NO_WAY
-from sim.tasks import Measure, Spec, Tensors
-from sim.tasks.mobile_base.lidar_base import ToGoal, last_command, measured, randomize_motors
+from robo_rl.sim.plants.mobile_base.in_room import CELL, BaseInMaze
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_base import CARD, MobileBaseCard
+from robo_rl.sim.scenes.rooms import COLUMNS, ROWS, drawn, ends
+from robo_rl.sim.scenes.rooms.edits import NO_WAY
+from robo_rl.sim.tasks import Measure, Spec, Tensors
+from robo_rl.sim.tasks.mobile_base.lidar_base import ToGoal, last_command, measured, randomize_motors
 
 PERIOD = 0.2  # s
 LENGTH = 4.1  # × the length of the room at the greatest speed: 100 s

@@ -1,7 +1,8 @@
 """Drive to a goal across a room that was never seen before, by lidar and odometry.
 
 The policy sees 60 beams of a lidar that turns five times a second, the goal by odometry, and how fast it moves; it
-commands speed and turn rate, as a Twist does. Every episode has a room full of obstacles of its own (``sim.rooms``),
+commands speed and turn rate, as a Twist does. Every episode has a room full of obstacles of its own
+(``robo_rl.sim.scenes.rooms``),
 and wheels, lag, drift of the odometry and latency of its own. An episode ends at the goal, or with the first contact.
 """
 
@@ -14,18 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.mobile_base import DynamicWindow
-from controllers.mobile_base_mppi import PathIntegral
 from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
-from sim.plants.mobile_base_in_room import CELL, BaseInRoom
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.robots.mobile_base import BaseCard, MobileBaseCard
-from sim.rooms import ROWS, ends
-from sim.tasks import Measure, Spec, Tensors
-from sim.tasks.mobile_base.clearance import COUNT, Clearance
-from sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, measured, randomize_motors
-from sim.tasks.mobile_base.seen_map import AROUND, SeenMap
+from robo_rl.controllers.mobile_base import DynamicWindow
+from robo_rl.controllers.mobile_base.mppi import PathIntegral
+from robo_rl.sim.plants.mobile_base.in_room import CELL, BaseInRoom
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_base import BaseCard, MobileBaseCard
+from robo_rl.sim.scenes.rooms import ROWS, ends
+from robo_rl.sim.tasks import Measure, Spec, Tensors
+from robo_rl.sim.tasks.mobile_base.clearance import COUNT, Clearance
+from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.seen_map import AROUND, SeenMap
 
 PERIOD = 0.1  # s
 BEAMS = 60

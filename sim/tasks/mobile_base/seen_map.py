@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Scan, StateBlock
-from sim.fuse.native import build
+from robo_rl.sim.accelerate.fuse.native import build
 
 ALONG, ACROSS = 40, 36
 """Cells along the line from start to goal, and across it."""

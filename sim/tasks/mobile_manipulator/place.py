@@ -1,8 +1,10 @@
 """Fetch and place: a base with two driven wheels drives its arm to a cube, lifts it, and sets it down somewhere else.
 
-What the arm does, what counts as placed, and the reward are those of ``sim.tasks.arm.place``, in the frame of the base.
+What the arm does, what counts as placed, and the reward are those of ``robo_rl.sim.tasks.arm.place``, in the frame
+of the base.
 A camera sees the cube in that frame; its place is given in the frame of the odometry, which drifts. The script drives
-until the cube is in the arm's reach (``controllers.approaching``), and, once it is held, until its place is; the
+until the cube is in the arm's reach (``robo_rl.controllers.skills.approaching``), and, once it is held, until its
+place is; the
 network corrects both. An episode succeeds once the cube was lifted by 4 cm, and lies within 5 cm of its true place, at
 rest and free, for a fifth of a second: what the odometry gets wrong on the way counts.
 """
@@ -17,20 +19,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.approaching import Reach, approach, settled
-from controllers.placing import SURE, UNSURE, below
 from robo_rl.contract import Command, Signal, StateBlock
-from sim.drawing import Marker, Sphere
-from sim.engines import Engine
-from sim.plants.mobile_manipulator import MobileManipulatorPlant
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.robots.mobile_manipulator import CARD, MobileManipulatorCard
-from sim.tasks import Tensors
-from sim.tasks.arm.hand import XYZ
-from sim.tasks.arm.place import ADDED, OLDEST, POSE_DELAY, Place
-from sim.tasks.arm.starts import Start, ranges
-from sim.tasks.mobile_base.lidar_base import PLANE, randomize_motors
+from robo_rl.controllers.skills.approaching import Reach, approach, settled
+from robo_rl.controllers.skills.placing import SURE, UNSURE, below
+from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.mobile_manipulator import MobileManipulatorPlant
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_manipulator import CARD, MobileManipulatorCard
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.arm.hand import XYZ
+from robo_rl.sim.tasks.arm.place import ADDED, OLDEST, POSE_DELAY, Place
+from robo_rl.sim.tasks.arm.starts import Start, ranges
+from robo_rl.sim.tasks.mobile_base.lidar_base import PLANE, randomize_motors
 
 PERIOD = 0.04  # s
 HELD = 5  # control steps for which the cube has to lie

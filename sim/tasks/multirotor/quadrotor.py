@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.multirotor import GeometricController
-from controllers.rotation import body_z, heading, turn_back
 from robo_rl.contract import Command, Safety, Signal, StateBlock
-from sim.drawing import GREEN, Marker, Sphere, Trail
-from sim.engines import Engine
-from sim.plants.multirotor import MultirotorParameters, MultirotorPlant
-from sim.ranges import Range, Rule
-from sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
-from sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.controllers.multirotor import GeometricController
+from robo_rl.controllers.rotation import body_z, heading, turn_back
+from robo_rl.sim.drawing import GREEN, Marker, Sphere, Trail
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.multirotor import MultirotorParameters, MultirotorPlant
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 
 XYZ = ("x", "y", "z")
 PERIOD = 0.01  # s
@@ -172,7 +172,7 @@ class QuadrotorHover(Task):
         return MultirotorPlant(self.card, n, self.spec.control_period, device)
 
     def engines(self) -> list[Engine]:
-        from sim.plants.multirotor_mujoco import FlyingMujoco
+        from robo_rl.sim.plants.multirotor.mujoco import FlyingMujoco
 
         period = self.spec.control_period
         return [Engine("mujoco", "MuJoCo at 1 ms", lambda n: FlyingMujoco(self.card, n, period))]

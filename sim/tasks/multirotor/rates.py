@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.multirotor import RatesController
 from robo_rl.contract import Command, Safety, Signal
-from sim.engines import Engine
-from sim.plants.multirotor_rates import FlyingMujocoByRates, MultirotorByRates
-from sim.ranges import Range
-from sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
-from sim.tasks import Tensors
-from sim.tasks.multirotor.quadrotor import HISTORY, XYZ, QuadrotorTrack
+from robo_rl.controllers.multirotor import RatesController
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.multirotor.rates import FlyingMujocoByRates, MultirotorByRates
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.multirotor.quadrotor import HISTORY, XYZ, QuadrotorTrack
 
 DELAY = (0.0, 0.04)
 """s, of the autopilot's estimate when it arrives over MAVLink."""

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from controllers.omni_base import OmniWindow
 from robo_rl.contract import Command
-from sim.plants.omni_base_in_room import OmniInRoom
-from sim.ranges import Range
-from sim.robots.omni_base import OmniBaseCard
-from sim.tasks import Tensors
-from sim.tasks.mobile_base.navigate import BEAMS, PERIOD, RoomNav
+from robo_rl.controllers.omni_base import OmniWindow
+from robo_rl.sim.plants.omni_base.in_room import OmniInRoom
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.omni_base import OmniBaseCard
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.mobile_base.navigate import BEAMS, PERIOD, RoomNav
 
 SLIPPERY = ("grip", "roller_friction", "slip_speed")
 

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.multirotor import Gains, GeometricController, Mixer, Multirotor
-from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
-from sim.robots.multirotor import load_multirotor
-from sim.tasks.loading import load_task
+from robo_rl.controllers.multirotor import Gains, GeometricController, Mixer, Multirotor
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.loading import load_task
 
 PERIOD = 0.01
 CALM = {

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from deploy.bundle import Bundle
-from deploy.c.generate import generate
-from deploy.c.host import compile_host
-from deploy.pack import pack
 from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal, StateBlock
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.pack import pack
+from robo_rl.deploy.robot.bundle import Bundle
 
 FLOAT = TensorProto.FLOAT
 ROBOT = Robot("test", "none", (Actuator("motor", "effort", "N*m", -1.0, 1.0, 0.0),))

@@ -11,18 +11,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Event, Reason, Request, State
-from deploy.bundle import Bundle
-from deploy.c.device import HostDevice, write_device
-from deploy.c.device import Request as Parcel
-from deploy.c.fuzzing import SOURCES, build, run
-from deploy.c.generate import Generated, generate
-from deploy.c.host import STRICT
-from deploy.firmware.faults import FAULTS, hello, try_faults
-from deploy.firmware.loop import APART, LATENCY, Loop, fly_devices
-from deploy.link import Decoder, Layout, encode
-from deploy.link_messages import Ask, Commands, Fault, Hello, Message, Refusal, Signals, Statistics, frame_of, parse
-from robo_rl.evaluation import Conditions
+from robo_rl.controllers.gate.codes import Event, Reason, Request, State
+from robo_rl.deploy.build.c.device import HostDevice, write_device
+from robo_rl.deploy.build.c.device import Request as Parcel
+from robo_rl.deploy.build.c.fuzzing import SOURCES, build, run
+from robo_rl.deploy.build.c.generate import Generated, generate
+from robo_rl.deploy.build.c.host import STRICT
+from robo_rl.deploy.build.firmware.faults import FAULTS, hello, try_faults
+from robo_rl.deploy.build.firmware.loop import APART, LATENCY, Loop, fly_devices
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.link import Decoder, Layout, encode
+from robo_rl.deploy.robot.link.messages import (
+    Ask,
+    Commands,
+    Fault,
+    Hello,
+    Message,
+    Refusal,
+    Signals,
+    Statistics,
+    frame_of,
+    parse,
+)
+from robo_rl.evaluate.evaluation import Conditions
 
 ROOT = Path(__file__).parents[3]
 SECOND = 1_000_000  # µs

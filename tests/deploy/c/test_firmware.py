@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.c.generate import Options, generate
-from deploy.c.host import compile_host, host_flags
-from deploy.firmware.build import COMPILER, EMULATOR, INSTALL, ToolMissing, build, require
-from deploy.firmware.emulate import digest_of, measure
-from deploy.firmware.targets import TARGETS
+from robo_rl.deploy.build.c.generate import Options, generate
+from robo_rl.deploy.build.c.host import compile_host, host_flags
+from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, INSTALL, ToolMissing, build, require
+from robo_rl.deploy.build.firmware.emulate import digest_of, measure
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.robot.bundle import Bundle
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 from firmware_networks import write_network

@@ -16,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from deploy.bundle import Bundle, command_differences, greatest
-from deploy.c.generate import Generated, Options, generate
-from deploy.c.graph import UnsupportedError
-from deploy.c.host import STRICT, CompilerMissing, HostPolicy, compile_host
-from deploy.c.lower import lower
-from deploy.c.plan import plan
-from deploy.c.program import Program
-from deploy.verify import PARITY_TOLERANCE, BundlePolicy, task_of
 from robo_rl.contract import Actuator, Command, Contract, Network, Provenance, Robot, Safety, Signal, StateBlock
-from robo_rl.evaluation import Conditions, rollout
+from robo_rl.deploy.build.c.generate import Generated, Options, generate
+from robo_rl.deploy.build.c.graph import UnsupportedError
+from robo_rl.deploy.build.c.host import STRICT, CompilerMissing, HostPolicy, compile_host
+from robo_rl.deploy.build.c.lower import lower
+from robo_rl.deploy.build.c.plan import plan
+from robo_rl.deploy.build.c.program import Program
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, BundlePolicy, task_of
+from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
+from robo_rl.evaluate.evaluation import Conditions, rollout
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_no_function_of_the_heap_or_of_double_precision_is_called(made: Generate
 
 @pytest.mark.parametrize(("precision", "allowed"), [("int16", 1e-3), ("int8", 2e-2)])
 def test_integer_weights_fly_like_floats(bundle: Bundle, precision: Any, allowed: float, tmp_path: Path) -> None:
-    from deploy.c.budget import budgeted
+    from robo_rl.deploy.build.c.budget import budgeted
 
     task = task_of(bundle.contract)
     options, cost = budgeted(bundle, task, Options(precision=precision), allowed, episodes=200)
@@ -135,7 +135,7 @@ def test_integer_weights_fly_like_floats(bundle: Bundle, precision: Any, allowed
 
 
 def test_integers_beyond_the_budget_are_refused(bundle: Bundle) -> None:
-    from deploy.c.budget import BudgetError, budgeted
+    from robo_rl.deploy.build.c.budget import BudgetError, budgeted
 
     with pytest.raises(BudgetError, match=r"'rotor_speed' is off by .* the budget is 1e-06"):
         budgeted(bundle, None, Options(precision="int8"), 1e-6, episodes=0)
@@ -159,7 +159,7 @@ def state_contract(sizes: list[int]) -> Contract:
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_memory_moves_in_place_in_any_order(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    from deploy.pack import pack
+    from robo_rl.deploy.build.pack import pack
 
     sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
     total = sum(sizes)
@@ -224,7 +224,7 @@ def test_refusals_name_the_node_and_say_what_to_do() -> None:
 
 
 def test_buffers_that_live_together_never_share_memory(bundle: Bundle) -> None:
-    from deploy.c.graph import load
+    from robo_rl.deploy.build.c.graph import load
 
     program: Program = lower(load(bundle.path.read_bytes()), bundle.contract)
     planned = plan(program)

@@ -18,14 +18,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from deploy.bundle import Bundle
-from deploy.c.device import write_device
-from deploy.c.generate import Options, generate
-from deploy.c.graph import UnsupportedError
-from deploy.c.host import STRICT, compile_host
-from deploy.firmware.package import package
 from robo_rl.contract import Contract, ContractError
-from robo_rl.escaping import C_RESERVED
+from robo_rl.deploy.build.c.device import write_device
+from robo_rl.deploy.build.c.generate import Options, generate
+from robo_rl.deploy.build.c.graph import UnsupportedError
+from robo_rl.deploy.build.c.host import STRICT, compile_host
+from robo_rl.deploy.build.firmware.package import package
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.files.escaping import C_RESERVED
 from tests.deploy.graphs import make_bundle, make_contract, position, target
 from tests.robo_rl.contract.generated import contracts
 

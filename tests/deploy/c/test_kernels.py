@@ -18,10 +18,10 @@ from onnx import NodeProto, helper
 sys.path.append(str(Path(__file__).parents[1]))
 from graphs import make_bundle, make_contract
 
-from deploy.c.generate import generate
-from deploy.c.graph import UnsupportedError
-from deploy.c.host import compile_host
 from robo_rl.contract import Command, Signal
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.graph import UnsupportedError
+from robo_rl.deploy.build.c.host import compile_host
 
 WIDE = 1e6
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import State
-from deploy.bundle import Bundle
-from deploy.c.generate import Options, Precision, generate
-from deploy.c.host import STRICT, compile_host
-from deploy.firmware.build import _lay_out, _link
-from deploy.firmware.emulate import EXACT, _instructions, _numbers
-from deploy.firmware.package import PackageError, package
-from deploy.firmware.targets import TARGETS
-from sim.robots import load_robot
+from robo_rl.controllers.gate.codes import State
+from robo_rl.deploy.build.c.generate import Options, Precision, generate
+from robo_rl.deploy.build.c.host import STRICT, compile_host
+from robo_rl.deploy.build.firmware.build import _lay_out, _link
+from robo_rl.deploy.build.firmware.emulate import EXACT, _instructions, _numbers
+from robo_rl.deploy.build.firmware.package import PackageError, package
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.sim.robots import load_robot
 
 CRAZYFLIE_STUBS = {
     "FreeRTOS.h": "#define portMAX_DELAY 0xffffffffUL\n",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.driver import ForLoop
-from deploy.loop import Loop, Step
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.loop import Loop, Step
 
 PATIENCE = 60.0  # s of real time for a period of virtual time: the computer may be busy
 RUN_IN = 10  # steps

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from controllers.gate_codes import Request, State
-from deploy.drivers.bus_servos.robot_file import RobotFile
-from deploy.drivers.driver import ForLoop
-from deploy.drivers.feetech.arm import FeetechArm
-from deploy.drivers.feetech.bus import Bus
-from deploy.drivers.so101 import JOINTS
-from deploy.emulators.servo_arm_virtual import ArmTime, Line
-from deploy.emulators.so101 import Arm
-from deploy.emulators.wire import Wire
-from deploy.loop import Loop, Step
 from robo_rl.contract import Contract, Network, Provenance
-from sim.robots.arm import load_arm
-from sim.tasks.arm.reach import Reach
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.servos.arm_virtual import ArmTime, Line
+from robo_rl.deploy.emulate.so101 import Arm
+from robo_rl.deploy.emulate.wire import Wire
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile
+from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.drivers.feetech.arm import FeetechArm
+from robo_rl.deploy.robot.drivers.feetech.bus import Bus
+from robo_rl.deploy.robot.drivers.so101 import JOINTS
+from robo_rl.deploy.robot.loop import Loop, Step
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.tasks.arm.reach import Reach
 
 GOAL = {"tool_position_setpoint": np.array([0.2, 0.0, 0.05], np.float32)}
 PATIENCE = 60.0  # s of real time for a period of virtual time: the computer may be busy

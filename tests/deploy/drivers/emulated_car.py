@@ -6,12 +6,12 @@ from typing import Any
 
 from emulated import EmulatedSession
 
-from deploy.drivers.hokuyo.lidar import Lidar
-from deploy.drivers.vesc.car import Car
-from deploy.drivers.vesc.robot_file import CarFile
-from deploy.emulators.f1tenth import FILE
-from deploy.emulators.f1tenth_virtual import World
-from deploy.runtime import Policy
+from robo_rl.deploy.emulate.f1tenth import FILE
+from robo_rl.deploy.emulate.f1tenth.virtual import World
+from robo_rl.deploy.robot.drivers.hokuyo.lidar import Lidar
+from robo_rl.deploy.robot.drivers.vesc.car import Car
+from robo_rl.deploy.robot.drivers.vesc.robot_file import CarFile
+from robo_rl.deploy.robot.runtime import Policy
 
 
 class Session(EmulatedSession):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from emulated import EmulatedSession
 
-from deploy.drivers.crtp.crazyflie import Crazyflie
-from deploy.drivers.crtp.robot_file import CrazyflieFile
-from deploy.emulators.crazyflie import Vehicle
-from deploy.emulators.crazyflie_virtual import World
-from deploy.runtime import Policy
+from robo_rl.deploy.emulate.crazyflie import Vehicle
+from robo_rl.deploy.emulate.crazyflie.virtual import World
+from robo_rl.deploy.robot.drivers.crtp.crazyflie import Crazyflie
+from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
+from robo_rl.deploy.robot.runtime import Policy
 
 HEIGHT = 0.7  # m
 

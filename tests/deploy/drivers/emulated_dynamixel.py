@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deploy.drivers.dynamixel.arm import DynamixelArm
-from deploy.drivers.dynamixel.bus import Bus
-from deploy.emulators.dynamixel import Arm
-from deploy.emulators.dynamixel_wire import DynamixelWire
-from deploy.emulators.servo_arm_virtual import Line
 from robo_rl.contract import Contract
+from robo_rl.deploy.emulate.dynamixel import Arm
+from robo_rl.deploy.emulate.servos.arm_virtual import Line
+from robo_rl.deploy.emulate.servos.dynamixel_wire import DynamixelWire
+from robo_rl.deploy.robot.drivers.dynamixel.arm import DynamixelArm
+from robo_rl.deploy.robot.drivers.dynamixel.bus import Bus
 
 sys.path.append(str(Path(__file__).parent))
 import emulated_arm

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from emulated import EmulatedSession
 
-from deploy.drivers.fci.arm import FrankaArm
-from deploy.drivers.fci.hand import Hand
-from deploy.drivers.fci.library import open_hand, open_robot
-from deploy.drivers.fci.motion import ArmMotion
-from deploy.drivers.fci.robot_file import FrankaFile
-from deploy.emulators.franka import Station
-from deploy.emulators.franka_virtual import World
-from deploy.runtime import Policy
+from robo_rl.deploy.emulate.franka import Station
+from robo_rl.deploy.emulate.franka.virtual import World
+from robo_rl.deploy.robot.drivers.fci.arm import FrankaArm
+from robo_rl.deploy.robot.drivers.fci.hand import Hand
+from robo_rl.deploy.robot.drivers.fci.library import open_hand, open_robot
+from robo_rl.deploy.robot.drivers.fci.motion import ArmMotion
+from robo_rl.deploy.robot.drivers.fci.robot_file import FrankaFile
+from robo_rl.deploy.robot.runtime import Policy
 
 GOAL = np.array([0.45, 0.1, 0.2], np.float32)
 """m"""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from emulated import EmulatedSession
 
-from deploy.drivers.go2 import JOINTS
-from deploy.drivers.unitree.dog import Dog
-from deploy.emulators.go2_virtual import VirtualLink, World
-from deploy.runtime import Policy
+from robo_rl.deploy.emulate.go2.virtual import VirtualLink, World
+from robo_rl.deploy.robot.drivers.go2 import JOINTS
+from robo_rl.deploy.robot.drivers.unitree.dog import Dog
+from robo_rl.deploy.robot.runtime import Policy
 
 AHEAD = {
     "linear_velocity_command": np.array([0.5, 0.0], np.float32), "yaw_rate_command": np.array([0.0], np.float32)

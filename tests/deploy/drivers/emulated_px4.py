@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from emulated import EmulatedSession
 
-from deploy.drivers.mavlink.px4 import Px4
-from deploy.drivers.mavlink.robot_file import VehicleFile
-from deploy.emulators.px4 import Vehicle
-from deploy.emulators.px4_virtual import World
-from deploy.runtime import Policy
+from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.emulate.px4.virtual import World
+from robo_rl.deploy.robot.drivers.mavlink.px4 import Px4
+from robo_rl.deploy.robot.drivers.mavlink.robot_file import VehicleFile
+from robo_rl.deploy.robot.runtime import Policy
 
 HEIGHT = 2.0  # m
 

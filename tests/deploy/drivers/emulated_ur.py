@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from emulated import EmulatedSession
 
-from deploy.drivers.rtde.arm import UrArm
-from deploy.drivers.rtde.robot_file import UrFile
-from deploy.emulators.ur import Arm
-from deploy.emulators.ur_virtual import World
 from robo_rl.contract import Contract, Network, Provenance
-from sim.robots.arm import ArmCard, load_arm
-from sim.tasks.arm.reach import Reach
+from robo_rl.deploy.emulate.ur import Arm
+from robo_rl.deploy.emulate.ur.virtual import World
+from robo_rl.deploy.robot.drivers.rtde.arm import UrArm
+from robo_rl.deploy.robot.drivers.rtde.robot_file import UrFile
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.tasks.arm.reach import Reach
 
 
 def contract(card: ArmCard) -> Contract:

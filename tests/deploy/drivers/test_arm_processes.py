@@ -14,23 +14,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.drivers.bus_servos.calibration import write_calibration
-from deploy.drivers.bus_servos.robot_file import RobotFile, write_robot_file
-from deploy.drivers.dynamixel import registers as dynamixel
-from deploy.drivers.feetech import registers as feetech
-from deploy.emulators import dynamixel as of_dynamixels
-from deploy.emulators.dynamixel_wire import DynamixelWire
-from deploy.emulators.pty import serve
-from deploy.emulators.so101 import TICK, Arm
-from deploy.emulators.wire import Wire
+from robo_rl.deploy.emulate import dynamixel as of_dynamixels
+from robo_rl.deploy.emulate.pty import serve
+from robo_rl.deploy.emulate.servos.dynamixel_wire import DynamixelWire
+from robo_rl.deploy.emulate.so101 import TICK, Arm
+from robo_rl.deploy.emulate.wire import Wire
+from robo_rl.deploy.robot.drivers.bus_servos.calibration import write_calibration
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile, write_robot_file
+from robo_rl.deploy.robot.drivers.dynamixel import registers as dynamixel
+from robo_rl.deploy.robot.drivers.feetech import registers as feetech
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import math, sys, time
 import numpy as np
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
 contract = Bundle.read("zoo:arm-place-so101").contract
 for _ in range(20):  # this computer may be busy
     driver = make(sys.argv[1], contract, Settings(*sys.argv[2:]))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controllers.gate_codes import Source, State
-from deploy.emulators.f1tenth_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.f1tenth.wire import FAULTS
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_car import Session

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.drivers.driver import DriverError
-from deploy.drivers.hokuyo import scip
-from deploy.drivers.vesc import messages as m
-from deploy.drivers.vesc import packets, robot_file
-from deploy.emulators.f1tenth import FILE, LAYOUT, Racer
-from deploy.emulators.f1tenth_serve import LidarServer
-from deploy.emulators.f1tenth_wire import CarWire
+from robo_rl.deploy.emulate.f1tenth import FILE, LAYOUT, Racer
+from robo_rl.deploy.emulate.f1tenth.serve import LidarServer
+from robo_rl.deploy.emulate.f1tenth.wire import CarWire
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.hokuyo import scip
+from robo_rl.deploy.robot.drivers.vesc import messages as m
+from robo_rl.deploy.robot.drivers.vesc import packets, robot_file
 
 DISTANCES = st.lists(st.integers(0, (1 << 18) - 1), min_size=1, max_size=200)
 

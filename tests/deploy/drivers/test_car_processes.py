@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from deploy.drivers.vesc.robot_file import write_robot_file
-from deploy.emulators.f1tenth import FILE, Racer
-from deploy.emulators.f1tenth_serve import serve
-from deploy.emulators.f1tenth_wire import CarWire
+from robo_rl.deploy.emulate.f1tenth import FILE, Racer
+from robo_rl.deploy.emulate.f1tenth.serve import serve
+from robo_rl.deploy.emulate.f1tenth.wire import CarWire
+from robo_rl.deploy.robot.drivers.vesc.robot_file import write_robot_file
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys, time
 import numpy as np
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
 for _ in range(20):  # this computer may be busy
     driver = None
     try:

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
-from deploy.drivers.hokuyo.lidar import TcpPort
-from deploy.drivers.vesc import messages as m
-from deploy.drivers.vesc.car import within_hardware
-from deploy.drivers.vesc.robot_file import CarFile
-from deploy.emulators import f1tenth
-from deploy.emulators.f1tenth import FILE
 from robo_rl.contract import Contract
+from robo_rl.deploy.emulate import f1tenth
+from robo_rl.deploy.emulate.f1tenth import FILE
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.drivers.hokuyo.lidar import TcpPort
+from robo_rl.deploy.robot.drivers.vesc import messages as m
+from robo_rl.deploy.robot.drivers.vesc.car import within_hardware
+from robo_rl.deploy.robot.drivers.vesc.robot_file import CarFile
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_car import Session

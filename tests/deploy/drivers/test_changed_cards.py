@@ -11,30 +11,30 @@ from typing import Any
 
 import pytest
 
-from deploy.drivers.bus_servos.joints import joints_of
-from deploy.drivers.bus_servos.robot_file import RobotFile
-from deploy.drivers.driver import DriverError
-from deploy.drivers.fci.mapping import Names
-from deploy.drivers.fci.robot_file import FrankaFile
-from deploy.drivers.feetech.mapping import setup, within_hardware
-from deploy.drivers.feetech.registers import P
-from deploy.drivers.go2 import JOINTS as LEGS
-from deploy.drivers.mavlink.mapping import enough_thrust
-from deploy.drivers.so101 import JOINTS
-from deploy.drivers.unitree.mapping import mapping
-from deploy.drivers.vesc.car import within_hardware as car_within_hardware
-from deploy.drivers.vesc.robot_file import CarFile
-from deploy.emulators.so101 import Arm
 from robo_rl.contract import Contract, Network, Provenance
-from sim.robots import load_robot
-from sim.robots.arm import load_arm
-from sim.robots.car import CarCard
-from sim.robots.legged import load_legged
-from sim.robots.multirotor import load_multirotor
-from sim.tasks.arm.reach import Reach
-from sim.tasks.car.race import CarRace
-from sim.tasks.legged.walk import FlatWalk
-from sim.tasks.multirotor.rates import QuadrotorRates
+from robo_rl.deploy.emulate.so101 import Arm
+from robo_rl.deploy.robot.drivers.bus_servos.joints import joints_of
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.fci.mapping import Names
+from robo_rl.deploy.robot.drivers.fci.robot_file import FrankaFile
+from robo_rl.deploy.robot.drivers.feetech.mapping import setup, within_hardware
+from robo_rl.deploy.robot.drivers.feetech.registers import P
+from robo_rl.deploy.robot.drivers.go2 import JOINTS as LEGS
+from robo_rl.deploy.robot.drivers.mavlink.mapping import enough_thrust
+from robo_rl.deploy.robot.drivers.so101 import JOINTS
+from robo_rl.deploy.robot.drivers.unitree.mapping import mapping
+from robo_rl.deploy.robot.drivers.vesc.car import within_hardware as car_within_hardware
+from robo_rl.deploy.robot.drivers.vesc.robot_file import CarFile
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.car import CarCard
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.arm.reach import Reach
+from robo_rl.sim.tasks.car.race import CarRace
+from robo_rl.sim.tasks.legged.walk import FlatWalk
+from robo_rl.sim.tasks.multirotor.rates import QuadrotorRates
 
 
 def contract(task: Any) -> Contract:

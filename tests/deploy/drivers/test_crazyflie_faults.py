@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("cflib", reason="cflib is missing: pip install 'robo-rl[crazyflie]'")
 
-from controllers.gate_codes import Source, State
-from deploy.drivers.crtp.robot_file import CrazyflieFile
-from deploy.emulators.crazyflie_supervisor import State as Supervisor
-from deploy.emulators.crazyflie_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.crazyflie.supervisor import State as Supervisor
+from robo_rl.deploy.emulate.crazyflie.wire import FAULTS
+from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_crazyflie import HEIGHT, Session

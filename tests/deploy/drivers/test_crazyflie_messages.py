@@ -16,15 +16,15 @@ pytest.importorskip("cflib", reason="cflib is missing: pip install 'robo-rl[craz
 
 from cflib.utils.encoding import compress_quaternion, decompress_quaternion
 
-from deploy.drivers.crtp import estimate
-from deploy.drivers.crtp.robot_file import CrazyflieFile
-from deploy.drivers.figures_file import parse_figures
-from deploy.emulators.crazyflie import Vehicle
-from deploy.emulators.crazyflie_crtp import Firmware
-from deploy.emulators.crazyflie_pid import Cascade, Wanted, angles_of
-from deploy.emulators.crazyflie_supervisor import State
-from sim.robots.multirotor import load_multirotor
-from sim.tasks.loading import load_task
+from robo_rl.deploy.emulate.crazyflie import Vehicle
+from robo_rl.deploy.emulate.crazyflie.crtp import Firmware
+from robo_rl.deploy.emulate.crazyflie.pid import Cascade, Wanted, angles_of
+from robo_rl.deploy.emulate.crazyflie.supervisor import State
+from robo_rl.deploy.robot.drivers.crtp import estimate
+from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
+from robo_rl.deploy.robot.drivers.figures_file import parse_figures
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.loading import load_task
 
 QUATERNIONS = st.lists(st.floats(-1, 1), min_size=4, max_size=4).filter(lambda q: np.linalg.norm(q) > 0.1)
 STEP = math.sqrt(0.5) / 511

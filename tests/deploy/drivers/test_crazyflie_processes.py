@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[3]
 PILOT = """
 import sys, time
 import numpy as np
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import Mode, Settings
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import Mode, Settings
 driver = make("crazyflie", Bundle.read("zoo:quadrotor-rates-crazyflie").contract, Settings(sys.argv[1]))
 driver.connect()
 driver.enable()
@@ -40,8 +40,8 @@ driver.close()
 """
 VEHICLE = """
 import sys
-from deploy.emulators.crazyflie_serve import serve
-from deploy.emulators.crazyflie_wire import RadioWire
+from robo_rl.deploy.emulate.crazyflie.serve import serve
+from robo_rl.deploy.emulate.crazyflie.wire import RadioWire
 wire, said = RadioWire(), []
 def each(since):
     vehicle = wire.vehicle

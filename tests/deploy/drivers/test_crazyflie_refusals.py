@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("cflib", reason="cflib is missing: pip install 'robo-rl[crazyflie]'")
 
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.crtp.crazyflie import within_hardware
-from deploy.drivers.crtp.robot_file import CrazyflieFile
-from deploy.drivers.driver import DriverError, Settings
-from deploy.emulators.crazyflie_supervisor import State
+from robo_rl.deploy.emulate.crazyflie.supervisor import State
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.crtp.crazyflie import within_hardware
+from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
+from robo_rl.deploy.robot.drivers.driver import DriverError, Settings
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_crazyflie import Session

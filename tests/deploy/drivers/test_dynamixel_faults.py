@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Source, State
-from deploy.drivers.driver import Mode, Silence
-from deploy.drivers.dynamixel import registers as r
-from deploy.emulators.dynamixel_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.servos.dynamixel_wire import FAULTS
+from robo_rl.deploy.robot.drivers.driver import Mode, Silence
+from robo_rl.deploy.robot.drivers.dynamixel import registers as r
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_dynamixel import Session

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deploy.drivers.driver import DriverError
-from deploy.drivers.dynamixel import packets
-from deploy.drivers.dynamixel import registers as r
-from deploy.drivers.dynamixel.bus import Bus
-from deploy.drivers.dynamixel.clock import ServoClock
-from deploy.drivers.dynamixel.models import MODELS
-from deploy.drivers.dynamixel.packets import ALERT, Fail, Instruction, Packet, Parser
-from deploy.emulators.dynamixels import SIZE, Servo, ServoBus
+from robo_rl.deploy.emulate.servos.dynamixel_bus import SIZE, Servo, ServoBus
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.dynamixel import packets
+from robo_rl.deploy.robot.drivers.dynamixel import registers as r
+from robo_rl.deploy.robot.drivers.dynamixel.bus import Bus
+from robo_rl.deploy.robot.drivers.dynamixel.clock import ServoClock
+from robo_rl.deploy.robot.drivers.dynamixel.models import MODELS
+from robo_rl.deploy.robot.drivers.dynamixel.packets import ALERT, Fail, Instruction, Packet, Parser
 
 
 def of(text: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deploy.drivers.dynamixel import registers as r
+from robo_rl.deploy.robot.drivers.dynamixel import registers as r
 
 ROOT = Path(__file__).parents[3]
 

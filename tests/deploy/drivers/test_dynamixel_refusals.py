@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.drivers import make
-from deploy.drivers.bus_servos import calibration, robot_file
-from deploy.drivers.bus_servos.calibration import DYNAMIXEL_OFFSET, FEETECH_OFFSET, JointCalibration
-from deploy.drivers.bus_servos.joints import joints_of
-from deploy.drivers.bus_servos.robot_file import DYNAMIXEL, JointMounting, RobotFile
-from deploy.drivers.driver import DriverError, Settings
-from deploy.drivers.dynamixel import registers as r
-from deploy.drivers.dynamixel.mapping import Gains, gains, strong_enough
-from deploy.drivers.dynamixel.models import MODELS
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.bus_servos import calibration, robot_file
+from robo_rl.deploy.robot.drivers.bus_servos.calibration import DYNAMIXEL_OFFSET, FEETECH_OFFSET, JointCalibration
+from robo_rl.deploy.robot.drivers.bus_servos.joints import joints_of
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import DYNAMIXEL, JointMounting, RobotFile
+from robo_rl.deploy.robot.drivers.driver import DriverError, Settings
+from robo_rl.deploy.robot.drivers.dynamixel import registers as r
+from robo_rl.deploy.robot.drivers.dynamixel.mapping import Gains, gains, strong_enough
+from robo_rl.deploy.robot.drivers.dynamixel.models import MODELS
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_arm import contract

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Source, State
-from deploy.emulators.wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.wire import FAULTS
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_arm import RUN_IN, Session

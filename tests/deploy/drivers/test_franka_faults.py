@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("franky", reason="franky is missing: pip install 'robo-rl[franka]'")
 pytest.importorskip("franky_sim", reason="franky_sim is missing: pip install 'robo-rl[franka-sim]'")
 
-from controllers.gate_codes import Source, State
-from deploy.drivers.driver import Mode
-from deploy.emulators.franka_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.franka.wire import FAULTS
+from robo_rl.deploy.robot.drivers.driver import Mode
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_franka import Session, ended

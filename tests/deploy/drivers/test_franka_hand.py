@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.drivers.fci.hand_targets import LASTING, SAME, Action, HandTargets
+from robo_rl.deploy.robot.drivers.fci.hand_targets import LASTING, SAME, Action, HandTargets
 
 POLL = 0.004  # s
 OPENING = st.floats(0.0, 0.04)

@@ -19,9 +19,9 @@ from franky_sim.urdf import URDF_PATH
 sys.path.append(str(Path(__file__).parent))
 from emulated_franka import Session, ended
 
-from controllers.rotation import multiply
-from deploy.drivers.fci.robot_file import FrankaFile
-from deploy.emulators.franka import START
+from robo_rl.controllers.rotation import multiply
+from robo_rl.deploy.emulate.franka import START
+from robo_rl.deploy.robot.drivers.fci.robot_file import FrankaFile
 
 OFFSETS = ((0.005, -0.01, 0.015), (0.05, -0.03, 0.01), (0.0, 0.0, 0.0))
 """m from the tool to its reference: within the clip, beyond it, none."""

@@ -17,17 +17,17 @@ import pytest
 pytest.importorskip("franky", reason="franky is missing: pip install 'robo-rl[franka]'")
 pytest.importorskip("franky_sim", reason="franky_sim is missing: pip install 'robo-rl[franka-sim]'")
 
-from deploy.emulators.franka import Station
-from deploy.emulators.franka_serve import serve
-from deploy.emulators.franka_wire import FrankaWire
+from robo_rl.deploy.emulate.franka import Station
+from robo_rl.deploy.emulate.franka.serve import serve
+from robo_rl.deploy.emulate.franka.wire import FrankaWire
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys, time
 import numpy as np
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
 contract = Bundle.read("zoo:arm-reach").contract
 while True:  # this computer may be busy
     driver = None

@@ -14,14 +14,14 @@ import pytest
 pytest.importorskip("franky", reason="franky is missing: pip install 'robo-rl[franka]'")
 pytest.importorskip("franky_sim", reason="franky_sim is missing: pip install 'robo-rl[franka-sim]'")
 
-from deploy.bundle import Bundle
-from deploy.drivers.driver import DriverError, Settings
-from deploy.drivers.fci.library import open_hand, open_robot
-from deploy.drivers.fci.mapping import Names
-from deploy.drivers.fci.robot_file import FrankaFile
-from deploy.drivers.figures_file import parse_figures
-from deploy.drivers.franka import make
-from deploy.emulators.franka import Station
+from robo_rl.deploy.emulate.franka import Station
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers.driver import DriverError, Settings
+from robo_rl.deploy.robot.drivers.fci.library import open_hand, open_robot
+from robo_rl.deploy.robot.drivers.fci.mapping import Names
+from robo_rl.deploy.robot.drivers.fci.robot_file import FrankaFile
+from robo_rl.deploy.robot.drivers.figures_file import parse_figures
+from robo_rl.deploy.robot.drivers.franka import make
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_franka import Session, ended

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Source, State
-from deploy.emulators.go2_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.go2.wire import FAULTS
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_go2 import Session

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.drivers.unitree.following import IN_A_ROW, Following, Order
+from robo_rl.deploy.robot.drivers.unitree.following import IN_A_ROW, Following, Order
 
 JOINTS, PERIOD = 12, 0.02
 KP, KD = np.full(JOINTS, 35.0), np.full(JOINTS, 0.5)

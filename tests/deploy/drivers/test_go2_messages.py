@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.drivers.driver import DriverError
-from deploy.drivers.ticks import WRAP, Ticks
-from deploy.drivers.unitree import dds, messages
-from deploy.drivers.unitree.dog import _name
-from deploy.drivers.unitree.messages import LowCommand, LowState
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.ticks import WRAP, Ticks
+from robo_rl.deploy.robot.drivers.unitree import dds, messages
+from robo_rl.deploy.robot.drivers.unitree.dog import _name
+from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand, LowState
 
 CYCLONE = "needs Cyclone DDS: pip install 'robo-rl[go2]' (x86-64)"
 numbers = st.floats(-50.0, 50.0, width=32)
@@ -34,14 +34,14 @@ def test_the_checksum_is_the_makers() -> None:
 
 
 def test_type_objects_are_those_of_the_makers_headers() -> None:
-    types = pytest.importorskip("deploy.drivers.unitree.types", reason=CYCLONE, exc_type=ImportError)
+    types = pytest.importorskip("robo_rl.deploy.robot.drivers.unitree.types", reason=CYCLONE, exc_type=ImportError)
     for of, expected in types.HASHES.items():
         of.__idl__.fill_type_data()
         assert expected in of.__idl__._xt_bytedata[0].hex()
 
 
 def test_states_are_read_as_cyclone_writes_them() -> None:
-    t = pytest.importorskip("deploy.drivers.unitree.types", reason=CYCLONE, exc_type=ImportError)
+    t = pytest.importorskip("robo_rl.deploy.robot.drivers.unitree.types", reason=CYCLONE, exc_type=ImportError)
     motors = [
         t.MotorState(1, i + 0.25, i + 0.5, 0.0, i + 0.75, 9.0, 9.0, 9.0, 30 + i, 100 + i, [7, 7]) for i in range(20)
     ]
@@ -67,7 +67,7 @@ def test_states_are_read_as_cyclone_writes_them() -> None:
 
 
 def test_commands_are_read_by_cyclone_as_they_are_meant() -> None:
-    t = pytest.importorskip("deploy.drivers.unitree.types", reason=CYCLONE, exc_type=ImportError)
+    t = pytest.importorskip("robo_rl.deploy.robot.drivers.unitree.types", reason=CYCLONE, exc_type=ImportError)
     on, steps = np.arange(12) % 2 == 0, np.arange(12.0)
     data = messages.encode_command(LowCommand(on, steps, steps + 20, steps + 40, steps + 60, steps + 80))
     found = t.LowCmd.deserialize(b"\0\1\0\0" + data)

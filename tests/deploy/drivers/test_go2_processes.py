@@ -14,18 +14,18 @@ import pytest
 
 pytest.importorskip("cyclonedds", reason="needs Cyclone DDS: pip install 'robo-rl[go2]' (x86-64)")
 
-from deploy.drivers.unitree.messages import decode_command
-from deploy.emulators.go2 import Go2
-from deploy.emulators.go2_dds import serve
-from deploy.emulators.go2_wire import Go2Wire
+from robo_rl.deploy.emulate.go2 import Go2
+from robo_rl.deploy.emulate.go2.dds import serve
+from robo_rl.deploy.emulate.go2.wire import Go2Wire
+from robo_rl.deploy.robot.drivers.unitree.messages import decode_command
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys, time
 import numpy as np
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
 for _ in range(20):  # this computer may be busy
     driver = make("go2", Bundle.read("zoo:go2-flat").contract, Settings(sys.argv[1]))
     try:

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
-from deploy.drivers.go2 import JOINTS
-from deploy.drivers.unitree.keeping import Keeper, Phase, damping
-from deploy.drivers.unitree.mapping import mapping
-from deploy.drivers.unitree.messages import decode_command
-from deploy.emulators.go2 import Go2
-from deploy.emulators.go2_wire import FAULTS
 from robo_rl.contract import Contract
-from sim.robots.legged import load_legged
+from robo_rl.deploy.emulate.go2 import Go2
+from robo_rl.deploy.emulate.go2.wire import FAULTS
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.drivers.go2 import JOINTS
+from robo_rl.deploy.robot.drivers.unitree.keeping import Keeper, Phase, damping
+from robo_rl.deploy.robot.drivers.unitree.mapping import mapping
+from robo_rl.deploy.robot.drivers.unitree.messages import decode_command
+from robo_rl.sim.robots.legged import load_legged
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_go2 import Session

@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Request
-from deploy.bundle import Bundle
-from deploy.drivers.bus_servos.calibration import JointCalibration, write_calibration
-from deploy.drivers.bus_servos.joints import Joint
-from deploy.drivers.bus_servos.lerobot_units import from_lerobot, to_lerobot
-from deploy.drivers.bus_servos.robot_file import RobotFile
-from deploy.drivers.feetech.arm import FeetechArm
-from deploy.drivers.feetech.bus import Bus
-from deploy.drivers.so101 import JOINTS
-from deploy.emulators.servo_arm_virtual import ArmTime, Line
-from deploy.emulators.so101 import Arm
-from deploy.emulators.wire import Wire
-from deploy.gated import Gated, GateError, own_contract
+from robo_rl.controllers.gate.codes import Request
+from robo_rl.deploy.emulate.servos.arm_virtual import ArmTime, Line
+from robo_rl.deploy.emulate.so101 import Arm
+from robo_rl.deploy.emulate.wire import Wire
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers.bus_servos.calibration import JointCalibration, write_calibration
+from robo_rl.deploy.robot.drivers.bus_servos.joints import Joint
+from robo_rl.deploy.robot.drivers.bus_servos.lerobot_units import from_lerobot, to_lerobot
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import RobotFile
+from robo_rl.deploy.robot.drivers.feetech.arm import FeetechArm
+from robo_rl.deploy.robot.drivers.feetech.bus import Bus
+from robo_rl.deploy.robot.drivers.so101 import JOINTS
+from robo_rl.deploy.robot.gated import Gated, GateError, own_contract
 
 CONTRACT = Bundle.read("zoo:arm-place-so101").contract
 PACKAGE = Path(__file__).parents[3] / "plugins" / "lerobot_robot_robo_rl"

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.drivers.bus_servos import calibration, robot_file
-from deploy.drivers.bus_servos.calibration import FEETECH_OFFSET
-from deploy.drivers.driver import DriverError
-from deploy.drivers.feetech import packets, registers
-from deploy.drivers.feetech.packets import Packet, Parser
-from deploy.drivers.so101 import JOINTS
-from deploy.emulators.servos import Servo, ServoBus
+from robo_rl.deploy.emulate.servos import Servo, ServoBus
+from robo_rl.deploy.robot.drivers.bus_servos import calibration, robot_file
+from robo_rl.deploy.robot.drivers.bus_servos.calibration import FEETECH_OFFSET
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.feetech import packets, registers
+from robo_rl.deploy.robot.drivers.feetech.packets import Packet, Parser
+from robo_rl.deploy.robot.drivers.so101 import JOINTS
 
 sys.path.append(str(Path(__file__).parents[2]))
 from strange import changed

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from deploy.drivers.driver import DriverError
-from deploy.drivers.feetech import registers as r
-from deploy.drivers.feetech.bus import Bus
-from deploy.drivers.serial_port import SerialPort
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.feetech import registers as r
+from robo_rl.deploy.robot.drivers.feetech.bus import Bus
+from robo_rl.deploy.robot.drivers.serial_port import SerialPort
 
 ROOT = Path(__file__).parents[3]
 OWNER = """
 import sys, time
-from deploy.drivers.feetech import registers as r
-from deploy.drivers.feetech.bus import Bus
-from deploy.drivers.serial_port import SerialPort
+from robo_rl.deploy.robot.drivers.feetech import registers as r
+from robo_rl.deploy.robot.drivers.feetech.bus import Bus
+from robo_rl.deploy.robot.drivers.serial_port import SerialPort
 bus = Bus(SerialPort(sys.argv[1], 1000000))
 bus.write(1, r.TORQUE_ENABLE, 1)
 told = False

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
-from controllers.gate_codes import Source, State
-from deploy.drivers.mavlink.modes import LAND, POSITION, RETURN
-from deploy.emulators.px4_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.px4.wire import FAULTS
+from robo_rl.deploy.robot.drivers.mavlink.modes import LAND, POSITION, RETURN
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_px4 import HEIGHT, Session

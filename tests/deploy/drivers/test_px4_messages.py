@@ -12,13 +12,13 @@ from scipy.spatial.transform import Rotation
 
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
-from deploy.drivers.driver import DriverError
-from deploy.drivers.figures_file import parse_figures
-from deploy.drivers.mavlink import frames
-from deploy.drivers.mavlink.link import Link, Udp, mavlink, open_port
-from deploy.drivers.mavlink.px4 import number
-from deploy.drivers.mavlink.robot_file import VehicleFile
-from deploy.emulators.px4 import Vehicle
+from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.figures_file import parse_figures
+from robo_rl.deploy.robot.drivers.mavlink import frames
+from robo_rl.deploy.robot.drivers.mavlink.link import Link, Udp, mavlink, open_port
+from robo_rl.deploy.robot.drivers.mavlink.px4 import number
+from robo_rl.deploy.robot.drivers.mavlink.robot_file import VehicleFile
 
 WORLD = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 """East, north, up of north, east, down."""

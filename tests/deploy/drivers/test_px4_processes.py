@@ -15,19 +15,19 @@ import pytest
 
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
-from deploy.drivers.mavlink.link import Udp
-from deploy.drivers.mavlink.modes import LAND
-from deploy.emulators.px4 import Vehicle
-from deploy.emulators.px4_serve import serve
-from deploy.emulators.px4_wire import PilotWire
+from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.emulate.px4.serve import serve
+from robo_rl.deploy.emulate.px4.wire import PilotWire
+from robo_rl.deploy.robot.drivers.mavlink.link import Udp
+from robo_rl.deploy.robot.drivers.mavlink.modes import LAND
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys, time
 import numpy as np
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
 driver, up = None, False
 while not up:  # this computer may be busy
     try:

@@ -11,15 +11,15 @@ import pytest
 
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
-from controllers.gate_codes import State
-from deploy.bundle import Bundle
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, Mode, Settings
-from deploy.drivers.mavlink.link import mavlink
-from deploy.drivers.mavlink.mapping import within_hardware
-from deploy.drivers.mavlink.px4 import ORDERS
-from deploy.drivers.mavlink.robot_file import VehicleFile
-from deploy.emulators.px4 import Vehicle
+from robo_rl.controllers.gate.codes import State
+from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
+from robo_rl.deploy.robot.drivers.mavlink.mapping import within_hardware
+from robo_rl.deploy.robot.drivers.mavlink.px4 import ORDERS
+from robo_rl.deploy.robot.drivers.mavlink.robot_file import VehicleFile
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_px4 import Session

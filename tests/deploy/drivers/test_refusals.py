@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import State
-from deploy.drivers import ROBOTS, make
-from deploy.drivers.bus_servos.joints import joints_of
-from deploy.drivers.bus_servos.robot_file import JointMounting, RobotFile
-from deploy.drivers.driver import DriverError, ForLoop, Settings
-from deploy.drivers.feetech import registers as r
-from deploy.drivers.feetech.mapping import p_gain, within_hardware
-from deploy.drivers.so101 import JOINTS
 from robo_rl.contract import Contract
+from robo_rl.controllers.gate.codes import State
+from robo_rl.deploy.robot.drivers import ROBOTS, make
+from robo_rl.deploy.robot.drivers.bus_servos.joints import joints_of
+from robo_rl.deploy.robot.drivers.bus_servos.robot_file import JointMounting, RobotFile
+from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
+from robo_rl.deploy.robot.drivers.feetech import registers as r
+from robo_rl.deploy.robot.drivers.feetech.mapping import p_gain, within_hardware
+from robo_rl.deploy.robot.drivers.so101 import JOINTS
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_arm import Session, contract

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.drivers.driver import DriverError, Mode, Settings
-from deploy.drivers.simulated import make
-from robo_rl.demonstrations import contract_of
-from sim.robots import load_robot
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
+from robo_rl.deploy.robot.drivers.simulated import make
+from robo_rl.learn.experience.demonstrations import contract_of
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.tasks.loading import load_task
 
 
 @pytest.mark.parametrize("task", ["diff-nav", "car-race", "quadrotor-hover"])

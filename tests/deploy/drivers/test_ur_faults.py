@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Source, State
-from deploy.drivers.driver import DriverError, Mode
-from deploy.drivers.rtde.robot_file import UrFile
-from deploy.drivers.rtde.states import PLAYING, STOPPED
-from deploy.emulators.ur import TICK
-from deploy.emulators.ur_wire import FAULTS
+from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.ur import TICK
+from robo_rl.deploy.emulate.ur.wire import FAULTS
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode
+from robo_rl.deploy.robot.drivers.rtde.robot_file import UrFile
+from robo_rl.deploy.robot.drivers.rtde.states import PLAYING, STOPPED
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_ur import Session

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.drivers.rtde import messages as m
-from deploy.drivers.rtde.program import INPUTS, Following
-from deploy.emulators.ur_program import recognised
-from sim.robots.arm import load_arm
+from robo_rl.deploy.emulate.ur.program import recognised
+from robo_rl.deploy.robot.drivers.rtde import messages as m
+from robo_rl.deploy.robot.drivers.rtde.program import INPUTS, Following
+from robo_rl.sim.robots.arm import load_arm
 
 ROOT = Path(__file__).parents[3]
 CLIENT = {

@@ -15,19 +15,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.drivers.rtde.states import PLAYING, STOPPED
-from deploy.emulators.ur import Arm
-from deploy.emulators.ur_serve import serve
-from deploy.emulators.ur_wire import UrWire
+from robo_rl.deploy.emulate.ur import Arm
+from robo_rl.deploy.emulate.ur.serve import serve
+from robo_rl.deploy.emulate.ur.wire import UrWire
+from robo_rl.deploy.robot.drivers.rtde.states import PLAYING, STOPPED
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
 PROGRAM = """
 import sys, time
 from emulated_ur import usual
-from deploy.drivers.driver import DriverError, Mode
-from deploy.drivers.rtde.link import Network
-from deploy.drivers.rtde.arm import UrArm
-from deploy.drivers.rtde.robot_file import UrFile
+from robo_rl.deploy.robot.drivers.driver import DriverError, Mode
+from robo_rl.deploy.robot.drivers.rtde.link import Network
+from robo_rl.deploy.robot.drivers.rtde.arm import UrArm
+from robo_rl.deploy.robot.drivers.rtde.robot_file import UrFile
 while True:  # this computer may be busy: the robot stops a program that is late
     driver = UrArm(Network(sys.argv[1]), usual(), UrFile())
     try:

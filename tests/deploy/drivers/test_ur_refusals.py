@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bundle import Bundle
-from deploy.drivers.driver import DriverError, Settings
-from deploy.drivers.figures_file import parse_figures
-from deploy.drivers.rtde.mapping import Names
-from deploy.drivers.rtde.robot_file import UrFile
-from deploy.drivers.rtde.states import STOPPED
-from deploy.drivers.ur import make
-from deploy.emulators.ur import Arm
-from sim.robots.arm import load_arm
+from robo_rl.deploy.emulate.ur import Arm
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.drivers.driver import DriverError, Settings
+from robo_rl.deploy.robot.drivers.figures_file import parse_figures
+from robo_rl.deploy.robot.drivers.rtde.mapping import Names
+from robo_rl.deploy.robot.drivers.rtde.robot_file import UrFile
+from robo_rl.deploy.robot.drivers.rtde.states import STOPPED
+from robo_rl.deploy.robot.drivers.ur import make
+from robo_rl.sim.robots.arm import load_arm
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_ur import Session, contract, usual

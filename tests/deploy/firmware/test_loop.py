@@ -17,26 +17,26 @@ import numpy as np
 import onnx
 import pytest
 
-from controllers.gate_codes import Request, Source, State
-from deploy.bundle import Bundle
-from deploy.c.budget import recorded_samples
-from deploy.c.device import HostDevice
-from deploy.c.device import Request as Parcel
-from deploy.c.generate import Generated, Options, generate
-from deploy.c.host import compile_host, host_flags
-from deploy.firmware.build import COMPILER, EMULATOR, INSTALL, build_device, build_replay
-from deploy.firmware.emulate import EmulationError
-from deploy.firmware.emulator import Emulator
-from deploy.firmware.faults import FAULTS, table, try_faults
-from deploy.firmware.loop import APART, Loop, fly_devices
-from deploy.firmware.parity import parity, recorded_flights
-from deploy.firmware.rig import Board
-from deploy.firmware.targets import TARGETS
-from deploy.link_messages import Ask, Commands, Hello, Role, Signals
-from deploy.link_port import Link
-from deploy.pack import pack
-from deploy.verify import PARITY_TOLERANCE, task_of
-from robo_rl.evaluation import Conditions
+from robo_rl.controllers.gate.codes import Request, Source, State
+from robo_rl.deploy.build.c.budget import recorded_samples
+from robo_rl.deploy.build.c.device import HostDevice
+from robo_rl.deploy.build.c.device import Request as Parcel
+from robo_rl.deploy.build.c.generate import Generated, Options, generate
+from robo_rl.deploy.build.c.host import compile_host, host_flags
+from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, INSTALL, build_device, build_replay
+from robo_rl.deploy.build.firmware.emulate import EmulationError
+from robo_rl.deploy.build.firmware.emulator import Emulator
+from robo_rl.deploy.build.firmware.faults import FAULTS, table, try_faults
+from robo_rl.deploy.build.firmware.loop import APART, Loop, fly_devices
+from robo_rl.deploy.build.firmware.parity import parity, recorded_flights
+from robo_rl.deploy.build.firmware.rig import Board
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.build.pack import pack
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, task_of
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.link.messages import Ask, Commands, Hello, Role, Signals
+from robo_rl.deploy.robot.link.port import Link
+from robo_rl.evaluate.evaluation import Conditions
 
 missing = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
 pytestmark = [

@@ -8,12 +8,12 @@ import shutil
 import numpy as np
 import pytest
 
-from controllers.gate_codes import Reason, Source, State
-from deploy.bundle import Bundle
-from deploy.c.generate import Generated, generate
-from deploy.firmware.build import COMPILER, EMULATOR, INSTALL, build_overrun
-from deploy.firmware.emulate import overrun
-from deploy.firmware.targets import TARGETS
+from robo_rl.controllers.gate.codes import Reason, Source, State
+from robo_rl.deploy.build.c.generate import Generated, generate
+from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, INSTALL, build_overrun
+from robo_rl.deploy.build.firmware.emulate import overrun
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.zoo import located
 
 missing = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]

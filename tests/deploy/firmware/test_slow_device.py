@@ -23,33 +23,33 @@ from graphs import make_bundle, make_contract, position, target
 from seeing import PROVENANCE, drawn_signals
 from test_loop import PATIENCE, VirtualTime
 
-from controllers.gate_codes import Event, Request, Source, State
-from controllers.held import Samples
-from deploy.bundle import Bundle
-from deploy.c.device import Answer, HostDevice, write_device
-from deploy.c.device import Request as Parcel
-from deploy.c.fuzzing import build as build_fuzzer
-from deploy.c.fuzzing import run as run_fuzzer
-from deploy.c.generate import Generated, generate
-from deploy.c.host import host_flags
-from deploy.export import write_bundle
-from deploy.firmware.build import COMPILER, EMULATOR, INSTALL, build_device
-from deploy.firmware.faults import FAULTS, try_faults
-from deploy.firmware.loop import Devices, Loop, fly_devices
-from deploy.firmware.rig import Board
-from deploy.firmware.targets import TARGETS
-from deploy.link import Decoder, LinkError, Type, encode
-from deploy.link_messages import AGE_NEVER, Commands, Fault, Sample
-from deploy.loop import Loop as PlainLoop
-from deploy.loop import Step
-from deploy.runtime import Policy
-from deploy.verify import PARITY_TOLERANCE
 from robo_rl.contract import Safety, Signal, StateBlock
-from robo_rl.evaluation import Conditions
+from robo_rl.controllers.gate.codes import Event, Request, Source, State
+from robo_rl.controllers.gate.held import Samples
+from robo_rl.deploy.build.c.device import Answer, HostDevice, write_device
+from robo_rl.deploy.build.c.device import Request as Parcel
+from robo_rl.deploy.build.c.fuzzing import build as build_fuzzer
+from robo_rl.deploy.build.c.fuzzing import run as run_fuzzer
+from robo_rl.deploy.build.c.generate import Generated, generate
+from robo_rl.deploy.build.c.host import host_flags
+from robo_rl.deploy.build.export import write_bundle
+from robo_rl.deploy.build.firmware.build import COMPILER, EMULATOR, INSTALL, build_device
+from robo_rl.deploy.build.firmware.faults import FAULTS, try_faults
+from robo_rl.deploy.build.firmware.loop import Devices, Loop, fly_devices
+from robo_rl.deploy.build.firmware.rig import Board
+from robo_rl.deploy.build.firmware.targets import TARGETS
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.link import Decoder, LinkError, Type, encode
+from robo_rl.deploy.robot.link.messages import AGE_NEVER, Commands, Fault, Sample
+from robo_rl.deploy.robot.loop import Loop as PlainLoop
+from robo_rl.deploy.robot.loop import Step
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.evaluate.evaluation import Conditions
 from robo_rl.policy import PolicyGraph
-from sim.ranges import Range
-from sim.robots import load_robot
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 missing = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
 on_a_board = [

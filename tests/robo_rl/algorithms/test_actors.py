@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from robo_rl.algorithms.actors import CHUNK, Actor, Chunk, tensors, usable
-from robo_rl.algorithms.config import SacConfig
-from robo_rl.algorithms.sac import Explorer, Learner
-from robo_rl.learning_env import LearningEnv
-from robo_rl.runs import Run
-from sim.env import VecEnv
+from robo_rl.learn.actors import CHUNK, Actor, Chunk, tensors, usable
+from robo_rl.learn.config import SacConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.sac import Explorer, Learner
+from robo_rl.sim.env import VecEnv
 
 BALANCE = Path(__file__).parents[3] / "examples" / "own_kind" / "balance.py"
 SMALL = SacConfig(

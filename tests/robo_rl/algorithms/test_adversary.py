@@ -9,13 +9,13 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from robo_rl.algorithms import adversary as module
-from robo_rl.algorithms import apg, ppo
-from robo_rl.algorithms.adversary import Adversary, response, undrawn
-from robo_rl.algorithms.config import ApgConfig, PpoConfig
+from robo_rl.learn import adversary as module
+from robo_rl.learn import apg, ppo
+from robo_rl.learn.adversary import Adversary, response, undrawn
+from robo_rl.learn.config import ApgConfig, PpoConfig
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task
 
 GRID = torch.cartesian_prod(torch.linspace(0, 1, 11), torch.linspace(0, 1, 11))
 RANGES = ("mass", "delay")

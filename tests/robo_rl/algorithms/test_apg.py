@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.algorithms.apg import Learner
-from robo_rl.algorithms.config import ApgConfig
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.apg import Learner
+from robo_rl.learn.config import ApgConfig
+from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
-from robo_rl.runs import Run
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 SMALL = ApgConfig(updates=6, environments=16, horizon=8, hidden=(16,))
 

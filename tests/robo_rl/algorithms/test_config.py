@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from robo_rl.algorithms.config import ApgConfig, DistillConfig, PpoConfig
 from robo_rl.cli import main
-from robo_rl.runs import Run, RunError
+from robo_rl.learn.config import ApgConfig, DistillConfig, PpoConfig
+from robo_rl.learn.runs.folder import Run, RunError
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.gate_config import GateConfig
-from deploy.actor import EXPLORATION, INTERVENTION, MOST_NOISE, Actor
-from deploy.bundle import Bundle
-from deploy.runtime import Policy
-from deploy.step_log import Flag, Sizes, StepWriter
-from robo_rl.algorithms.config import SacConfig
-from robo_rl.algorithms.live_sac import Reinforcement
-from robo_rl.algorithms.sac import Spread
 from robo_rl.commands.learn import main, opened
-from robo_rl.demonstrations import FILE_NAME, SIGNAL, Transitions, digest, write
-from robo_rl.exploration import ExploringPolicy
-from robo_rl.interventions import DONE, OWN, export_again
-from robo_rl.live_learning import LiveLearner
+from robo_rl.controllers.gate.config import GateConfig
+from robo_rl.deploy.robot.actor import EXPLORATION, INTERVENTION, MOST_NOISE, Actor
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.learn.config import SacConfig
+from robo_rl.learn.experience.demonstrations import FILE_NAME, SIGNAL, Transitions, digest, write
+from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.sac import Spread
+from robo_rl.online.exploration import ExploringPolicy
+from robo_rl.online.interventions import DONE, OWN, export_again
+from robo_rl.online.learner import LiveLearner
+from robo_rl.online.received import StepFolder
+from robo_rl.online.sac import Reinforcement
 from robo_rl.policy import PolicyGraph
-from robo_rl.received import StepFolder
-from robo_rl.runs import Run
-from sim.tasks import Task
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
 
 SHOWN = 40
 SMALL = {"hidden": (8,), "activation": "tanh", "critic_hidden": (16,), "batch": 64, "first": 10, "warm_up": 0}

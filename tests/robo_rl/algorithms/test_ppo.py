@@ -9,9 +9,13 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.moments import moments
-from robo_rl.algorithms.ppo import (
+from robo_rl.contract import Base, Network
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.factory import graph_of
+from robo_rl.learn.moments import moments
+from robo_rl.learn.ppo import (
     Learner,
     adapted,
     advantages,
@@ -23,14 +27,10 @@ from robo_rl.algorithms.ppo import (
     surrogate_loss,
     value_loss,
 )
-from robo_rl.contract import Base, Network
-from robo_rl.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.graphs import graph_of
-from robo_rl.learning_env import LearningEnv
-from sim.env import VecEnv
-from sim.ranges import Range
-from sim.tasks import Task
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
 
 SMALL = PpoConfig(updates=4, environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2)
 

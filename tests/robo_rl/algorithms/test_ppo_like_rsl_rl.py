@@ -11,11 +11,11 @@ from rsl_rl.modules import EmpiricalNormalization
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.moments import RunningNormalizer, moments
-from robo_rl.algorithms.ppo import Learner
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.moments import RunningNormalizer, moments
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 
 def their_groups(policy: torch.Tensor, privileged: torch.Tensor) -> TensorDict:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.algorithms.config import PpoConfig
-from robo_rl.algorithms.ppo import Learner
-from robo_rl.algorithms.rnd import GAMMA, Novelty
+from robo_rl.learn.config import PpoConfig
+from robo_rl.learn.ppo import Learner
+from robo_rl.learn.rnd import GAMMA, Novelty
 from robo_rl.policy import PolicyGraph
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 SMALL = PpoConfig(updates=4, environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2, rnd=0.5)
 

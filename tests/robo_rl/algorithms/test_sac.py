@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import nn
 
-from robo_rl.algorithms.config import SacConfig
-from robo_rl.algorithms.replay_buffer import ReplayBuffer
-from robo_rl.algorithms.sac import LEAST_LOG_DEVIATION, Critics, Learner
 from robo_rl.contract import Base, Network
-from robo_rl.demonstrations import Transitions
-from robo_rl.graphs import graph_of
+from robo_rl.learn.config import SacConfig
+from robo_rl.learn.experience.demonstrations import Transitions
+from robo_rl.learn.factory import graph_of
+from robo_rl.learn.replay_buffer import ReplayBuffer
+from robo_rl.learn.sac import LEAST_LOG_DEVIATION, Critics, Learner
 from robo_rl.policy import PolicyGraph
-from sim.tasks.arm.insert import Insert
+from robo_rl.sim.tasks.arm.insert import Insert
 
 SMALL = SacConfig(
     updates=4, steps=3, environments=4, gradient_steps=2, batch=8, first=8, hidden=(8,), critic_hidden=(8, 8)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from robo_rl.commands.new import main
-from sim.robots import robot_names
-from sim.tasks.checking import check
-from sim.tasks.loading import load_task
+from robo_rl.sim.robots import robot_names
+from robo_rl.sim.tasks.checking import check
+from robo_rl.sim.tasks.loading import load_task
 
 BASES = {
     "multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race",

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.log_reader import Log
 from robo_rl.commands.record import main as record
 from robo_rl.commands.retrain import main as retrain
 from robo_rl.contract import Network, Provenance
+from robo_rl.deploy.robot.logs.reader import Log
 from robo_rl.identification.estimate import Estimate, Unknown
-from robo_rl.retraining import better, bounds_with, origin_of, ratio, require_log, widened
-from robo_rl.runs import Run
-from sim.ranges import Range
-from sim.tasks.loading import load_task
+from robo_rl.identification.retraining import better, bounds_with, origin_of, ratio, require_log, widened
+from robo_rl.learn.runs.folder import Run
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.tasks.loading import load_task
 
 HIDDEN = {
     "mass": 1.15, "thrust": 0.92, "inertia": 1.6, "rise_time": 1.25, "fall_time": 1.4, "delay": 0.012,

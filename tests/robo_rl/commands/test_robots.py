@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from robo_rl.commands.robots import main
-from sim.pictures.canvas import RenderingError
+from robo_rl.sim.pictures.canvas import RenderingError
 
 QUADRUPED = str(Path(__file__).parents[3] / "examples" / "own_quadruped" / "card.toml")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl import checkpoint
 from robo_rl.cli import main
 from robo_rl.commands.train import command
-from sim.tasks.loading import load_task
+from robo_rl.learn.runs import checkpoint
+from robo_rl.sim.tasks.loading import load_task
 
 SMALL = ("--ppo.updates", "1", "--ppo.environments", "8", "--ppo.horizon", "4", "--episodes", "0")
 
@@ -34,7 +34,7 @@ def test_a_task_brings_its_algorithm_and_figures_and_flags_go_before_them(tmp_pa
 
 
 OWN = """
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 class Patient(QuadrotorHover):
     settings = {"apg": {"horizon": 77}}

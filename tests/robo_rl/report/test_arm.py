@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robo_rl.evaluation import Episodes
+from robo_rl.evaluate.evaluation import Episodes
 from robo_rl.report.arm import forces, traces
 
 PERIOD = 0.02  # s

@@ -17,20 +17,20 @@ import pytest
 from browser import without_scripts
 from matplotlib.patches import Rectangle
 
-from robo_rl.algorithms.config import PpoConfig
 from robo_rl.commands import evaluate, report, train
 from robo_rl.contract import Network, Provenance
-from robo_rl.evaluation import Conditions, Episodes, rollout
-from robo_rl.loading import Loaded, load
+from robo_rl.evaluate.evaluation import Conditions, Episodes, rollout
+from robo_rl.evaluate.loading import Loaded, load
+from robo_rl.evaluate.transfer import kept
+from robo_rl.learn.config import PpoConfig
 from robo_rl.report import KINDS, kind_report, plots
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, write
 from robo_rl.report.page import listed, span
-from robo_rl.transfer import kept
-from sim.ranges import Range
-from sim.robots import card_types
-from sim.tasks import Measure, Task
-from sim.tasks.loading import load_task
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots import card_types
+from robo_rl.sim.tasks import Measure, Task
+from robo_rl.sim.tasks.loading import load_task
 
 STRANGER = f"{Path(__file__).parents[1] / 'viewer' / 'cart_and_pole.py'}:Balance"
 TASK = load_task(STRANGER)

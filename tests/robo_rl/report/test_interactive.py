@@ -17,14 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from robo_rl.contract import Network, Provenance
-from robo_rl.escaping import plot_label
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.loading import Loaded, load
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.loading import Loaded, load
+from robo_rl.files.escaping import plot_label
 from robo_rl.report import interactive
 from robo_rl.report.findings import Findings, Plot, Section, Subject
 from robo_rl.report.general import write
 from robo_rl.report.plots import small_axes, styled
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 STRANGER = f"{Path(__file__).parents[1] / 'viewer' / 'cart_and_pole.py'}:Balance"
 

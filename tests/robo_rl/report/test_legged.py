@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from robo_rl.contract import Network, Provenance
-from robo_rl.evaluation import Conditions, StopPolicy, rollout, sweep
-from robo_rl.loading import Loaded
+from robo_rl.evaluate.evaluation import Conditions, StopPolicy, rollout, sweep
+from robo_rl.evaluate.loading import Loaded
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import figures_of, write
 from robo_rl.report.legged import ground, motion
 from robo_rl.report.legged_plots import gait, velocities
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")
 POLICY = Loaded("standing", TASK, StopPolicy(TASK))

@@ -16,14 +16,14 @@ import torch
 from browser import without_scripts
 from scipy.spatial.transform import Rotation
 
-from robo_rl.algorithms.config import ApgConfig
 from robo_rl.commands import evaluate, report, train
-from robo_rl.evaluation import Conditions, rollout
-from robo_rl.loading import Loaded, load
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.evaluate.loading import Loaded, load
+from robo_rl.learn.config import ApgConfig
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import failures, gather
 from robo_rl.report.multirotor import motion
-from sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.slow
 EPISODES = 60

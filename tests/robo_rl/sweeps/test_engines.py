@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from robo_rl.learn.distributed.engines import slurm
 from robo_rl.sweeps import sweep, sweep_file
-from robo_rl.sweeps.engines import slurm
 
 FEW = 'task = "quadrotor-hover"\nseeds = 2\n[options]\nepisodes = 20\n"apg.updates" = 3\n'
 SBATCH = """#!/bin/sh
@@ -67,7 +67,7 @@ def test_a_script_for_slurm_names_the_jobs_and_says_goodbye_in_time(planned: Pat
 
 
 def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from robo_rl.sweeps.engines import ray
+    from robo_rl.learn.distributed.engines import ray
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r"pip install 'robo-rl\[scale\]'"):
@@ -79,7 +79,7 @@ def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 
 def test_a_cluster_without_tokens_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="ray is missing: pip install 'robo-rl[scale]'")
-    from robo_rl.sweeps.engines import ray
+    from robo_rl.learn.distributed.engines import ray
 
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(ValueError, match="RAY_AUTH_MODE is disabled"):

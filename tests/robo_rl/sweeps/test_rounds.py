@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl.runs import Run
+from robo_rl.learn.runs.folder import Run
 from robo_rl.sweeps import mbtl, population, space
 from robo_rl.sweeps.rounds import Outcome, Round, rounds
 from robo_rl.sweeps.sweep import Job

@@ -99,7 +99,7 @@ def test_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_truncated_done_file_is_refused_by_name(tmp_path: Path) -> None:
-    from robo_rl.runs import Run, RunError
+    from robo_rl.learn.runs.folder import Run, RunError
 
     run = Run.create(tmp_path, "quadrotor-hover", None, "apg", 0, {"hidden": [8]})
     run.done_file.write_text('{"success": 0.9')

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from robo_rl.contract import Command, Robot, Safety, Signal
 from robo_rl.contract.robots import Actuator
-from sim.drawing import Arrow, Frame, Line, Marker, Poser, Sphere, Text, Trail
-from sim.ranges import Range
-from sim.tasks import Measure, Spec, Task
+from robo_rl.sim.drawing import Arrow, Frame, Line, Marker, Poser, Sphere, Text, Trail
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.tasks import Measure, Spec, Task
 
 PERIOD, GRAVITY = 0.02, 9.81
 MODEL = """

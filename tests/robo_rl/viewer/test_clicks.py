@@ -12,10 +12,10 @@ import pytest
 import torch
 from browser import WEBGL
 
-from robo_rl.loading import load
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.scenes.rooms import COLUMNS, ROWS
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page
-from sim.rooms import COLUMNS, ROWS
 
 CALM = {"room/fill": 0.15, "noise": 0.0, "delay": 0.0, "speed_scale": 1.0, "turn_scale": 1.0, "lidar/yaw": 0.0}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.knobs import Knob, operator_knobs, range_knobs, widened
-from sim.tasks.loading import load_task
 
 HOVER, WALK = load_task("quadrotor-hover"), load_task("go2-flat")
 

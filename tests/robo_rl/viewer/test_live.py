@@ -12,11 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robo_rl.evaluation import StopPolicy
-from robo_rl.loading import Loaded, load
+from robo_rl.evaluate.evaluation import StopPolicy
+from robo_rl.evaluate.loading import Loaded, load
+from robo_rl.sim.robots.multirotor import GRAVITY
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.live import GREATEST_PUSH, Live
-from sim.robots.multirotor import GRAVITY
-from sim.tasks.loading import load_task
 
 STRANGER = f"{Path(__file__).with_name('cart_and_pole.py')}:Balance"
 CALM = {

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from browser import WEBGL, Browser
 
-from robo_rl.loading import load
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.drawing import has_terrain
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page
-from sim.drawing import has_terrain
-from sim.tasks.loading import load_task
 
 pytestmark = pytest.mark.browser
 STRANGER = f"{Path(__file__).with_name('cart_and_pole.py')}:Balance"

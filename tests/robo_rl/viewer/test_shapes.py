@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from robo_rl.sim.drawing import rotated
 from robo_rl.viewer.scene import joint_axes
 from robo_rl.viewer.shapes import Instance, color_of, instances, mesh_of, turned
-from sim.drawing import rotated
 
 MODEL = """
 <mujoco>

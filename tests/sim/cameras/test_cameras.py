@@ -12,14 +12,14 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from sim.cameras import View, rays
-from sim.env import VecEnv
-from sim.plants.drawing import draw
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.robots.mechanism import DepthCamera
-from sim.tasks.arm.place_depth import NAME, PlaceDepth
+from robo_rl.sim.cameras import View, rays
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.drawing import draw
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import DepthCamera
+from robo_rl.sim.tasks.arm.place_depth import NAME, PlaceDepth
 
 SHAPES = """
 <mujoco><worldbody>

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sim.fuse import Fused, blocks_like, empty_block, fuse
-from sim.plants.multirotor import MultirotorPlant
-from sim.robots import load_robot
+from robo_rl.sim.accelerate.fuse import Fused, blocks_like, empty_block, fuse
+from robo_rl.sim.plants.multirotor import MultirotorPlant
+from robo_rl.sim.robots import load_robot
 
 
 class Body(NamedTuple):

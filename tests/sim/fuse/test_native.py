@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sim.fuse import empty_block, fuse
-from sim.fuse.native import PRELUDE, Code, CompilerFailed, CompilerMissing, cache_folder, flags, load
+from robo_rl.sim.accelerate.fuse import empty_block, fuse
+from robo_rl.sim.accelerate.fuse.native import PRELUDE, Code, CompilerFailed, CompilerMissing, cache_folder, flags, load
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +265,7 @@ def test_damaged_code_in_the_cache_is_compiled_again(monkeypatch, tmp_path, dama
     """In a process of its own, which a damaged library would end."""
     script = """
 import torch
-from sim.fuse import fuse
+from robo_rl.sim.accelerate.fuse import fuse
 assert torch.equal(fuse(lambda x: 3 * x)(torch.ones(3)), torch.full((3,), 3.0))
 """
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

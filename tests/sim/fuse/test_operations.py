@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from sim.fuse import fuse
-from sim.fuse.symbol import TORCH
+from robo_rl.sim.accelerate.fuse import fuse
+from robo_rl.sim.accelerate.fuse.symbol import TORCH
 
 N = 37  # not a multiple of any number of lanes
 

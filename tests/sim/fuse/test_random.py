@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from sim.fuse import fuse, normals, streams, uniforms
-from sim.fuse.random import LIMIT, philox
+from robo_rl.sim.accelerate.fuse import fuse, normals, streams, uniforms
+from robo_rl.sim.accelerate.fuse.random import LIMIT, philox
 
 FULL = 0xFFFFFFFF
 

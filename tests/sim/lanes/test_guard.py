@@ -9,9 +9,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from sim.lanes import NEAREST, REACH, WIDE
-from sim.lanes.guard import ASIDE, BEFORE, BRAKING, EASY, REACTION, SHIFT, STANDSTILL, YELLOW, Guard, safe_speed
-from sim.tasks.car.lanes import LIMIT, CarLanes
+from robo_rl.sim.scenes.lanes import NEAREST, REACH, WIDE
+from robo_rl.sim.scenes.lanes.guard import (
+    ASIDE,
+    BEFORE,
+    BRAKING,
+    EASY,
+    REACTION,
+    SHIFT,
+    STANDSTILL,
+    YELLOW,
+    Guard,
+    safe_speed,
+)
+from robo_rl.sim.tasks.car.lanes import LIMIT, CarLanes
 
 GUARD: Guard = CarLanes().guard
 FREE = torch.zeros(1, 1)

@@ -1,4 +1,5 @@
-"""Roads with traffic: vehicles follow the models of ``controllers.traffic``, keep the rules, and are measured truly."""
+"""Roads with traffic: vehicles follow the models of ``robo_rl.controllers.car.traffic``, keep the rules, and are
+measured truly."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from controllers.traffic import Idm, Mobil, equilibrium_gap, idm_acceleration, mobil_agrees
-from sim.lanes import FIELDS, KNOTS, WIDE, Body, Lanes
+from robo_rl.controllers.car.traffic import Idm, Mobil, equilibrium_gap, idm_acceleration, mobil_agrees
+from robo_rl.sim.scenes.lanes import FIELDS, KNOTS, WIDE, Body, Lanes
 
 F = {name: k for k, name in enumerate(FIELDS)}
 LENGTH = 4.5  # m

@@ -8,15 +8,15 @@ import mujoco
 import numpy as np
 import torch
 
-from sim.env import VecEnv
-from sim.fuse.program import Program
-from sim.fuse.structure import flatten
-from sim.lanes import REACH, VEHICLE, WIDE
-from sim.lanes.around import middle_at
-from sim.lanes.beams import CLEAR, middle_of
-from sim.lanes.scan import scan
-from sim.tasks.car.traffic_lidar import CarTrafficLidar
-from sim.tracks import Lidar
+from robo_rl.sim.accelerate.fuse.program import Program
+from robo_rl.sim.accelerate.fuse.structure import flatten
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.scenes.lanes import REACH, VEHICLE, WIDE
+from robo_rl.sim.scenes.lanes.around import middle_at
+from robo_rl.sim.scenes.lanes.beams import CLEAR, middle_of
+from robo_rl.sim.scenes.lanes.scan import scan
+from robo_rl.sim.scenes.tracks import Lidar
+from robo_rl.sim.tasks.car.traffic_lidar import CarTrafficLidar
 
 
 def test_ranges_are_those_of_mujocos_rays() -> None:

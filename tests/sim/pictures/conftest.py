@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.drawing import Motion, Poser, Sphere
-from sim.pictures.canvas import RenderingError, open_context
-from sim.plants.multirotor_drawing import draw_multirotor
-from sim.robots import load_robot
+from robo_rl.sim.drawing import Motion, Poser, Sphere
+from robo_rl.sim.pictures.canvas import RenderingError, open_context
+from robo_rl.sim.plants.multirotor.drawing import draw_multirotor
+from robo_rl.sim.robots import load_robot
 
 PERIOD = 0.01
 CART_AND_POLE = """

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.drawing import Motion
-from sim.pictures.camera import APART, JUMP, arrange, as_many_as_seen, followed, headings, spread
-from sim.plants.drawing import at_rest, draw
-from sim.robots.legged import load_legged
-from sim.terrain import rough_ground
+from robo_rl.sim.drawing import Motion
+from robo_rl.sim.pictures.camera import APART, JUMP, arrange, as_many_as_seen, followed, headings, spread
+from robo_rl.sim.plants.drawing import at_rest, draw
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.scenes.terrain import rough_ground
 
 GO2 = load_legged("go2").mechanism
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sim.pictures.film import film, since_start
+from robo_rl.sim.pictures.film import film, since_start
 
 
 def read(file) -> tuple[dict, list[np.ndarray]]:

@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.drawing import Arrow, Frame, Line, Sphere, Text
-from sim.pictures.camera import frame
-from sim.pictures.stage import FIELD_OF_VIEW, Stage
-from sim.plants.multirotor_drawing import at_rest
-from sim.robots import load_robot
+from robo_rl.sim.drawing import Arrow, Frame, Line, Sphere, Text
+from robo_rl.sim.pictures.camera import frame
+from robo_rl.sim.pictures.stage import FIELD_OF_VIEW, Stage
+from robo_rl.sim.plants.multirotor.drawing import at_rest
+from robo_rl.sim.robots import load_robot
 
 pytestmark = pytest.mark.usefixtures("graphics")
 SIZE = (320, 240)
@@ -178,7 +178,7 @@ def test_robots_in_worlds_of_their_own_have_their_own_tables():
 
 
 def test_without_a_working_renderer_the_error_names_the_packages():
-    code = "from sim.pictures.canvas import open_context; open_context((32, 32))"
+    code = "from robo_rl.sim.pictures.canvas import open_context; open_context((32, 32))"
     environment = {**os.environ, "MUJOCO_GL": "egl", "MUJOCO_EGL_DEVICE_ID": "99"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode != 0

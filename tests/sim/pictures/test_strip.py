@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sim.drawing import Line, Motion
-from sim.pictures.strip import _others_move, span, strip
-from sim.plants.mobile_base_drawing import draw_base
-from sim.robots import load_robot
+from robo_rl.sim.drawing import Line, Motion
+from robo_rl.sim.pictures.strip import _others_move, span, strip
+from robo_rl.sim.plants.mobile_base.drawing import draw_base
+from robo_rl.sim.robots import load_robot
 
 
 def orange(file) -> np.ndarray:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.mechanism import (
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.mechanism import (
     ContactPoints,
     Coupling,
     DrivenJoint,
@@ -235,11 +235,11 @@ def engine(request: pytest.FixtureRequest) -> Callable[..., Any]:
         return partial(MujocoPlant, threads=1)
     if request.param == "warp":
         pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
-        from sim.plants.mujoco_gpu import WarpPlant
+        from robo_rl.sim.plants.warp import WarpPlant
 
         return partial(WarpPlant, device="cpu")
     pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
-    from sim.plants.bullet import BulletPlant
+    from robo_rl.sim.plants.bullet import BulletPlant
 
     def make(mechanism: Mechanism, n: int, period: float, physics: Physics | None = None) -> BulletPlant:
         return BulletPlant(mechanism, n, period, processes=1)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.legged import load_legged
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.legged import load_legged
 
 STEPS = 25  # half a second
 SWINGS = {"joint": 0.3, "lift": 0.05, "swing": 0.3, "finger": 0.01}  # rad or m, about home

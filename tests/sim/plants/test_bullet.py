@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from sim.plants.physics import Physics
-from sim.robots.legged import load_legged
-from sim.robots.urdf import Style, write_urdf
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.robots.urdf import Style, write_urdf
 
 pybullet = pytest.importorskip("pybullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
 from pybullet_utils.bullet_client import BulletClient  # noqa: E402
 
-from sim.plants.bullet import BulletPlant  # noqa: E402
-from sim.plants.mujoco_cpu import MujocoPlant  # noqa: E402
+from robo_rl.sim.plants.bullet import BulletPlant  # noqa: E402
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant  # noqa: E402
 
 CARD = load_legged("go2")
 STAND = torch.tensor([[joint.stand for joint in CARD.joints]])

@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from sim.plants.car import CarPlant, CarState, advance, arctangent, nominal_parameters, one_step
-from sim.robots import load_robot
-from sim.robots.car import CARD, CarCard
+from robo_rl.sim.plants.car import CarPlant, CarState, advance, arctangent, nominal_parameters, one_step
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.car import CARD, CarCard
 
 PERIOD = 0.025
 GRAVITY = 9.81
@@ -28,7 +28,7 @@ def start(speed: float, n: int = 1) -> CarState:
 
 
 def rates(card: CarCard, y: np.ndarray, steering: float, speed: float) -> list[float]:
-    """The equations in the text of ``sim.plants.car``, in double precision, with numpy's own functions."""
+    """The equations in the text of ``robo_rl.sim.plants.car``, in double precision, with numpy's own functions."""
     _, _, psi, vx, vy, r, delta, a = y
     m, g, lf, lr, base = card.mass, GRAVITY, card.front_axle, card.rear_axle, card.wheelbase
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from robo_rl.evaluation import Conditions, ControllerPolicy, rollout
-from sim.env import VecEnv
-from sim.tasks.car.lanes import LIMIT, CarLanes
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.car.lanes import LIMIT, CarLanes
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from controllers.car import PurePursuit
-from sim.env import VecEnv
-from sim.plants.car_on_track import CarOnTrack
-from sim.tasks.car.race import AHEAD, PERIOD, CarRace
+from robo_rl.controllers.car import PurePursuit
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.car.on_track import CarOnTrack
+from robo_rl.sim.tasks.car.race import AHEAD, PERIOD, CarRace
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
 
 GRAVITY = 9.81
 FINE = Physics(timestep=0.001)
@@ -158,7 +158,7 @@ def test_drives_that_hold_an_arm_bear_its_weight(machines, engine) -> None:
 
 
 def test_a_velocity_drive_reaches_its_velocity_and_is_limited_in_its_effort(machines, engine) -> None:
-    from sim.robots.mechanism import DrivenJoint, JointGroup
+    from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup
 
     rail = DrivenJoint("rail", effort=3.0, damping=400.0)
     groups = (
@@ -174,7 +174,7 @@ def test_a_velocity_drive_reaches_its_velocity_and_is_limited_in_its_effort(mach
 
 
 def test_a_dc_motor_on_a_slide_loses_its_force_on_a_straight_line_to_its_greatest_speed(machines, engine) -> None:
-    from sim.robots.mechanism import DrivenJoint, JointGroup
+    from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup
 
     rail = DrivenJoint("rail", lower=-100.0, upper=100.0, effort=11.0, velocity=2.0)
     groups = (

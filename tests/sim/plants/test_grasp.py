@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import GRASP, Physics
-from sim.robots.mechanism import FreeObject
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import GRASP, Physics
+from robo_rl.sim.robots.mechanism import FreeObject
 
 FORCE = 40.0  # N, of the drive: 20 on each side
 CUBE = FreeObject("cube", "box", (0.02, 0.02, 0.02), 0.05, position=(0.0, 0.0, 0.019))
@@ -73,7 +73,7 @@ def test_with_the_contacts_of_walking_a_held_cube_slides_out(machines) -> None:
 @pytest.mark.slow
 def test_warp_holds_a_cube_as_well(machines) -> None:
     pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
-    from sim.plants.mujoco_gpu import WarpPlant
+    from robo_rl.sim.plants.warp import WarpPlant
 
     plant = lifted(machines, lambda *arguments: WarpPlant(*arguments, device="cpu"), GRASP, CUBE)
     before, orientation = held(plant)
@@ -85,7 +85,7 @@ def test_warp_holds_a_cube_as_well(machines) -> None:
 
 
 def test_bullet_holds_a_cube_too(machines) -> None:
-    bullet = pytest.importorskip("sim.plants.bullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
+    bullet = pytest.importorskip("robo_rl.sim.plants.bullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
     plant = lifted(machines, lambda *arguments: bullet.BulletPlant(*arguments[:3]), GRASP, CUBE)
     before, _ = held(plant)
     move(plant, 1.0, lambda part: 0.1, 0.0)

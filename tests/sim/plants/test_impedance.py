@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from sim.plants.assembly import assemble
-from sim.plants.impedance import Springs, rotation_vector, wrench
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.impedance import Springs, rotation_vector, wrench
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup
 
 FINE = Physics(timestep=0.002)
 numbers = st.floats(-1.0, 1.0)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from sim.env import VecEnv
-from sim.plants.mobile_base import BaseState, advance, nominal_parameters
-from sim.robots import load_robot
-from sim.robots.mobile_base import CARD
-from sim.tasks.mobile_base.navigate import DiffNav
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mobile_base import BaseState, advance, nominal_parameters
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_base import CARD
+from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
 
 CARD_ = load_robot("turtlebot3", CARD)
 PERIOD = 0.1

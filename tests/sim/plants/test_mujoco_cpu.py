@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.rotation import matrix
-from sim.plants.assembly import assemble
-from sim.plants.indices import find_indices
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.figures import CardError
-from sim.robots.legged import load_legged
+from robo_rl.controllers.rotation import matrix
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.indices import find_indices
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.legged import load_legged
 
 PERIOD = 0.02
 CARD = load_legged("go2")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from robo_rl.loading import load
-from sim.env import VecEnv
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots.legged import load_legged
-from sim.tasks.loading import load_task
+from robo_rl.evaluate.loading import load
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.tasks.loading import load_task
 
 pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
-from sim.plants.mujoco_gpu import WarpPlant
+from robo_rl.sim.plants.warp import WarpPlant
 
 pytestmark = pytest.mark.slow
 

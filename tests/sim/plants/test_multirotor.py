@@ -10,9 +10,9 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from sim.plants.multirotor import MultirotorParameters, MultirotorPlant, MultirotorState, advance
-from sim.robots import load_robot
-from sim.robots.multirotor import GRAVITY
+from robo_rl.sim.plants.multirotor import MultirotorParameters, MultirotorPlant, MultirotorState, advance
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.multirotor import GRAVITY
 
 PERIOD = 0.01
 CRAZYFLIE, HUMMINGBIRD = load_robot("crazyflie"), load_robot("hummingbird")

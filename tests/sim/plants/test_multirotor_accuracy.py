@@ -9,8 +9,14 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from sim.plants.multirotor import MultirotorParameters, MultirotorPlant, MultirotorState, advance, nominal_parameters
-from sim.robots import load_robot
+from robo_rl.sim.plants.multirotor import (
+    MultirotorParameters,
+    MultirotorPlant,
+    MultirotorState,
+    advance,
+    nominal_parameters,
+)
+from robo_rl.sim.robots import load_robot
 
 G = 9.81
 SIZES = (3, 4, 3, 3, 4)  # position, quaternion, velocity, body rates, rotor speeds

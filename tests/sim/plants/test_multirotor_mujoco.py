@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from sim.plants.multirotor import MultirotorPlant
-from sim.plants.multirotor_mujoco import FlyingMujoco
-from sim.robots.multirotor import load_multirotor
+from robo_rl.sim.plants.multirotor import MultirotorPlant
+from robo_rl.sim.plants.multirotor.mujoco import FlyingMujoco
+from robo_rl.sim.robots.multirotor import load_multirotor
 
 CARD = load_multirotor("crazyflie")
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.multirotor import Landing, RatesController
 from robo_rl.contract import Network, Provenance
-from sim.plants.multirotor_rates import STEP, FlyingMujocoByRates, MultirotorByRates
-from sim.robots import load_robot
-from sim.robots.multirotor import CARD, GRAVITY
-from sim.tasks.loading import load_task
+from robo_rl.controllers.multirotor import Landing, RatesController
+from robo_rl.sim.plants.multirotor.rates import STEP, FlyingMujocoByRates, MultirotorByRates
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.multirotor import CARD, GRAVITY
+from robo_rl.sim.tasks.loading import load_task
 
 PERIOD = 0.02
 CARDS = ["x500", "crazyflie", "hummingbird"]

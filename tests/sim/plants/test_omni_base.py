@@ -11,10 +11,10 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from sim.env import VecEnv
-from sim.fuse import Fused, fuse
-from sim.plants.mobile_base import STEP
-from sim.plants.omni_base import (
+from robo_rl.sim.accelerate.fuse import Fused, fuse
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mobile_base import STEP
+from robo_rl.sim.plants.omni_base import (
     GRAVITY,
     Contact,
     OmniParameters,
@@ -23,9 +23,9 @@ from sim.plants.omni_base import (
     contacts,
     nominal_parameters,
 )
-from sim.robots import load_robot
-from sim.robots.omni_base import CARD, OmniBaseCard
-from sim.tasks.omni_base.navigate import OmniNav
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.omni_base import CARD, OmniBaseCard
+from robo_rl.sim.tasks.omni_base.navigate import OmniNav
 
 XL = load_robot("rosbot_xl", CARD)
 THREE = tuple(math.radians(angle) for angle in (60.0, 180.0, 300.0))

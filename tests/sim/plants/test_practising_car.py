@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.plants.practising_car import RECOVERY, STUCK
-from sim.tasks.car.practice import PERIOD, CarPractice
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.car.practising import RECOVERY, STUCK
+from robo_rl.sim.tasks.car.practice import PERIOD, CarPractice
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy.spatial.transform import Rotation
 
-from sim.plants.articulated import ArticulatedState
-from sim.plants.assembly import assemble
-from sim.plants.drawing import draw
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import GRASP, Physics
-from sim.robots.legged import load_legged
+from robo_rl.sim.plants.articulated import ArticulatedState
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.drawing import draw
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import GRASP, Physics
+from robo_rl.sim.robots.legged import load_legged
 
 GO2 = load_legged("go2")
 CASES = {
@@ -117,7 +117,7 @@ def test_a_state_that_is_set_elsewhere_repeats_the_future_bit_by_bit(case: Case,
 @pytest.mark.slow
 def test_a_state_that_is_set_elsewhere_repeats_the_future_bit_by_bit_on_warp(case: Case, tmp_path: Path) -> None:
     pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
-    from sim.plants.mujoco_gpu import WarpPlant
+    from robo_rl.sim.plants.warp import WarpPlant
 
     goes_on_alike(lambda *arguments: WarpPlant(*arguments, device="cpu"), case, tmp_path)
 
@@ -135,7 +135,7 @@ def test_what_is_set_changes_nothing_for_other_robots(case: Case) -> None:
 
 
 def test_a_robot_in_the_air_goes_on_nearly_exactly_in_bullet_and_one_on_its_feet_within_millimetres(machines) -> None:
-    bullet = pytest.importorskip("sim.plants.bullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
+    bullet = pytest.importorskip("robo_rl.sim.plants.bullet", reason="pybullet is missing: pip install 'robo-rl[dev]'")
     apart = {}
     for name, height in (("air", 3.0), ("ground", 0.3)):
         first, second = (bullet.BulletPlant(GO2.mechanism, 1, 0.02) for _ in range(2))

@@ -10,10 +10,10 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots.figures import CardError
-from sim.robots.mechanism import FreeObject, Rays
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import FreeObject, Rays
 
 CONTACT = Physics(timestep=0.002, cone="elliptic", impratio=10.0, contacts="all", solref=(0.004, 1.0), condim=4)
 ONE = torch.arange(1)
@@ -174,7 +174,7 @@ def test_what_rays_meet_beyond_their_longest_distance_is_a_miss(machines, engine
 
 
 def test_a_frame_moves_as_its_place_does_relative_to_what_it_is_told(machines, engine) -> None:
-    from sim.robots.mechanism import Frame
+    from robo_rl.sim.robots.mechanism import Frame
 
     frames = (Frame("tip", "tool"), Frame("seen", "tool", relative_to="link1"))
     mechanism = machines.arm(frames=frames)

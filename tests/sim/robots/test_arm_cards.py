@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.robots import FOLDER, load_robot
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.figures import CardError
-from sim.tasks.arm.workspace import workspace
-from sim.tasks.loading import load_task
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots import FOLDER, load_robot
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.loading import load_task
 
 OWN = str(Path(__file__).parents[3] / "examples" / "own_arm" / "card.toml")
 ARMS = ("panda", "so101", "ur5e", OWN)
@@ -163,7 +163,7 @@ def test_all_of_the_workspace_is_in_reach_with_the_tool_pointing_down(card: ArmC
 
 
 def test_a_contract_tells_the_chain_and_every_actuator(card: ArmCard) -> None:
-    from controllers.chain import Chain
+    from robo_rl.controllers.arm.chain import Chain
 
     robot = card.facts()
     assert Chain.from_facts(robot.facts) == card.chain

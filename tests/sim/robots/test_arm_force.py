@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import torch
 
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import GRASP
-from sim.robots.arm import load_arm
-from sim.tasks.arm.workspace import workspace
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import GRASP
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.tasks.arm.workspace import workspace
 
 PERIOD, N = 0.02, 16
 DEEP = 0.3  # m below the ground: far beyond the clip

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.arm import inverse
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import GRASP
-from sim.robots.arm import ArmCard, load_arm
-from sim.robots.mechanism import FreeObject
-from sim.tasks.arm.workspace import Workspace, workspace
+from robo_rl.controllers.arm import inverse
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import GRASP
+from robo_rl.sim.robots.arm import ArmCard, load_arm
+from robo_rl.sim.robots.mechanism import FreeObject
+from robo_rl.sim.tasks.arm.workspace import Workspace, workspace
 
 PERIOD = 0.02  # s
 OWN = str(Path(__file__).parents[3] / "examples" / "own_arm" / "card.toml")

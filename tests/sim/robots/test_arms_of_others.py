@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.models import LEEWAY
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.tasks.arm.workspace import workspace
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.models import LEEWAY
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.loading import load_task
 
 OWN = Path(__file__).parents[3] / "examples" / "own_arm"
 SPHERE = '<collision name="{name}"><origin xyz="{at}"/><geometry><sphere radius="{radius}"/></geometry></collision>'

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from controllers.multirotor import Multirotor
-from sim.robots import FOLDER, load_robot, robot_names
-from sim.robots.figures import CardError
-from sim.robots.multirotor import OPTIONAL, UNITS, load_multirotor
+from robo_rl.controllers.multirotor import Multirotor
+from robo_rl.sim.robots import FOLDER, load_robot, robot_names
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.multirotor import OPTIONAL, UNITS, load_multirotor
 
 CARD = (FOLDER / "crazyflie" / "card.toml").read_text()
 

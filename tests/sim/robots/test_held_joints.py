@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.plants.held_joints import hold_joints
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
+from robo_rl.sim.plants.held_joints import hold_joints
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
 from tests.sim.robots.test_arms_of_others import OWN, changed
 
 TORSO = """<mujoco><compiler angle="degree"/><worldbody><body name="base">

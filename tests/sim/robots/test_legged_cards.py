@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.learning_env import LearningEnv
-from sim.env import VecEnv
-from sim.plants.assembly import assemble
-from sim.plants.indices import find_indices
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.plants.physics import Physics
-from sim.robots import robot_names
-from sim.robots.figures import CardError
-from sim.robots.legged import load_legged
-from sim.tasks.legged.legs import find_legs
-from sim.tasks.loading import load_task
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.indices import find_indices
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots import robot_names
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.tasks.legged.legs import find_legs
+from robo_rl.sim.tasks.loading import load_task
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_quadruped"
 A1_TO_URDF = {"hip": "hip", "thigh": "upper", "calf": "lower"}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sim.plants.assembly import assemble
-from sim.plants.physics import Physics, substeps
-from sim.plants.sensing import quantities
-from sim.robots.figures import CardError
-from sim.robots.mechanism import (
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.physics import Physics, substeps
+from robo_rl.sim.plants.sensing import quantities
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import (
     ContactPoints,
     DrivenJoint,
     Frame,

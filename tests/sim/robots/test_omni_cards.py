@@ -9,11 +9,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim.robots import FOLDER, load_robot
-from sim.robots.figures import CardError
-from sim.robots.omni_base import CARD
-from sim.tasks.checking import check
-from sim.tasks.loading import load_task
+from robo_rl.sim.robots import FOLDER, load_robot
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.omni_base import CARD
+from robo_rl.sim.tasks.checking import check
+from robo_rl.sim.tasks.loading import load_task
 
 XL = (FOLDER / "rosbot_xl" / "card.toml").read_text()
 THREE = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from sim.robots.urdf import Style, roll_pitch_yaw, write_urdf
+from robo_rl.sim.robots.urdf import Style, roll_pitch_yaw, write_urdf
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inertia matrix is too close")  # joints side by side, about one axis
 numbers = st.floats(-1.0, 1.0).map(lambda x: round(x, 3))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import torch
 
-from sim.env import VecEnv
-from sim.rooms import LONGER
-from sim.rooms.people import GAP, People, nearest, walk
-from sim.tasks.mobile_base.follow import DiffFollow
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.scenes.rooms import LONGER
+from robo_rl.sim.scenes.rooms.people import GAP, People, nearest, walk
+from robo_rl.sim.tasks.mobile_base.follow import DiffFollow
 
 
 def test_a_ray_ends_where_a_circle_begins() -> None:

@@ -10,8 +10,8 @@ import torch
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from sim.rooms import COLUMNS, ROWS, STRIP, Rooms, ends
-from sim.tracks import Lidar
+from robo_rl.sim.scenes.rooms import COLUMNS, ROWS, STRIP, Rooms, ends
+from robo_rl.sim.scenes.tracks import Lidar
 
 N, BEAMS, CELL, RADIUS, HIGH = 16, 48, 0.15, 0.1, 3.5
 

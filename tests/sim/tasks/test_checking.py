@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from robo_rl.contract import Command, Safety, Signal, StateBlock
-from sim.ranges import Range, Rule
-from sim.tasks import Measure, Task
-from sim.tasks.checking import check
-from sim.tasks.loading import load_task, task_names
-from sim.tasks.multirotor.quadrotor import XYZ, QuadrotorHover
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.tasks import Measure, Task
+from robo_rl.sim.tasks.checking import check
+from robo_rl.sim.tasks.loading import load_task, task_names
+from robo_rl.sim.tasks.multirotor.quadrotor import XYZ, QuadrotorHover
 
 Hover = QuadrotorHover
 
@@ -64,7 +64,10 @@ WIND = Signal("wind_setpoint", XYZ, "m/s", "world", (-9.0,) * 3, (9.0,) * 3, sou
 FLAPS = Command("flaps", ("left",), "rad", "wing", (0.0,), (1.0,), (0.0,))
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "no spec": (lambda: hover(__init__=lambda self: None), "spec is None; expected a sim.tasks.Spec, made in __init__"),
+    "no spec": (
+        lambda: hover(__init__=lambda self: None),
+        "spec is None; expected a robo_rl.sim.tasks.Spec, made in __init__",
+    ),
     "another name": (lambda: respecified(name="other"), "spec.name is 'other'; expected 'quadrotor-hover', the task's"),
     "a name that is no label": (
         lambda: hover(name="my hover"),

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.tasks.mobile_base.follow import BEAMS, BRAKED, PERIOD, TURNED, DiffFollow
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.mobile_base.follow import BEAMS, BRAKED, PERIOD, TURNED, DiffFollow
 
 
 @torch.no_grad()

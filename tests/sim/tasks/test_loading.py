@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from robo_rl.commands.tasks import main
-from sim.robots import load_robot
-from sim.robots.figures import CardError
-from sim.tasks.loading import imported_later, load_task, task_class, task_names
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.loading import imported_later, load_task, task_class, task_names
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 HOVER = """
-from sim.tasks.multirotor.quadrotor import QuadrotorHover
+from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
 
 class {name}(QuadrotorHover):
     name = "my-hover"
@@ -109,7 +109,7 @@ def test_the_digest_does_not_depend_on_what_was_loaded_before(tmp_path: Path) ->
     load_task(f"{tmp_path}/first.py:Mine")
     assert load_task(name).source == alone
     assert [path.name for path in alone.files] == ["course.py", "second.py"]
-    words = f"from sim.tasks.loading import load_task; print(load_task({name!r}).source.digest)"
+    words = f"from robo_rl.sim.tasks.loading import load_task; print(load_task({name!r}).source.digest)"
     prepared = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import course, second; {words}"
     for code in (words, prepared):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -165,10 +165,10 @@ def test_what_lies_beside_a_file_does_not_come_before_what_is_installed(tmp_path
     load_task(hover(tmp_path / "mine.py"))
     import wave
 
-    import deploy.pack
+    import robo_rl.deploy.build.pack
 
     assert Path(wave.__file__).parent != tmp_path
-    assert Path(deploy.pack.__file__).parents[1] == Path(__file__).parents[3]
+    assert Path(robo_rl.deploy.build.pack.__file__).parents[1] == Path(__file__).parents[3]
 
 
 def test_a_file_in_the_folder_of_robo_rl_itself_does_not_take_its_modules_along(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_file_in_the_folder_of_robo_rl_itself_does_not_take_its_modules_along(
         (root / package).symlink_to(Path(__file__).parents[3] / package)
     name = hover(root / "mine.py")
     code = (
-        f"import sys; sys.path.insert(0, {str(root)!r}); from sim.tasks.loading import load_task, sys as s; "
+        f"import sys; sys.path.insert(0, {str(root)!r}); from robo_rl.sim.tasks.loading import load_task, sys as s; "
         f"import sim; task = load_task({name!r}); print([p.name for p in task.source.files], s.modules['sim'] is sim)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
@@ -200,7 +200,7 @@ def test_what_is_imported_within_a_method_is_noticed(tmp_path: Path) -> None:
 
 TWO = HOVER.format(name="One", near=0.5) + HOVER.format(name="Two", near=0.5)
 BARE = """
-from sim.tasks import Task
+from robo_rl.sim.tasks import Task
 
 class Bare(Task):
     name = "bare"
@@ -214,7 +214,12 @@ WRONG = {
     "a class that is not there": ("a.py", TWO, "Three", r"a.py:Three: the class does not exist; .* \['One', 'Two'\]"),
     "a class that it only imports": ("b.py", TWO, "Path", "b.py:Path: the class does not exist"),
     "no class": ("c.py", "Thing = 5\n", "Thing", r"c.py:Thing: the class does not exist; the file has the tasks \[\]"),
-    "not a task": ("d.py", "class Thing: ...\n", "Thing", "it is not a task; expected a subclass of sim.tasks.Task"),
+    "not a task": (
+        "d.py",
+        "class Thing: ...\n",
+        "Thing",
+        "it is not a task; expected a subclass of robo_rl.sim.tasks.Task",
+    ),
     "lacks methods": (
         "e.py",
         BARE,
@@ -309,7 +314,9 @@ def test_a_packages_task_that_can_not_be_loaded_is_told_and_harms_no_other(packa
         load_task("packaged-broken")
     with pytest.raises(ValueError, match=r"packaged-nothing.*: AttributeError: .* 'QuadrotorNothing'"):
         load_task("packaged-nothing")
-    with pytest.raises(ValueError, match=r"packaged-module.*: it is not a task; expected a subclass of sim.tasks.Task"):
+    with pytest.raises(
+        ValueError, match=r"packaged-module.*: it is not a task; expected a subclass of robo_rl.sim.tasks.Task"
+    ):
         load_task("packaged-module")
 
 
@@ -327,7 +334,7 @@ def test_tasks_of_packages_are_listed_and_what_is_wrong_with_one(
 def test_a_package_offers_a_kind_of_robot_and_its_classical_controller(
     package: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from controllers import fallback
+    from robo_rl.controllers import fallback
     from tests.robo_rl.contract.generated import small_contract
 
     write(

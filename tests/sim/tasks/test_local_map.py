@@ -7,11 +7,11 @@ import torch
 from map_cells import filled_near, places
 from torch import Tensor
 
-from sim.env import VecEnv
-from sim.tasks.mobile_base import seen_map
-from sim.tasks.mobile_base.follow import DiffFollow
-from sim.tasks.mobile_base.local_map import MOVED, OFF
-from sim.tasks.mobile_base.seen_map import ACROSS, ALONG, KEPT, SOLID, Frame
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.mobile_base import seen_map
+from robo_rl.sim.tasks.mobile_base.follow import DiffFollow
+from robo_rl.sim.tasks.mobile_base.local_map import MOVED, OFF
+from robo_rl.sim.tasks.mobile_base.seen_map import ACROSS, ALONG, KEPT, SOLID, Frame
 
 Memory = dict[str, Tensor]
 

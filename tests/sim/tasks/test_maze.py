@@ -9,10 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.env import VecEnv
-from sim.rooms import COLUMNS, ROWS, drawn
-from sim.tasks.mobile_base.lidar_base import REACHED
-from sim.tasks.mobile_base.maze import MAZE, AgvMaze
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.scenes.rooms import COLUMNS, ROWS, drawn
+from robo_rl.sim.tasks.mobile_base.lidar_base import REACHED
+from robo_rl.sim.tasks.mobile_base.maze import MAZE, AgvMaze
 
 
 def test_a_maze_stands_as_it_is_drawn_with_walls_about_it() -> None:

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.robots import load_robot
-from sim.robots.mobile_base import CARD
-from sim.tasks import Task
-from sim.tasks.checking import require_contract
-from sim.tasks.mobile_base.follow import DiffFollow
-from sim.tasks.mobile_base.maze import AgvMaze
-from sim.tasks.mobile_base.navigate import DiffNav
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.mobile_base import CARD
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.checking import require_contract
+from robo_rl.sim.tasks.mobile_base.follow import DiffFollow
+from robo_rl.sim.tasks.mobile_base.maze import AgvMaze
+from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
 
 
 def test_it_observes_how_far_the_robot_has_moved_and_turned_since_the_scan_came() -> None:

@@ -12,10 +12,10 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 
-from sim.env import VecEnv
-from sim.tasks.mobile_base import seen_map
-from sim.tasks.mobile_base.navigate import BEAMS, DiffNav
-from sim.tasks.mobile_base.seen_map import ACROSS, ALONG, CLEAR, KEPT, WALL, Frame
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.mobile_base import seen_map
+from robo_rl.sim.tasks.mobile_base.navigate import BEAMS, DiffNav
+from robo_rl.sim.tasks.mobile_base.seen_map import ACROSS, ALONG, CLEAR, KEPT, WALL, Frame
 
 Memory = dict[str, Tensor]
 

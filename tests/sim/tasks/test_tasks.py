@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from robo_rl.contract import Contract, Network, Provenance
-from sim.robots.figures import CardError
-from sim.robots.legged import load_legged
-from sim.robots.multirotor import load_multirotor
-from sim.tasks.loading import load_task
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.loading import load_task
 
 PROVENANCE = Provenance("none", 0, 0, "0" * 64)
 NETWORK = Network((8,), "tanh", False)

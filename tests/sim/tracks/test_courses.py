@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.spatial import cKDTree
 
-from sim.tracks import Body, Lidar, Tracks
-from sim.tracks.courses import Course, CourseError, points_of, read_course
+from robo_rl.sim.scenes.tracks import Body, Lidar, Tracks
+from robo_rl.sim.scenes.tracks.courses import Course, CourseError, points_of, read_course
 
 HEADER = "# x_m, y_m, w_tr_right_m, w_tr_left_m\n"
 BEAMS, CELL = 90, 0.05

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from sim.tracks import INSIDE, KNOTS, POINTS, Body, Lidar, Tracks
+from robo_rl.sim.scenes.tracks import INSIDE, KNOTS, POINTS, Body, Lidar, Tracks
 
 N, BEAMS, ANGLE, HIGH = 24, 90, 4.7, 10.0
 BODY = Body(0.02, 0.58, 0.31)

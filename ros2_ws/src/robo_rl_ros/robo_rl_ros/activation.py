@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode
 
-from robo_rl_ros.control import Control
+from robo_rl.ros.control import Control
 
 LOOK = 0.05
 """s between two looks whether signals are there."""

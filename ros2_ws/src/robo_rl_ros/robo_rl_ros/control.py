@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from controllers.gate_codes import UNANSWERED, Event, Reason, Request, Source, State
-from controllers.gate_config import SLOW_TIME
-from deploy.drivers.driver import DriverError, ForLoop
-from deploy.watchdog import Watchdog
-from robo_rl_ros.runner import Decision, PolicyRunner, Proposal, Samples
-from robo_rl_ros.scheduler import StepScheduler
-from robo_rl_ros.signal_buffer import SignalBuffer
+from robo_rl.controllers.gate.codes import UNANSWERED, Event, Reason, Request, Source, State
+from robo_rl.controllers.gate.config import SLOW_TIME
+from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop
+from robo_rl.deploy.robot.watchdog import Watchdog
+from robo_rl.ros.runner import Decision, PolicyRunner, Proposal, Samples
+from robo_rl.ros.scheduler import StepScheduler
+from robo_rl.ros.signal_buffer import SignalBuffer
 
 ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""

@@ -20,11 +20,11 @@ from rclpy.qos import qos_profile_system_default
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import Trigger
 
-from deploy.named_values import texts_by_name
 from robo_rl.contract import Contract
-from robo_rl_ros import quality
-from robo_rl_ros.following import Decision, Wanted, Watch, misfit
-from robo_rl_ros.operate import Operator
+from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.ros import quality
+from robo_rl.ros.following import Decision, Wanted, Watch, misfit
+from robo_rl.ros.operate import Operator
 
 PERIOD = 0.01  # s between two looks
 ANSWER = 1.0

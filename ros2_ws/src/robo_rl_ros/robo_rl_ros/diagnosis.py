@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
-from controllers.gate_codes import Event, State
-from deploy.drivers.driver import Health
-from robo_rl_ros.control import Control
-from robo_rl_ros.runner import Decision
-from robo_rl_ros.signal_buffer import Arrivals
+from robo_rl.controllers.gate.codes import Event, State
+from robo_rl.deploy.robot.drivers.driver import Health
+from robo_rl.ros.control import Control
+from robo_rl.ros.runner import Decision
+from robo_rl.ros.signal_buffer import Arrivals
 
 WINDOW = 1000
 """Steps that figures are taken over."""

@@ -11,13 +11,13 @@ from typing import Any
 
 from rclpy.node import Node
 
-from deploy.drivers import make
-from deploy.drivers.driver import DriverError, ForLoop, Settings
 from robo_rl.contract import Contract, Signal
-from robo_rl_ros import quality
-from robo_rl_ros.runner import Samples
-from robo_rl_ros.wiring import Wire
-from robo_rl_ros.writing import IMU, message_type, write
+from robo_rl.deploy.robot.drivers import make
+from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
+from robo_rl.ros import quality
+from robo_rl.ros.runner import Samples
+from robo_rl.ros.wiring import Wire
+from robo_rl.ros.writing import IMU, message_type, write
 
 ODOMETRY = "nav_msgs/msg/Odometry"
 USED = ("driver", "port", "calibration", "robot_file")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from robo_rl_ros.reading import stamp_ns
+from robo_rl.ros.reading import stamp_ns
 
 KINDS = {
     "drop": "messages do not leave",

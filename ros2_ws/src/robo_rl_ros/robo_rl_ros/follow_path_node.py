@@ -26,13 +26,13 @@ from rclpy.task import Future
 from rclpy.time import Time
 from std_msgs.msg import String
 
-from controllers.path import AHEAD, SIZE
 from robo_rl.contract import Contract
-from robo_rl_ros import quality
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.operate import Operator, OperatorError
-from robo_rl_ros.path_following import Code, FollowedPath, Movement, PathError, Pose, Progress, Rules
-from robo_rl_ros.writing import message_type
+from robo_rl.controllers.path import AHEAD, SIZE
+from robo_rl.ros import quality
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.operate import Operator, OperatorError
+from robo_rl.ros.path_following import Code, FollowedPath, Movement, PathError, Pose, Progress, Rules
+from robo_rl.ros.writing import message_type
 
 PERIOD = 0.02  # s between two looks
 AGAIN = 0.1  # s between two attempts to engage the policy

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from robo_rl_ros.wiring import JOINT_FIELDS
+from robo_rl.ros.wiring import JOINT_FIELDS
 
 
 class Wanted(Enum):

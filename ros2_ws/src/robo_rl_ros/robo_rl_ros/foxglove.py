@@ -3,7 +3,8 @@
     json.dumps(layout(contract))          # in Foxglove: Layouts, Import from file
 
 Two tabs: "robot" has the topics of the node and of what it listens to, with the robot's model; "session" has those of a
-log (``deploy.logfile``), where every element of a signal has its label. ROS is not needed. Paths are in Foxglove's
+log (``robo_rl.deploy.robot.logs.logfile``), where every element of a signal has its label. ROS is not needed. Paths
+are in Foxglove's
 syntax of messages, https://docs.foxglove.dev/docs/visualization/message-path-syntax
 """
 
@@ -12,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deploy.logfile import GATE_FIELDS
 from robo_rl.contract import Command, Contract, Image, Scan, Signal
-from robo_rl_ros.wiring import Wire, command_wires, signal_wires
+from robo_rl.deploy.robot.logs.logfile import GATE_FIELDS
+from robo_rl.ros.wiring import Wire, command_wires, signal_wires
 
 Panels = dict[str, dict[str, Any]]
 """Configurations by the panel's type and name, "Plot!robot/imu"."""

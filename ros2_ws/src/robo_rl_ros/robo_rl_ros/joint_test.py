@@ -13,12 +13,12 @@ from collections.abc import Callable
 import numpy as np
 from rclpy.publisher import Publisher
 
-from deploy.doctor import Series
-from deploy.joints import JointTestError, Motion, find_joints, places
-from robo_rl_ros import quality
-from robo_rl_ros.signal_check import SignalCheck
-from robo_rl_ros.wiring import command_wires
-from robo_rl_ros.writing import message_type, write
+from robo_rl.deploy.robot.doctor import Series
+from robo_rl.deploy.robot.joints import JointTestError, Motion, find_joints, places
+from robo_rl.ros import quality
+from robo_rl.ros.signal_check import SignalCheck
+from robo_rl.ros.wiring import command_wires
+from robo_rl.ros.writing import message_type, write
 
 SPEED = 0.3
 """rad/s, from one place to the next."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from controllers.gate_codes import Request, State
-from deploy.actor import Actor
-from deploy.runtime import Policy
-from deploy.step_log import Flag
-from robo_rl_ros.control import Control
-from robo_rl_ros.loading import Watch
-from robo_rl_ros.runner import Decision, PolicyRunner
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.robot.actor import Actor
+from robo_rl.deploy.robot.logs.step_log import Flag
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.ros.control import Control
+from robo_rl.ros.loading import Watch
+from robo_rl.ros.runner import Decision, PolicyRunner
 
 Verdict = tuple[bool, str]
 

@@ -14,10 +14,10 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Empty
 
-from robo_rl_ros import quality
-from robo_rl_ros.control import monotonic_us
-from robo_rl_ros.signal_buffer import SignalBuffer
-from robo_rl_ros.writing import message_type
+from robo_rl.ros import quality
+from robo_rl.ros.control import monotonic_us
+from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.writing import message_type
 
 TOLD = 10
 """Messages that can't be read are told about this often, and counted after that."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from deploy.bundle import Bundle, BundleError, file_digest
-from deploy.runtime import Policy
-from deploy.signing import read_signed
+from robo_rl.deploy.robot.bundle import Bundle, BundleError, file_digest
+from robo_rl.deploy.robot.bundle.signing import read_signed
+from robo_rl.deploy.robot.runtime import Policy
 
 SELF_TEST_STEPS = 200
 SELF_TEST_PART = 0.5

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Signal
-from robo_rl_ros.wiring import Wire, WiringError
-from robo_rl_ros.writing import message_type, set_stamp, write
+from robo_rl.ros.wiring import Wire, WiringError
+from robo_rl.ros.writing import message_type, set_stamp, write
 
 
 def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mapping[str, np.ndarray], ns: int) -> Any:

@@ -17,11 +17,11 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from deploy.named_values import texts_by_name
 from robo_rl.contract import Command, Contract, Signal
-from robo_rl_ros import quality
-from robo_rl_ros.transport import prefer_udp
-from robo_rl_ros.wiring import Wire, command_wires, signal_wires
+from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.ros import quality
+from robo_rl.ros.transport import prefer_udp
+from robo_rl.ros.wiring import Wire, command_wires, signal_wires
 
 TRANSITIONS: Mapping[str, int] = {
     "configure": Transition.TRANSITION_CONFIGURE,

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from controllers.gate_config import UNIT_TOLERANCE
 from robo_rl.contract import Contract, Signal
+from robo_rl.controllers.gate.config import UNIT_TOLERANCE
 
 MARGIN = 0.2
 """rad: noise and filters of an estimator may turn an orientation by this much at once."""

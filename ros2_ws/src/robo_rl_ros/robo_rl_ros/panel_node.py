@@ -28,13 +28,13 @@ from std_srvs.srv import Trigger
 
 import robo_rl.viewer
 from robo_rl.contract import Contract
+from robo_rl.ros import quality
+from robo_rl.ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError
+from robo_rl.ros.reading import MessageError, read
+from robo_rl.ros.wiring import Wire
+from robo_rl.ros.writing import message_type
 from robo_rl.viewer.access import ADDRESS, Access, Role
 from robo_rl.viewer.server import Frame, Viewer
-from robo_rl_ros import quality
-from robo_rl_ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError
-from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.wiring import Wire
-from robo_rl_ros.writing import message_type
 
 FRAMES_PER_SECOND = 20
 MEMORY = 20 * FRAMES_PER_SECOND

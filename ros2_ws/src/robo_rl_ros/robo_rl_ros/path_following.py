@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controllers import path as geometry
+from robo_rl.controllers import path as geometry
 
 
 class Code(IntEnum):
@@ -89,7 +89,8 @@ class FollowedPath:
     """A path (P, 2) m that was checked, and how far along it the robot is."""
 
     def __init__(self, points: np.ndarray, pose: Pose, ahead: np.ndarray, scale: float, rules: Rules) -> None:
-        """``ahead`` (k,) m along the path are the points that the policy wants; ``scale``: see ``controllers.path``.
+        """``ahead`` (k,) m along the path are the points that the policy wants; ``scale``: see
+        ``robo_rl.controllers.path``.
 
         PathError where the path is none, is not finite, jumps, or is not where the robot is.
         """

@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 
 from robo_rl.contract import Contract
-from robo_rl_ros.wiring import command_wires, signal_wires
+from robo_rl.ros.wiring import command_wires, signal_wires
 
 ENCLAVES = ("policy", "robot", "operator", "viewer")
 REQUESTS = ("arm", "engage", "disarm", "stop", "reset", "promote", "demote", "succeeded", "failed")

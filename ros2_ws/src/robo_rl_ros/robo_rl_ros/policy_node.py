@@ -35,30 +35,30 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from controllers.chain import orientation_at_home
-from controllers.gate_codes import Request, State
-from deploy.actor import quiet
-from deploy.named_values import numbers_by_name, texts_by_name
-from deploy.record import Recorder
-from deploy.step_log import Flag
 from robo_rl.contract import Command
-from robo_rl.escaping import file_name
-from robo_rl_ros import quality
-from robo_rl_ros.activation import Activation
-from robo_rl_ros.arguments import name_and_arguments
-from robo_rl_ros.control import Control
-from robo_rl_ros.diagnosis import Statistics, diagnostics
-from robo_rl_ros.driven import DrivenRobot
-from robo_rl_ros.learning import Learning
-from robo_rl_ros.listening import Listener
-from robo_rl_ros.loading import Watch, load
-from robo_rl_ros.parameters import declare
-from robo_rl_ros.runner import Decision, PolicyRunner
-from robo_rl_ros.signal_buffer import SignalBuffer
-from robo_rl_ros.switcher import PolicySwitcher
-from robo_rl_ros.transport import prefer_udp
-from robo_rl_ros.wiring import Wire, command_wires, signal_wires
-from robo_rl_ros.writing import message_type, write
+from robo_rl.controllers.arm.chain import orientation_at_home
+from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.robot.actor import quiet
+from robo_rl.deploy.robot.logs.record import Recorder
+from robo_rl.deploy.robot.logs.step_log import Flag
+from robo_rl.deploy.robot.named_values import numbers_by_name, texts_by_name
+from robo_rl.files.escaping import file_name
+from robo_rl.ros import quality
+from robo_rl.ros.activation import Activation
+from robo_rl.ros.arguments import name_and_arguments
+from robo_rl.ros.control import Control
+from robo_rl.ros.diagnosis import Statistics, diagnostics
+from robo_rl.ros.driven import DrivenRobot
+from robo_rl.ros.learning import Learning
+from robo_rl.ros.listening import Listener
+from robo_rl.ros.loading import Watch, load
+from robo_rl.ros.parameters import declare
+from robo_rl.ros.runner import Decision, PolicyRunner
+from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.switcher import PolicySwitcher
+from robo_rl.ros.transport import prefer_udp
+from robo_rl.ros.wiring import Wire, command_wires, signal_wires
+from robo_rl.ros.writing import message_type, write
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from deploy.scans import ScanError, ranges_of
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl_ros.images import ImageError, pixels_of
+from robo_rl.deploy.robot.scans import ScanError, ranges_of
+from robo_rl.ros.images import ImageError, pixels_of
 
 Channel = Signal | Command
 BODY_FRAMES = ("base_link", "body", "base_footprint", "imu_link")

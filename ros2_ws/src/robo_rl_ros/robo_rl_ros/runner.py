@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controllers.gate_codes import Problem, Request, Source, State, explain
-from controllers.gate_config import NEVER, GateConfig
-from controllers.reserve import Reserve
-from controllers.safety import Gate, Inputs, Output, step
-from deploy.logfile import StepRecord
-from deploy.runtime import Policy, SignalError
-from robo_rl_ros.orientation_monitor import OrientationMonitor
-from robo_rl_ros.switcher import PolicySwitcher
+from robo_rl.controllers.gate.codes import Problem, Request, Source, State, explain
+from robo_rl.controllers.gate.config import NEVER, GateConfig
+from robo_rl.controllers.gate.reserve import Reserve
+from robo_rl.controllers.gate.safety import Gate, Inputs, Output, step
+from robo_rl.deploy.robot.logs.logfile import StepRecord
+from robo_rl.deploy.robot.runtime import Policy, SignalError
+from robo_rl.ros.orientation_monitor import OrientationMonitor
+from robo_rl.ros.switcher import PolicySwitcher
 
 MODES = ("dry_run", "shadow", "blend", "live")
 """The ladder, from the ground up."""

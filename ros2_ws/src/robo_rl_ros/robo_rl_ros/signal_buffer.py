@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract
-from robo_rl_ros.reading import MEASURED, MessageError, read, stamp_ns
-from robo_rl_ros.wiring import Wire
+from robo_rl.ros.reading import MEASURED, MessageError, read, stamp_ns
+from robo_rl.ros.wiring import Wire
 
 SKEW = 1000
 """µs: clocks of two computers, synchronised over a network, may differ by this much. A stamp that lies less than

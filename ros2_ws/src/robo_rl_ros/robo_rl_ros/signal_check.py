@@ -10,13 +10,13 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from deploy.doctor import Series
 from robo_rl.contract import Contract
-from robo_rl_ros import quality
-from robo_rl_ros.reading import MessageError, read, stamp_ns
-from robo_rl_ros.transport import prefer_udp
-from robo_rl_ros.wiring import Wire, signal_wires
-from robo_rl_ros.writing import message_type
+from robo_rl.deploy.robot.doctor import Series
+from robo_rl.ros import quality
+from robo_rl.ros.reading import MessageError, read, stamp_ns
+from robo_rl.ros.transport import prefer_udp
+from robo_rl.ros.wiring import Wire, signal_wires
+from robo_rl.ros.writing import message_type
 
 ANNOUNCED = 3.5
 """s: Fast DDS announces every process every 3 s, so all are discovered within this time."""

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from deploy.bundle import BundleError
-from deploy.runtime import Policy, SignalError
 from robo_rl.contract import Contract
+from robo_rl.deploy.robot.bundle import BundleError
+from robo_rl.deploy.robot.runtime import Policy, SignalError
 
 Value = TypeVar("Value")
 

@@ -22,17 +22,17 @@ from sensor_msgs.msg import Joy
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from deploy.actor import INTERVENTION
-from deploy.named_values import texts_by_name
 from robo_rl.contract import Contract, Signal
-from robo_rl_ros import quality
-from robo_rl_ros.keyboard import Keyboard
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.operate import Operator
-from robo_rl_ros.reading import MessageError, read
-from robo_rl_ros.teleoperation import AXES, DEAD_MAN, Takeover, Teleoperation
-from robo_rl_ros.wiring import Wire
-from robo_rl_ros.writing import message_type
+from robo_rl.deploy.robot.actor import INTERVENTION
+from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.ros import quality
+from robo_rl.ros.keyboard import Keyboard
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.operate import Operator
+from robo_rl.ros.reading import MessageError, read
+from robo_rl.ros.teleoperation import AXES, DEAD_MAN, Takeover, Teleoperation
+from robo_rl.ros.wiring import Wire
+from robo_rl.ros.writing import message_type
 
 PERIOD = 0.05  # s
 SOURCES = ("keyboard", "joy", "Twist", "TwistStamped")

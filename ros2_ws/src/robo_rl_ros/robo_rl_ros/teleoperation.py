@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from deploy.actor import INTERVENTION
 from robo_rl.contract import Contract, Signal
+from robo_rl.deploy.robot.actor import INTERVENTION
 
 AXES = ("forward", "left", "up", "turn")
 DEAD_MAN = 0.5
@@ -96,7 +96,8 @@ class Teleoperation:
 
 
 class Takeover:
-    """Taking over from a policy (``robo_rl.interventions``): while a hand is there, the action is what it wishes.
+    """Taking over from a policy (``robo_rl.online.interventions``): while a hand is there, the action is what it
+    wishes.
 
     An action's numbers follow the axes of a wish by their names, x, y, z and gripper, or else in order.
     """

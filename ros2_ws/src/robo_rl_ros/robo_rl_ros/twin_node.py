@@ -4,7 +4,7 @@ In real time it steps on a monotonic clock. With ``lockstep`` it publishes /cloc
 set of signals, so that a closed loop is the same on any computer, however busy.
 
 It does what a robot's firmware must do too: a command that is older than the contract's timeout, or none, means the
-safe command. The parameter ``fault`` (see ``robo_rl_ros.faults``) makes it fail:
+safe command. The parameter ``fault`` (see ``robo_rl.ros.faults``) makes it fail:
 
     ros2 param set /twin fault "freeze odom"
 """
@@ -33,16 +33,16 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from deploy.named_values import texts_by_name
 from robo_rl.contract import Signal
-from robo_rl_ros import quality
-from robo_rl_ros.faults import Fault, FaultError, FaultInjector
-from robo_rl_ros.message_encoding import compose
-from robo_rl_ros.reading import READERS, MessageError, read, stamp_ns
-from robo_rl_ros.transport import prefer_udp
-from robo_rl_ros.twins import make_twin
-from robo_rl_ros.wiring import Wire, command_wires, signal_wires
-from robo_rl_ros.writing import message_type, set_stamp
+from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.ros import quality
+from robo_rl.ros.faults import Fault, FaultError, FaultInjector
+from robo_rl.ros.message_encoding import compose
+from robo_rl.ros.reading import READERS, MessageError, read, stamp_ns
+from robo_rl.ros.transport import prefer_udp
+from robo_rl.ros.twins import make_twin
+from robo_rl.ros.wiring import Wire, command_wires, signal_wires
+from robo_rl.ros.writing import message_type, set_stamp
 
 PATIENCE, PATIENCE_AT_REST = 20.0, 5.0
 """s of real time that lockstep waits for a command of a node that is there, before it goes on without one: in motion,

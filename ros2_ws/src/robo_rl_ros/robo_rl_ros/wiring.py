@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl_ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
+from robo_rl.ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
 
 
 class WiringError(ValueError):

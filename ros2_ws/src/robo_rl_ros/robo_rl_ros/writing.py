@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deploy import scans
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl_ros import images
-from robo_rl_ros.reading import ACKERMANN, TWIST_ELEMENTS
-from robo_rl_ros.wiring import Wire, WiringError
+from robo_rl.deploy.robot import scans
+from robo_rl.ros import images
+from robo_rl.ros.reading import ACKERMANN, TWIST_ELEMENTS
+from robo_rl.ros.wiring import Wire, WiringError
 
 POSE, IMU = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/Imu"
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.inserting import WIDEST
-from sim.env import VecEnv
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.tasks.arm.insert import BELOW, DEEP, HELD, HOLE, KNOWN, LENGTH, RIM, Insert
+from robo_rl.controllers.skills.inserting import WIDEST
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.arm.insert import BELOW, DEEP, HELD, HOLE, KNOWN, LENGTH, RIM, Insert
 
 N = 32
 

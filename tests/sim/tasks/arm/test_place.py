@@ -7,14 +7,14 @@ import dataclasses
 import pytest
 import torch
 
-from controllers.placing import place
 from robo_rl.contract import ImpedanceLaw, PositionLaw
-from sim.env import VecEnv
-from sim.robots.arm import load_arm
-from sim.tasks.arm.hand import LOADED, TURN
-from sim.tasks.arm.place import HELD, NEAR, Place
-from sim.tasks.arm.place_direct import PlaceDirect
-from sim.tasks.arm.starts import APART
+from robo_rl.controllers.skills.placing import place
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.tasks.arm.hand import LOADED, TURN
+from robo_rl.sim.tasks.arm.place import HELD, NEAR, Place
+from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
+from robo_rl.sim.tasks.arm.starts import APART
 
 N = 64
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.tasks.arm.place import Place
-from sim.tasks.arm.place_depth import NAME, PlaceDepth
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.place_depth import NAME, PlaceDepth
 
 N = 16
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from controllers.pushing import line
-from sim.env import VecEnv
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.tasks.arm.push import Push
-from sim.tasks.arm.starts import APART
+from robo_rl.controllers.skills.pushing import line
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.arm.push import Push
+from robo_rl.sim.tasks.arm.starts import APART
 
 N = 24
 

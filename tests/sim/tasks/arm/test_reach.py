@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.robots.arm import load_arm
-from sim.tasks.arm.reach import NEAR, Reach
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.tasks.arm.reach import NEAR, Reach
+from robo_rl.sim.tasks.loading import load_task
 
 N = 32
 OWN = Path(__file__).parents[4] / "examples" / "own_arm" / "card.toml"

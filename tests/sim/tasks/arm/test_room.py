@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sim.robots import load_robot
-from sim.robots.arm import load_arm
-from sim.robots.figures import CardError
-from sim.tasks.arm.room import reasons_against, require_room
-from sim.tasks.arm.workspace import workspace
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.tasks.arm.room import reasons_against, require_room
+from robo_rl.sim.tasks.arm.workspace import workspace
 from tests.sim.robots.test_arms_of_others import OWN, changed
 
 LOWER = "[0.35, -0.2, 0.016]"

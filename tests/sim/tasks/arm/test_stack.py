@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.robots.arm import load_arm
-from sim.tasks.arm.stack import Stack
-from sim.tasks.arm.starts import APART
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.arm import load_arm
+from robo_rl.sim.tasks.arm.stack import Stack
+from robo_rl.sim.tasks.arm.starts import APART
 
 N = 64
 

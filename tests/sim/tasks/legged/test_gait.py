@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.tasks.legged.gait import JOINTS, PACE
-from sim.tasks.legged.walk import HISTORY, PERIOD, FlatWalk
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.tasks.legged.gait import JOINTS, PACE
+from robo_rl.sim.tasks.legged.walk import HISTORY, PERIOD, FlatWalk
 
 N = 64
 POLAR, AXIAL = torch.tensor([1.0, -1.0, 1.0]), torch.tensor([-1.0, 1.0, -1.0])

@@ -13,17 +13,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.learning_env import LearningEnv
-from sim.env import VecEnv
-from sim.plants.assembly import assemble
-from sim.plants.indices import find_indices
-from sim.plants.physics import Physics
-from sim.robots.figures import CardError
-from sim.robots.legged import LeggedCard, load_legged
-from sim.tasks.legged.gait import FOLD, LIFT
-from sim.tasks.legged.legs import find_legs
-from sim.tasks.legged.rough import RoughTeacher
-from sim.tasks.legged.walk import FlatWalk
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.indices import find_indices
+from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.legged import LeggedCard, load_legged
+from robo_rl.sim.tasks.legged.gait import FOLD, LIFT
+from robo_rl.sim.tasks.legged.legs import find_legs
+from robo_rl.sim.tasks.legged.rough import RoughTeacher
+from robo_rl.sim.tasks.legged.walk import FlatWalk
 
 ORDER = [7, 0, 4, 11, 2, 9, 1, 10, 3, 8, 6, 5]
 AGAINST = [1, 2, 3, 6, 8, 11]

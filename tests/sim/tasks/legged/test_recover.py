@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 import torch
 
-from robo_rl.learning_env import LearningEnv
-from sim.env import VecEnv
-from sim.tasks.legged.recover import REACH, TIME, attitude
-from sim.tasks.loading import load_task
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.legged.recover import REACH, TIME, attitude
+from robo_rl.sim.tasks.loading import load_task
 
 
 def test_attitudes_are_uniform_over_all_rotations() -> None:

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from robo_rl.contract import ContractError, Network, Provenance
-from sim.env import VecEnv
-from sim.plants.height_scan import HeightScan
-from sim.plants.mujoco_cpu import MujocoPlant
-from sim.robots.legged import load_legged
-from sim.solids import Solids
-from sim.tasks.legged.rough import AHEAD, ASIDE, RoughTeacher
-from sim.tasks.loading import load_task
-from sim.terrain import KINDS, Ground
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.height_scan import HeightScan
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.scenes.solids import Solids
+from robo_rl.sim.scenes.terrain import KINDS, Ground
+from robo_rl.sim.tasks.legged.rough import AHEAD, ASIDE, RoughTeacher
+from robo_rl.sim.tasks.loading import load_task
 
 NOWHERE, NETWORK = Provenance("ppo", 0, 0, "0" * 64), Network((8,), "elu", True)
 

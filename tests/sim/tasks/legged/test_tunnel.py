@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from controllers.rotation import heading
-from robo_rl.led import LedPolicy
-from robo_rl.loading import load
-from sim.env import VecEnv
-from sim.plants.legged_in_room import circles, clearance
-from sim.rooms import COLUMNS, ROWS, Rooms
-from sim.tasks.legged.tunnel import BEAMS, BODY, REACHED, TunnelWalk
-from sim.tasks.legged.walk import FlatWalk
-from sim.tracks import Lidar
+from robo_rl.controllers.rotation import heading
+from robo_rl.evaluate.loading import load
+from robo_rl.policy.led import LedPolicy
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.legged_in_room import circles, clearance
+from robo_rl.sim.scenes.rooms import COLUMNS, ROWS, Rooms
+from robo_rl.sim.scenes.tracks import Lidar
+from robo_rl.sim.tasks.legged.tunnel import BEAMS, BODY, REACHED, TunnelWalk
+from robo_rl.sim.tasks.legged.walk import FlatWalk
 
 QUIET = {"noise": 0.0, "delay": 0.0}
 

@@ -10,15 +10,15 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from robo_rl.contract import Contract, Network, PositionLaw, Provenance
-from robo_rl.learning_env import LearningEnv
+from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.policy import PolicyGraph
-from sim.env import VecEnv
-from sim.robots import load_robot
-from sim.robots.legged import load_legged
-from sim.tasks.legged.gait import PACE, SWEEP
-from sim.tasks.legged.ranges import PUSH_TIME
-from sim.tasks.legged.walk import PERIOD, FlatWalk
-from sim.tasks.loading import load_task
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.legged import load_legged
+from robo_rl.sim.tasks.legged.gait import PACE, SWEEP
+from robo_rl.sim.tasks.legged.ranges import PUSH_TIME
+from robo_rl.sim.tasks.legged.walk import PERIOD, FlatWalk
+from robo_rl.sim.tasks.loading import load_task
 
 MADE, NETWORK = Provenance("ppo", 0, 0, "0" * 64), Network((8,), "tanh", False)
 
@@ -121,9 +121,9 @@ def test_a_robot_told_to_stand_is_given_the_stand(task: FlatWalk) -> None:
 def test_the_trot_lifts_diagonal_feet_in_turn_and_sweeps_the_others_back(task: FlatWalk) -> None:
     import mujoco
 
-    from sim.plants.assembly import assemble
-    from sim.plants.indices import find_indices
-    from sim.plants.physics import Physics
+    from robo_rl.sim.plants.assembly import assemble
+    from robo_rl.sim.plants.indices import find_indices
+    from robo_rl.sim.plants.physics import Physics
 
     card = load_legged("go2")
     model = assemble(card.mechanism, Physics())

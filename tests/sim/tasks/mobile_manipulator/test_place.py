@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from sim.env import VecEnv
-from sim.tasks.mobile_manipulator.place import MobilePlace
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.mobile_manipulator.place import MobilePlace
 
 N = 12
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from sim.env import VecEnv
-from sim.tasks.loading import load_task, task_names
-from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT, HISTORY
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks.loading import load_task, task_names
+from robo_rl.sim.tasks.multirotor.quadrotor import FIGURE_EIGHT, HISTORY
 
 NAMES = ["quadrotor-hover", "quadrotor-track"]
 

@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.bundle import Bundle
-from robo_rl_ros.twins.twin import Twin
-from sim.tasks.loading import load_task
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.ros.twins.twin import Twin
+from robo_rl.sim.tasks.loading import load_task
 
 USUAL = "quadrotor-hover"
 KINDS = ("car", "legged", "mobile_base", "multirotor", "omni_base")
@@ -26,13 +26,13 @@ def make_twin(
     ``settings`` are for some kinds alone (``Twin.settings``); one that is asked for where there is none is refused.
     """
     if bundle:
-        from deploy.verify import named_task
+        from robo_rl.deploy.build.verify import named_task
 
         loaded = named_task(Bundle.read(bundle), task or None, robot)
     else:
         loaded = load_task(task or USUAL, robot)
     kind = loaded.spec.robot.kind
-    twin: type[Twin] = importlib.import_module(f"robo_rl_ros.twins.{kind}").TWIN if kind in KINDS else Twin
+    twin: type[Twin] = importlib.import_module(f"robo_rl.ros.twins.{kind}").TWIN if kind in KINDS else Twin
     for name, value in settings.items():
         if value != DEFAULTS.get(name) and name not in twin.settings:
             known = f"{list(twin.settings)}" if twin.settings else "none"

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl_ros.twins.twin import Twin
-from sim.robots.car import CarCard
+from robo_rl.ros.twins.twin import Twin
+from robo_rl.sim.robots.car import CarCard
 
 
 class CarTwin(Twin):

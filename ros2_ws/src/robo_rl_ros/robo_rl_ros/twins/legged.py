@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl_ros.twins.hand import hand
-from robo_rl_ros.twins.twin import Twin
-from sim.robots.legged import LeggedCard
-from sim.tasks import Task
+from robo_rl.ros.twins.hand import hand
+from robo_rl.ros.twins.twin import Twin
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks import Task
 
 REST = 2.0
 """s for which the robot stands before the operator commands a velocity."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl_ros.twins.twin import Twin
+from robo_rl.ros.twins.twin import Twin
 
 
 class MobileBaseTwin(Twin):

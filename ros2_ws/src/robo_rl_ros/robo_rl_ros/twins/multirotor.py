@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from robo_rl_ros.twins.hand import hand
-from robo_rl_ros.twins.twin import Twin
-from sim.env import VecEnv
-from sim.plants.multirotor import MultirotorPlant
-from sim.robots.multirotor import MultirotorCard
-from sim.tasks import Task
-from sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
+from robo_rl.ros.twins.hand import hand
+from robo_rl.ros.twins.twin import Twin
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.multirotor import MultirotorPlant
+from robo_rl.sim.robots.multirotor import MultirotorCard
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
 CLIMB = 0.5
 """m/s: how fast the operator's set-point rises at take-off."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from robo_rl_ros.twins.mobile_base import MobileBaseTwin
+from robo_rl.ros.twins.mobile_base import MobileBaseTwin
 
 
 class OmniBaseTwin(MobileBaseTwin):

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract.channels import feedback
-from sim.fuse import streams
-from sim.large_signals import LargeSignals
-from sim.ranges import Levels, Range
-from sim.sensors import Chance, SensorDraws, Sensors
-from sim.tasks import Task
+from robo_rl.sim.accelerate.fuse import streams
+from robo_rl.sim.large_signals import LargeSignals
+from robo_rl.sim.ranges import Levels, Range
+from robo_rl.sim.sensors import Chance, SensorDraws, Sensors
+from robo_rl.sim.tasks import Task
 
 
 class Twin:

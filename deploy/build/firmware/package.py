@@ -1,0 +1,89 @@
+"""Generated C in the layout that a build system expects: CMake, Arduino and PlatformIO, Zephyr, Crazyflie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+import numpy as np
+
+from robo_rl.controllers.multirotor.facts import Multirotor
+from robo_rl.deploy.build.c.emit import literal
+from robo_rl.deploy.build.c.generate import Generated, Options, generate, title
+from robo_rl.deploy.build.c.onboard import write_onboard
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.files.escaping import c_comment, cmake_string, json_string, kconfig_string, properties_value
+
+TITLES = {
+    ".txt": cmake_string,
+    ".c": c_comment,
+    ".json": json_string,
+    ".properties": properties_value,
+    "Kconfig": kconfig_string,
+}
+"""How the title is written in a file, by the end of its name."""
+DESCRIPTION = "a trained policy as plain C"
+PACKAGES = Path(__file__).parent / "packages"
+Package = Literal["cmake", "arduino", "zephyr", "crazyflie"]
+CRAZYFLIE_LOOP_HZ = 1000
+CRAZYFLIE_SIGNALS = {
+    "position", "orientation", "linear_velocity", "angular_velocity", "position_setpoint", "linear_velocity_setpoint",
+}  # fmt: skip
+
+
+class PackageError(ValueError):
+    """The policy does not fit the package."""
+
+
+def package(bundle: Bundle, folder: str | Path, kind: Package, options: Options | None = None) -> Generated:
+    """Write sources, gate and link included, into ``folder / "src"``; around them what a build system needs, and a main
+    that arms, steps and stops.
+    """
+    folder, contract = Path(folder), bundle.contract
+    rate = round(1 / contract.control_period)
+    if kind == "crazyflie":
+        _require_crazyflie(bundle, rate)
+    made = generate(bundle, folder / "src", options)
+    sources = [*made.sources, *write_onboard(made)]
+    texts = {
+        "name": made.name,
+        "guard": made.name.upper(),
+        "contract_digest": contract.digest,
+        "rate": str(rate),
+        "sources": " ".join(f"src/{source.name}" for source in sources),
+        "objects": "\n".join(f"obj-y += {source.stem}.o" for source in sources),
+        "thrusts": _thrusts(bundle) if kind == "crazyflie" else "",
+    }
+    root = PACKAGES / kind
+    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+        target = folder / file.relative_to(root)
+        if file.stem == "controller_policy":
+            target = target.with_stem(f"controller_{made.name}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        escaped = TITLES.get(file.suffix or file.name)
+        told = {"title": escaped(f"{title(contract)}: {DESCRIPTION}")} if escaped else {}
+        target.write_text(Template(file.read_text()).substitute(texts | told))
+    return made
+
+
+def _require_crazyflie(bundle: Bundle, rate: int) -> None:
+    contract = bundle.contract
+    signals = {signal.name for signal in contract.signals}
+    commands = [(command.name, command.size) for command in contract.commands]
+    if signals != CRAZYFLIE_SIGNALS or commands != [("rotor_speed", 4)]:
+        raise PackageError(
+            f"{bundle.path}: its signals are {sorted(signals)} and its commands {commands}; the Crazyflie app gives "
+            f"{sorted(CRAZYFLIE_SIGNALS)} and takes four rotor speeds"
+        )
+    if CRAZYFLIE_LOOP_HZ % rate:
+        raise PackageError(f"{bundle.path}: its rate is {rate} Hz; expected a divisor of {CRAZYFLIE_LOOP_HZ} Hz")
+
+
+def _thrusts(bundle: Bundle) -> str:
+    """The rotors' thrust curves as C, from the facts in the contract, in the order of the commands."""
+    try:
+        rotors = [rotor.thrust for rotor in Multirotor.of(bundle.contract.robot).rotors]
+    except ValueError as error:
+        raise PackageError(f"{bundle.path}: {error}; the Crazyflie app needs the rotors' thrust curves") from None
+    return ",\n".join(f"    {{{', '.join(literal(np.float32(c)) for c in rotor)}}}" for rotor in rotors)

@@ -1,0 +1,69 @@
+"""A test rig: an emulated board with devices on it, whose wire and whose time are in our hands.
+
+    with Board(build_device(made, target, "rig", devices=3), target) as board:
+        (answer,) = board.exchange([Request(device=0, data=bytes_on_the_wire, time=1_000)])
+
+The wire is the board's first serial port. Over the second one the rig says what time it is, and reads what the
+actuators get. Time passes for a device only when the rig says so: neither a slow emulator nor a busy computer changes
+what comes out. ``image/rig.c`` is the other end.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robo_rl.deploy.build.c.device import Answer, Request
+from robo_rl.deploy.build.firmware.emulator import Emulator
+from robo_rl.deploy.build.firmware.targets import Target
+
+AHEAD = 16  # requests that are sent before the first one's answer is read
+RESTART = 0xFFFF
+_REQUEST = struct.Struct("<qHHI")
+
+
+class Board:
+    """An emulated board that runs a rig's image. A context manager: it is powered off at the end."""
+
+    def __init__(self, image: Path, target: Target, command_size: int) -> None:
+        self._answer = struct.Struct(f"<II{4 * command_size}s")
+        self._board = Emulator(image, target, ports=2)
+        self._wire, self._rig = self._board.lines
+        try:
+            self._read_answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Power off."""
+        self._board.close()
+
+    def restart(self) -> None:
+        """Reset the processor: all devices restart, at time 0, after the self-test."""
+        self._rig.write(_REQUEST.pack(0, RESTART, 0, 0))
+        self._read_answer()
+
+    def exchange(self, requests: Sequence[Request]) -> list[Answer]:
+        """What devices answer, one after the other."""
+        answers = []
+        for start in range(0, len(requests), AHEAD):
+            part = requests[start : start + AHEAD]
+            for request in part:
+                self._rig.write(_REQUEST.pack(request.time, request.device, 0, len(request.data)))
+                self._wire.write(request.data)
+            answers += [self._read_answer() for _ in part]
+        return answers
+
+    def _read_answer(self) -> Answer:
+        size, enabled, motors = self._answer.unpack(self._rig.take(self._answer.size))
+        return Answer(self._wire.take(size), np.frombuffer(motors, "<f4"), bool(enabled))

@@ -1,0 +1,282 @@
+"""An emulated vehicle with PX4: its MAVLink on one side, the card's multirotor under a rate loop on the other.
+
+What of PX4 matters to who flies it from outside: modes, arming, set-points that have to come before OFFBOARD and all
+the time, its failsafe, its landing, and what it sends. Its estimator is the truth with noise; its thrust is not what it
+takes it to be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from robo_rl.controllers.multirotor import RatesController
+from robo_rl.deploy.robot.drivers.mavlink import frames
+from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
+from robo_rl.deploy.robot.drivers.mavlink.modes import LAND, OFFBOARD, POSITION, Mode, custom_mode
+from robo_rl.sim.plants.multirotor.rates import STEP, MultirotorByRates
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.multirotor import CARD, GRAVITY, MultirotorCard
+from robo_rl.sim.tasks.multirotor.rates import NOISE, RATES
+
+TICK = STEP
+"""s of the vehicle."""
+PROOF, LOSS = 1.0, 1.0
+"""s of set-points before OFFBOARD, and without them until the failsafe (COM_OF_LOSS_T)."""
+SPOOL_UP = 1.0
+"""s from arming until the motors take a thrust (COM_SPOOLUP_TIME)."""
+SINK = 0.7
+"""m/s of a landing (MPC_LAND_SPEED)."""
+LANDED, DISARM = 0.05, 2.0
+"""m below which a vehicle at rest is on the ground, and s until it is disarmed there (COM_DISARM_LAND)."""
+UNUSED = 10.0
+"""s until a vehicle that does not take off is disarmed (COM_DISARM_PRFLT)."""
+REAL, WHOLE = mavlink.MAV_PARAM_TYPE_REAL32, mavlink.MAV_PARAM_TYPE_INT32
+PARAMETERS = {"MPC_THR_HOVER": (0.6, REAL), "COM_OF_LOSS_T": (LOSS, REAL), "COM_OBL_RC_ACT": (4, WHOLE)}
+DELAY = 0.01
+"""s from the vehicle's state to the message that tells it."""
+NONE, GROUND, AIR = 0, 1, 2
+"""MAV_LANDED_STATE"""
+
+
+@dataclass
+class Broken:
+    """What is wrong with the vehicle; faults of its line are in ``robo_rl.deploy.emulate.px4.wire``."""
+
+    battery: int = 87
+    estimate: str = ""
+    """"frozen": odometry repeats under new stamps; "lost": it is no number; "jumped": it set itself right by 3 m."""
+    clock: bool = False
+    """The stamps of odometry stand still."""
+    silent: bool = False
+    """It sends nothing."""
+
+
+@dataclass
+class Vehicle:
+    """See the module's text."""
+
+    card: MultirotorCard = field(default_factory=lambda: load_robot("x500", CARD))
+    seed: int = 0
+    hover: float = 0.66
+    """Part of full thrust at which it hovers, which PX4 takes to be MPC_THR_HOVER."""
+    curve: float = 1.4
+    """Power of that part that its thrust follows."""
+
+    def __post_init__(self) -> None:
+        self.plant = MultirotorByRates(self.card, 1, TICK, ground=True)
+        self.plant.current.rotor_speed[:] = 0.0
+        self.random, self.broken = np.random.default_rng(self.seed), Broken()
+        self.codec: Any = mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
+        self.codec.robust_parsing = True
+        self.parameters = dict(PARAMETERS)
+        self.time, self.mode, self.armed, self.landed = 0.0, POSITION, False, GROUND
+        self.rates, self.thrust = np.zeros(3), 0.0
+        self.pilot = RatesController(self.card.airframe, TICK, (*RATES, 2 * GRAVITY))
+        self.said: list[str] = []
+        self._since = self._last = self._armed_at = -math.inf
+        self._down_since, self._flown = -1.0, False
+        self._intervals = {mavlink.MAVLINK_MSG_ID_HEARTBEAT: 1.0}
+        self._sent: dict[int, float] = {}
+        self._past: list[dict[str, np.ndarray]] = []
+        self._odometry_before: list[Any] = []
+        self._goal = np.zeros(3)
+        self._kept = self.pilot.first_state(1)
+        self._shift, self._resets, self._stamp = np.zeros(3), 0, 0.0
+
+    @property
+    def truth(self) -> dict[str, np.ndarray]:
+        """True quantities by name, in our frames."""
+        return {name: value[0].numpy().copy() for name, value in self.plant.truth().items()}
+
+    # --- what comes -------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[bytes]:
+        """Answers to what has come, each a message."""
+        answers = []
+        for message in self.codec.parse_buffer(data) or []:
+            if getattr(message, "target_system", 1) in (0, 1) and message.get_type() != "BAD_DATA":
+                answers += self._answer(message)
+        return [self.pack(answer) for answer in answers]
+
+    def pack(self, message: Any) -> bytes:
+        """Numbered."""
+        data = bytes(message.pack(self.codec))
+        self.codec.seq = (self.codec.seq + 1) % 256
+        return data
+
+    def _answer(self, message: Any) -> list[Any]:
+        kind = message.get_type()
+        if kind == "SET_ATTITUDE_TARGET":
+            self.take(
+                frames.body((message.body_roll_rate, message.body_pitch_rate, message.body_yaw_rate)), message.thrust
+            )
+        elif kind == "COMMAND_LONG":
+            return self._command(message)
+        elif kind == "PARAM_REQUEST_READ" and message.param_id in self.parameters:
+            value, type_ = self.parameters[message.param_id]
+            if type_ == WHOLE:
+                value = float(np.int32(value).view(np.float32))
+            name = message.param_id.encode()
+            return [mavlink.MAVLink_param_value_message(name, value, type_, len(self.parameters), 0)]
+        return []
+
+    def take(self, rates: np.ndarray, thrust: float) -> None:
+        """A set-point in our frames, and the proof that somebody is there."""
+        if self.time - self._last > 0.5:
+            self._since = self.time
+        self._last = self.time
+        self.rates, self.thrust = rates, min(max(float(thrust), 0.0), 1.0)
+
+    def _command(self, message: Any) -> list[Any]:
+        command, first = message.command, message.param1
+        good, more = True, []
+        if command == mavlink.MAV_CMD_DO_SET_MODE:
+            good = self.enter((int(message.param2), int(message.param3)))
+        elif command == mavlink.MAV_CMD_COMPONENT_ARM_DISARM:
+            good = self._arm() if first else self._disarm()
+        elif command == mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
+            self._intervals[int(first)] = message.param2 / 1e6
+        elif command == mavlink.MAV_CMD_REQUEST_MESSAGE and int(first) == mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION:
+            version = 1 << 24 | 16 << 16
+            more = [mavlink.MAVLink_autopilot_version_message(0, version, 0, 0, 0, [0] * 8, [0] * 8, [0] * 8, 0, 0, 42)]
+        else:
+            good = False
+        result = mavlink.MAV_RESULT_ACCEPTED if good else mavlink.MAV_RESULT_DENIED
+        return [mavlink.MAVLink_command_ack_message(command, result), *more]
+
+    def enter(self, mode: Mode) -> bool:
+        """Whether it takes up the mode."""
+        if mode == OFFBOARD and not (self.time - self._since > PROOF and self.time - self._last < 0.5):
+            self.said.append("Offboard needs set-points before")
+            return False
+        if mode != self.mode:
+            self._goal, self._kept = self.truth["position"], self.pilot.first_state(1)
+        self.mode = mode
+        return True
+
+    def _arm(self) -> bool:
+        if self.broken.battery < 15:
+            self.said.append("Arming denied: low battery")
+            return False
+        self.armed, self._armed_at, self._flown = True, self.time, False
+        return True
+
+    def _disarm(self) -> bool:
+        if self.landed == GROUND:
+            self.kill()
+        return self.landed == GROUND
+
+    def kill(self) -> None:
+        """Motors off, wherever it is."""
+        self.armed = False
+
+    def restart(self) -> None:
+        """The autopilot's power failed for a moment."""
+        self.armed, self.mode, self.time = False, POSITION, 0.0
+        self._since = self._last = self._armed_at = -math.inf
+        self._intervals, self._sent = {mavlink.MAVLINK_MSG_ID_HEARTBEAT: 1.0}, {}
+
+    # --- what it does -----------------------------------------------------------------------------------------------
+
+    def advance(self) -> list[bytes]:
+        """Move on by a tick; what it sends meanwhile."""
+        self.time += TICK
+        if self.mode == OFFBOARD and self.armed and self.time - self._last > LOSS:
+            self.enter(LAND)
+            self.said.append("Offboard set-points lost: landing")
+        self._move()
+        self._judge()
+        self._past = [*self._past, self.truth][-1 - round(DELAY / TICK) :]
+        return [] if self.broken.silent else [self.pack(message) for message in self._messages()]
+
+    def _move(self) -> None:
+        if not self.armed or self.time - self._armed_at < SPOOL_UP:
+            rates, thrust = np.zeros(3), 0.0
+        elif self.mode == OFFBOARD:
+            rates, thrust = self.rates, GRAVITY * (self.thrust / self.hover) ** self.curve
+        else:
+            rates, thrust = self._by_itself()
+        told = {"body_rate": rates[None], "thrust": np.array([[thrust]])}
+        self.plant.step({name: torch.from_numpy(value).float() for name, value in told.items()})
+        if not self.armed:
+            self.plant.current.rotor_speed[:] *= 0.9
+
+    def _by_itself(self) -> tuple[np.ndarray, float]:
+        """It holds its place, or sinks."""
+        truth = {name: value[None] for name, value in self.truth.items()}
+        down = np.zeros((1, 3), np.float32)
+        if self.mode == LAND:
+            self._goal[2] -= SINK * TICK
+            down[0, 2] = -SINK
+        goal = self._goal[None].astype(np.float32)
+        wanted = {"position_setpoint": goal, "linear_velocity_setpoint": down}
+        commands, self._kept = self.pilot({**truth, **wanted}, self._kept)
+        return commands["body_rate"][0], float(commands["thrust"][0, 0])
+
+    def _judge(self) -> None:
+        """Whether it is on the ground, and is left armed there."""
+        state = self.plant.current
+        height, speed = float(state.position[0, 2]), float(state.linear_velocity[0].norm())
+        self._flown = self._flown or height > 4 * LANDED
+        low = height < LANDED and speed < 0.3
+        self._down_since = self._down_since if low and self._down_since > -math.inf else self.time if low else -math.inf
+        self.landed = GROUND if low and self.time - self._down_since > 0.3 else AIR
+        if self.armed and self.landed == GROUND:
+            rests = self.time - self._down_since
+            left = self._flown and rests > DISARM
+            if left or (not self._flown and self.time - self._armed_at > UNUSED):
+                self.kill()
+
+    # --- what it tells ----------------------------------------------------------------------------------------------
+
+    def _messages(self) -> list[Any]:
+        told: list[Any] = []
+        for number, interval in self._intervals.items():
+            if self.time - self._sent.get(number, -math.inf) >= interval - 1e-9:
+                self._sent[number] = self.time
+                made = self._message(number)
+                told += [made] if made is not None else []
+        told += [mavlink.MAVLink_statustext_message(mavlink.MAV_SEVERITY_WARNING, text.encode()) for text in self.said]
+        self.said = []
+        return told
+
+    def _message(self, number: int) -> Any:
+        if number == mavlink.MAVLINK_MSG_ID_HEARTBEAT:
+            mode = mavlink.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED | mavlink.MAV_MODE_FLAG_SAFETY_ARMED * self.armed
+            return mavlink.MAVLink_heartbeat_message(
+                mavlink.MAV_TYPE_QUADROTOR, mavlink.MAV_AUTOPILOT_PX4, mode, custom_mode(self.mode),
+                mavlink.MAV_STATE_ACTIVE, 3,
+            )  # fmt: skip
+        if number == mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE:
+            return mavlink.MAVLink_extended_sys_state_message(0, self.landed)
+        if number == mavlink.MAVLINK_MSG_ID_SYS_STATUS:
+            return mavlink.MAVLink_sys_status_message(0, 0, 0, 300, 15800, -1, self.broken.battery, 0, 0, 0, 0, 0, 0)
+        return self._odometry() if number == mavlink.MAVLINK_MSG_ID_ODOMETRY else None
+
+    def _odometry(self) -> Any:
+        past = self._past[0] if self._past else self.truth
+        noisy = {n: past[n] + NOISE[n] * self.random.standard_normal(past[n].shape) for n in NOISE}
+        if self.broken.estimate == "jumped":
+            self._shift, self._resets, self.broken.estimate = np.array([3.0, 0.0, 0.0]), self._resets + 1, ""
+        place = frames.world(noisy["position"] + self._shift)
+        turned = noisy["orientation"] / np.linalg.norm(noisy["orientation"])
+        speed = frames.body(frames.rotate((*-turned[:3], turned[3]), noisy["linear_velocity"]))
+        fields = [*place, frames.told(turned).tolist(), *speed, *frames.body(noisy["angular_velocity"])]
+        if self.broken.estimate == "frozen" and self._odometry_before:
+            fields = self._odometry_before
+        elif self.broken.estimate == "lost":
+            fields = [math.nan, math.nan, math.nan, *fields[3:]]
+        self._odometry_before = fields
+        stamp = self.time - DELAY
+        if not self.broken.clock:
+            self._stamp = stamp
+        unknown = [math.nan] * 21
+        return mavlink.MAVLink_odometry_message(
+            round(1e6 * max(0.0, self._stamp)), mavlink.MAV_FRAME_LOCAL_NED, mavlink.MAV_FRAME_BODY_FRD, *fields,
+            unknown, unknown, self._resets % 256, mavlink.MAV_ESTIMATOR_TYPE_AUTOPILOT, 100,
+        )  # fmt: skip

@@ -1,0 +1,135 @@
+"""The simulated robot of a task as a driver: to try the plain loop, and to learn while it runs, without a robot.
+
+    robo-rl run policy.onnx --driver simulated --port 7          # the random seed of the episodes
+    robo-rl run policy.onnx --driver simulated --robot-file card.toml # of a robot that is not included
+
+It is simulated in the loop's own process (`pip install 'robo-rl[train]'`), one control period for each step of the
+loop, whose clock may be simulated, too. Where an episode ends, the next one begins within the same step, and ``ended``
+tells it. Episodes are drawn as an evaluation draws them, with another seed.
+
+Until the policy takes over in an episode the robot keeps what it has, a peg in its hand for example, by itself: a gate
+that arms would hold the gripper where it is, without force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from robo_rl.contract import Contract, ContractError
+from robo_rl.controllers.gate.codes import Source
+from robo_rl.controllers.gate.held import samples_behind
+from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Settings, Silence
+from robo_rl.deploy.robot.logs.step_log import Flag
+
+if TYPE_CHECKING:
+    from robo_rl.sim.tasks import Task
+
+
+class Ended(NamedTuple):
+    """How an episode ended."""
+
+    flags: Flag
+    """SUCCEEDED, FAILED, or neither: its time was over."""
+    samples: Samples
+    """The last signals of it."""
+
+
+class SimulatedRobot:
+    """One robot at a task."""
+
+    silence = Silence.STAYS
+    guard = ""
+    modes: ClassVar = {Source.START: Mode.HOLD}
+    """What a command means here, where it is not as usual."""
+
+    def __init__(self, task: Task, seed: int, fixed: Mapping[str, float] | None = None) -> None:
+        """``fixed`` sets named ranges of the task to one value."""
+        from robo_rl.evaluate.evaluation import StopPolicy
+        from robo_rl.learn.experience.demonstrations import contract_of
+        from robo_rl.sim.env import VecEnv
+
+        self.task, self._contract = task, contract_of(task)
+        self.env = VecEnv(task, 1, seed, fixed=fixed, evaluation=True)
+        self.measured = tuple(s.name for s in task.spec.signals if s.source != "runtime")
+        self.ended: Ended | None = None
+        """How the episode ended in the last step; None: it goes on."""
+        self._stop, self._memory = StopPolicy(task), task.first_memory(1)
+        self._begun = self._moved = False
+        """Whether the policy has taken over in this episode, and whether time went on since the last ``read``."""
+        self._samples: dict[str, tuple[np.ndarray, int]] = {}
+        self._now = 0
+
+    def connect(self) -> Identity:
+        """It is there."""
+        return Identity(self.task.spec.robot.name, {"task": self.task.name})
+
+    def read(self, now: int) -> Samples:
+        """The signals as of ``now`` (µs)."""
+        self._now = now
+        if not self._moved:  # it was told nothing
+            self.env.step(self._keep())
+        self._moved = False
+        self._samples = self._told(self.env.signals(), self._samples)
+        return self._samples
+
+    def enable(self) -> None:
+        """Nothing is to be enabled."""
+
+    def write(self, commands: Mapping[str, np.ndarray], mode: Mode) -> None:
+        """Move on by a control period."""
+        import torch
+
+        self._begun |= mode is Mode.POLICY
+        told = {name: torch.from_numpy(np.array(value))[None] for name, value in commands.items()}
+        step = self.env.step(told if self._begun else self._keep())
+        self._moved, self.ended = True, None
+        if len(step.ids):
+            self._begun = False
+            flags = Flag.SUCCEEDED if bool(step.succeeded[0]) else Flag.FAILED if bool(step.failed[0]) else Flag.NONE
+            self.ended = Ended(flags, self._told(step.final_signals, self._samples))
+            self._samples = {}
+
+    def _keep(self) -> Any:
+        """Commands that keep what it has."""
+        signals, hold = self.env.signals(), self.task.hold
+        if not self.task.families:
+            return self._stop(signals, self._stop.initial_state(1))[0]
+        memory = self.task.remember(self._memory, signals, self.task.command(hold(signals, self._memory), self._memory))
+        return self.task.command(hold(signals, memory), memory)
+
+    def _told(self, signals: Mapping[str, Any], before: Samples) -> dict[str, tuple[np.ndarray, int]]:
+        values = {name: value[0].numpy() for name, value in signals.items()}
+        late = round(1e6 * float(self.env.draws.delay[0, 0]))
+        return samples_behind(self._contract, values, before, self._now - late)
+
+    def disable(self) -> None:
+        """Nothing is to be disabled."""
+
+    def health(self) -> Health:
+        """All is well."""
+        return Health((), {})
+
+    def close(self) -> None:
+        """Nothing is to be given back."""
+
+
+def make(contract: Contract, settings: Settings) -> SimulatedRobot:
+    """The simulated robot of the contract's task. ``settings.port``: the random seed; ``settings.file``: the card of a
+    robot that is not included."""
+    try:
+        from robo_rl.sim.tasks.loading import load_task
+    except ImportError as error:
+        raise DriverError(f"simulated: {error}; expected the simulator, pip install 'robo-rl[train]'") from None
+    if settings.port and not (settings.port.isdecimal() and settings.port.isascii() and len(settings.port) < 7):
+        raise DriverError(f"simulated: --port is {settings.port[:60]!r}; expected a random seed, 0 to 999999")
+    try:
+        task = load_task(contract.task, settings.file or contract.robot_name)
+        if settings.file and task.spec.robot.facts() != contract.robot:
+            raise ValueError(f"{settings.file} is not the robot of the contract, '{contract.robot_name}'")
+        return SimulatedRobot(task, int(settings.port or 0))
+    except (ValueError, ContractError) as error:
+        expected = "expected a task of robo-rl, with one of its robots or, as --robot-file, the card of yours"
+        raise DriverError(f"simulated: {error}; {expected}") from None

@@ -1,0 +1,302 @@
+"""A Unitree robot as a driver: its mode is taken over first, its states become the contract's signals, and commands go
+through the keeper of the command topic, which damps the legs when they stay away.
+
+States carry the robot's own clock. A signal's time is when its state would have come had it come as fast as the
+fastest: one that is late on the network is old, and one that repeats under the same tick is no new one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from robo_rl.contract import Contract
+from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
+from robo_rl.deploy.robot.drivers.ticks import Ticks
+from robo_rl.deploy.robot.drivers.unitree.following import Following, Order
+from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING, FOREIGN, PATIENCE
+from robo_rl.deploy.robot.drivers.unitree.link import Link
+from robo_rl.deploy.robot.drivers.unitree.mapping import JointLimits, mapping
+from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand, LowState, decode_state, encode_command, tick_of
+
+CHECK, SELECT, RELEASE = 1001, 1002, 1003
+"""Requests to the motion switcher (unitree_sdk2, motion_switcher_api.hpp)."""
+APPEARING, ANSWERING, RELEASING, LISTENING = 5.0, 1.0, 10.0, 0.3
+"""s for the robot's first state, for an answer, until the mode is released, and for others' commands."""
+WATCHING = 1.0
+"""s between questions for the mode while the robot is enabled."""
+FOLDED = -2.3
+"""rad: calves of a robot that lies, which does not fall when its mode is released. The stop is at -2.72."""
+HOTTEST = 80
+"""°C, of a motor: choice."""
+LOST = 3
+"""Readings in a row in which a motor's count of lost packets rises."""
+FRESH = 0.1
+"""s: age of a state with which the robot may be enabled."""
+FIRST_GAINS, RAMP = 0.3, 1.0
+"""Part of the stiffness at first, and s until all of it."""
+OUTSIDE = 0.15
+"""rad by which a joint may be beyond its range: the zero is found by hand."""
+
+
+class Dog:
+    """See the module's text, and ``robo_rl.deploy.robot.drivers.driver.Driver``."""
+
+    silence = Silence.GOES_ON
+    guard = f"a process of its own damps the legs {1e3 * PATIENCE:.0f} ms later"
+
+    def __init__(
+        self, name: str, connect: Callable[[bool], Link], contract: Contract, joints: Sequence[JointLimits],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """``connect(damp)`` gives the link to a new keeper; ``clock`` is that of its times, in s."""
+        self.name, self._connect, self.joints, self._now = name, connect, tuple(joints), clock
+        self._map = mapping(contract, joints)
+        self.measured = self._map.measured
+        self._link: Link | None = None
+        self._ticks = Ticks()
+        self._state: LowState | None = None
+        self._samples: dict[str, tuple[np.ndarray, int]] = {}
+        self._answers: list[tuple[int, int, str]] = []
+        self._status: dict[str, object] = {}
+        self._problems: tuple[str, ...] = ()
+        self._enabled_at: float | None = None
+        self._mode, self._before, self._asked = "", "", 0.0
+        self._rising = np.zeros(len(self.joints), int)
+        self._following = Following()
+        self._came = -1e9
+        self._gone = ""
+
+    # --- connecting -------------------------------------------------------------------------------------------------
+
+    def connect(self) -> Identity:
+        """Wait for the robot's state, take over from its own modes, and see that nobody else commands."""
+        self._link = self._connect(False)
+        if not self._wait(APPEARING, lambda: self._state is not None):
+            raise DriverError(
+                f"no {self.name} tells its state on rt/lowstate: is it switched on, and the interface the one to it "
+                "(its address 192.168.123.99 or alike)? Go2 Air and Pro have no such topics"
+            )
+        self._mode = self._before = self._check_mode()
+        if self._mode:
+            assert self._state is not None
+            if (self._state.q[2::3] > FOLDED).any():
+                raise DriverError(
+                    f"the robot stands in its mode '{self._mode}' and would fall when that is released; let it lie "
+                    "down with its remote first (L2 and A)"
+                )
+            self._release()
+        self._wait(LISTENING, lambda: False)
+        if self._foreign >= FOREIGN:
+            raise DriverError("somebody else commands the robot on rt/lowcmd; end that first")
+        assert self._state is not None
+        return Identity(
+            self.name,
+            {"battery": f"{self._state.charge} %", "mode before": self._before or "none", "motors": "12"},
+        )
+
+    def _check_mode(self) -> str:
+        """The mode of the robot that commands its legs; "" for none. DriverError for an answer that can't be read."""
+        code, status, data = self._request(CHECK, "{}")
+        try:
+            found = json.loads(data)
+            name = found["name"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            name = None
+        if code != CHECK or status != 0 or not isinstance(name, str):
+            raise DriverError(f"the motion switcher answered {status} {data[:80]!r} to CheckMode; expected a name")
+        return name[:40]
+
+    def _release(self) -> None:
+        end = self._now() + RELEASING
+        while self._mode and self._now() < end:
+            self._request(RELEASE, "{}")
+            self._mode = self._check_mode()
+        if self._mode:
+            raise DriverError(f"the robot does not release its mode '{self._mode}'; switch it off and on")
+
+    def _request(self, code: int, parameter: str) -> tuple[int, int, str]:
+        self._answers.clear()
+        self._send(b"R", json.dumps([code, parameter]).encode())
+        if not self._wait(ANSWERING, lambda: bool(self._answers)):
+            raise DriverError("the robot's motion switcher does not answer; is its firmware newer than 1.1?")
+        return self._answers.pop()
+
+    def _wait(self, seconds: float, until: Callable[[], bool]) -> bool:
+        end = self._now() + seconds
+        while not until():
+            if self._now() > end:
+                return False
+            assert self._link is not None
+            try:
+                self._take(self._link.receive(0.02))
+            except OSError as error:
+                raise DriverError(self._gone or f"the keeper of the robot's command topic ended ({error})") from None
+        return True
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def read(self, now: int) -> Samples:
+        """The newest signals. While something is wrong they get no newer, and the gate stops the robot."""
+        try:
+            assert self._link is not None
+            self._take(self._link.receive())
+        except OSError:
+            self._replace_keeper()
+        if self._enabled_at is not None and self._now() - self._asked > WATCHING:
+            self._asked = self._now()
+            self._send(b"R", json.dumps([CHECK, "{}"]).encode())
+        self._problems = tuple(self._wrong())
+        if not self._problems and self._state is not None:
+            self._samples = self._signals(self._state, min(now, int(1e6 * self._came)))
+        return dict(self._samples)
+
+    def enable(self) -> None:
+        """Hold the pose of now, softly at first."""
+        state = self._state
+        if state is None or self._now() - self._came > FRESH:
+            raise DriverError("the robot's state is too old to enable it")
+        if self._problems:
+            raise DriverError("; ".join(self._problems))
+        for joint, q in zip(self.joints, state.q, strict=True):
+            if not joint.lower - OUTSIDE <= q <= joint.upper + OUTSIDE:
+                raise DriverError(f"{joint.name} is at {q:.2f} rad, outside of {joint.lower:.2f} to {joint.upper:.2f}")
+        self._enabled_at = self._asked = self._now()
+        self._send(b"E", self._command(state.q, Mode.HOLD))
+
+    def write(self, commands: Mapping[str, np.ndarray], mode: Mode) -> None:
+        """Targets of all joints, with the contract's gains; damping alone where the robot is stopped."""
+        targets = np.zeros(len(self.joints))
+        for name, index in self._map.commands.items():
+            targets[index] = commands[name]
+        self._send(b"C", self._command(targets, mode))
+
+    def disable(self) -> None:
+        """Motors off, and the robot's own mode again."""
+        nothing = np.zeros(len(self.joints))
+        self._send(b"C", encode_command(LowCommand(nothing > 0, nothing, nothing, nothing, nothing, nothing)))
+        self._wait(0.05, lambda: False)
+        self._send(b"Q")
+        self._enabled_at = None
+        if self._before:
+            self._request(SELECT, json.dumps({"name": self._before}))
+
+    def health(self) -> Health:
+        """What is wrong, and counters."""
+        figures = {f"keeper/{name}": float(v) for name, v in self._status.items() if isinstance(v, int)}
+        if self._state is not None:
+            figures |= {
+                "battery %": float(self._state.charge), "voltage V": self._state.voltage,
+                "hottest motor degC": float(self._state.temperature.max()),
+                "packets lost by motors": float(self._state.lost.sum()),
+            }  # fmt: skip
+        return Health(self._problems, figures)
+
+    def close(self) -> None:
+        """The keeper damps legs that are enabled, and leaves."""
+        if self._link is not None:
+            self._link.close()
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _take(self, messages: Sequence[tuple[bytes, bytes]]) -> None:
+        newest = b""
+        for kind, data in messages:
+            if kind == b"S":
+                came, tick = int.from_bytes(data[:8], "little") / 1e6, tick_of(data[8:])
+                if self._ticks.new(tick):
+                    newest, self._came = data[8:], self._ticks.sent(came)
+            elif kind == b"A":
+                code, status, text = json.loads(data)
+                self._answers.append((code, status, text))
+                if self._enabled_at is not None and code == CHECK:
+                    self._mode = _name(text)
+            elif kind == b"K":
+                self._status = json.loads(data)
+            elif kind == b"X":
+                self._gone = data.decode(errors="replace")
+        if newest:  # the keeper has read all of them: none is damaged
+            state = decode_state(newest)
+            self._count_lost(state)
+            self._following.state(state.q, state.dq, state.tau)
+            self._state = state
+
+    def _count_lost(self, state: LowState) -> None:
+        if self._state is not None:
+            more = state.lost > self._state.lost
+            self._rising = np.where(more, self._rising + 1, 0)
+
+    def _wrong(self) -> list[str]:
+        found = [self._gone] if self._gone else []
+        reason = self._status.get("reason")
+        if reason and self._enabled_at is not None:
+            found.append(str(reason))
+        if self._mode:
+            found.append(f"the robot's mode '{self._mode}' commands the legs again; release it: start anew")
+        if self._following.lost:
+            found.append(
+                "the legs' torques are those of an old command: the robot is heard, but does not get what it is sent; "
+                "press L2 and B on its remote"
+            )
+        state = self._state
+        if state is not None:
+            hot, lost = state.temperature > HOTTEST, self._rising >= LOST
+            for joint, is_hot, is_lost, degrees in zip(self.joints, hot, lost, state.temperature, strict=True):
+                if is_hot:
+                    found.append(f"{joint.name} has {degrees} °C; let it cool down below {HOTTEST} °C")
+                if is_lost:
+                    found.append(f"{joint.name} does not answer its robot; its cable or motor is broken")
+        return found
+
+    def _signals(self, state: LowState, stamp: int) -> dict[str, tuple[np.ndarray, int]]:
+        found = {name: state.quaternion[[1, 2, 3, 0]] for name in self._map.quaternions}
+        found |= dict.fromkeys(self._map.rates, state.gyroscope)
+        for signals, values in (
+            (self._map.positions, state.q), (self._map.speeds, state.dq), (self._map.torques, state.tau),
+        ):  # fmt: skip
+            found |= {name: values[index] for name, index in signals.items()}
+        return {name: (value.astype(np.float32), stamp) for name, value in found.items()}
+
+    def _command(self, targets: np.ndarray, mode: Mode) -> bytes:
+        on, nothing = np.ones(len(self.joints), bool), np.zeros(len(self.joints))
+        kp, kd = nothing, nothing + DAMPING
+        if mode not in (Mode.DAMP, Mode.SAFE):
+            since = self._now() - self._enabled_at if self._enabled_at is not None else 0.0
+            part = min(1.0, FIRST_GAINS + (1.0 - FIRST_GAINS) * since / RAMP)
+            kp, kd = part * self._map.kp, self._map.kd
+        self._following.order(Order(targets, kp, kd))
+        return encode_command(LowCommand(on, targets, nothing, nothing, kp, kd))
+
+    def _send(self, kind: bytes, data: bytes = b"") -> None:
+        try:
+            assert self._link is not None
+            self._link.send(kind, data)
+        except OSError:
+            self._replace_keeper()
+
+    def _replace_keeper(self) -> None:
+        """Another keeper damps the legs; the session is over."""
+        if self._gone:
+            return
+        self._gone = "the keeper of the robot's command topic ended; another one damps the legs: start anew"
+        if self._enabled_at is not None:
+            if self._link is not None:
+                self._link.close()
+            self._link = self._connect(True)
+
+    @property
+    def _foreign(self) -> int:
+        count = self._status.get("foreign", 0)
+        return count if isinstance(count, int) else 0
+
+
+def _name(text: str) -> str:
+    """The mode in an answer; one that can't be read counts as a mode."""
+    try:
+        name = json.loads(text)["name"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return "unknown"
+    return name[:40] if isinstance(name, str) else "unknown"

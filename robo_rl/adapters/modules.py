@@ -1,0 +1,147 @@
+"""A bundle from any torch module, whoever trained it.
+
+    robo_rl.adapters.modules.export(actor, env, "policy.onnx")
+
+``actor`` gives actions (n, action_size) for observations (n, observation_size), by its ``forward``, without noise. It
+becomes a policy graph like any other: the task's processing of signals before it, its commands and limits after it. A
+plain stack of linear layers with one activation is told in the contract, so ``robo-rl verify`` builds it again; any
+other module is compared with the file here, and ``robo-rl verify --foreign`` runs and searches the file alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from robo_rl.contract import Network, Provenance
+from robo_rl.deploy.build.export import ExportError
+from robo_rl.deploy.build.export import export as export_graph
+from robo_rl.deploy.build.verify import PARITY_TOLERANCE, Witness
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.evaluate.evaluation import Conditions, rollout
+from robo_rl.learn.runs.folder import versions
+from robo_rl.policy import PolicyGraph
+from robo_rl.policy.networks import ACTIVATIONS
+from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.loading import load_task
+
+COMPARED = 20
+"""Episodes in which module and file are compared."""
+SILENT = (nn.Flatten, nn.Identity, nn.Dropout)
+"""Layers that do nothing to a vector when a policy runs."""
+
+
+class ModuleGraph(PolicyGraph):
+    """A policy graph around any module, from observations to the task's actions."""
+
+    rebuildable = False
+
+    def __init__(self, task: Task, module: nn.Module) -> None:
+        super().__init__(task, (), "tanh", encoders=())
+        self.shape = Network((), "module", False)
+        self.network = module  # type: ignore[assignment]
+
+    def features(self, observation: Any) -> Any:
+        """The observation as it is: a module takes groups as a dictionary."""
+        return observation
+
+
+class _Scaled(nn.Module):
+    """Actions in the task's units."""
+
+    def __init__(self, module: nn.Module, scale: float) -> None:
+        super().__init__()
+        self.module, self.scale = module, scale
+
+    def forward(self, observation: Any) -> Tensor:
+        return self.scale * self.module(observation)
+
+
+def export(
+    module: nn.Module, task: Any, path: str | Path, robot: str | None = None, algorithm: str = "external",
+    seed: int = 0, environment_steps: int = 0,
+) -> Bundle:  # fmt: skip
+    """Write the bundle of ``module`` to ``path`` and read it back through all checks.
+
+    ``task`` is the environment that it was trained in (of gymnasium, rsl_rl or stable-baselines3, wrapped or not), or a
+    task, or a task's name or FILE.py:CLASS for ``robot``; an environment of gymnasium has actions in units of
+    ``robo_rl.learn.experience.learning_env.ACTION_SCALE``, the others and a task's name in the task's own. The rest
+    goes into the
+    contract's provenance. ExportError if the module is no such function, or the file does not do what the module does.
+    """
+    known, scale = _task_and_scale(task, robot)
+    actor = copy.deepcopy(module).cpu().eval().requires_grad_(False)
+    _require_actions(actor, known)
+    policy = _stack(actor, known, scale) or ModuleGraph(known, actor if scale == 1.0 else _Scaled(actor, scale))
+    source = known.source
+    provenance = Provenance(
+        algorithm=algorithm, seed=seed, environment_steps=environment_steps, configuration_digest="",
+        source=source.label if source else "", source_digest=source.digest if source else "", versions=versions(),
+    )  # fmt: skip
+    bundle = export_graph(policy.eval().requires_grad_(False), provenance, path)
+    witness = Witness(bundle, policy)
+    rollout(known, witness, Conditions(episodes=COMPARED, seed=1), "comparing")
+    if not witness.worst <= PARITY_TOLERANCE:
+        Path(path).unlink()
+        raise ExportError(f"module and file differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
+    return bundle
+
+
+def _task_and_scale(given: Any, robot: str | None) -> tuple[Task, float]:
+    if isinstance(given, str):
+        return load_task(given, robot), 1.0
+    if robot is not None:
+        raise ValueError(f"robot is '{robot}'; expected None, since the environment has one")
+    if isinstance(given, Task):
+        return given, 1.0
+    env = given
+    while not hasattr(env, "observed"):
+        inner = getattr(env, "venv", None) or getattr(env, "env", None)
+        if inner is None or inner is env:
+            raise ValueError(f"task is a {type(given).__name__}; expected a task, its name, or one of its environments")
+        env = inner
+    return env.observed.task, getattr(env, "action_scale", 1.0)
+
+
+def _require_actions(actor: nn.Module, task: Task) -> None:
+    """ExportError unless the module gives the task's actions for its observations."""
+    seen = {name: torch.zeros(3, *shape) for name, shape in task.observation_shapes.items()}
+    shapes = {name: tuple(value.shape) for name, value in seen.items()}
+    try:
+        found = actor(seen if task.encoders else seen["policy"])
+    except Exception as error:  # whatever a module raises
+        reason = " ".join(str(error).split())[:200]
+        raise ExportError(f"the module can't take observations {shapes}: {type(error).__name__}: {reason}") from error
+    expected = (3, task.action_size)
+    shape = tuple(found.shape) if isinstance(found, Tensor) else f"a {type(found).__name__}"
+    if shape != expected:
+        raise ExportError(f"the module gives {shape} for 3 observations; expected actions {expected} without noise")
+
+
+def _stack(actor: nn.Module, task: Task, scale: float) -> PolicyGraph | None:
+    """The policy graph of a stack of linear layers with one activation between them; None for any other module."""
+    layers = [part for part in actor.modules() if not list(part.children()) and not isinstance(part, SILENT)]
+    linear, between = layers[::2], layers[1::2]
+    kinds = [name for name, kind in ACTIVATIONS.items() if all(type(part) is kind for part in between)]
+    sequential = all(isinstance(part, nn.Sequential) for part in actor.modules() if list(part.children()))
+    if not (sequential and kinds and between and len(layers) % 2 and all(type(part) is nn.Linear for part in linear)):
+        return None
+    if task.encoders or not _plain(between):
+        return None
+    policy = PolicyGraph(task, tuple(part.out_features for part in linear[:-1]), kinds[0])  # type: ignore[misc]
+    with torch.no_grad():
+        for mine, theirs in zip([part for part in policy.network if isinstance(part, nn.Linear)], linear, strict=True):
+            mine.weight.copy_(theirs.weight)  # type: ignore[arg-type]
+            mine.bias.copy_(0.0 if theirs.bias is None else theirs.bias)  # type: ignore[arg-type]
+        mine.weight.mul_(scale)
+        mine.bias.mul_(scale)
+    return policy
+
+
+def _plain(activations: list[nn.Module]) -> bool:
+    """Whether they have their usual parameters."""
+    return all(getattr(part, "alpha", 1.0) == 1.0 for part in activations)

@@ -1,0 +1,94 @@
+"""TOML and JSON files that others wrote: of a bounded size and depth, read in bounded time, refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from robo_rl.files import sandbox as confined
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 16
+MAX_TEXT = 1000
+"""Characters of a text or a key."""
+SECONDS = 2.0
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, with which some editors begin a text."""
+OURS = Path(__file__).parents[1]
+"""Files that robo-rl came with are read at once."""
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table in a TOML file: texts of one line, finite and infinite numbers, lists and tables; no dates.
+
+    ValueError says what is wrong, and names the file. A file that robo-rl did not come with is read by another process:
+    there are files of a few kilobytes that take the parser minutes.
+    """
+    data = _bytes(path)
+    if path.resolve().is_relative_to(OURS / "sim" / "robots"):
+        return _checked(tomllib.loads(data.decode()), path)
+    data = data.removeprefix(BOM)
+    try:
+        found = json.loads(confined.attempt("robo_rl.files.text:parse_toml", data, seconds=SECONDS))
+    except confined.Refused as error:
+        raise ValueError(f"{path}: not TOML ({error}); expected TOML") from None
+    return _checked(found, path)
+
+
+def parse_toml(data: bytes) -> bytes:
+    """TOML as JSON: what a process that is confined does with a stranger's file."""
+    found = tomllib.loads(data.decode())
+    _check(found, "", MAX_DEPTH)  # in this process: JSON as deep as that would be no better
+    return json.dumps(found, default=_refuse_date).encode()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file, as ``read_toml``."""
+    data = _bytes(path)
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise ValueError(f"{path}: nested too deeply; expected at most {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: {str(found)[:100]!r}; expected an object")
+    return _checked(found, path)
+
+
+def _bytes(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise ValueError(f"{path}: {size} bytes; expected at most {MAX_BYTES}")
+    return path.read_bytes()
+
+
+def _checked(found: dict[str, Any], path: Path) -> dict[str, Any]:
+    try:
+        _check(found, "", MAX_DEPTH)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return found
+
+
+def _check(value: Any, where: str, depth: int) -> None:
+    if depth < 0:
+        raise ValueError(f"{where[:100]}… is nested too deeply; expected at most {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _check(key, where, depth)
+            _check(inner, f"{where}.{key}" if where else key, depth - 1)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            _check(inner, f"{where}[{i}]", depth - 1)
+    elif isinstance(value, str):
+        if len(value) > MAX_TEXT or not value.isprintable():
+            raise ValueError(f"{where or 'a key'} is {value[:100]!r}; expected a line of at most {MAX_TEXT} characters")
+    elif isinstance(value, int) and abs(value) > 1 << 63:
+        raise ValueError(f"{where} is a number of {value.bit_length()} bits; expected at most 64")
+
+
+def _refuse_date(value: object) -> None:
+    raise ValueError(f"{value} is a date or a time; expected numbers and texts")

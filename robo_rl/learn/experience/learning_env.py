@@ -1,0 +1,141 @@
+"""An environment seen through a policy's eyes: observations out, actions in.
+
+``VecEnv`` speaks signals and commands. Algorithms that learn from samples want observations and actions, which
+are the task's: what is observed of signals and memory, and what an action commands. ``LearningEnv`` keeps the
+memory in between, so that ppo, rsl_rl and gymnasium see what the exported policy graph will see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from robo_rl.learn.experience import native_step
+from robo_rl.learn.experience.transitions import Observation, Transition
+from robo_rl.sim.accelerate.fuse import fuse
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.env_state import EnvState, named
+from robo_rl.sim.sensors import LARGE
+
+if TYPE_CHECKING:
+    from robo_rl.learn.experience.reset_states import Starts
+
+ACTION_SCALE = 2.0
+"""What gymnasium's action of ±1 is for the task. Trained quadrotor policies limited to it fail in no episode of 1,000;
+limited to half of it they fail in 3 in hovering and 12 in tracking."""
+
+
+class LearningEnv:
+    """n environments with the memory that a policy keeps."""
+
+    def __init__(self, env: VecEnv) -> None:
+        self.env, self.task, self.n = env, env.task, env.n
+        self.memory = self.task.first_memory(self.n, env.device)
+        self.starts: Starts | None = None
+        """Where episodes begin that do not begin as the task's own do (``robo_rl.learn.experience.reset_states``)."""
+        self.privileged()  # from now on the environment tells what a critic saw at the end of episodes
+        sizes = [signal.size for signal in env.task.spec.signals] + [block.size for block in env.task.spec.memory]
+        small = max(sizes) <= LARGE
+        vectors = all(len(shape) == 1 for shape in self.task.observation_shapes.values())
+        native: Callable[..., Any] = fuse if small and vectors else lambda function: function
+        self._observe = native(self.task.observe)
+        self._remember = native(self._act)
+        self._native = native_step.NativeStep(self) if native_step.possible(env) else None
+
+    @property
+    def gives_away(self) -> bool:
+        """Whether no one but the caller holds the memory of what ``step`` returns."""
+        return self._native is not None and self.starts is None
+
+    @property
+    def signals(self) -> dict[str, Tensor]:
+        """The newest, (n, …) by name."""
+        return self.env.signals()
+
+    def _act(self, memory: Mapping[str, Any], signals: Mapping[str, Any], action: Any) -> tuple[dict, dict]:
+        commands = self.task.command(action, memory)
+        return commands, self.task.remember(memory, signals, commands)
+
+    def reset(self) -> Observation:
+        """Reset all environments; returns the observations."""
+        self.env.reset()
+        self.memory = self.task.first_memory(self.n, self.env.device)
+        if self.starts is not None:
+            self.starts.begin(torch.arange(self.n, device=self.env.device))
+        return self.observation()
+
+    def begin_at(self, levels: Tensor) -> None:
+        """Reset all environments, at the levels (m, ranges) of other environments, taken in turn."""
+        self.env.levels.level.copy_(levels[torch.arange(self.n) % len(levels)])
+        self.reset()
+
+    def observation(self) -> Observation:
+        """Of all environments now."""
+        return self._observe(self.signals, self.memory)
+
+    def privileged(self) -> Tensor:
+        """(n, p) now."""
+        return self.env.privileged()
+
+    def step(self, action: Tensor) -> Transition:
+        """One control step under actions (n, action_size)."""
+        if self._native is not None and self.starts is None:
+            return self._native(action)
+        commands, self.memory = self._remember(self.memory, self.signals, action)
+        step = self.env.step(commands)
+        ids = step.ids
+        final = self._observe(step.final_signals, {name: value[ids] for name, value in self.memory.items()})
+        if len(ids):
+            self.forget(ids)
+            if self.starts is not None:
+                self.starts.count(ids, step.succeeded[ids])
+                self.starts.begin(ids)
+        return Transition(
+            observation=self.observation(),
+            privileged=self.privileged(),
+            reward=step.reward,
+            failed=step.failed,
+            succeeded=step.succeeded,
+            timeout=step.timeout,
+            ids=ids,
+            final_observation=final,
+            final_privileged=step.final_privileged,
+        )
+
+    def forget(self, ids: Tensor) -> None:
+        """Let the policies of ``ids`` (m,) remember what they do at first."""
+        for name, value in self.task.first_memory(1, self.env.device).items():
+            self.memory[name][ids] = value
+
+    def state(self, ids: Tensor) -> EnvState:
+        """As the environment's, with what the policies of ``ids`` (m,) remember."""
+        memory = {name: value[ids] for name, value in self.memory.items()}
+        return EnvState({**self.env.state(ids).tensors, **named(memory, "memory/")})
+
+    def set_state(self, ids: Tensor, state: EnvState) -> None:
+        """As the environment's. A state without memory is that of a policy that has just begun."""
+        self.env.set_state(ids, state)
+        self.memory = {name: value.clone() for name, value in self.memory.items()}
+        self.forget(ids)
+        for name, value in state.part("memory/").items():
+            self.memory[name][ids] = value.to(self.env.device)
+
+    def save(self) -> dict[str, Tensor]:
+        """All that changes, for a checkpoint."""
+        return {
+            **{f"env/{name}": value for name, value in self.env.save().items()},
+            **{f"memory/{name}": value for name, value in self.memory.items()},
+            **({"begun": self.starts.begun} if self.starts else {}),
+        }
+
+    def load(self, saved: Mapping[str, Tensor]) -> None:
+        """Continue from ``save``, bit by bit."""
+        kept = EnvState(dict(saved))
+        self.env.load(kept.part("env/"))
+        for name, value in kept.part("memory/").items():
+            self.memory[name].copy_(value)
+        if self.starts is not None:
+            self.starts.begun.copy_(saved["begun"])

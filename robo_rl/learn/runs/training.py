@@ -1,0 +1,217 @@
+"""The training loop: progress, metrics, checkpoints and interruption, the same for every algorithm."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+from torch import Tensor
+
+from robo_rl.console import Progress
+from robo_rl.files import room_for, write
+from robo_rl.learn.distributed import processes
+from robo_rl.learn.runs import checkpoint
+from robo_rl.learn.runs.folder import Run
+from robo_rl.policy import PolicyGraph
+
+REPORTS = 100  # lines of metrics per training
+
+
+class Learner(Protocol):
+    """What an algorithm gives to the loop."""
+
+    policy: PolicyGraph
+    total: int
+    done: int
+    collect_seconds: float
+    """s in which robots acted, since the learner was made; the rest is learning. 0 where the two are not told apart."""
+
+    @property
+    def environment_steps(self) -> int: ...
+
+    def update(self) -> dict[str, float]:
+        """Metrics; the first is shown as the training goes on."""
+        ...
+
+    def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]: ...
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How a training ended."""
+
+    interrupted: bool
+    seconds: float
+    stopped: bool
+    """Before its last update, as its reward was too low (``Run.stop_below``)."""
+    rates: dict[str, float]
+    """Control steps per second of this part of the training: steps_per_second, and, where robots and learning are told
+    apart, simulation_steps_per_second, of the time in which robots acted."""
+
+
+def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Trained:
+    """Update until the learner is done, or until Ctrl-C, which saves and stops after the update under way.
+
+    Metrics go to ``metrics.jsonl`` and to TensorBoard in the run's folder. Both, and the checkpoint, continue a
+    training that was resumed. WriteError when the disk is full; the newest checkpoint then is whole.
+    """
+    every = max(1, learner.total // REPORTS)
+    with (
+        room_for(run.folder, "the training stopped, and 'robo-rl resume' goes on"),
+        _Interruption() as interruption,
+        Progress("training", learner.total) as progress,
+        _Log(run, learner) as log,
+    ):
+        start = saved = time.perf_counter()
+        before = learner.environment_steps
+        stopped = any(too_low(run, int(line["update"]), line["reward"]) for line in run.metrics() if "reward" in line)
+        while learner.done < learner.total and not processes.any_of(interruption.asked or stopped):
+            metrics = learner.update()
+            name, value = next(iter(metrics.items()))
+            progress.update(learner.done, f"{name} {value:.3f}")
+            stopped = too_low(run, learner.done, metrics.get("reward", math.inf))
+            if learner.done % every == 0 or learner.done == learner.total or stopped:
+                log.write(learner.done, learner.environment_steps, metrics)
+            if time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total:
+                save(run, learner)
+                saved = time.perf_counter()
+        save(run, learner)
+        seconds = time.perf_counter() - start
+    steps = learner.environment_steps - before
+    rates = {"steps_per_second": steps / seconds} if steps else {}
+    if steps and learner.collect_seconds:
+        rates["simulation_steps_per_second"] = steps / learner.collect_seconds
+    return Trained(learner.done < learner.total and not stopped, seconds, stopped, rates)
+
+
+def too_low(run: Run, update: int, reward: float) -> bool:
+    """Whether a training is to end after an update in which the mean reward was this; NaN is too low as well."""
+    floor = run.stop_below.get(str(update))
+    return floor is not None and not reward >= floor
+
+
+def assist(learner: Learner) -> None:
+    """The same updates in a process beside the first, which writes nothing."""
+    with _Interruption() as interruption:
+        while learner.done < learner.total and not processes.any_of(interruption.asked):
+            learner.update()
+
+
+def save(run: Run, learner: Learner) -> None:
+    """Write the run's checkpoint."""
+    tensors, numbers = learner.save()
+    policy = {f"policy/{name}": value for name, value in learner.policy.state_dict().items()}
+    torch_generator = {"torch_generator": torch.get_rng_state()}
+    numbers = {**numbers, "environment_steps": learner.environment_steps, "finished": learner.done >= learner.total}
+    checkpoint.save(run.checkpoint_file, {**policy, **tensors, **torch_generator}, numbers)
+
+
+def resume(run: Run, learner: Learner) -> None:
+    """Put a learner where the run's checkpoint left off."""
+    tensors, numbers = checkpoint.load(run.checkpoint_file)
+    try:
+        with torch.no_grad():
+            for name, value in learner.policy.state_dict().items():
+                value.copy_(tensors[f"policy/{name}"])
+        learner.load(tensors, numbers)
+        torch.set_rng_state(tensors["torch_generator"])
+    except (KeyError, RuntimeError) as error:
+        where = run.folder / "run.json"
+        raise checkpoint.CheckpointError(f"{run.checkpoint_file} does not fit {where} ({error})") from None
+
+
+class _Interruption:
+    """Ctrl-C or SIGTERM sets ``asked``; a second one ends the process as usual."""
+
+    def __enter__(self) -> _Interruption:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._ask)
+        return self
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        signal.signal(number, self._before[number])
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class _Log:
+    """Metrics as JSON lines and TensorBoard events, appended."""
+
+    def __init__(self, run: Run, learner: Learner) -> None:
+        self.folder = run.folder
+        self.file = run.folder / "metrics.jsonl"
+        self.done = learner.done
+
+    def __enter__(self) -> _Log:
+        lines = self.file.read_text(errors="replace").splitlines() if self.file.exists() else []
+        kept = [line for line in lines if _update_of(line) <= self.done]  # later ones will come again
+        write(self.file, "".join(line + "\n" for line in kept))
+        self._lines = self.file.open("ab", buffering=0)
+        self._board = _Board(self.folder)
+        return self
+
+    def write(self, update: int, environment_steps: int, metrics: Mapping[str, float]) -> None:
+        line = json.dumps({"update": update, "environment_steps": environment_steps, **metrics}) + "\n"
+        _write_all(self._lines, line.encode())
+        self._board.write(environment_steps, metrics)
+
+    def __exit__(self, *error: object) -> None:
+        self._lines.close()
+        self._board.close()
+
+
+class _Board:
+    """A file of events for TensorBoard. Torch's own writer is a thread, which a full disk ends with a traceback."""
+
+    def __init__(self, folder: Path) -> None:
+        name = f"events.out.tfevents.{time.time_ns() // 10**6}.{os.getpid()}"
+        self._file = (folder / name).open("xb", buffering=0)
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
+        self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+
+    def _write(self, event: Event) -> None:
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        _write_all(self._file, record.getvalue())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    """Write all of ``data`` to a file without a buffer, or raise why not."""
+    while data:
+        data = data[file.write(data) :]
+
+
+def _update_of(line: str) -> float:
+    """The update that a line of metrics is about; infinite for a line that was cut off in the middle of writing."""
+    try:
+        return json.loads(line)["update"]
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

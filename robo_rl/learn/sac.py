@@ -1,0 +1,365 @@
+"""Soft actor-critic with demonstrations, to be read from top to bottom.
+
+All robots act at random about what the policy would do, and every transition is kept (``collect``). After each of
+their steps, critics learn from transitions of the past what an action will earn, and the policy learns to do what they
+expect most of, as randomly as a wanted entropy asks for (``learn``). With demonstrations, half of every batch comes
+from these, so that a rare success is in every batch from the first step on. What trains is the policy graph that will
+be exported.
+
+After Haarnoja et al. 2018 (Soft Actor-Critic Algorithms and Applications) and Ball et al. 2023 (Efficient Online
+Reinforcement Learning with Offline Data, RLPD), from whom the layer normalisation of the critics, the symmetric
+batches, the ensemble and the actor's mean over it are. Unlike theirs, the policy is a normal distribution that is not
+squashed: tasks cut actions at ±1, so the critics see cut actions, and means beyond ±1 are pulled back.
+
+Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from robo_rl.learn.actors import Actors, tensors
+from robo_rl.learn.anchor import Anchor
+from robo_rl.learn.config import SacConfig
+from robo_rl.learn.experience.demonstrations import Transitions, kept
+from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.experience.reset_states import starts
+from robo_rl.learn.replay_buffer import ReplayBuffer
+from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
+from robo_rl.policy import PolicyGraph
+from robo_rl.policy.networks import MLP
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.tasks import Task
+
+LEAST_LOG_DEVIATION = -5.0
+"""Least logarithm of the policy's standard deviation."""
+ENTROPY_OF_ONE = 1.4189385332046727
+"""0.5 (1 + log 2π), of a normal distribution with deviation 1."""
+BEYOND = 1.0
+"""Weight of squared means beyond ±1."""
+MOST_KEPT = 1_000_000
+"""Transitions in the file."""
+
+
+class Critics(nn.Module):
+    """An ensemble that expects (e, b) of observations (b, k) and actions (b, a), one product for all of a layer."""
+
+    def __init__(self, count: int, inputs: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        sizes = [inputs, *hidden, 1]
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for size, width in pairwise(sizes):
+            bound = size**-0.5
+            self.weights.append(nn.Parameter(torch.empty(count, size, width).uniform_(-bound, bound)))
+            self.biases.append(nn.Parameter(torch.zeros(count, 1, width)))
+
+    def forward(self, observation: Tensor, action: Tensor) -> Tensor:
+        x = torch.cat([observation, action], -1).expand(len(self.weights[0]), -1, -1)
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = torch.baddbmm(bias, x, weight)
+            if layer < len(self.weights) - 1:
+                x = functional.relu(functional.layer_norm(x, x.shape[-1:]))
+        return x.squeeze(-1)
+
+
+class Collected(NamedTuple):
+    """A step of some robots."""
+
+    transitions: Transitions
+    reward: float
+    """Mean."""
+    succeeded: int
+    ended: int
+    """Episodes."""
+
+
+class Spread(MLP):
+    """The logarithm of a policy's standard deviation (b, a), at observations (b, k)."""
+
+    def __init__(self, task: Task, config: SacConfig) -> None:
+        super().__init__(task.observation_size, config.hidden, task.action_size, config.activation)
+        self.start, self.most = torch.tensor(config.initial_deviation).log(), math.log(config.greatest_deviation)
+
+    def wanted(self, observation: Tensor) -> Tensor:
+        """What the network gives."""
+        return self.start + super().forward(observation)
+
+    def cut(self, wanted: Tensor) -> Tensor:
+        """Within its limits."""
+        return wanted.clamp(LEAST_LOG_DEVIATION, self.most)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """See the class."""
+        return self.cut(self.wanted(observation))
+
+
+class Explorer(nn.Module):
+    """The policy, and how randomly it acts."""
+
+    def __init__(self, policy: PolicyGraph, config: SacConfig) -> None:
+        super().__init__()
+        self.policy = policy
+        self.spread = Spread(policy.task, config)
+        self.price = config.deviation_price
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there.
+
+        The last, (b,), are squares of what is beyond limits, of means and, at ``deviation_price``, of deviations.
+        """
+        mean = self.policy.network(self.policy.features(observation))
+        wanted = self.spread.wanted(observation)
+        log_deviation = self.spread.cut(wanted)
+        action = mean + log_deviation.exp() * torch.randn_like(mean)
+        beyond = (mean.abs() - 1.0).clamp(min=0.0).square() + self.price * (wanted - log_deviation).square()
+        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1), beyond.sum(-1)
+
+    @torch.no_grad()
+    def step(self, env: LearningEnv) -> Collected:
+        """One step of all robots."""
+        observation = env.observation()
+        assert isinstance(observation, Tensor)
+        action, *_ = self(observation)
+        step = env.step(action)
+        later, final = step.observation, step.final_observation
+        assert isinstance(later, Tensor)
+        assert isinstance(final, Tensor)
+        later = later.clone()
+        later[step.ids] = final
+        ended = (step.failed | step.succeeded).float()  # after a time-out there would have been more to earn
+        transitions = Transitions(observation, action, step.reward, ended, later)
+        return Collected(transitions, float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids))
+
+
+class Learner:
+    """Trains a policy, one round at a time."""
+
+    def __init__(
+        self, task: Task, policy: PolicyGraph, config: SacConfig, seed: int, device: str = "cpu",
+        folder: Path | None = None, live: bool = False,
+    ) -> None:  # fmt: skip
+        """``folder`` is the run's, in which demonstrations are and transitions are kept. ``live``: others have the
+        robot, and keep what it does.
+        """
+        if policy.encoders or device != "cpu":
+            raise ValueError(f"task '{task.name}' on '{device}': sac takes observations that are a vector, on the cpu")
+        self.config, self.policy = config, policy
+        seen, acted = task.observation_size, task.action_size
+        self.env = None if config.actors or live else LearningEnv(VecEnv(task, config.environments, seed))
+        """None where others have the robots."""
+        self.starts = self.env and starts(folder, config.reset_states, config.reset_weights, self.env)
+        self.act = Explorer(policy, config)
+        self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
+        self.slow = Critics(config.critics, seen + acted, config.critic_hidden).requires_grad_(False)
+        self.slow.load_state_dict(self.critics.state_dict())
+        self.anchor = Anchor(policy, config.anchor) if config.anchor else None
+        self.log_temperature = nn.Parameter(torch.tensor(config.initial_temperature).log())
+        rate = config.learning_rate
+        self.actor_optimizer = torch.optim.Adam(self.act.parameters(), rate, fused=True)
+        self.critic_optimizer = torch.optim.Adam(self.critics.parameters(), rate, fused=True)
+        self.temperature_optimizer = torch.optim.Adam([self.log_temperature], rate)
+        self.total, self.done = round(config.updates * task.update_scale), 0
+        steps = self.total * config.steps * config.environments
+        self.replay = ReplayBuffer(MOST_KEPT if live else min(steps, MOST_KEPT), seen, acted, None if live else folder)
+        self.demonstrations = kept(folder, config.demonstrations, task)
+        self.success = 0.0
+        """Part of the episodes that ended in the last round in which any did."""
+        self.collect_seconds = 0.0
+        self.learnt, self.levels = 0, dict[str, float]()
+        """Times that was learnt, and the mean levels of ranges."""
+        self.ahead, self.reward = 0, 0.0
+        """Transitions of actors that nothing was learnt for yet, and their mean reward."""
+        self.actors = Actors(config, folder, seed) if config.actors else None
+
+    @property
+    def environment_steps(self) -> int:
+        """Control steps simulated so far, over all environments."""
+        return self.done * self.config.steps * self.config.environments
+
+    @property
+    def wanted_entropy(self) -> float:
+        """Per action, now."""
+        last = self.done >= round((1.0 - self.config.anneal) * self.total) and self.config.anneal > 0.0
+        return self.config.final_entropy if last else self.config.target_entropy
+
+    @property
+    def anchored(self) -> float:
+        """Part of the anchor's price, now: all during the warm-up, none after ``anchor_part`` of the other rounds."""
+        over = (self.done - self.config.warm_up) / max(
+            1.0, self.config.anchor_part * (self.total - self.config.warm_up)
+        )
+        return min(1.0, max(0.0, 1.0 - over))
+
+    def update(self) -> dict[str, float]:
+        """Collect and learn, by turns; returns metrics."""
+        earned, won, ended, losses, before, lag = 0.0, 0, 0, torch.zeros(2), self.learnt, 0.0
+        for _ in range(self.config.steps):
+            reward, succeeded, over = self.collect()
+            earned, won, ended = earned + reward, won + succeeded, ended + over
+            lag += self.actors.lag if self.actors else 0
+            if self.replay.written >= self.config.first:
+                losses += self.learn()
+                self.learnt += 1
+        self.done += 1
+        if ended:
+            self.success = won / ended
+        critic, actor = (losses / max(1, self.learnt - before)).tolist()
+        beside = {"lag": lag / self.config.steps, "dropped": float(self.actors.dropped)} if self.actors else {}
+        if self.actors and self.done == self.total:
+            self.actors.close()
+        return {
+            "success": self.success,
+            "reward": earned / self.config.steps,
+            "loss/critic": critic,
+            "loss/actor": actor,
+            "temperature": float(self.log_temperature.detach().exp()),
+            **beside,
+            **(self.starts.metrics() if self.starts else {}),
+            **{f"level/{name}": level for name, level in self.levels.items()},
+        }
+
+    # --- what is learnt from -----------------------------------------------------------------------------------------
+
+    def collect(self) -> tuple[float, int, int]:
+        """One step of all robots; returns the mean reward, episodes that succeeded, and episodes that ended."""
+        if self.env is None:
+            return self.receive()
+        begun = time.perf_counter()
+        found = self.act.step(self.env)
+        self.collect_seconds += time.perf_counter() - begun
+        self.replay.add(found.transitions)
+        self.levels = self.env.env.levels.mean()
+        return found.reward, found.succeeded, found.ended
+
+    def receive(self) -> tuple[float, int, int]:
+        """As many transitions, from actors."""
+        assert self.actors is not None
+        won, ended = 0, 0
+        while self.ahead < self.config.environments:
+            chunk = self.actors.next(self.learnt, self.weights)
+            new = tensors(chunk)
+            self.replay.add(new)
+            self.ahead += len(new.reward)
+            self.levels, self.reward = chunk.levels, chunk.reward
+            self.collect_seconds += chunk.seconds / self.config.actors
+            won, ended = won + chunk.succeeded, ended + chunk.ended
+        self.ahead -= self.config.environments
+        return self.reward, won, ended
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Of the policy and its deviation."""
+        return {name: value.numpy(force=True).copy() for name, value in self.act.state_dict().items()}
+
+    def batch(self) -> Transitions:
+        """Transitions of the past, half of them demonstrated where there are demonstrations."""
+        count = self.config.batch
+        if self.demonstrations is None:
+            return self.replay.sample(count)
+        shown = self.demonstrations.rows(torch.randint(len(self.demonstrations.reward), (count // 2,)))
+        own = self.replay.sample(count - count // 2)
+        return Transitions(*(torch.cat(parts) for parts in zip(shown, own, strict=True)))
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def learn(self) -> Tensor:
+        """Steps of the critics and of the actor; returns their mean losses (2,)."""
+        critic, actor, acted = torch.zeros(()), torch.zeros(()), 0
+        for k in range(self.config.gradient_steps):
+            acts = k % self.config.actor_every == 0 and self.done >= self.config.warm_up
+            losses = self.mini_batch(acts)
+            critic, actor, acted = critic + losses[0], actor + losses[1], acted + acts
+        return torch.stack([critic / self.config.gradient_steps, actor / max(1, acted)])
+
+    def mini_batch(self, acts: bool) -> Tensor:
+        """One step of the critics and, if the policy ``acts`` on them by now, of the actor; their losses (2,)."""
+        batch = self.batch()
+        critic = self._learn_values(batch)
+        return torch.stack([critic, self._learn_actions(batch) if acts else torch.zeros(())])
+
+    def _learn_values(self, batch: Transitions) -> Tensor:
+        """One step of the critics towards what was earned and what they expect after it."""
+        config = self.config
+        with torch.no_grad():
+            action, _, entropy, _ = self.act(batch.next_observation)
+            two = torch.randperm(config.critics)[:2]
+            expected = self.slow(batch.next_observation, action)[two].amin(0)
+            if config.entropy_backup:
+                expected = expected + self.log_temperature.exp() * entropy
+            target = batch.reward + config.gamma * (1.0 - batch.ended) * expected
+        loss = (self.critics(batch.observation, batch.action) - target).square().mean(1).sum()
+        self.critic_optimizer.zero_grad()
+        loss.backward()
+        self.critic_optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.slow.parameters()), list(self.critics.parameters()), config.target_rate)
+        return loss.detach()
+
+    def _learn_actions(self, batch: Transitions) -> Tensor:
+        """One step of the policy towards what the critics expect most of, and of the temperature."""
+        observation = batch.observation
+        action, mean, entropy, beyond = self.act(observation)
+        temperature = self.log_temperature.detach().exp()
+        self.critics.requires_grad_(False)
+        expected = self.critics(observation, action).mean(0)
+        self.critics.requires_grad_(True)
+        loss = (BEYOND * beyond - temperature * entropy - expected).mean()
+        if self.anchor and self.anchored:
+            loss = loss + self.anchor.cost(self.policy.features(observation), mean, self.anchored).mean()
+        if self.config.imitation and self.demonstrations is not None:
+            half = self.config.batch // 2  # of the batch, what was shown
+            away = (action[:half] - batch.action[:half]).square().sum(-1)
+            loss = loss + self.config.imitation * away.mean()
+        self.actor_optimizer.zero_grad()
+        loss.backward()
+        self.actor_optimizer.step()
+        wanted = self.wanted_entropy * action.shape[-1]
+        surplus = self.log_temperature.exp() * (entropy.detach().mean() - wanted)
+        self.temperature_optimizer.zero_grad()
+        surplus.backward()
+        self.temperature_optimizer.step()
+        return loss.detach()
+
+    # --- saving and restoring ----------------------------------------------------------------------------------------
+
+    def _parts(self) -> dict[str, nn.Module]:
+        anchor = {"anchor": self.anchor} if self.anchor else {}
+        return {"spread": self.act.spread, "critics": self.critics, "slow": self.slow, **anchor}
+
+    def _optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {
+            "actor": self.actor_optimizer, "critic": self.critic_optimizer, "temperature": self.temperature_optimizer,
+        }  # fmt: skip
+
+    def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the training depends on, besides the policy and the transitions in their file."""
+        self.replay.flush()
+        tensors: dict[str, Tensor] = {"log_temperature": self.log_temperature}
+        for name, module in self._parts().items():
+            tensors |= {f"{name}/{key}": value for key, value in module.state_dict().items()}
+        for name, optimizer in self._optimizers().items():
+            tensors |= {f"{name}/{key}": value for key, value in optimizer_tensors(optimizer).items()}
+        if self.env is not None:
+            tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
+        return tensors, {"done": self.done, "written": self.replay.written, "success": self.success}
+
+    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Go on from ``save``, bit by bit as if there had been no break, as long as all transitions have been kept."""
+        self.done, self.replay.written, self.success = numbers["done"], numbers["written"], numbers["success"]
+        with torch.no_grad():
+            self.log_temperature.copy_(tensors["log_temperature"])
+        for name, module in self._parts().items():
+            module.load_state_dict(part(tensors, f"{name}/"))
+        for name, optimizer in self._optimizers().items():
+            optimizer_from(part(tensors, f"{name}/"), optimizer)
+        if self.env is not None:
+            self.env.load(part(tensors, "env/"))

@@ -1,0 +1,225 @@
+"""A graph of scalar expressions: what one environment computes in one step, number by number.
+
+Nodes are immutable and interned, so equal expressions are one node; constants fold while the graph is
+built. ``gradient`` adds the reverse-mode derivative to the same graph. There are no loops and no memory in
+it: a node depends on earlier nodes alone, so the order of creation is an order of evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+COMPARISONS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+LOGIC = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
+ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "min": min,
+    "max": max,
+}
+FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "neg": operator.neg,
+    "abs": abs,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "log": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tanh": math.tanh,
+}
+MASKS = frozenset((*COMPARISONS, *LOGIC, "not"))
+"""Operations whose value is a truth value, not a number."""
+RANDOM = ("random0", "random1", "random2", "random3")
+"""The four numbers of a key and a counter (``robo_rl.sim.accelerate.fuse.random``); nothing is differentiable in
+those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One scalar of a graph: its place in ``graph.operations``."""
+
+    graph: Graph
+    index: int
+
+    @property
+    def operation(self) -> tuple:
+        return self.graph.operations[self.index]
+
+    @property
+    def value(self) -> float | None:
+        """The number, when the node is a constant."""
+        operation = self.operation
+        return operation[1] if operation[0] == "const" else None
+
+    @property
+    def is_mask(self) -> bool:
+        return self.operation[0] in MASKS
+
+
+class Graph:
+    """Interned operations ``(name, operand indices…)``, ``("const", number)`` or ``("input", slot)``."""
+
+    def __init__(self) -> None:
+        self.operations: list[tuple] = []
+        self._index: dict[tuple, int] = {}
+
+    def node(self, *operation: object) -> Node:
+        index = self._index.setdefault(operation, len(self.operations))
+        if index == len(self.operations):
+            self.operations.append(operation)
+        return Node(self, index)
+
+    def constant(self, number: float) -> Node:
+        return self.node("const", float(number))
+
+    def lift(self, value: Node | float) -> Node:
+        return value if isinstance(value, Node) else self.constant(value)
+
+
+def _require(masks: bool, name: str, *nodes: Node) -> None:
+    if any(node.is_mask != masks for node in nodes):
+        given = "a number; compare it first" if masks else "a truth value; use torch.where(mask, 1.0, 0.0)"
+        raise TypeError(f"fuse can't apply '{name}' to {given}")
+
+
+def unary(name: str, a: Node | float) -> Any:
+    """``name`` of FUNCTIONS or "not", applied to one node; a plain number stays one."""
+    if not isinstance(a, Node):
+        return (FUNCTIONS | {"not": operator.not_})[name](a)
+    _require(name == "not", name, a)
+    if name == "neg" and a.operation[0] == "neg":
+        return Node(a.graph, a.operation[1])
+    if a.value is not None and name in FUNCTIONS:
+        return a.graph.constant(FUNCTIONS[name](a.value))
+    return a.graph.node(name, a.index)
+
+
+def binary(name: str, a: Node | float, b: Node | float) -> Any:
+    """``name`` of ARITHMETIC, COMPARISONS or LOGIC, applied to nodes or plain numbers, simplified.
+
+    A constant 0 as a factor gives 0, whatever the other factor is.
+    """
+    if not isinstance(a, Node) and not isinstance(b, Node):
+        return (ARITHMETIC | COMPARISONS | LOGIC)[name](a, b)
+    graph = next(x.graph for x in (a, b) if isinstance(x, Node))
+    a, b = graph.lift(a), graph.lift(b)
+    _require(name in LOGIC, name, a, b)
+    x, y = a.value, b.value
+    if x is not None and y is not None and name in ARITHMETIC:
+        return graph.constant(ARITHMETIC[name](x, y))
+    match name, x, y:
+        case ("add", 0, _) | ("mul", 1, _):
+            return b
+        case ("add" | "sub", _, 0) | ("mul" | "div", _, 1):
+            return a
+        case ("mul", 0, _) | ("mul", _, 0) | ("div", 0, _):
+            return graph.constant(0)
+        case ("sub", 0, _) | ("mul", -1, _):
+            return unary("neg", b)
+        case ("mul", _, -1):
+            return unary("neg", a)
+        case ("div", _, float()):
+            return binary("mul", a, 1 / y)
+    if name in ("add", "mul", "min", "max", "and", "or") and (x is None, a.index) > (y is None, b.index):
+        a, b = b, a  # one order for equal expressions, constants first
+    return graph.node(name, a.index, b.index)
+
+
+def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
+    """``a`` where ``condition`` holds, else ``b``."""
+    if not isinstance(condition, Node):
+        return a if condition else b
+    graph = condition.graph
+    a, b = graph.lift(a), graph.lift(b)
+    _require(True, "where", condition)
+    _require(False, "where", a, b)
+    return a if a.index == b.index else graph.node("where", condition.index, a.index, b.index)
+
+
+def needed(outputs: Sequence[Node]) -> set[int]:
+    """Indices of the operations that ``outputs`` depend on, their own included."""
+    graph, found = outputs[0].graph, {node.index for node in outputs}
+    for index in range(max(found), -1, -1):
+        name, *operands = graph.operations[index]
+        if index in found and name not in ("const", "input"):
+            found.update(operands)
+    return found
+
+
+def gradient(outputs: Sequence[Node], cotangents: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
+    """Σ_k cotangents[k] · ∂outputs[k]/∂input for each input: reverse mode, on the outputs' own graph."""
+    graph = outputs[0].graph
+    last = max(node.index for node in outputs)
+    wanted = {node.index for node in inputs}
+    varying = set(wanted)
+    for index, (name, *operands) in enumerate(graph.operations[: last + 1]):
+        if name not in ("const", "input") and any(operand in varying for operand in operands):
+            varying.add(index)
+
+    bars: dict[int, Node] = {}
+
+    def give(index: int, bar: Callable[[], Node]) -> None:
+        if index in varying:
+            bars[index] = binary("add", bars[index], bar()) if index in bars else bar()
+
+    for node, cotangent in zip(outputs, cotangents, strict=True):
+        bars[node.index] = binary("add", bars[node.index], cotangent) if node.index in bars else cotangent
+    for index in range(last, -1, -1):
+        if index in bars and graph.operations[index][0] not in ("const", "input"):
+            _pull_back(Node(graph, index), bars[index], give)
+    return [bars.get(node.index, graph.constant(0)) for node in inputs]
+
+
+def _pull_back(node: Node, bar: Node, give: Callable[[int, Callable[[], Node]], None]) -> None:
+    """Hand the cotangent ``bar`` of one operation on to its operands, by the chain rule."""
+    name, *indices = node.operation
+    operands = [Node(node.graph, index) for index in indices]
+
+    def times(factor: Node) -> Callable[[], Node]:
+        return lambda: binary("mul", bar, factor)
+
+    def minus(term: Callable[[], Node]) -> Callable[[], Node]:
+        return lambda: unary("neg", term())
+
+    match name, operands:
+        case "add", (a, b):
+            give(a.index, lambda: bar)
+            give(b.index, lambda: bar)
+        case "sub", (a, b):
+            give(a.index, lambda: bar)
+            give(b.index, minus(lambda: bar))
+        case "mul", (a, b):
+            give(a.index, times(b))
+            give(b.index, times(a))
+        case "div", (a, b):
+            give(a.index, lambda: binary("div", bar, b))
+            give(b.index, minus(lambda: binary("div", binary("mul", bar, node), b)))
+        case (("min" | "max"), (a, b)):
+            first = binary("lt" if name == "min" else "gt", a, b)  # at its bound, a clamped number still counts
+            give(a.index, lambda: select(first, bar, 0.0))
+            give(b.index, lambda: select(first, 0.0, bar))
+        case "where", (condition, a, b):
+            give(a.index, lambda: select(condition, bar, 0.0))
+            give(b.index, lambda: select(condition, 0.0, bar))
+        case "neg", (a,):
+            give(a.index, minus(lambda: bar))
+        case "abs", (a,):
+            give(a.index, lambda: select(binary("lt", a, 0.0), unary("neg", bar), bar))
+        case "sqrt", (_a,):
+            give(indices[0], lambda: binary("div", binary("mul", bar, 0.5), node))
+        case "exp", (_a,):
+            give(indices[0], times(node))
+        case "log", (a,):
+            give(a.index, lambda: binary("div", bar, a))
+        case "sin", (a,):
+            give(a.index, lambda: binary("mul", bar, unary("cos", a)))
+        case "cos", (a,):
+            give(a.index, minus(lambda: binary("mul", bar, unary("sin", a))))
+        case "tanh", (_a,):
+            give(indices[0], lambda: binary("mul", bar, binary("sub", 1.0, binary("mul", node, node))))
