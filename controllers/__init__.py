@@ -15,6 +15,11 @@ import numpy as np
 
 from robo_rl.contract import Contract
 
+if __name__ == "controllers":  # found in its own folder, by its former name
+    from robo_rl.former_names import become
+
+    become(__name__)
+
 KINDS = ("car", "multirotor")
 
 
@@ -53,7 +58,7 @@ def fallback(contract: Contract) -> Fallback | None:
     """The classical controller for a contract's kind of robot, signals and commands; None without one."""
     kind = contract.robot.kind
     if kind in KINDS:
-        found = importlib.import_module(f"controllers.{kind}").FALLBACK
+        found = importlib.import_module(f"robo_rl.controllers.{kind}").FALLBACK
     else:
         points = [point for point in entry_points(group="robo_rl.controllers") if point.name == kind]
         if not points:

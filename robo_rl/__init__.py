@@ -1,9 +1,13 @@
-"""From a task to a trained policy. Imports nothing, so that a robot without torch can import the contract."""
+"""From a task to a trained policy. Imports nothing heavy, so that a robot without torch can import the contract."""
 
 from typing import TYPE_CHECKING, Any
 
+from robo_rl import former_names
+
 if TYPE_CHECKING:
     from robo_rl.adapters.modules import export as export
+
+former_names.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
         command = module.command(rest) if hasattr(module, "command") else module.main
         sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
     except ModuleNotFoundError as missing:
-        if missing.name and missing.name.split(".")[0] in ("robo_rl", "sim", "controllers", "deploy"):
+        if missing.name and missing.name.split(".")[0] == "robo_rl":
             raise
         print(f"robo-rl {name} needs the package '{missing.name}': pip install 'robo-rl[train]'", file=sys.stderr)
         sys.exit(1)

@@ -17,7 +17,7 @@ import numpy as np
 from robo_rl.files import sandbox as confined
 from robo_rl.sim.robots.figures import CardError
 
-OURS = Path(__file__).parent
+OURS = Path(__file__).resolve().parent
 MAX_BYTES = 1 << 26
 SECONDS = 8.0
 LEEWAY = 0.25

@@ -39,7 +39,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if listed.returncode:
         pytest.skip("needs a clone")
     for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file() and name.split("/")[0] not in ("tests", "docs", "benchmarks"):
+        if (ROOT / name).is_symlink():
+            (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "source" / name).symlink_to((ROOT / name).readlink())
+        elif (ROOT / name).is_file() and name.split("/")[0] not in ("tests", "docs", "benchmarks"):
             copy = folder / "source" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes((ROOT / name).read_bytes())
@@ -75,10 +78,13 @@ def test_the_wheel_has_what_is_needed_and_no_pages(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
     assert not [name for name in names if name.startswith("robo_rl/zoo/") and name.endswith(".html")]
-    packages = ["sim", "controllers", "robo_rl", "deploy"]
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"robo_rl"}
+    packages = ["sim", "controllers", "robo_rl", "deploy", "ros2_ws/src/robo_rl_ros/robo_rl_ros"]
     listed = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True)
     pages = re.compile(r"robo_rl/zoo/.*\.html|deploy/build/c/fuzz/.*")
     had = {name for name in listed.stdout.splitlines() if (ROOT / name).is_file() and not pages.fullmatch(name)}
+    had = {name.replace("ros2_ws/src/robo_rl_ros/robo_rl_ros/", "ros/") for name in had}
+    had = {name if name.startswith("robo_rl/") else f"robo_rl/{name}" for name in had}
     assert not had - set(names), "pyproject.toml: package-data lacks them"
     assert wheel.stat().st_size < 20 << 20
 

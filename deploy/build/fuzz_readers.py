@@ -24,8 +24,7 @@ from robo_rl.zoo import located, names
 
 INSTRUMENTED = (
     "robo_rl.contract",
-    "robo_rl.deploy.robot.bundle.onnx_file",
-    "deploy.log",
+    "robo_rl.deploy.robot.logs",
     "robo_rl.deploy.robot.bundle",
     "mcap",
     "mcap_ros2",

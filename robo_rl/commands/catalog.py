@@ -1,6 +1,6 @@
 """What comes with robo-rl: tasks and robots, as the commands list them.
 
-Computing it needs torch and MuJoCo. Where they are not installed, the same is read from ``included.json``, which
+Computing it needs torch and MuJoCo. Where they are not installed, the same is read from ``catalog.json``, which
 ``python -m robo_rl.commands.catalog`` writes.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from robo_rl.sim.robots import Card
 
-FILE = Path(__file__).with_name("included.json")
+FILE = Path(__file__).with_name("catalog.json")
 HEAVY = ("torch", "mujoco")
 
 

@@ -16,7 +16,7 @@ MAX_TEXT = 1000
 SECONDS = 2.0
 BOM = b"\xef\xbb\xbf"
 """A byte order mark, with which some editors begin a text."""
-OURS = Path(__file__).parents[1]
+OURS = Path(__file__).resolve().parents[1]
 """Files that robo-rl came with are read at once."""
 
 
@@ -27,7 +27,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     there are files of a few kilobytes that take the parser minutes.
     """
     data = _bytes(path)
-    if path.resolve().is_relative_to(OURS / "sim" / "robots"):
+    if path.resolve().is_relative_to((OURS / "sim" / "robots").resolve()):
         return _checked(tomllib.loads(data.decode()), path)
     data = data.removeprefix(BOM)
     try:

@@ -1,1 +1,1 @@
-""""""
+"""Learning while a robot runs: transitions from the robot, interventions, policies that go back."""

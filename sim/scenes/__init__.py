@@ -1,1 +1,1 @@
-""""""
+"""Surroundings: terrain, rooms, tracks, lanes."""

@@ -27,6 +27,9 @@ from robo_rl.sim.tasks import Task
 FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 OURS = ("controllers", "deploy", "robo_rl", "sim")
+"""What is robo-rl's own, by its names of today and of before."""
+PACKAGE = Path(__file__).parents[2]
+OWN_FOLDERS = [(PACKAGE / name).resolve() for name in (".", "controllers", "deploy", "sim")]
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,6 @@ def _run(file: Path) -> _Loaded:
 
 def _import(file: Path) -> _Loaded:
     folder, name = file.parent, file.stem
-    for package in OURS:  # a file beside that is called like one of them is not taken for it
-        importlib.import_module(package)
     for other in _modules(folder):  # imported by another module: they have to be found again, to be known
         del sys.modules[other]
     written = sys.dont_write_bytecode
@@ -255,9 +256,8 @@ def _place(error: BaseException, folder: Path) -> str:
     """ "circle.py, line 5: ": the innermost line of the user's own code."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(folder):
         return f"{Path(error.filename).relative_to(folder)}, line {error.lineno}: "
-    ours = [Path(__file__).parents[2] / package for package in OURS]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if path.is_relative_to(folder) and not any(path.is_relative_to(place) for place in ours):
+        if path.is_relative_to(folder) and not any(path.resolve().is_relative_to(place) for place in OWN_FOLDERS):
             return f"{path.relative_to(folder)}, line {frame.lineno}: "
     return ""

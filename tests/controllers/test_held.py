@@ -21,7 +21,7 @@ from robo_rl.contract import Contract, Safety, Signal
 from robo_rl.controllers.gate.held import LONGEST, NEVER, Holding, may_wait, samples_behind
 from robo_rl.deploy.build.c.held_header import held_header
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "c"
+FOLDER = Path(__file__).parents[2] / "deploy" / "build" / "c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 BUILDS = {"gcc": ("gcc", ["-O2"]), "clang": ("clang", ["-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined"])}
 

@@ -16,7 +16,7 @@ from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.controllers.gate.safety import Gate, Inputs, Output
 from robo_rl.deploy.build.c.gate_header import gate_header
 
-SOURCES = Path(__file__).parents[2] / "deploy" / "c"
+SOURCES = Path(__file__).parents[2] / "deploy" / "build" / "c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror"]
 DRIVER = """#include "gate_config.h"
 const gate_config *test_config(void);

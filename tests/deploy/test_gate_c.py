@@ -262,7 +262,7 @@ def test_fast_math_is_refused_at_compile_time(tmp_path: Path) -> None:
 def test_cppcheck_finds_only_the_deviations_that_the_document_lists(options: list[str]) -> None:
     if shutil.which("cppcheck") is None:
         pytest.skip("cppcheck is not installed; install it with: apt-get install cppcheck")
-    sources = [str(ROOT / "deploy" / "c" / f"{name}.c") for name in ("gate", "link", "link_message")]
+    sources = [str(ROOT / "deploy" / "build" / "c" / f"{name}.c") for name in ("gate", "link", "link_message")]
     command = ["cppcheck", "--std=c99", "-q", "--suppress=missingIncludeSystem", *options, *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = set(re.findall(r"\[([\w.-]+)\]$", done.stderr, re.MULTILINE))

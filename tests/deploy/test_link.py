@@ -358,7 +358,7 @@ def test_any_bytes_leave_the_decoder_sane(pieces: list[bytes], capacity: int) ->
 @pytest.mark.firmware
 @pytest.mark.usefixtures("fuzzer")
 def test_fuzzing_the_c_finds_nothing(tmp_path: Path) -> None:
-    folder, target = ROOT / "deploy" / "c", tmp_path / "fuzz_link"
+    folder, target = ROOT / "deploy" / "build" / "c", tmp_path / "fuzz_link"
     sources = [folder / "fuzz" / "fuzz_link.c", folder / "link.c", folder / "link_message.c"]
     sanitizers = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["clang", "-g", "-O1", "-std=c99", *sanitizers, "-I", folder, *sources, "-o", target], check=True)

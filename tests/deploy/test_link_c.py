@@ -50,7 +50,7 @@ from robo_rl.deploy.robot.link.messages import (
     stamp_of,
 )
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "c"
+FOLDER = Path(__file__).parents[2] / "deploy" / "build" / "c"
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 UNDEFINED = ["-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
 BUILDS = {"gcc": ("gcc", ["-O2"]), "gcc undefined": ("gcc", UNDEFINED), "clang": ("clang", ["-O2"])}

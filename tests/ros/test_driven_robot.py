@@ -24,7 +24,7 @@ from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.wiring import signal_wires
 
-sys.path.append(str(Path(__file__).parents[1] / "deploy/robot/drivers"))
+sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
 import emulated_arm
 import emulated_car
 import emulated_dynamixel

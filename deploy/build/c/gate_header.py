@@ -35,7 +35,7 @@ def gate_header(contract: Contract) -> str:
             raise ContractError(f"{name} is {size}; expected at most {MOST}")
     return "\n".join(
         [
-            f"/* The gate of the contract {contract.digest}. Made by robo_rl.deploy.build.c.gate_header; don't edit. */",
+            f"/* The gate of the contract {contract.digest}. Made by deploy.c.gate_header; don't edit. */",
             "#ifndef ROBO_RL_GATE_CONFIG_H",
             "#define ROBO_RL_GATE_CONFIG_H",
             "",

@@ -33,7 +33,7 @@ def held_header(contract: Contract) -> str:
     layout, sizes = Layout.of(contract), sample_sizes(contract)
     return "\n".join(
         [
-            f"/* How signals of the contract {contract.digest} are held. Made by robo_rl.deploy.build.c.held_header; don't edit. */",
+            f"/* How signals of the contract {contract.digest} are held. Made by deploy.c.held_header; don't edit. */",
             "#ifndef ROBO_RL_HELD_CONFIG_H",
             "#define ROBO_RL_HELD_CONFIG_H",
             "",

@@ -1,1 +1,1 @@
-""""""
+"""One training on several processes, and sweeps on several computers."""

@@ -180,7 +180,8 @@ def test_a_file_in_the_folder_of_robo_rl_itself_does_not_take_its_modules_along(
     name = hover(root / "mine.py")
     code = (
         f"import sys; sys.path.insert(0, {str(root)!r}); from robo_rl.sim.tasks.loading import load_task, sys as s; "
-        f"import sim; task = load_task({name!r}); print([p.name for p in task.source.files], s.modules['sim'] is sim)"
+        f"import robo_rl.sim as sim; task = load_task({name!r}); "
+        "print([p.name for p in task.source.files], s.modules['robo_rl.sim'] is sim)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.split("\n")[0] == "['mine.py'] True"
@@ -233,7 +234,7 @@ WRONG = {
     "a missing package": ("j.py", "import nosuchpackage\n", "A", r"\(j.py, line 1: ModuleNotFoundError: No module "),
     "bytes": ("k.py", "x = '\udcff'\n", "A", r"k.py: it can't be imported \(.*SyntaxError: "),
     "the name of a module": ("torch.py", TWO, "One", "torch.py: there is another module 'torch'; expected a file of"),
-    "the name of ours": ("deploy.py", TWO, "One", "deploy.py: there is another module 'deploy'; expected a file of"),
+    "the name of ours": ("robo_rl.py", TWO, "One", "robo_rl.py: there is another module 'robo_rl'; expected a file"),
     "the name of a built-in": ("sys.py", TWO, "One", "sys.py: there is another module 'sys'; expected a file of"),
     "no name of a module": ("my-task.py", TWO, "One", "my-task.py:One: expected names of letters, digits and _"),
     "a long name": ("a" * 70 + ".py", TWO, "One", "expected names of letters, digits and _, at most 64 characters"),
