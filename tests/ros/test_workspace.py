@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "ros2_ws/src"
 PACKAGES = sorted(path.parent for path in SOURCES.glob("*/package.xml"))
 NAMES = [path.name for path in PACKAGES]
-OURS = {"robo_rl", "robo_rl_ros", "controllers", "deploy", "sim"}
+OURS = {"robo_rl", "robo_rl_ros"}
 FROM_PYPI = {"numpy", "torch", "scipy", "onnxruntime"}
 """Imports that rosdep has no keys for."""
 OTHERWISE_NAMED = {"tf2_ros": "tf2_ros_py"}
@@ -66,7 +66,11 @@ def test_every_entry_point_is_a_function_that_exists():
     assert {point.split(" = ")[0] for point in points} >= {"policy_node", "twin_node"}
     for point in points:
         module, function = point.split(" = ")[1].split(":")
-        tree = ast.parse((SOURCES / "robo_rl_ros" / f"{module.replace('.', '/')}.py").read_text())
+        tree = ast.parse(
+            (
+                SOURCES / "robo_rl_ros" / f"{module.replace('robo_rl.ros', 'robo_rl_ros').replace('.', '/')}.py"
+            ).read_text()
+        )
         assert function in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 

@@ -168,7 +168,7 @@ def test_what_lies_beside_a_file_does_not_come_before_what_is_installed(tmp_path
     import robo_rl.deploy.build.pack
 
     assert Path(wave.__file__).parent != tmp_path
-    assert Path(robo_rl.deploy.build.pack.__file__).parents[1] == Path(__file__).parents[3]
+    assert Path(robo_rl.deploy.build.pack.__file__).resolve().parents[2] == Path(__file__).resolve().parents[3]
 
 
 def test_a_file_in_the_folder_of_robo_rl_itself_does_not_take_its_modules_along(tmp_path: Path) -> None:
