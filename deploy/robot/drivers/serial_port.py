@@ -1,4 +1,4 @@
-"""A serial port by the system's own calls: raw bytes, one owner, no library needed."""
+"""A serial port by the system's own calls: raw bytes, one owner, no library needed; and how any port is drained."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import fcntl
 import os
 import select
 import termios
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +18,8 @@ from robo_rl.deploy.robot.drivers.driver import DriverError
 
 AT_ONCE = 4096
 """Bytes that are read in one call."""
+MOST, LONGEST = 64, 0.004
+"""Pieces that are read from a port in one control step, and s: a peer that floods it does not hold the step up."""
 
 
 class Port(Protocol):
@@ -29,6 +33,20 @@ class Port(Protocol):
 
     def close(self) -> None:
         """Give it back."""
+
+
+def drain(port: Port, timeout: float = 0.0) -> Iterator[bytes]:
+    """What has come, piece by piece: waits ``timeout`` s for the first, takes ``MOST`` at most, and begins none after
+    ``LONGEST`` s. What is left comes with the next call. OSError when the other end is gone.
+    """
+    data, end = port.read(timeout), time.monotonic() + LONGEST
+    for _ in range(MOST):
+        if not data:
+            return
+        yield data
+        if time.monotonic() > end:
+            return
+        data = port.read(0.0)
 
 
 class SerialPort:

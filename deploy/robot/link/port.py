@@ -15,7 +15,9 @@ import os
 import select
 import socket
 import termios
+import time
 import tty
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,7 +26,9 @@ from robo_rl.contract import Contract
 from robo_rl.deploy.robot.link import Decoder, Frame, Layout, LinkError, Session, Type, Verdict, encode
 from robo_rl.deploy.robot.link.messages import Hello, Message, Refusal, Role, frame_of, parse
 
-READ_BYTES = 65_536
+READ_BYTES = 4096
+READS, LONGEST = 64, 0.004
+"""Of one ``receive``, and s after which it begins none: a peer that floods the port does not hold it up."""
 DIGESTS_DIFFER = 1
 
 
@@ -163,7 +167,7 @@ class Link:
     def receive(self, now: int) -> list[tuple[Frame, Message]]:
         """The messages that have arrived and may be acted on. LinkError if the peer has another contract."""
         messages = []
-        for frame in self.decoder.feed(self.port.read()):
+        for frame in self._frames():
             verdict = self.session.accept(frame, now)
             if verdict == Verdict.MISMATCH:
                 self._refuse(frame)
@@ -174,6 +178,15 @@ class Link:
                 self.hello(now, answer=False)
             messages.append((frame, message))
         return messages
+
+    def _frames(self) -> Iterator[Frame]:
+        end = time.monotonic() + LONGEST
+        for _ in range(READS):
+            if not (data := self.port.read()):
+                return
+            yield from self.decoder.feed(data)
+            if time.monotonic() > end:
+                return
 
     def _refuse(self, frame: Frame) -> None:
         """Tell the peer, unless it is the one that refuses, and the caller."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import socket
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,16 +64,24 @@ class Line:
         pass
 
 
+def drained(link: Link, line: Line) -> list[Any]:
+    """All that has come: one reading is bounded in time, and this computer may be busy."""
+    found = []
+    while line.came:
+        found += link.read(0.0)
+    return found
+
+
 @given(st.lists(st.binary(max_size=300), max_size=6))
 def test_bytes_that_are_no_messages_are_none(pieces: list[bytes]) -> None:
     line, good = Line(), Vehicle(seed=1)
     link = Link(line)
     beat = good.pack(good._message(mavlink.MAVLINK_MSG_ID_HEARTBEAT))
     line.came = [*pieces, *[b"\0" * 300] * 2, beat, beat]
-    found = link.read(0.0)
+    found = drained(link, line)
     assert {message.get_type() for message in found} <= {"HEARTBEAT"} or any(0xFD in p or 0xFE in p for p in pieces)
     line.came = [b"\0" * 600, beat]
-    assert [message.get_type() for message in link.read(0.0)][-1:] == ["HEARTBEAT"]
+    assert [message.get_type() for message in drained(link, line)][-1:] == ["HEARTBEAT"]
 
 
 @given(st.binary(max_size=400))
@@ -96,17 +106,87 @@ def test_two_ends_of_udp_hear_each_other_and_a_silent_one_is_no_error() -> None:
     theirs = Udp(ours.number, "127.0.0.1")
     ours.write(b"nobody is there yet")
     assert ours.read(0.0) == b""
+    beat = heartbeat()
+    theirs.write(beat)
+    assert ours.read(10.0) == beat
     theirs.write(b"hello")
     assert ours.read(10.0) == b"hello"
     ours.write(b"and back")
     assert theirs.read(10.0) == b"and back"
     ours.close()
+    theirs.write(b"it is gone")
+    theirs.write(b"it is gone")
+    assert theirs.read(0.1) == b""
     theirs.close()
 
 
-@pytest.mark.parametrize("name", ["udp", "udp:x", "udp:host:port:1", "udp:70000", "/nowhere:fast", "/nowhere/tty"])
+def heartbeat(system: int = 1, component: int = 1, autopilot: int = mavlink.MAV_AUTOPILOT_PX4) -> bytes:
+    codec = mavlink.MAVLink(None, srcSystem=system, srcComponent=component)
+    return bytes(mavlink.MAVLink_heartbeat_message(2, autopilot, 0, 0, 3, 3).pack(codec))
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        b"\xfd", b"", heartbeat(7), heartbeat(255, 190, mavlink.MAV_AUTOPILOT_INVALID),
+        heartbeat(1, 191, mavlink.MAV_AUTOPILOT_INVALID), heartbeat()[:-1] + b"\0", b"\xfd" * 5000,
+    ],
+    ids=["a byte", "nothing", "another vehicle", "a ground station", "another computer", "damaged", "a long one"],
+)  # fmt: skip
+def test_who_sends_no_heartbeat_of_the_vehicle_gets_nothing_of_what_is_meant_for_it(foreign: bytes) -> None:
+    ours = Udp(0)
+    vehicle, stranger = Udp(ours.number, "127.0.0.1"), Udp(ours.number, "127.0.0.1")
+    stranger.write(foreign)
+    assert ours.read(0.2) == b""
+    vehicle.write(heartbeat())
+    assert ours.read(10.0) == heartbeat()
+    for late in (foreign, heartbeat()):  # the peer is known: not even a vehicle with the same number takes its place
+        stranger.write(late)
+        assert ours.read(0.1) == b""
+        ours.write(b"set-point")
+        assert vehicle.read(10.0) == b"set-point"
+    assert stranger.read(0.1) == b""
+    for port in (ours, vehicle, stranger):
+        port.close()
+
+
+def test_a_second_session_to_an_address_comes_from_the_same_port() -> None:
+    """PX4 keeps the first address that it hears from (mavlink_receiver.cpp)."""
+    vehicle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    vehicle.bind(("127.0.0.1", 0))
+    vehicle.settimeout(10.0)
+    free = Udp(0)
+    local = free.number
+    free.close()
+    senders = set()
+    for _ in range(2):
+        port = open_port(f"udp:127.0.0.1:{vehicle.getsockname()[1]}:{local}")
+        port.write(b"x")
+        senders.add(vehicle.recvfrom(10)[1])
+        with pytest.raises(DriverError, match=r"in use"):
+            open_port(f"udp:127.0.0.1:{vehicle.getsockname()[1]}:{local}")
+        port.close()
+    assert senders == {("127.0.0.1", local)}
+    vehicle.close()
+
+
+def test_messages_of_other_dialects_are_no_damage() -> None:
+    line = Line()
+    link = Link(line)
+    whole = heartbeat()
+    other = bytearray(whole)
+    other[7:10] = (26000).to_bytes(3, "little")  # a message that the common dialect does not have
+    line.came = [bytes(other), whole]
+    assert [message.get_type() for message in drained(link, line)] == ["HEARTBEAT"]
+    assert (link.damaged, link.unknown) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["udp", "udp:x", "udp:host:port", "udp:::1", "udp:h:1:2:3", "udp:70000", "/nowhere:fast", "/nowhere/tty"],
+)
 def test_a_port_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises((DriverError, OverflowError)):
+    with pytest.raises(DriverError):
         open_port(name)
 
 

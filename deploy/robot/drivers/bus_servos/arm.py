@@ -22,6 +22,8 @@ from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, M
 LISTENING = 0.2
 """s for which the bus must be quiet before we speak."""
 RETRIES = 2
+PART = 0.75
+"""Of a control period, after which no question of it is asked again: a bus full of noise does not hold the step up."""
 OTHERS_GOALS = 3
 """Cycles in a row in which a servo has another goal than it was given, before somebody else counts as speaking."""
 FIRST_TORQUE, RAMP = 0.3, 1.0
@@ -59,6 +61,8 @@ class ServoArm(ABC):
         self._problems: tuple[str, ...] = ()
         self._figures: dict[str, float] = {}
         self._cycles = self._lost = 0
+        self._period, self._until = contract.control_period, float("inf")
+        """s; and of the clock, until when questions of this cycle are asked."""
 
     # --- of the maker ---------------------------------------------------------------------------------------------
 
@@ -129,6 +133,7 @@ class ServoArm(ABC):
     def read(self, now: int) -> Samples:
         """Positions and speeds of all joints, if all is well."""
         self._cycles += 1
+        self._until = self._now() + PART * self._period
         try:
             found = self.gather(*self.cycle)
             missing = [id for id in self._ids if id not in found]
@@ -136,6 +141,8 @@ class ServoArm(ABC):
         except OSError as error:
             self._problems = (gone(error),)
             return self._samples
+        finally:
+            self._until = float("inf")
         if missing:
             self._lost += 1
             self._problems = (f"no answer from {', '.join(self.of(id).name for id in missing)}",)
@@ -186,7 +193,7 @@ class ServoArm(ABC):
         found: dict[int, Answer] = {}
         for _ in range(1 + RETRIES):
             missing = [id for id in self._ids if id not in found]
-            if not missing:
+            if not missing or self._now() > self._until:
                 break
             found |= self.bus.sync_read(missing, address, size)
         return found

@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from robo_rl.deploy.robot.drivers.serial_port import Port
+from robo_rl.deploy.robot.drivers.serial_port import Port, drain
 
 ANSWER = 0.005
 """s to wait for more bytes: an answer of 42 bytes takes 0.42 ms at 1 Mbit/s, a USB adapter up to 2 ms."""
 PATIENT = 0.05
 """s, where nothing moves yet: EEPROM is written in some ms."""
+PACKET, FLOOD = 16, 8
+"""Bytes of an answer beside its registers, and times the bytes of all answers after which what comes is a flood."""
 TRIES = 3
 """Damaged packets are normal on such a bus."""
 
@@ -70,19 +72,20 @@ class HalfDuplexBus(ABC):
     def ask(self, question: bytes, ids: Sequence[int], size: int, patience: float) -> dict[int, Answer]:
         """The answers with parameters of this size, by ID; ``patience`` s for the next bytes."""
         self._parser.clear()
-        for _ in range(64):  # what came late, for another question
-            if not self.port.read(0.0):
-                break
+        for _ in drain(self.port):  # what came late, for another question
+            pass
         when = self.now()
         self.port.write(question)
         self.asked += len(ids)
         found: dict[int, Answer] = {}
         twice: set[int] = set()
         until = self.now() + patience * (1 + 0.2 * len(ids))
-        while len(found) < len(ids) and (left := until - self.now()) > 0:
+        room = FLOOD * len(ids) * (size + PACKET)
+        while len(found) < len(ids) and room > 0 and (left := until - self.now()) > 0:
             data = self.port.read(min(left, patience))
             if not data:
                 break
+            room -= len(data)
             for answer in self._parser.answers(data):
                 if answer.id not in ids or len(answer.parameters) != size:
                     self.foreign += 1

@@ -30,7 +30,7 @@ from robo_rl.deploy.robot.drivers.hokuyo.scip import (
     read_scan,
     scan_command,
 )
-from robo_rl.deploy.robot.drivers.serial_port import Port
+from robo_rl.deploy.robot.drivers.serial_port import Port, drain
 from robo_rl.deploy.robot.drivers.ticks import Ticks
 from robo_rl.deploy.robot.scans import ScanError, ranges_of
 
@@ -38,7 +38,8 @@ ADDRESS, PORT = "192.168.0.10", 10940
 """As it comes (Hokuyo, UST-10LX specification)."""
 CONNECTING, ANSWERING = 3.0, 1.0
 """s for the network, and for an answer."""
-AT_ONCE = 65536
+AT_ONCE = 16384
+"""Bytes, five scans: one comes every 25 ms."""
 
 
 class TcpPort:
@@ -161,17 +162,13 @@ class Lidar:
         raise DriverError(f"the lidar does not answer {text[:2]}; is it one that speaks SCIP 2?")
 
     def _take(self, timeout: float) -> None:
-        answers = []
-        data = self.port.read(timeout)
-        while data:
-            answers += self._parser.feed(data)
-            data = self.port.read(0.0)
         newest = None
-        for answer in answers:
-            if answer.status == SCANNING:
-                newest = self._read(answer) or newest
-            elif answer.command.startswith("MD") and answer.status != OK:
-                self.problem = f"the lidar stopped: status {answer.status}"
+        for data in drain(self.port, timeout):
+            for answer in self._parser.feed(data):
+                if answer.status == SCANNING:
+                    newest = self._read(answer) or newest
+                elif answer.command.startswith("MD") and answer.status != OK:
+                    self.problem = f"the lidar stopped: status {answer.status}"
         if newest is not None:
             try:
                 ranges = ranges_of(self._beams(newest), self._wanted, self._count)

@@ -16,6 +16,8 @@ COMMAND, STATE = "rt/lowcmd", "rt/lowstate"
 REQUEST, RESPONSE = "rt/api/motion_switcher/request", "rt/api/motion_switcher/response"
 DEPTH = 16
 """Samples that wait to be taken; older ones are dropped."""
+ANSWERS = 4
+"""That are taken at once: Python takes 0.2 ms to read one."""
 
 
 class Wire:
@@ -83,7 +85,7 @@ class Wire:
 
     def heard(self) -> list[tuple[int, int, int, str]]:
         """Answers of the motion switcher to anybody: number and code of the request, status, data."""
-        found = [one for one in self.answers.take(DEPTH) if isinstance(one, self.types.Response)]
+        found = [one for one in self.answers.take(ANSWERS) if isinstance(one, self.types.Response)]
         return [(a.header.identity.id, a.header.identity.api_id, a.header.status.code, a.data) for a in found]
 
     def asked(self) -> list[tuple[int, int, str]]:

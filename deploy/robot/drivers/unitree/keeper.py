@@ -20,6 +20,8 @@ from robo_rl.deploy.robot.drivers.unitree.dds import Wire
 from robo_rl.deploy.robot.drivers.unitree.keeping import PERIOD, Keeper
 from robo_rl.deploy.robot.drivers.unitree.link import BIGGEST
 
+ORDERS = 64
+"""Of the program that are taken between two looks at the robot."""
 LOOK = 0.001
 """s between looks at what the robot sent."""
 TELL = 0.05
@@ -75,7 +77,7 @@ def serve(program: socket.socket, wire: Wire, keeper: Keeper) -> int:
 
 def _orders(program: socket.socket, wire: Wire, keeper: Keeper, asked: dict[int, int], now: float) -> bool:
     """What the program wants; False when it has ended."""
-    while True:
+    for _ in range(ORDERS):
         try:
             packet = program.recv(BIGGEST)
         except BlockingIOError:
@@ -99,6 +101,7 @@ def _orders(program: socket.socket, wire: Wire, keeper: Keeper, asked: dict[int,
             number = time.monotonic_ns()
             asked[number] = code
             wire.ask(number, code, parameter)
+    return True
 
 
 def _tell(program: socket.socket, kind: bytes, data: bytes) -> None:

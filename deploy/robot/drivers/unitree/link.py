@@ -14,10 +14,15 @@ import select
 import socket
 import subprocess
 import sys
+import time
 from typing import Protocol
+
+from robo_rl.deploy.robot.drivers.serial_port import LONGEST
 
 BIGGEST = 8192
 BUFFER = 1 << 20  # bytes
+PACKETS = 1024
+"""Of the keeper that are taken in one step."""
 
 
 class Link(Protocol):
@@ -60,8 +65,12 @@ class KeeperProcess:
         found: list[tuple[bytes, bytes]] = []
         if timeout:
             select.select([self._socket], [], [], timeout)
+        end = time.monotonic() + LONGEST
         with contextlib.suppress(BlockingIOError):
-            while packet := self._socket.recv(BIGGEST):
+            while len(found) < PACKETS and time.monotonic() < end:
+                packet = self._socket.recv(BIGGEST)
+                if not packet:
+                    break
                 found.append((packet[:1], packet[1:]))
             if not found:
                 raise OSError("the keeper ended")

@@ -30,6 +30,8 @@ ASKING, TRIES = 0.2, 5
 """s for an answer before it drives, and questions."""
 ANSWERING, AGAIN = 0.004, 2
 """s for the answers of a cycle, and questions; on USB they come within 2 ms."""
+FLOOD = 2048
+"""Bytes after which what comes is no answer: one has 80."""
 OLDEST = 5
 """Firmware: the first with all that is asked for."""
 AT_REST = 0.1
@@ -231,7 +233,9 @@ class Car:
                 + (b"" if motion else encode(m.ask_motion(self._number)))
             )
             end = self._now() + ANSWERING
+            room = FLOOD
             while data := self.port.read(max(0.0, end - self._now())):
+                room -= len(data)
                 for payload in self._parser.feed(data):
                     try:
                         if payload[0] == m.SELECTED:
@@ -242,6 +246,8 @@ class Car:
                         self._strange += 1
                 if values is not None and motion is not None:
                     return values, motion
+                if room <= 0:
+                    break
         return None
 
     def _wrong(self, values: m.Values) -> list[str]:
