@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from robo_rl import interpreter
 from robo_rl.contract import Contract, ContractError
 from robo_rl.deploy.build.c.fuzzing import Fuzzed, feed
 from robo_rl.deploy.robot.bundle.onnx_file import GraphError, metadata
@@ -157,7 +158,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], bool], Callable[[], list[bytes]]]] = 
 
 def run(what: str, corpus: Path, seconds: int) -> Fuzzed:
     """Feed a target for ``seconds`` of wall clock, in a process of its own. Raises Finding."""
-    return feed([sys.executable, "-m", "robo_rl.deploy.build.fuzz_readers", what], corpus, seconds)
+    return feed(interpreter.module(__name__, what), corpus, seconds)
 
 
 def main(what: str, folder: str, *options: str) -> None:

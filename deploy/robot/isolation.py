@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from robo_rl import interpreter
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.runtime import BoundGraph, SignalError
 
@@ -31,18 +32,18 @@ READY, ANSWER, REFUSAL = b"r", b"a", b"x"
 class IsolatedGraph:
     """Runs a bundle's graph as ``BoundGraph`` does, in another process."""
 
-    def __init__(self, bundle: Bundle, command: Sequence[str] = ("-m", "robo_rl.deploy.robot.isolation")) -> None:
-        """``command``: what that process runs, for the interpreter."""
+    def __init__(self, bundle: Bundle, command: Sequence[str] = ()) -> None:
+        """``command``: what that process runs in place of this module."""
         contract = bundle.contract
         self._signals = [(s.name, s.dimensions) for s in contract.signals]
         sizes = [command.size for command in contract.commands]
         self._ends, self._names = np.cumsum(sizes), [command.name for command in contract.commands]
         self._answer = np.zeros(sum(sizes) + contract.state_size, np.float32)
         (theirs, self._to), (self._from, ours) = os.pipe(), os.pipe()
-        words = [sys.executable, *command, str(theirs), str(ours), str(bundle.path), bundle.digest]
-        path = os.pathsep.join(filter(None, sys.path))
+        python = interpreter.program(*command) if command else interpreter.module(__name__)
+        words = [*python, str(theirs), str(ours), str(bundle.path), bundle.digest]
         self._process = subprocess.Popen(
-            words, pass_fds=(theirs, ours), stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path}
+            words, pass_fds=(theirs, ours), stdin=subprocess.DEVNULL, env=interpreter.environment()
         )
         os.close(theirs)
         os.close(ours)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from robo_rl import interpreter
 from robo_rl.deploy.robot.realtime import PRIORITY
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -104,7 +104,7 @@ def install(out: Path, name: str, driver: str, arguments: Sequence[str]) -> list
     user = getpass.getuser()
     if not USER.fullmatch(user):
         raise ValueError(f"the user {user[:60]!r} can't be written into a unit")
-    command = [sys.executable, "-m", "robo_rl", *arguments]
+    command = interpreter.module("robo_rl", *arguments)
     kept = {key: os.environ[key] for key in KEPT if os.environ.get(key)}
     files = {
         f"{name}.service": (unit(name, command, user, str(Path.cwd()), kept), "/etc/systemd/system"),

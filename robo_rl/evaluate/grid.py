@@ -23,6 +23,7 @@ from robo_rl.console import Progress
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, rollout
 from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.evaluate.proportion import wilson
+from robo_rl.interpreter import safe_path
 from robo_rl.sim.accelerate.fuse.random import LIMIT
 from robo_rl.sim.tasks import Measure
 
@@ -137,7 +138,7 @@ def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Ce
         return
     threads = max(1, cores.available() // workers)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
+    with safe_path(), ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
         try:
             running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
             for future in as_completed(running):

@@ -26,6 +26,8 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 
+from robo_rl import interpreter
+
 MEMORY = 500 << 20
 """Bytes that it may take in addition to what this process has."""
 SECONDS = 8.0
@@ -137,10 +139,10 @@ def _leave_all(kept: int) -> None:
 
 def _started(function: str, arguments: Sequence[bytes], memory: int, seconds: float) -> bytes:
     ours, theirs = os.pipe()
-    words = [sys.executable, "-m", "robo_rl.files.sandbox", function, str(memory), str(seconds), str(theirs)]
+    words = interpreter.module(__name__, function, str(memory), str(seconds), str(theirs))
     process = subprocess.Popen(
         words, pass_fds=(theirs,), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=interpreter.environment(),
     )  # fmt: skip
     os.close(theirs)
     try:

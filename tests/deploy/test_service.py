@@ -52,8 +52,8 @@ def test_the_unit_runs_the_node_and_never_starts_it_again_by_itself(
     assert {file.name for file in out.iterdir()} == {f"{name}.service", f"{name}-limits.conf", f"99-{name}.rules"}
     lines = (out / f"{name}.service").read_text().splitlines()
     (command,) = [unquoted(line.partition("=")[2]) for line in lines if line.startswith("ExecStart=")]
-    assert command[:5] == [sys.executable, "-m", "robo_rl", "ros", "policy"]
-    assert Path(command[5]).is_file()
+    assert command[:6] == [sys.executable, "-P", "-m", "robo_rl", "ros", "policy"]
+    assert Path(command[6]).is_file()
     assert command[command.index("--parameter") + 1 :] == [
         *parameters[:2], f"calibration:={tmp_path / 'work' / 'arm.json'}",
     ]  # fmt: skip

@@ -20,6 +20,8 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from robo_rl import interpreter
+
 PATIENCE, PERIOD, LINGER = 0.1, 0.02, 3.0
 """s of silence, s between orders, and s of orders."""
 ALIVE, LEAVE = b"a", b"q"
@@ -52,12 +54,10 @@ class DeadmanProcess:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         self.fired = False
-        path = os.pathsep.join(filter(None, sys.path))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "robo_rl.deploy.robot.drivers.deadman", str(theirs.fileno()), str(port),
-             *(order.hex() for order in orders)],
+            interpreter.module(__name__, str(theirs.fileno()), str(port), *(order.hex() for order in orders)),
             pass_fds=[theirs.fileno(), port], start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.DEVNULL, env=interpreter.environment(),
         )  # fmt: skip
         theirs.close()
         ready, _, _ = select.select([self._socket], [], [], 20.0)  # it says that it is there

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from robo_rl import interpreter
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.logfile import COUNTED, GATE_FIELDS, LogError, LogWriter, StepRecord
@@ -49,10 +50,10 @@ class Recorder:
         self.path, self._on_failure = path, on_failure
         self._closing = self._failed = False
         self._count = 0
-        command = [sys.executable, "-m", "robo_rl.deploy.robot.logs.record", str(path)]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
-        )
+            interpreter.module(__name__, str(path)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+            start_new_session=True, env=interpreter.environment(),
+        )  # fmt: skip
         assert self._process.stdin is not None
         self._pipe = self._process.stdin.fileno()
         about = {"digest": bundle.digest, "bundle": bundle.path.name, "wall": str(time.time_ns())}

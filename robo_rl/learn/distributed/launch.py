@@ -6,11 +6,10 @@ A training whose process was lost, to a signal or to a computer's fault, goes on
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from robo_rl import cores
+from robo_rl import cores, interpreter
 from robo_rl.console import say
 from robo_rl.learn.distributed.engines import MORTAL
 
@@ -75,13 +74,15 @@ def _together(words: Sequence[str], processes: int) -> list[int]:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores.available() // processes)))
-    command: list[str] = [*MORTAL, sys.executable, "-m", "robo_rl", *words]
+    os.environ["PYTHONPATH"] = interpreter.environment()["PYTHONPATH"]
+    command: list[str] = [*MORTAL, *interpreter.module("robo_rl", *words)]
     config = LaunchConfig(
         min_nodes=1, max_nodes=1, nproc_per_node=processes, run_id=f"robo-rl-{os.getpid()}", rdzv_backend="c10d",
         rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.1,
     )  # fmt: skip
     try:
-        elastic_launch(config, command[0])(*command[1:])
+        with interpreter.safe_path():
+            elastic_launch(config, command[0])(*command[1:])
     except ChildFailedError as failed:
         by_time = sorted(failed.failures.values(), key=lambda failure: failure.timestamp)
         return [failure.exitcode for failure in by_time]

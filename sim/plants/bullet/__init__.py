@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robo_rl.interpreter import safe_path
 from robo_rl.sim.plants.articulated import ArticulatedPlant, ArticulatedState
 from robo_rl.sim.plants.assembly import assemble
 from robo_rl.sim.plants.bullet.world import SAMPLES, TIMESTEP, World, WorldState
@@ -213,7 +214,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, mechanism, n, ground), daemon=True)
-        self._process.start()
+        with safe_path():
+            self._process.start()
         theirs.close()
         weakref.finalize(self, self._pipe.close)
 

@@ -9,14 +9,13 @@ can't work).
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import subprocess
-import sys
 import time
 from typing import Protocol
 
+from robo_rl import interpreter
 from robo_rl.deploy.robot.drivers.serial_port import LONGEST
 
 BIGGEST = 8192
@@ -47,11 +46,10 @@ class KeeperProcess:
         self._socket.setblocking(False)
         for one in (self._socket, theirs):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-        path = os.pathsep.join(filter(None, sys.path))
-        arguments = [sys.executable, "-m", "robo_rl.deploy.robot.drivers.unitree.keeper", str(theirs.fileno()), port]
+        arguments = interpreter.module(f"{__package__}.keeper", str(theirs.fileno()), port)
         self.process = subprocess.Popen(
             [*arguments, *(["damp"] if damp else [])], pass_fds=[theirs.fileno()], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=interpreter.environment(),
         )  # fmt: skip
         theirs.close()
 

@@ -7,11 +7,11 @@ these words goes to another process. Negative exit codes are signals', as in ``s
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
+
+from robo_rl import interpreter
 
 MORTAL: tuple[str, ...] = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
 """Put before a command, it is told to end, as by Ctrl-C, when the one that started it has ended."""
@@ -22,13 +22,14 @@ def log_file(folder: Path, index: int) -> Path:
     return folder / "logs" / f"{index}.log"
 
 
-def start(folder: Path, index: int, threads: int) -> subprocess.Popen[bytes]:
-    """The job as a process of its own. Its output is added to its log."""
+def start(folder: Path, index: int, threads: int, beside: Path | None = None) -> subprocess.Popen[bytes]:
+    """The job as a process of its own, in the folder ``beside`` if that is told. Its output is added to its log."""
     file = log_file(folder, index)
     file.parent.mkdir(exist_ok=True)
-    command = [*MORTAL, sys.executable, "-m", "robo_rl", "work", str(folder.resolve()), "--index", str(index)]
-    environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+    command = [*MORTAL, *interpreter.module("robo_rl", "work", str(folder.resolve()), "--index", str(index))]
+    environment = {"OMP_NUM_THREADS": str(threads), **interpreter.environment()}
     with file.open("ab") as log:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=beside,
+            start_new_session=True,
+        )  # fmt: skip

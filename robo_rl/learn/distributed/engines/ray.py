@@ -7,11 +7,14 @@ one, where they resume. All nodes must see the sweep's folder under the same pat
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from robo_rl import interpreter
 
 LOST = -9
 """In place of the exit code of a job whose node died too often."""
@@ -28,7 +31,7 @@ def run(folder: Path, indices: Sequence[int], slots: int, address: str = "local"
         while waiting or running:
             while waiting and len(running) < 4 * slots:
                 index = waiting.popleft()
-                running[job.remote(str(folder.resolve()), index)] = index
+                running[job.remote(str(folder.resolve()), index, str(Path.cwd()))] = index
             ended, _ = ray.wait(list(running), timeout=1.0)
             for reference in ended:
                 try:
@@ -42,11 +45,11 @@ def run(folder: Path, indices: Sequence[int], slots: int, address: str = "local"
         ray.shutdown()
 
 
-def work(folder: str, index: int) -> int:
-    """What a Ray worker does: the same command as everywhere."""
+def work(folder: str, index: int, beside: str) -> int:
+    """What a Ray worker does: the same command as everywhere, in the folder ``beside`` where its computer has that."""
     from robo_rl.learn.distributed.engines import start
 
-    return start(Path(folder), index, threads=1).wait()
+    return start(Path(folder), index, 1, Path(beside) if Path(beside).is_dir() else None).wait()
 
 
 def needed(user: str) -> Any:
@@ -65,11 +68,21 @@ def connect(slots: int, address: str) -> None:
     if os.environ.get("RAY_AUTH_MODE") == "disabled":
         raise ValueError("RAY_AUTH_MODE is disabled: whoever reaches the cluster could run programs; expected token")
     if address == "local":
-        ray.init(
-            address="local", num_cpus=slots, include_dashboard=False, _node_ip_address="127.0.0.1",
-            configure_logging=False, log_to_driver=False,
-        )  # fmt: skip
+        with _elsewhere():
+            ray.init(
+                address="local", num_cpus=slots, include_dashboard=False, _node_ip_address="127.0.0.1",
+                configure_logging=False, log_to_driver=False,
+            )  # fmt: skip
         return
     if os.environ.get("RAY_AUTH_MODE") != "token":
         raise ValueError(f"RAY_AUTH_MODE is not set, and the cluster is {address}; expected token, and its token")
-    ray.init(address=address, configure_logging=False, log_to_driver=False)
+    with _elsewhere():
+        ray.init(address=address, configure_logging=False, log_to_driver=False)
+
+
+@contextlib.contextmanager
+def _elsewhere() -> Iterator[None]:
+    """Ray's workers import from the folder in which it is started before any other: within the block that is the root,
+    where only the system's owner can put anything."""
+    with interpreter.safe_path(), contextlib.chdir("/"):
+        yield

@@ -6,13 +6,14 @@ nodes must see the sweep's folder under the same path and have the same robo-rl.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from robo_rl import interpreter
 from robo_rl.files.escaping import shell_word
 from robo_rl.sweeps import sweep
 
@@ -26,7 +27,7 @@ SCRIPT = """#!/bin/sh
 #SBATCH --signal=B:TERM@60
 #SBATCH --output={log}
 export OMP_NUM_THREADS=1
-exec {python} -m robo_rl work {folder} --index "$SLURM_ARRAY_TASK_ID"
+exec {command} {folder} --index "$SLURM_ARRAY_TASK_ID"
 """
 """Options such as a partition or an account are taken from the environment: SBATCH_PARTITION, SBATCH_ACCOUNT."""
 
@@ -38,9 +39,8 @@ def script(folder: Path, indices: Sequence[int], slots: int) -> str:
     if not log.isprintable() or " " in log:
         raise ValueError(f"{folder}: its path has blanks; expected a path that SLURM's options can hold")
     array = ",".join(map(str, indices))
-    return SCRIPT.format(
-        array=array, slots=slots, log=log, python=shell_word(sys.executable), folder=shell_word(folder)
-    )
+    command = shlex.join(interpreter.module("robo_rl", "work"))
+    return SCRIPT.format(array=array, slots=slots, log=log, command=command, folder=shell_word(folder))
 
 
 def run(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int, int]]:
