@@ -25,14 +25,17 @@ def lengths(path: Any) -> tuple[Any, Any]:
     return apart, xp.cumulative_sum(apart, axis=-1) - apart
 
 
-def progress(path: Any, measured: tuple[Any, Any], place: Any, last: Any, scale: float = 1.0) -> Any:
+def progress(
+    path: Any, measured: tuple[Any, Any], place: Any, last: Any, scale: float = 1.0, back: float = SEARCHED[0]
+) -> Any:
     """(n,) m along the paths: the place that is nearest to ``place`` (n, 2) m, about ``last`` (n,) m.
 
-    ``measured`` are ``lengths`` of the paths; ``scale`` is a factor on SEARCHED.
+    ``measured`` are ``lengths`` of the paths; ``scale`` is a factor on ``back`` and on what is searched ahead. With
+    ``back`` 0 progress never decreases.
     """
     xp = array_namespace(path)
     apart, begin = measured
-    low, high = last[:, None] - scale * SEARCHED[0], last[:, None] + scale * SEARCHED[1]
+    low, high = last[:, None] - scale * back, last[:, None] + scale * SEARCHED[1]
     way, off = path[:, 1:] - path[:, :-1], place[:, None] - path[:, :-1]
     along = xp.sum(way * off, axis=-1) / xp.clip(apart, 1e-9, None)
     least, most = xp.clip(low - begin, 0.0, None), xp.minimum(high - begin, apart)

@@ -43,6 +43,11 @@ class Series:
     values: list[np.ndarray] = field(default_factory=list)
     problem: str = ""
     publishers: int = 1
+    beams: list[dict[str, float]] = field(default_factory=list)
+    """Of every scan, what part of its beams is zero, NaN, or its greatest range
+    (``robo_rl.deploy.robot.scans.habits``)."""
+    nothing: tuple[str, ...] = ()
+    """What of these counts as nothing within range."""
 
     @property
     def measured(self) -> np.ndarray:
@@ -87,12 +92,14 @@ def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[
     absent = contract.timeout(signal) is None
     if not series.times and absent and not series.problem:
         return [Finding(True, name, "no message; the signal may be absent")]
+    beams = [Finding(not series.problem, name, sentence) for sentence in _beams(series)]
     if not series.times:
         why = f"its messages can't be read: {series.problem}" if series.problem else "no message arrived"
-        return [bad(f"{why}; expected {_expected(signal)} in {signal.unit}")]
+        return [bad(f"{why}; expected {_expected(signal)} in {signal.unit}"), *beams]
     found = [bad(f"some messages can't be read: {series.problem}")] if series.problem else []
     if series.publishers > 1:
         found.append(bad(f"{series.publishers} nodes publish it; expected one"))
+    found += beams
     found += [bad(sentence) for sentence in _timing(contract, signal, series)]
     values = np.array(series.values)
     if not np.isfinite(values).all():
@@ -111,11 +118,36 @@ def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[
         if not abs(size - GRAVITY) < 1.0:
             hint = "; it seems to be in g" if abs(size - 1) < 0.1 else ""
             found.append(bad(f"at rest it measures {size:.2f} m/s^2; expected gravity, {GRAVITY}{hint}"))
-    if found:
+    if not healthy(found):
         return found
     rate = (len(series.times) - 1) / max(1e-9, series.times[-1] - series.times[0])
     age = 1e3 * float(np.median(series.ages))
-    return [Finding(True, name, f"{rate:.1f} Hz, {age:.1f} ms old on arrival, within {timeout * 1e3:g} ms")]
+    return [*found, Finding(True, name, f"{rate:.1f} Hz, {age:.1f} ms old on arrival, within {timeout * 1e3:g} ms")]
+
+
+def _beams(series: Series) -> list[str]:
+    """What this lidar gives where nothing is within its range, as far as it can be seen."""
+    kinds = ("zero", "nan", "max") if series.beams else ()
+    share = {kind: 100 * float(np.mean([one.get(kind, 0.0) for one in series.beams])) for kind in kinds}
+    told = {
+        (
+            "zero",
+            True,
+        ): "are 0.0: they count as nothing within range, unless a beam beside them is near; where 0.0 says "
+        "that nothing is known, add nothing=inf to the wire",
+        ("zero", False): "are 0.0: they are not known; where 0.0 says that nothing is within range, add nothing=zero",
+        (
+            "nan",
+            False,
+        ): "are NaN: they are not known; where NaN says that nothing is within range, add nothing=zero,nan to the wire",
+        (
+            "max",
+            False,
+        ): "are exactly its range_max: something is there; where that says that nothing is within range, add "
+        "nothing=zero,max to the wire",
+    }
+    found = {kind: told.get((kind, kind in series.nothing)) for kind in kinds if share[kind] > 0}
+    return [f"{share[kind]:.0f} % of its beams {sentence}" for kind, sentence in found.items() if sentence]
 
 
 def _expected(signal: Signal) -> str:

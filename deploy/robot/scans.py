@@ -8,6 +8,7 @@ infinity is nothing within range, minus infinity is something too close to measu
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,16 @@ from robo_rl.contract import Scan
 TURN = 2 * math.pi
 EDGE = 1e-3
 """Part of a beam by which the rounding of angles in float32 may miss the first or the last one."""
+UNKNOWN = ". Where this lidar gives zero or NaN for nothing within range, add nothing=zero,nan to the wire"
 MAX_BEAMS = 10_000
 """More beams in one message are not read, whatever they are."""
+
+
+NOTHING = ("zero", "nan", "max")
+"""What lidars give, beside infinity, where nothing is within their range: 0.0 (as the LDS-01 of a TurtleBot3), NaN, or
+range_max itself."""
+NEAR = 2.0
+"""Times range_min: zeros beside a range below this may be of something too close to measure, and are not known."""
 
 
 class ScanError(ValueError):
@@ -30,9 +39,12 @@ def beam_angles(layout: Scan, count: int) -> np.ndarray:
     return layout.angle_min + layout.angle_increment * np.arange(count)
 
 
-def ranges_of(message: Any, layout: Scan, count: int) -> np.ndarray:
-    """(count,) m: what the contract's beams measure, by a LaserScan. ScanError if it does not tell."""
-    measured = _measured(message)
+def ranges_of(message: Any, layout: Scan, count: int, nothing: Sequence[str] = ()) -> np.ndarray:
+    """(count,) m: what the contract's beams measure, by a LaserScan. ScanError if it does not tell.
+
+    ``nothing``, of ``NOTHING``: what counts as nothing within range, beside infinity.
+    """
+    measured = _measured(message, nothing)
     step = float(message.angle_increment)
     if not (math.isfinite(step) and step != 0 and math.isfinite(message.angle_min)) or not len(measured):
         raise ScanError(
@@ -56,12 +68,44 @@ def ranges_of(message: Any, layout: Scan, count: int) -> np.ndarray:
     return np.clip(found, layout.range_min, layout.range_max)
 
 
-def _measured(message: Any) -> np.ndarray:
+def far(ranges: np.ndarray, low: float, high: float, nothing: Sequence[str]) -> np.ndarray:
+    """``ranges`` (n,) m of a lidar that measures from ``low`` to ``high`` m, infinite where nothing is within range.
+
+    A lidar that sees nothing at all may be covered or broken: then its beams are not known. Zeros in a row are not
+    known either where a range beside them is below ``NEAR`` times ``low``: the beams that miss a thing which is too
+    close to measure pass near to it.
+    """
+    blank = np.zeros(len(ranges), bool)
+    if "zero" in nothing:
+        blank |= (ranges == 0.0) & ~_too_close(ranges, low)
+    if "nan" in nothing:
+        blank |= np.isnan(ranges)
+    if not (blank | np.isnan(ranges) | (ranges == 0.0)).all():
+        ranges = np.where(blank, np.inf, ranges)
+    if "max" in nothing:
+        ranges = np.where(ranges >= high * (1 - 1e-6), np.inf, ranges)  # 1e-6: both are float32 in a LaserScan
+    return ranges
+
+
+def _too_close(ranges: np.ndarray, low: float) -> np.ndarray:
+    """Which zeros are in a row that ends beside a range below ``NEAR`` times ``low``; the scan may be a full turn."""
+    if not len(ranges) or not low > 0:
+        return np.zeros(len(ranges), bool)
+    known = np.flatnonzero(ranges != 0.0)
+    if not len(known):
+        return np.ones(len(ranges), bool)
+    order = np.searchsorted(known, np.arange(len(ranges)))
+    before, after = ranges[known[order - 1]], ranges[known[order % len(known)]]
+    with np.errstate(invalid="ignore"):
+        return (before < NEAR * low) | (after < NEAR * low)
+
+
+def _measured(message: Any, nothing: Sequence[str]) -> np.ndarray:
     """Ranges in m; infinite where nothing is within range or something too close; NaN where nothing is known."""
     if len(message.ranges) > MAX_BEAMS:
         raise ScanError(f"{len(message.ranges)} ranges; expected at most {MAX_BEAMS}")
-    ranges = np.array(message.ranges, dtype=np.float64)
     low, high = float(message.range_min), float(message.range_max)
+    ranges = far(np.array(message.ranges, dtype=np.float64), low, high, nothing)
     if 0 <= low < high:  # else the driver does not tell
         with np.errstate(invalid="ignore"):
             ranges[np.isfinite(ranges) & (ranges < low)] = np.nan
@@ -79,9 +123,18 @@ def _by_neighbours(
         apart = np.minimum(apart, np.abs(turn - apart))
         best = int(np.argmin(apart)) if len(known) else -1
         if best < 0 or apart[best] > max(reach, 0.5) + EDGE:
-            raise ScanError(f"beam {i} is not a number, nor is one beside it; expected a range")
+            raise ScanError(f"beam {i} is not a number, nor is one beside it; expected a range{UNKNOWN}")
         found[i] = measured[known[best]]
     return found
+
+
+def habits(message: Any) -> dict[str, float]:
+    """What part of a LaserScan's beams is zero, NaN, or its range_max; what none is has no entry."""
+    ranges = np.array(message.ranges[:MAX_BEAMS], dtype=np.float64)
+    high = float(message.range_max)
+    with np.errstate(invalid="ignore"):
+        found = {"zero": ranges == 0.0, "nan": np.isnan(ranges), "max": ranges == high}
+    return {name: float(beams.mean()) for name, beams in found.items() if len(ranges) and beams.any()}
 
 
 def fill(message: Any, layout: Scan, ranges: np.ndarray) -> None:

@@ -194,6 +194,10 @@ class PathFollower:
             told = f"the path is in the frame '{goal.frame}', points of it in {sorted(frames)}; expected one frame"
             raise PathError(Code.INVALID_PATH, told)
         points = np.array([(p.pose.position.x, p.pose.position.y) for p in poses]).reshape(-1, 2)
+        known = self._path is not None and self._goal is not None and goal.frame == self._goal.frame
+        if known and np.array_equal(points, self._path.points):  # type: ignore[union-attr]
+            self._goal = goal  # the same path again: progress is kept
+            return
         path = FollowedPath(points, self._pose(goal.frame), self._scale * np.array(AHEAD), self._scale, self.rules)
         if self._limit == 0.0:
             self._movement = Movement(self.rules)

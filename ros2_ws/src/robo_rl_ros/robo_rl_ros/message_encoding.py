@@ -9,16 +9,25 @@ import numpy as np
 
 from robo_rl.contract import Signal
 from robo_rl.ros.wiring import Wire, WiringError
-from robo_rl.ros.writing import message_type, set_stamp, write
+from robo_rl.ros.writing import IMU, empty, message_type, set_stamp, write
+
+ODOMETRY = "nav_msgs/msg/Odometry"
 
 
-def compose(wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mapping[str, np.ndarray], ns: int) -> Any:
-    """One message of one topic, with the values of all its ``wires``, in their dimensions, stamped with ``ns``."""
+def compose(
+    wires: Sequence[Wire], signals: Mapping[str, Signal], values: Mapping[str, np.ndarray], ns: int, world: str = "odom"
+) -> Any:
+    """One message of one topic, with the values of all its ``wires``, in their dimensions, stamped with ``ns``.
+
+    ``world`` is the frame_id of what is in the world.
+    """
     kind = wires[0].kind
     if kind in _COMPOSERS:
-        message = message_type(kind)()
+        message = empty(kind)
         if hasattr(message, "header"):
             set_stamp(message.header.stamp, ns)
+            fixed = kind == ODOMETRY or (kind != IMU and signals[wires[0].name].frame.endswith("world"))
+            message.header.frame_id = wires[0].frame or (world if fixed else "base_link")
         for wire in wires:
             _COMPOSERS[kind](message, wire.field, signals[wire.name], values)
         return message
@@ -52,7 +61,7 @@ def _fill(target: Any, numbers: np.ndarray, elements: Sequence[str] = "xyzw") ->
 
 def _odometry(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
     """The twist is in the child frame, as specified by nav_msgs."""
-    message.header.frame_id, message.child_frame_id = "odom", "base_link"
+    message.child_frame_id = "base_link"
     value = values[signal.name]
     if field == "position":
         _fill(message.pose.pose.position, value, signal.elements)
@@ -71,17 +80,15 @@ def _into_body(v: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _imu(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
-    message.header.frame_id = "base_link"
+    getattr(message, f"{field}_covariance")[0] = 0.0
     _fill(getattr(message, field), values[signal.name], signal.elements)
 
 
 def _pose(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
-    message.header.frame_id = "base_link" if signal.frame == "base" else "odom"
     _fill(getattr(message.pose, field), values[signal.name], signal.elements)
 
 
 def _twist_stamped(message: Any, field: str, signal: Signal, values: Mapping[str, np.ndarray]) -> None:
-    message.header.frame_id = "odom" if signal.frame == "world" else "base_link"
     _twist(message.twist, field, signal, values)
 
 
@@ -92,8 +99,8 @@ def _twist(message: Any, field: str, signal: Signal, values: Mapping[str, np.nda
 
 
 _COMPOSERS = {
-    "nav_msgs/msg/Odometry": _odometry,
-    "sensor_msgs/msg/Imu": _imu,
+    ODOMETRY: _odometry,
+    IMU: _imu,
     "geometry_msgs/msg/PoseStamped": _pose,
     "geometry_msgs/msg/TwistStamped": _twist_stamped,
     "geometry_msgs/msg/Twist": _twist,

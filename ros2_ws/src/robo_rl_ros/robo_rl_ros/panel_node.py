@@ -253,7 +253,7 @@ class Panel:
         def receive(message: Any) -> None:
             for wire, channel in pairs:
                 try:
-                    value = read(wire.kind, wire.field, message, wire.measured(channel))
+                    value = read(wire.kind, wire.field, message, wire.measured(channel), wire.view())
                 except (MessageError, TypeError, ValueError, OverflowError):
                     continue  # the policy's node tells about it, in its diagnostics
                 shown = summary(value) if getattr(channel, "shape", None) else value.tolist()

@@ -6,6 +6,7 @@ and SimpleProgressChecker, with their default parameters.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,6 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from robo_rl.controllers import path as geometry
+from robo_rl.controllers.path import AHEAD
+
+INVERSION = math.radians(120)
+"""By how much a path turns where it goes back, within the first of the lengths ahead on both sides."""
+LEAST = 0.25
+"""Part of that reach which the robot at least comes and goes: less is jitter at an end of the path."""
+SAME = 1e-3
+"""m to the end of a piece of a path, which is at its end."""
 
 
 class Code(IntEnum):
@@ -63,6 +72,8 @@ class Rules:
     """m to the last point: xy_goal_tolerance."""
     rest: float = 1.0
     """m of the path that may be left where the last point is so near: a path may pass by its end before."""
+    inversion: float = 0.2
+    """m to a point where the path turns back: inversion_xy_tolerance of Nav2's MPPI controller."""
     movement: float = 0.5
     """m: required_movement_radius."""
     allowance: float = 10.0
@@ -86,7 +97,11 @@ class Progress(NamedTuple):
 
 
 class FollowedPath:
-    """A path (P, 2) m that was checked, and how far along it the robot is."""
+    """A path (P, 2) m that was checked, and how far along it the robot is. Progress never decreases.
+
+    Where the path turns back on itself, only the piece up to there is followed until the robot is at its end, as with
+    ``enforce_path_inversion`` of Nav2's MPPI controller: beyond, the way there and the way back are the same places.
+    """
 
     def __init__(self, points: np.ndarray, pose: Pose, ahead: np.ndarray, scale: float, rules: Rules) -> None:
         """``ahead`` (k,) m along the path are the points that the policy wants; ``scale``: see
@@ -95,32 +110,75 @@ class FollowedPath:
         PathError where the path is none, is not finite, jumps, or is not where the robot is.
         """
         check(points, rules)
-        self.rules, self.ahead, self.scale = rules, np.asarray(ahead, float), scale
-        self._path = np.concatenate([points, points[-1:]])[None].astype(float)  # of two points at least
-        self._measured = geometry.lengths(self._path)
+        self.points, self.rules, self.ahead, self.scale = points, rules, np.asarray(ahead, float), scale
         place = np.array([[pose.x, pose.y]])
-        apart = np.hypot(*(self._path[0] - place[0]).T)
-        nearest = float(geometry.distance(self._path, place[:, None])[0, 0])
+        nearest = float(geometry.distance(_whole(points), place[:, None])[0, 0])
         if nearest > rules.begin:
             raise PathError(Code.INVALID_PATH, f"the path is {nearest:.2f} m away; expected at most {rules.begin} m")
-        at = np.concatenate([self._measured[1][0], [self.length]])
-        self._at = np.array([float(at[_first_passage(apart, rules.tolerance)])])
+        ends = [0, *inversions(points, scale * AHEAD[0]), len(points) - 1]
+        self._pieces = [_whole(points[begin : end + 1]) for begin, end in itertools.pairwise(ends)]
+        self._measured = [geometry.lengths(piece) for piece in self._pieces]
+        self._lengths = [float(begin[0, -1] + apart[0, -1]) for apart, begin in self._measured]
+        along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
+        joined = _first_passage(np.hypot(*(points - place[0]).T), rules.tolerance)
+        self._number = int(np.searchsorted(ends[1:-1], joined))
+        self._at = np.array([along[joined] - along[ends[self._number]]])
+        self._farthest = float(along[np.argmax(np.hypot(*(points - points[-1]).T))])
 
     @property
     def length(self) -> float:
         """m."""
-        apart, begin = self._measured
-        return float(begin[0, -1] + apart[0, -1])
+        return sum(self._lengths)
 
     def update(self, pose: Pose) -> Progress:
         """The robot is at ``pose``."""
         place = np.array([[pose.x, pose.y]])
-        self._at = geometry.progress(self._path, self._measured, place, self._at, self.scale)
-        found = geometry.points(self._path, self._measured, self._at[:, None] + self.ahead)
+        while self._advance(place) and self._number < len(self._pieces) - 1:
+            self._number, self._at = self._number + 1, np.zeros(1)
+        path, measured = self._pieces[self._number], self._measured[self._number]
+        found = geometry.points(path, measured, self._at[:, None] + self.ahead)
         seen = geometry.in_frame(found, place, np.array([pose.heading]))
-        left = self.length - float(self._at[0])
-        near = math.hypot(*(self._path[0, -1] - place[0])) <= self.rules.tolerance
-        return Progress(seen[0].astype(np.float32), left, near and left <= self.rules.rest)
+        passed = sum(self._lengths[: self._number]) + float(self._at[0])
+        left = self.length - passed
+        near = math.hypot(*(self.points[-1] - place[0])) <= self.rules.tolerance
+        arrived = near and left <= self.rules.rest and passed >= self._farthest - SAME
+        return Progress(seen[0].astype(np.float32), left, arrived)
+
+    def _advance(self, place: np.ndarray) -> bool:
+        """Go on along the piece. Whether ``place`` (1, 2) is at its end: near to it, or beside it or beyond."""
+        path, measured = self._pieces[self._number], self._measured[self._number]
+        self._at = geometry.progress(path, measured, place, self._at, self.scale, back=0.0)
+        left = self._lengths[self._number] - float(self._at[0])
+        near = math.hypot(*(path[0, -1] - place[0])) <= self.rules.inversion
+        return left <= SAME or (near and left <= self.rules.rest)
+
+
+def _whole(points: np.ndarray) -> np.ndarray:
+    """(1, P + 1, 2): a path of at least two points."""
+    return np.concatenate([points, points[-1:]])[None].astype(float)
+
+
+def inversions(points: np.ndarray, reach: float) -> list[int]:
+    """The points of a path (P, 2) m at which it turns back: by more than ``INVERSION`` from ``reach`` m before to
+    ``reach`` m behind, so that two corners close together are one and jitter is none.
+    """
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
+    came = points - _at(points, along, along - reach)
+    goes = _at(points, along, along + reach) - points
+    along_both, sizes = (came * goes).sum(-1), np.hypot(*np.stack([came, goes]).transpose(2, 0, 1))
+    turns = (along_both < math.cos(INVERSION) * sizes.prod(0)) & (sizes.min(0) > LEAST * reach)
+    found: list[int] = []
+    for i in np.flatnonzero(turns).tolist():
+        if not found or along[i] - along[found[-1]] > reach:
+            found.append(i)
+        elif along_both[i] < along_both[found[-1]]:
+            found[-1] = i
+    return found
+
+
+def _at(points: np.ndarray, along: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """The points (P, 2) at lengths ``s`` (P,) m along a path."""
+    return np.stack([np.interp(s, along, points[:, i]) for i in range(2)], -1)
 
 
 def _first_passage(apart: np.ndarray, tolerance: float) -> int:

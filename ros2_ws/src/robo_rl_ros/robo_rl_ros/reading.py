@@ -12,16 +12,11 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl.deploy.robot.scans import ScanError, ranges_of
+from robo_rl.deploy.robot.scans import ScanError, far, ranges_of
+from robo_rl.ros.frames import IMU, TWIST, FrameError, Transform, View, multiply, require_robot, require_scanner, rotate
 from robo_rl.ros.images import ImageError, pixels_of
 
 Channel = Signal | Command
-BODY_FRAMES = ("base_link", "body", "base_footprint", "imu_link")
-WORLD_FRAMES = ("world", "map", "odom", "earth")
-MAP_FRAMES = ("map", "odom", "earth")
-"""Frames that are no arm's base; the base of one that does not drive may be the world."""
-CAMERA_FRAMES = ("optical_frame", "camera_link", "camera_frame")
-"""Ends of the names of frames that turn with a camera (REP 103)."""
 MAX_ELEMENTS = 10_000
 """More names or numbers in one message are not read, whatever they are."""
 
@@ -40,69 +35,106 @@ def stamp_ns(message: Any) -> int | None:
     return None if header is None else header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
 
 
-def _vector(v: Any) -> tuple[float, ...]:
+def _vector(v: Any) -> tuple[float, float, float]:
     return (v.x, v.y, v.z)
 
 
-def _along(v: Any, channel: Channel) -> tuple[float, ...]:
-    """Of a vector, the elements that the contract names; all, where it names them otherwise."""
+def _along(v: Sequence[float], channel: Channel) -> Sequence[float]:
+    """Of a vector (x, y, z), the elements that the contract names; all, where it names them otherwise."""
     names = channel.elements
-    return tuple(getattr(v, name) for name in names) if set(names) <= {"x", "y", "z"} else _vector(v)
+    return [v["xyz".index(name)] for name in names] if set(names) <= {"x", "y", "z"} else v
 
 
-def _quaternion(q: Any) -> tuple[float, ...]:
+def _quaternion(q: Any) -> tuple[float, float, float, float]:
     return (q.x, q.y, q.z, q.w)
 
 
-def _is_body(frame: str) -> bool:
-    return frame in BODY_FRAMES
+def _require_measured(part: Any, field: str, diagonal: Sequence[int], channel: Channel) -> None:
+    """A negative variance says that a sensor does not measure this (sensor_msgs/Imu: -1 as the first element)."""
+    covariance = getattr(part, field, None)
+    if covariance is not None and any(covariance[i] < 0 for i in diagonal):
+        raise MessageError(f"'{channel.name}': {field} is -1: the message has no such measurement; take another source")
 
 
-def _odometry_velocity(message: Any, channel: Channel) -> Any:
+def _odometry_position(message: Any, channel: Channel, view: View) -> Any:
+    _require_measured(message.pose, "covariance", (0, 7, 14), channel)
+    require_robot(channel.name, message.child_frame_id, view.own)
+    return _along(_point(message.header, message.pose.pose.position, channel, view), channel)
+
+
+def _odometry_orientation(message: Any, channel: Channel, view: View) -> Any:
+    _require_measured(message.pose, "covariance", (21, 28, 35), channel)
+    require_robot(channel.name, message.child_frame_id, view.own)
+    return _orientation(message.header, message.pose.pose.orientation, channel, view)
+
+
+def _odometry_twist(part: str, diagonal: Sequence[int]) -> Callable[[Any, Channel, View], Any]:
     """nav_msgs: the twist is in the child frame. It is rotated into the world if the contract's frame is the world."""
-    return _turned(message.twist.twist.linear, message.pose.pose.orientation, channel)
 
-
-def _odometry_rates(message: Any, channel: Channel) -> Any:
-    return _turned(message.twist.twist.angular, message.pose.pose.orientation, channel)
-
-
-def _turned(vector: Any, orientation: Any, channel: Channel) -> Any:
-    if channel.frame != "world":
+    def read(message: Any, channel: Channel, view: View) -> Any:
+        _require_measured(message.twist, "covariance", diagonal, channel)
+        require_robot(channel.name, message.child_frame_id, view.own)
+        vector = _vector(getattr(message.twist.twist, part))
+        if channel.frame == "world":
+            into = view.into(channel.name, message.header.frame_id, channel.frame)
+            vector = rotate(_quaternion(message.pose.pose.orientation), vector)
+            vector = vector if into is None else into.turn(vector)
         return _along(vector, channel)
-    v = _vector(vector)
-    *axis, w = _quaternion(orientation)
-    across = [2.0 * x for x in _cross(axis, v)]
-    return [a + w * b + c for a, b, c in zip(v, across, _cross(axis, across), strict=True)]
+
+    return read
 
 
-def _cross(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
-    """np.cross takes ten times as long."""
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+def _point(header: Any, point: Any, channel: Channel, view: View) -> Sequence[float]:
+    """A place (m) in the contract's frame."""
+    into = view.into(channel.name, header.frame_id, channel.frame)
+    return _vector(point) if into is None else into.move(_vector(point))
 
 
-def _in_frame(message: Any, value: tuple[float, ...], channel: Channel) -> tuple[float, ...]:
-    """``value`` if the message's frame can be the contract's; an empty frame is taken on trust."""
-    frame = message.header.frame_id
-    wrong = (channel.frame == "world" and _is_body(frame)) or (channel.frame == "body" and frame in WORLD_FRAMES)
-    wrong = wrong or (channel.frame == "base" and (frame in MAP_FRAMES or frame.endswith(CAMERA_FRAMES)))
-    if wrong:
-        raise MessageError(f"'{channel.name}': frame_id is '{frame}'; expected the frame '{channel.frame}'")
-    return value
+def _orientation(header: Any, orientation: Any, channel: Channel, view: View) -> Sequence[float]:
+    """An orientation in the frame that the contract's is told in: the last of "body to world"."""
+    into = view.into(channel.name, header.frame_id, channel.frame.rpartition(" to ")[2])
+    q = _quaternion(orientation)
+    return q if into is None else multiply(into.rotation, q)
 
 
-def _by_name(field: str) -> Callable[[Any, Channel], Any]:
+def _free(header: Any, vector: Any, channel: Channel, view: View) -> Sequence[float]:
+    """A velocity in the contract's frame, of the elements that it names."""
+    into = view.into(channel.name, header.frame_id, channel.frame, TWIST)
+    return _along(_vector(vector) if into is None else into.turn(_vector(vector)), channel)
+
+
+def _imu(field: str) -> Callable[[Any, Channel, View], Any]:
+    """A vector that an IMU measures, in the contract's frame."""
+
+    def read(message: Any, channel: Channel, view: View) -> Any:
+        _require_measured(message, f"{field}_covariance", (0,), channel)
+        into = view.into(channel.name, message.header.frame_id, channel.frame, IMU)
+        vector = _vector(getattr(message, field))
+        return _along(vector if into is None else into.turn(vector), channel)
+
+    return read
+
+
+def _imu_orientation(message: Any, channel: Channel, view: View) -> Any:
+    """Of the robot's body, where tf tells how the IMU is mounted on it."""
+    _require_measured(message, "orientation_covariance", (0,), channel)
+    mounted = view.into(channel.name, message.header.frame_id, channel.frame.partition(" to ")[0], IMU)
+    q = _quaternion(message.orientation)
+    return q if mounted is None else multiply(q, mounted.inverse().rotation)
+
+
+def _by_name(field: str) -> Callable[[Any, Channel, View], Any]:
     """A joint message's ``field``, looked up by the contract's names at every message."""
 
-    def read(message: Any, channel: Channel) -> Any:
+    def read(message: Any, channel: Channel, view: View) -> Any:
         names, values = message.name, getattr(message, field)
         return _pick(names, values, field, channel)
 
     return read
 
 
-def _first_point(field: str) -> Callable[[Any, Channel], Any]:
-    def read(message: Any, channel: Channel) -> Any:
+def _first_point(field: str) -> Callable[[Any, Channel, View], Any]:
+    def read(message: Any, channel: Channel, view: View) -> Any:
         if not message.points:
             raise MessageError(f"'{channel.name}': the trajectory has no points; expected one")
         plural = {"position": "positions", "velocity": "velocities", "effort": "effort"}[field]
@@ -128,9 +160,16 @@ def _pick(names: Sequence[str], values: Sequence[float], field: str, channel: Ch
 TWIST_ELEMENTS = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-def _twist_elements(twist: Any, channel: Channel) -> list[float]:
-    both = dict(zip(TWIST_ELEMENTS, (*_vector(twist.linear), *_vector(twist.angular)), strict=True))
+def _twist_elements(twist: Any, channel: Channel, into: Transform | None = None) -> list[float]:
+    parts = [_vector(part) if into is None else into.turn(_vector(part)) for part in (twist.linear, twist.angular)]
+    both = dict(zip(TWIST_ELEMENTS, (*parts[0], *parts[1]), strict=True))
     return [both[name] for name in channel.elements]
+
+
+def _stamped_twist_elements(message: Any, channel: Channel, view: View) -> list[float]:
+    return _twist_elements(
+        message.twist, channel, view.into(channel.name, message.header.frame_id, channel.frame, TWIST)
+    )
 
 
 ACKERMANN = {
@@ -142,26 +181,37 @@ ACKERMANN = {
 """The numbers of an ackermann_msgs/AckermannDrive, with their units."""
 
 
-def _ackermann(field: str, stamped: bool) -> Callable[[Any, Channel], Any]:
-    return lambda m, c: [getattr(m.drive if stamped else m, field)]
+def _ackermann(field: str) -> Callable[[Any, Channel, View], Any]:
+    return lambda m, c, view: [getattr(m, field)]
 
 
-def _ranges(message: Any, channel: Channel) -> Any:
+def _stamped_ackermann(field: str) -> Callable[[Any, Channel, View], Any]:
+    def read(message: Any, channel: Channel, view: View) -> Any:
+        if view.into(channel.name, message.header.frame_id, channel.frame) is not None:
+            raise FrameError(f"'{channel.name}': frame_id is '{message.header.frame_id}'; expected the car's own frame")
+        return [getattr(message.drive, field)]
+
+    return read
+
+
+def _ranges(message: Any, channel: Channel, view: View) -> Any:
     """By angle, where the contract tells the angles of its beams; else beam by beam.
 
     REP 117: +inf is nothing within range, -inf is too close. A NaN that nothing can stand in for is an error.
     """
+    require_scanner(channel.name, message.header.frame_id, view.own)
     if isinstance(channel, Signal) and isinstance(channel.layout, Scan):
-        return ranges_of(message, channel.layout, channel.size)
+        return ranges_of(message, channel.layout, channel.size, view.nothing)
     ranges = np.asarray(message.ranges[: MAX_ELEMENTS + 1], dtype=np.float64)
     if len(ranges) == channel.size:
         lower, upper = channel.bounds
+        ranges = far(ranges, float(message.range_min), float(message.range_max), view.nothing)
         ranges = np.where(np.isposinf(ranges), upper, ranges)
         ranges = np.where(np.isneginf(ranges), lower, ranges)
     return ranges
 
 
-def _pixels(message: Any, channel: Channel) -> Any:
+def _pixels(message: Any, channel: Channel, view: View) -> Any:
     """What is nearer or farther than the contract's limits is at them."""
     layout = channel.layout if isinstance(channel, Signal) else None
     if not isinstance(layout, Image):
@@ -171,7 +221,7 @@ def _pixels(message: Any, channel: Channel) -> Any:
     return np.clip(pixels_of(message, layout, (rows, columns)), lower, upper)
 
 
-def _array(message: Any, channel: Channel) -> Any:
+def _array(message: Any, channel: Channel, view: View) -> Any:
     """Numbers in a row; of a signal with a shape, by the message's layout, which must have that shape."""
     if isinstance(channel, Command) or channel.shape is None:
         return message.data[: MAX_ELEMENTS + 1]
@@ -187,36 +237,36 @@ def _array(message: Any, channel: Channel) -> Any:
     return np.asarray(message.data[start:end], np.float64).reshape(channel.shape)
 
 
-Reader = Callable[[Any, Channel], Any]
+Reader = Callable[[Any, Channel, View], Any]
 
 READERS: dict[str, dict[str, Reader]] = {
     "nav_msgs/msg/Odometry": {
-        "position": lambda m, c: _along(m.pose.pose.position, c),
-        "orientation": lambda m, c: _quaternion(m.pose.pose.orientation),
-        "linear_velocity": _odometry_velocity,
-        "angular_velocity": _odometry_rates,
+        "position": _odometry_position,
+        "orientation": _odometry_orientation,
+        "linear_velocity": _odometry_twist("linear", (0, 7, 14)),
+        "angular_velocity": _odometry_twist("angular", (21, 28, 35)),
     },
     "sensor_msgs/msg/Imu": {
-        "orientation": lambda m, c: _quaternion(m.orientation),
-        "angular_velocity": lambda m, c: _in_frame(m, _along(m.angular_velocity, c), c),
-        "linear_acceleration": lambda m, c: _in_frame(m, _along(m.linear_acceleration, c), c),
+        "orientation": _imu_orientation,
+        "angular_velocity": _imu("angular_velocity"),
+        "linear_acceleration": _imu("linear_acceleration"),
     },
     "geometry_msgs/msg/PoseStamped": {
-        "position": lambda m, c: _in_frame(m, _along(m.pose.position, c), c),
-        "orientation": lambda m, c: _quaternion(m.pose.orientation),
+        "position": lambda m, c, view: _along(_point(m.header, m.pose.position, c, view), c),
+        "orientation": lambda m, c, view: _orientation(m.header, m.pose.orientation, c, view),
     },
     "geometry_msgs/msg/TwistStamped": {
-        "linear": lambda m, c: _in_frame(m, _along(m.twist.linear, c), c),
-        "angular": lambda m, c: _in_frame(m, _along(m.twist.angular, c), c),
-        "by_name": lambda m, c: _twist_elements(m.twist, c),
+        "linear": lambda m, c, view: _free(m.header, m.twist.linear, c, view),
+        "angular": lambda m, c, view: _free(m.header, m.twist.angular, c, view),
+        "by_name": _stamped_twist_elements,
     },
     "geometry_msgs/msg/Twist": {
-        "linear": lambda m, c: _along(m.linear, c),
-        "angular": lambda m, c: _along(m.angular, c),
-        "by_name": lambda m, c: _twist_elements(m, c),
+        "linear": lambda m, c, view: _along(_vector(m.linear), c),
+        "angular": lambda m, c, view: _along(_vector(m.angular), c),
+        "by_name": lambda m, c, view: _twist_elements(m, c),
     },
-    "ackermann_msgs/msg/AckermannDrive": {field: _ackermann(field, False) for field in ACKERMANN},
-    "ackermann_msgs/msg/AckermannDriveStamped": {field: _ackermann(field, True) for field in ACKERMANN},
+    "ackermann_msgs/msg/AckermannDrive": {field: _ackermann(field) for field in ACKERMANN},
+    "ackermann_msgs/msg/AckermannDriveStamped": {field: _stamped_ackermann(field) for field in ACKERMANN},
     "sensor_msgs/msg/JointState": {field: _by_name(field) for field in ("position", "velocity", "effort")},
     "trajectory_msgs/msg/JointTrajectory": {field: _first_point(field) for field in ("position", "velocity", "effort")},
     "sensor_msgs/msg/LaserScan": {"ranges": _ranges},
@@ -234,17 +284,25 @@ MEASURED: dict[tuple[str, str], Callable[[Any], tuple[float, ...]]] = {
 sensor does."""
 
 
-def read(kind: str, field: str, message: Any, channel: Channel) -> np.ndarray:
-    """The elements of ``channel``, float32 in its dimensions, out of a message; MessageError if they can't be."""
+NAMES_ONLY = View()
+
+
+def read(kind: str, field: str, message: Any, channel: Channel, view: View = NAMES_ONLY) -> np.ndarray:
+    """The elements of ``channel``, float32 in its dimensions, out of a message; MessageError if they can't be.
+
+    ``view`` tells how the message's frame is matched; without it, by names alone.
+    """
     header = getattr(message, "header", None)
     if header is not None and len(header.frame_id) > MAX_NAME:
         found = f"frame_id has {len(header.frame_id)} characters"
         raise MessageError(f"'{channel.name}': {found}; expected at most {MAX_NAME}")
     with np.errstate(over="ignore", invalid="ignore"):  # what is infinite or NaN is the gate's to judge
         try:
-            value = np.asarray(READERS[kind][field](message, channel), dtype=np.float32)
+            value = np.asarray(READERS[kind][field](message, channel, view), dtype=np.float32)
         except (ScanError, ImageError) as error:
             raise MessageError(f"'{channel.name}': {error}") from None
+        except FrameError as error:
+            raise MessageError(str(error)) from None
     if value.shape != channel.dimensions:
         raise MessageError(f"'{channel.name}': {value.size} numbers in '{field}'; expected {channel.size}")
     return value

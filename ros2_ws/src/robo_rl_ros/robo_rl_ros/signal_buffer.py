@@ -7,19 +7,22 @@ message without a header counts from its arrival. Nothing of ROS is imported.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from robo_rl.contract import Contract
+from robo_rl.ros.frames import Frames
 from robo_rl.ros.reading import MEASURED, MessageError, read, stamp_ns
 from robo_rl.ros.wiring import Wire
 
 SKEW = 1000
 """µs: clocks of two computers, synchronised over a network, may differ by this much. A stamp that lies less than
 this in the future counts as now."""
+POSITION = "position"
+"""The signal that is the robot's own position."""
 SMOOTHING = 0.05
 """Weight of the newest interval between messages in the mean that diagnostics show."""
 
@@ -67,6 +70,12 @@ class SignalBuffer:
         """By topic and type: one subscription each."""
         for wire in wires:
             self.wires.setdefault((wire.topic, wire.kind), []).append(wire)
+        self.frames = Frames()
+        self._views = {wire.name: wire.view(self.frames) for wire in wires}
+        world = {s.name for s in contract.signals if s.frame.rpartition(" to ")[2] == "world"}
+        self._in_world = frozenset(world)
+        self._frame_ids: dict[str, str] = {}
+        """Of the newest message, by signal in the world."""
         self._channels = {wire.name: wire.measured(contract.signal(wire.name)) for wire in wires}
         self.arrivals = {key: Arrivals() for key in self.wires}
         self._noisy = frozenset(s.name for s in contract.signals if s.source == "sensor" and s.noise)
@@ -87,7 +96,7 @@ class SignalBuffer:
         stamp = now - (age if age < -SKEW else max(0, age))
         arrivals.note(now * 1e-6, age * 1e-6)
         try:
-            values = {w.name: read(w.kind, w.field, message, self._channels[w.name]) for w in self.wires[key]}
+            values = {w.name: self._read(w, message) for w in self.wires[key]}
         except (MessageError, TypeError, ValueError, OverflowError) as error:
             arrivals.complaint = str(error)[:300]
             return
@@ -96,6 +105,7 @@ class SignalBuffer:
         for name in repeated:
             del values[name]  # so it grows old
         with self.changed:
+            self._note_frames(values, message)
             for name, value in values.items():
                 self.samples[name] = (value, stamp)
             if not self._sensed.issuperset(values):
@@ -105,6 +115,22 @@ class SignalBuffer:
             for name in self._periods.keys() & values.keys():
                 self._due[name] = now + self._periods[name] - self._half
             self.changed.notify()
+
+    def _read(self, wire: Wire, message: Any) -> np.ndarray:
+        return read(wire.kind, wire.field, message, self._channels[wire.name], self._views[wire.name])
+
+    def _note_frames(self, values: Mapping[str, np.ndarray], message: Any) -> None:
+        """The frame of the robot's own position is that of all others in the world; what came in another one before
+        that was known is forgotten.
+        """
+        frame = getattr(getattr(message, "header", None), "frame_id", "")
+        if not frame:
+            return
+        self._frame_ids.update(dict.fromkeys(self._in_world & values.keys(), frame))
+        if not self.frames.world and POSITION in values and POSITION in self._sensed & self._in_world:
+            self.frames.world = frame
+            for name in [name for name, other in self._frame_ids.items() if other.strip("/") != frame.strip("/")]:
+                self.samples.pop(name, None)
 
     def _repeats(self, wire: Wire, message: Any) -> bool:
         """Whether a sensor with noise gave the very numbers of the last message, which the gate can't see any more."""

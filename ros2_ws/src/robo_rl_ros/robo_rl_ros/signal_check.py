@@ -12,10 +12,12 @@ from rclpy.node import Node
 
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.doctor import Series
+from robo_rl.deploy.robot.scans import habits
 from robo_rl.ros import quality
+from robo_rl.ros.frames import Frames
 from robo_rl.ros.reading import MessageError, read, stamp_ns
 from robo_rl.ros.transport import prefer_udp
-from robo_rl.ros.wiring import Wire, signal_wires
+from robo_rl.ros.wiring import SCAN, Wire, signal_wires
 from robo_rl.ros.writing import message_type
 
 ANNOUNCED = 3.5
@@ -34,6 +36,7 @@ class SignalCheck:
         sensed = {signal.name for signal in contract.signals if signal.source == "sensor"}
         self.wires = [wire for wire in signal_wires(contract.signals, wires) if wire.name in sensed]
         self.series: dict[str, Series] = {}
+        self.frames = Frames()
         self._heard = 0
         self._publishers: dict[str, int] = {}
         """By topic."""
@@ -56,15 +59,18 @@ class SignalCheck:
         self.context.try_shutdown()
 
     def _receiver(self, wire: Wire) -> Any:
-        signal = wire.measured(self.contract.signal(wire.name))
+        signal, view = wire.measured(self.contract.signal(wire.name)), wire.view(self.frames)
 
         def receive(message: Any) -> None:
             self._heard += 1
             series = self.series.setdefault(wire.name, Series())
             now, wall, stamp = time.monotonic(), time.time_ns(), stamp_ns(message)
             age = 0.0 if stamp is None else (wall - stamp) * 1e-9
+            if wire.kind == SCAN:
+                series.beams.append(habits(message))
+                series.nothing = wire.nothing
             try:
-                series.add(now, age, read(wire.kind, wire.field, message, signal).ravel())
+                series.add(now, age, read(wire.kind, wire.field, message, signal, view).ravel())
             except (MessageError, TypeError, ValueError) as error:
                 series.problem = str(error)[:300]
 

@@ -68,6 +68,8 @@ class Teleop:
         self.wish, self.wished = np.zeros(4), -DEAD_MAN
         self._contract = ""
         self._measured: dict[str, np.ndarray] = {}
+        self._world = "odom"
+        """The frame in which the robot's position comes, and set-points go."""
         self._stop = node.create_client(Trigger, f"{operator.policy}/stop")
         self._held = False
         node.create_subscription(String, f"{operator.policy}/contract", self._on_contract, quality.LATCHED)
@@ -107,7 +109,9 @@ class Teleop:
     def _receiver(self, wire: Wire, channel: Any) -> Callable[[Any], None]:
         def receive(message: Any) -> None:
             with contextlib.suppress(MessageError):  # the policy's node tells about it
-                self._measured[channel.name] = read(wire.kind, wire.field, message, channel)
+                self._measured[channel.name] = read(wire.kind, wire.field, message, channel, wire.view())
+                if channel.name == "position" and message.header.frame_id:
+                    self._world = message.header.frame_id
 
         return receive
 
@@ -157,7 +161,7 @@ class Teleop:
             return
         now = self.operator.node.get_clock().now().nanoseconds
         for group, publisher in self._outlets:
-            publisher.publish(compose(group, self._signals, values, now))
+            publisher.publish(compose(group, self._signals, values, now, self._world))
 
 
 def main(arguments: list[str] | None = None) -> None:

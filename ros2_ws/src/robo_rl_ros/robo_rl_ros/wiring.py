@@ -1,7 +1,8 @@
 """Which topic, message type and field each signal comes from and each command goes to, derived from a contract.
 
-A wire is written as one text, as in parameters: ``"odom nav_msgs/msg/Odometry position"``; that of a lidar that is
-mounted turned, ``"scan sensor_msgs/msg/LaserScan ranges yaw=1.5708 roll=3.1416"``. What a contract does not
+A wire is written as one text, as in parameters: ``"odom nav_msgs/msg/Odometry position"``. More of it may follow:
+``yaw=1.5708 roll=3.1416`` of a lidar that is mounted turned, ``nothing=nan`` of one that gives NaN where nothing is
+within its range, and ``frame=cf231`` where that is the contract's frame by another name. What a contract does not
 decide (the robot's own topic names) is remapped as usual in ROS 2, or by giving the wire of a signal or command.
 """
 
@@ -13,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from robo_rl.contract import Command, Image, Scan, Signal
+from robo_rl.deploy.robot.scans import NOTHING
+from robo_rl.ros.frames import Frames, View
 from robo_rl.ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
 
 
@@ -39,23 +42,42 @@ class Wire:
     """rad from the robot's x axis to that of its lidar, to the left, as in a URDF."""
     upside_down: bool = False
     """Whether the lidar's z axis points down: a roll of half a turn, which a URDF makes before the yaw."""
+    frame: str = ""
+    """A frame_id that is the contract's frame by another name."""
+    nothing: tuple[str, ...] = View.nothing
+    """What a lidar gives where nothing is within its range."""
 
     @staticmethod
     def parse(name: str, text: str) -> Wire:
-        """The wire of signal or command ``name`` from "topic type field", and of a LaserScan also "yaw=… roll=…"."""
+        """The wire of signal or command ``name`` from "topic type field", and "frame=…" where that has another name.
+
+        Of a LaserScan also "yaw=… roll=… nothing=…".
+        """
         parts = text.split()
-        if len(parts) < 3 or (len(parts) > 3 and parts[1] != SCAN):
+        if len(parts) < 3:
             raise WiringError(f"the wire of '{name}' is {text!r}; expected 'topic type field'")
-        topic, kind, field, *mounting = parts
+        topic, kind, field, *more = parts
         if kind not in READERS:
             raise WiringError(f"the wire of '{name}' has the type '{kind}'; expected one of {sorted(READERS)}")
         if field not in READERS[kind]:
             raise WiringError(f"the wire of '{name}' has the field '{field}'; {kind} has {sorted(READERS[kind])}")
-        return Wire(name, topic, kind, field, *_mounting(name, mounting))
+        frames = [part.partition("=")[2] for part in more if part.startswith("frame=")]
+        nothing = [part.partition("=")[2] for part in more if part.startswith("nothing=")]
+        mounting = [part for part in more if not part.startswith(("frame=", "nothing="))]
+        if (mounting or nothing) and kind != SCAN:
+            raise WiringError(f"the wire of '{name}' is {text!r}; expected 'topic type field' and, if need be, frame=…")
+        told = _nothing(name, nothing[-1]) if nothing else View.nothing
+        return Wire(name, topic, kind, field, *_mounting(name, mounting), frames[-1] if frames else "", told)
 
     def __str__(self) -> str:
         mounting = (f" yaw={self.yaw:.9g}" if self.yaw else "") + (f" roll={math.pi:.9g}" if self.upside_down else "")
-        return f"{self.topic} {self.kind} {self.field}{mounting}"
+        frame = f" frame={self.frame}" if self.frame else ""
+        nothing = f" nothing={','.join(self.nothing) or 'inf'}" if self.nothing != View.nothing else ""
+        return f"{self.topic} {self.kind} {self.field}{mounting}{frame}{nothing}"
+
+    def view(self, frames: Frames | None = None) -> View:
+        """How its messages are read; ``frames`` is what is known of the robot's frames beside their names."""
+        return View(self.frame, self.nothing, frames or Frames())
 
     def measured(self, channel: Channel) -> Channel:
         """``channel`` as its sensor has it: a scan with the angles of its beams about the axes of the lidar."""
@@ -68,6 +90,16 @@ class Wire:
         scan, sense = channel.layout, -1.0 if self.upside_down else 1.0
         first, step = sense * (scan.angle_min - self.yaw), sense * scan.angle_increment
         return replace(channel, layout=replace(scan, angle_min=first, angle_increment=step))
+
+
+def _nothing(name: str, text: str) -> tuple[str, ...]:
+    """What counts as nothing within range, by "zero,nan,max", any of them; "inf": infinity alone."""
+    found = tuple(text.split(","))
+    if found == ("inf",):
+        return ()
+    if set(found) - set(NOTHING):
+        raise WiringError(f"the wire of '{name}' has 'nothing={text}'; expected some of {','.join(NOTHING)}, or inf")
+    return found
 
 
 def _mounting(name: str, parts: Sequence[str]) -> tuple[float, bool]:

@@ -33,6 +33,15 @@ def set_stamp(stamp: Any, ns: int) -> None:
     stamp.sec, stamp.nanosec = divmod(ns, 1_000_000_000)
 
 
+def empty(kind: str) -> Any:
+    """A new message; in an Imu all is marked as not measured, by -1 as the first covariance (sensor_msgs/Imu)."""
+    message = message_type(kind)()
+    if kind == IMU:
+        for name in ("orientation", "angular_velocity", "linear_acceleration"):
+            getattr(message, f"{name}_covariance")[0] = -1.0
+    return message
+
+
 def write(
     wire: Wire,
     command: Command | Signal,
@@ -46,7 +55,7 @@ def write(
     ``message`` is one of the wire's type that has the elements of others already; None: a new one. ``turned`` is the
     orientation (x, y, z, w) in a pose of which only the position is commanded.
     """
-    message = message_type(wire.kind)() if message is None else message
+    message = empty(wire.kind) if message is None else message
     numbers = np.ravel(np.asarray(values, float)).tolist()
     if hasattr(message, "header"):
         set_stamp(message.header.stamp, ns)
@@ -131,13 +140,7 @@ def _ackermann(message: Any, field: str, names: list[str], values: list[float]) 
 
 
 def _imu(message: Any, field: str, elements: list[str], numbers: list[float]) -> None:
-    """A field of an Imu; what is not there is marked so, by -1 as the first covariance (sensor_msgs/Imu)."""
-    for name in ("orientation", "angular_velocity", "linear_acceleration"):
-        covariance = getattr(message, f"{name}_covariance")
-        if name == field:
-            covariance[0] = 0.0
-        elif not any(getattr(getattr(message, name), axis) for axis in "xyz"):
-            covariance[0] = -1.0
+    getattr(message, f"{field}_covariance")[0] = 0.0
     part = getattr(message, field)
     for name, number in zip(elements, numbers, strict=True):
         setattr(part, name, number)
