@@ -28,15 +28,16 @@ class Progress:
         progress.update(done, "reward 0.83")
     """
 
-    def __init__(self, title: str | None, total: int) -> None:
-        """Without a title nothing is shown."""
-        self.quiet, self.title, self.total = title is None, terminal(title or ""), total
+    def __init__(self, title: str | None, total: int, begun: int = 0) -> None:
+        """Without a title nothing is shown. ``begun`` of the total was done before, such as before a break."""
+        self.quiet, self.title, self.total, self.begun = title is None, terminal(title or ""), total, begun
         self._bar: Any = None
         self._start = self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
             from rich.console import Console
+            from rich.live import Live
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
@@ -48,8 +49,9 @@ class Progress:
                 TimeRemainingColumn(),
             )
             self._bar = Bar(*columns, console=Console(stderr=True), auto_refresh=False)
-            self._bar.start()
-            self._task = self._bar.add_task(self.title, total=self.total, note="")
+            self._live = Live(self._bar, console=self._bar.console, auto_refresh=False)
+            self._live.start()
+            self._task = self._bar.add_task(self.title, total=self.total, completed=self.begun, note="")
         return self
 
     def update(self, done: int, note: str = "") -> None:
@@ -57,17 +59,27 @@ class Progress:
         now = time.monotonic()
         if self._bar is not None:
             if now - self._last > 0.1 or done == self.total:
-                self._bar.update(self._task, completed=done, note=terminal(note), refresh=True)
+                self._bar.update(self._task, completed=done, note=terminal(note))
+                self._live.refresh()
                 self._last = now
         elif now - self._last > QUIET_SECONDS and not self.quiet:
-            left = (now - self._start) * (self.total / max(done, 1) - 1)
+            left = (now - self._start) * (self.total - done) / max(done - self.begun, 1)
             text = f"{self.title}: {done}/{self.total} {note}".strip()
             print(terminal(f"{text}, about {left:.0f} s left"), file=sys.stderr, flush=True)
             self._last = now
 
+    def show(self, metrics: Mapping[str, float]) -> None:
+        """On a terminal, a table of metrics above the bar, until the next one."""
+        if self._bar is not None:
+            from rich.console import Group
+
+            from robo_rl.metrics_table import table
+
+            self._live.update(Group(table(metrics), self._bar), refresh=True)
+
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._live.stop()
 
 
 def say(text: str, as_json: bool = False) -> None:

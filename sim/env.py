@@ -28,6 +28,7 @@ from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.accelerate.fused_reset import FusedReset, fused_reset
 from robo_rl.sim.env_state import EnvState, named, plant_state, set_plant_state
 from robo_rl.sim.episode import Ended, EpisodeFunctions, Judged, Kept, Past
+from robo_rl.sim.episode_statistics import EpisodeStatistics
 from robo_rl.sim.large_signals import LargeSignals
 from robo_rl.sim.newest import NewestSignals
 from robo_rl.sim.privileged import Privileged
@@ -105,6 +106,7 @@ class VecEnv:
         self._fused_reset: FusedReset | None = None
         if self.fused and not self.large and self.device.type == "cpu":
             self._fused_reset = fused_reset(self)
+        self.statistics: EpisodeStatistics | None = None
         self.reset()
 
     def _allocate(self) -> None:
@@ -186,6 +188,12 @@ class VecEnv:
         for target, value in zip(mine, given, strict=True):
             target.copy_(value)
 
+    def keep_statistics(self) -> EpisodeStatistics:
+        """Record episodes from now on; returns their statistics."""
+        if self.statistics is None:
+            self.statistics = EpisodeStatistics(self)
+        return self.statistics
+
     def fix(self, name: str, value: float | None) -> None:
         """From the next episode on, the range ``name`` gives ``value``, or, with None, draws again.
 
@@ -255,6 +263,8 @@ class VecEnv:
 
     def _restart(self, ids: Tensor, over: bool) -> None:
         """Begin new episodes of ``ids`` (m,), and write their signals beside the newest of the others."""
+        if self.statistics is not None:
+            self.statistics.record(ids, over)
         self.past.over.fill_(over)
         if self._fused_reset is None:
             self.restart_by_tensors(ids)
@@ -430,7 +440,8 @@ class VecEnv:
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
         large = self.large.state(torch.arange(self.n, device=self.device)) if self.large else {}
-        return {**self._parts(), **named(large, "large/"), **named(self.plant.save(), "plant/")}
+        told = named(self.statistics.save(), "statistics/") if self.statistics else {}
+        return {**self._parts(), **named(large, "large/"), **named(self.plant.save(), "plant/"), **told}
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
@@ -440,6 +451,8 @@ class VecEnv:
         if self.large:
             self.large.set_state(torch.arange(self.n, device=self.device), EnvState(dict(saved)).part("large/"))
         self.plant.load(EnvState(dict(saved)).part("plant/"))
+        if self.statistics is not None:
+            self.statistics.load(EnvState(dict(saved)).part("statistics/"))
 
 
 def _stacked(value: Any, m: int) -> Tensor:

@@ -324,6 +324,7 @@ def _learn(
     from robo_rl.learn.distributed import processes
     from robo_rl.learn.runs import training
     from robo_rl.learn.runs.warm_start import begin_from
+    from robo_rl.metrics_table import lines
 
     torch.manual_seed(run.seed)
     begun = time.perf_counter()
@@ -363,6 +364,8 @@ def _learn(
         f"after {compile_seconds:.1f} s of compilation",
         as_json,
     )
+    for line in lines((run.metrics() or [{}])[-1]):
+        say(f"  {line}", as_json)
     if trained.stopped:
         result["stopped_at"] = learner.done
         say(f"Ended at update {learner.done} of {learner.total}: its reward was below --stop-below", as_json)

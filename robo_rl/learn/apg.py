@@ -45,6 +45,11 @@ class Learner:
         self.collect_seconds = 0.0
 
     @property
+    def environments(self) -> VecEnv:
+        """Whose episodes metrics tell of."""
+        return self.env
+
+    @property
     def environment_steps(self) -> int:
         """Control steps simulated so far, over all environments."""
         return self.done * self.config.horizon * self.config.environments

@@ -22,6 +22,7 @@ from robo_rl.learn.experience.demonstrations import DemonstrationError, kept_fil
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.flow import FlowGraph, chunks
+from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
 
 
@@ -60,6 +61,11 @@ class Learner:
         self.total, self.done = round(config.updates * task.update_scale), 0
 
     collect_seconds = 0.0
+
+    @property
+    def environments(self) -> VecEnv | None:
+        """None are simulated."""
+        return None
 
     @property
     def environment_steps(self) -> int:

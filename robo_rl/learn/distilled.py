@@ -19,6 +19,7 @@ from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.learn.runs.folder import Run
 from robo_rl.learn.runs.warm_start import narrow
 from robo_rl.policy import PolicyGraph
+from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
 
 
@@ -42,6 +43,11 @@ class Learner:
     def done(self) -> int:
         """Updates so far."""
         return self.lessons.done
+
+    @property
+    def environments(self) -> VecEnv:
+        """Whose episodes metrics tell of."""
+        return self.lessons.env
 
     @property
     def environment_steps(self) -> int:

@@ -20,7 +20,7 @@ from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.sensors import Chance
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.transition import Draws, EpisodeState, transition
+from robo_rl.sim.transition import DIVERGED, Draws, EpisodeState, transition
 
 
 class World(NamedTuple):
@@ -181,6 +181,7 @@ class GradientRollout:
         terms = self._terms.sum(0)
         self.env.continue_from(world.state, world.episode, world.goal, terms)
         if len(ids):
+            self.env.diverged += int((~(self._blocks[0][:, ids].abs().sum(0) < DIVERGED)).sum())
             won = world.won[ids] > 0.5 if self.ends else None
             failed = over[ids] if won is None else over[ids] & ~won
             self._place(ids, self.env.end(ids, failed, won))

@@ -44,6 +44,10 @@ DEVIATIONS = (1e-6, 1e6)
 """Least and greatest standard deviation of exploration."""
 LEARNING_RATES = (1e-5, 1e-2)
 """Least and greatest step size."""
+LOSSES = (
+    "loss/value", "loss/surrogate", "loss/entropy", "kl", "clip_fraction", "gradient_norm", "gradient_norm_critic",
+)  # fmt: skip
+"""Metrics of a step of the optimiser; norms are those before clipping."""
 CUT_AFTER = 0.25
 """Part of a horizon that every process collects (DD-PPO's)."""
 
@@ -124,6 +128,11 @@ def advantages(reward: Tensor, value: Tensor, last: Tensor, done: Tensor, gamma:
         surprise = reward[t] + discount * (value[t + 1] if t + 1 < len(value) else last) - value[t]
         later = found[t] = surprise + discount * lam * later
     return found
+
+
+def explained_variance(value: Tensor, returns: Tensor) -> float:
+    """1 where the critic expects (…) exactly what is earned, 0 where it is no better than a constant; can be below."""
+    return float(1.0 - (returns - value).var() / (returns.var() + 1e-8))
 
 
 def normalized(x: Tensor, over: Moments) -> Tensor:
@@ -241,6 +250,11 @@ class Learner:
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
 
     @property
+    def environments(self) -> VecEnv:
+        """Whose episodes metrics tell of."""
+        return self.env.env
+
+    @property
     def environment_steps(self) -> int:
         """Control steps simulated so far, over all environments of all processes."""
         return self.done * self.config.horizon * self.config.environments * self.env.env.team
@@ -340,7 +354,7 @@ class Learner:
         seen = (samples.privileged, samples.observation[VECTOR]) if self.config.normalize else ()
         advantage, *new = moments(samples.advantage.flatten(), *(x.flatten(0, -2) for x in seen))
         batches = self._mini_batches(advantage)
-        losses = torch.zeros(3, device=self.device)
+        losses = torch.zeros(len(LOSSES), device=self.device)
         for _ in range(self.config.epochs):
             for batch in batches:
                 losses += self._step(batch, old)
@@ -350,8 +364,8 @@ class Learner:
             self.critic.normalizer.update(new[0])
             self.normalizer.update(new[1])
             self.set_normalizer()
-        value, surrogate, entropy = (losses / (self.config.epochs * len(batches))).tolist()
-        return {"loss/value": value, "loss/surrogate": surrogate, "loss/entropy": entropy}
+        told = dict(zip(LOSSES, (losses / (self.config.epochs * len(batches))).tolist(), strict=True))
+        return {**told, "explained_variance": explained_variance(samples.value, samples.returns)}
 
     def _mini_batches(self, advantage: Moments) -> list[Samples]:
         """The samples, shuffled once for all epochs.
@@ -366,7 +380,7 @@ class Learner:
         return [samples.columns(ids) for ids in order.split(size)]
 
     def _step(self, batch: Samples, old: Tensor) -> Tensor:
-        """One step of the optimiser; returns the losses of value and policy and the entropy, (3,)."""
+        """One step of the optimiser; returns ``LOSSES``."""
         config = self.config
         mean, _ = mean_action(self.policy, batch.observation, batch.hidden, batch.done)
         deviation = self.deviation.clamp(*DEVIATIONS)
@@ -381,12 +395,13 @@ class Learner:
         (surrogate + value - config.entropy * entropy).backward()
         mean_kl = processes.average_gradients(self.parameters, kl)
         self.learning_rate = adapted(self.learning_rate, mean_kl, self.desired_kl)
-        nn.utils.clip_grad_norm_(self.actor_parameters, config.gradient_norm)
-        nn.utils.clip_grad_norm_(self.critic.parameters(), config.gradient_norm)
+        norm = nn.utils.clip_grad_norm_(self.actor_parameters, config.gradient_norm)
+        critic_norm = nn.utils.clip_grad_norm_(self.critic.parameters(), config.gradient_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         self.optimizer.step()
-        return torch.stack([value, surrogate, entropy]).detach()
+        clipped = ((ratio.detach() - 1.0).abs() > config.clip).float().mean()
+        return torch.stack([value, surrogate, entropy, kl, clipped, norm, critic_norm]).detach()
 
     def set_normalizer(self) -> None:
         """Put the running statistics into the policy graph."""

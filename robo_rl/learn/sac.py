@@ -141,6 +141,12 @@ class Explorer(nn.Module):
         return Collected(transitions, float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids))
 
 
+def norm_of_gradient(module: nn.Module) -> float:
+    """Of the last mini-batch; 0 before the first."""
+    gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+    return float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
+
+
 class Learner:
     """Trains a policy, one round at a time."""
 
@@ -174,12 +180,19 @@ class Learner:
         self.demonstrations = kept(folder, config.demonstrations, task)
         self.success = 0.0
         """Part of the episodes that ended in the last round in which any did."""
+        self.entropy = 0.0
+        """Of the policy, at the last mini-batch that it learnt from."""
         self.collect_seconds = 0.0
         self.learnt, self.levels = 0, dict[str, float]()
         """Times that was learnt, and the mean levels of ranges."""
         self.ahead, self.reward = 0, 0.0
         """Transitions of actors that nothing was learnt for yet, and their mean reward."""
         self.actors = Actors(config, folder, seed) if config.actors else None
+
+    @property
+    def environments(self) -> VecEnv | None:
+        """Whose episodes metrics tell of."""
+        return self.env and self.env.env
 
     @property
     def environment_steps(self) -> int:
@@ -223,6 +236,9 @@ class Learner:
             "loss/critic": critic,
             "loss/actor": actor,
             "temperature": float(self.log_temperature.detach().exp()),
+            "entropy": self.entropy,
+            "gradient_norm": norm_of_gradient(self.act),
+            "gradient_norm_critic": norm_of_gradient(self.critics),
             **beside,
             **(self.starts.metrics() if self.starts else {}),
             **{f"level/{name}": level for name, level in self.levels.items()},
@@ -323,6 +339,7 @@ class Learner:
         loss.backward()
         self.actor_optimizer.step()
         wanted = self.wanted_entropy * action.shape[-1]
+        self.entropy = float(entropy.detach().mean())
         surplus = self.log_temperature.exp() * (entropy.detach().mean() - wanted)
         self.temperature_optimizer.zero_grad()
         surplus.backward()

@@ -8,6 +8,8 @@ implementation of them exists anywhere.
 
 from __future__ import annotations
 
+import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -110,6 +112,11 @@ class Measure:
     def tail_key(self) -> str:
         """Of what 95 % of episodes stay below."""
         return f"{self.error}_p95_{self.unit.replace('/', '_')}"
+
+
+def any_of(conditions: Mapping[str, Any]) -> Any:
+    """(n,) whether any of the conditions (n,) holds."""
+    return functools.reduce(operator.or_, conditions.values())
 
 
 class Task(ABC):
@@ -270,6 +277,10 @@ class Task(ABC):
     @abstractmethod
     def failed(self, truth: Tensors) -> Any:
         """(n,) whether the episode is over."""
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        """(n,) truth values by the causes for which episodes fail, as metrics name them; several may hold at once."""
+        return {"failed": self.failed(truth)}
 
     def succeeded(self, truth: Tensors) -> Any:
         """(n,) whether the episode has reached its end; None where a task goes on until its time is over."""

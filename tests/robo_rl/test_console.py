@@ -95,3 +95,30 @@ def test_wall_time_counts_from_the_start_of_the_process(tmp_path: Path) -> None:
     code = "import time; a = time.monotonic(); from robo_rl.cli import console; print(console.STARTED - a)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 0 <= float(found.stdout) < 10
+
+
+def test_the_time_that_is_left_counts_from_where_a_training_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """90 of 100 were done before the break; one more took a second: nine seconds are left, not a tenth of one."""
+    monkeypatch.setattr(console, "QUIET_SECONDS", 0.0)
+    now = iter([100.0, 101.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
+    with Progress("training", 100, begun=90) as progress:
+        progress.update(91)
+    assert capsys.readouterr().err == "training: 91/100, about 9 s left\n"
+
+
+def test_on_a_terminal_metrics_are_a_table_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with Progress("training", 4, begun=1) as progress:
+            progress.update(2)
+            progress.show({"reward": 0.5, "reward/foot_slip": -0.125, "episode/failure": 0.25, "failure/[red]tilts": 1})
+            progress.update(4)
+    shown = everything_on(ours)
+    for text in ("reward terms", "foot slip", "-0.125", "25.0%", "[red]tilts", "100.0%", "4/4"):
+        assert text in shown

@@ -138,7 +138,7 @@ def test_a_student_gets_a_run_of_its_own(taught: tuple[Run, Run]) -> None:
     assert policy.task.name == "go2-rough"
     assert (made.algorithm, made.environment_steps, policy.shape.hidden) == ("distilled", 3 * 256, (16,))
     assert student.begun_from == hashlib.sha256(teacher.checkpoint_file.read_bytes()).hexdigest()
-    assert (student.folder / "metrics.jsonl").read_text().count("error") == 3
+    assert (student.folder / "metrics.jsonl").read_text().count('"error"') == 3
 
 
 def test_ppo_begins_as_the_student_with_the_teachers_critic_and_levels(taught: tuple[Run, Run]) -> None:

@@ -27,8 +27,13 @@ from robo_rl.learn.distributed import processes
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.episode_statistics import EpisodeStatistics
 
 REPORTS = 100  # lines of metrics per training
+SELDOM = 5
+"""Updates between two lines that tell of episodes, at least: where an update takes milliseconds, they would cost more
+than 2 % of the time."""
 
 
 class Learner(Protocol):
@@ -39,6 +44,11 @@ class Learner(Protocol):
     done: int
     collect_seconds: float
     """s in which robots acted, since the learner was made; the rest is learning. 0 where the two are not told apart."""
+
+    @property
+    def environments(self) -> VecEnv | None:
+        """Whose episodes metrics tell of; None where other processes simulate, or nobody."""
+        ...
 
     @property
     def environment_steps(self) -> int: ...
@@ -71,11 +81,12 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
     Metrics go to ``metrics.jsonl`` and to TensorBoard in the run's folder. Both, and the checkpoint, continue a
     training that was resumed. WriteError when the disk is full; the newest checkpoint then is whole.
     """
-    every = max(1, learner.total // REPORTS)
+    every, seldom = reports(learner.total)
+    episodes = statistics(learner)
     with (
         room_for(run.folder, "the training stopped, and 'robo-rl resume' goes on"),
         _Interruption() as interruption,
-        Progress("training", learner.total) as progress,
+        Progress("training", learner.total, learner.done) as progress,
         _Log(run, learner) as log,
     ):
         start = saved = time.perf_counter()
@@ -86,8 +97,12 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
             name, value = next(iter(metrics.items()))
             progress.update(learner.done, f"{name} {value:.3f}")
             stopped = too_low(run, learner.done, metrics.get("reward", math.inf))
-            if learner.done % every == 0 or learner.done == learner.total or stopped:
+            last = learner.done == learner.total or stopped
+            if learner.done % every == 0 or last:
+                metrics |= episodes.read() if episodes and (learner.done % seldom == 0 or last) else {}
                 log.write(learner.done, learner.environment_steps, metrics)
+                if last or learner.done % seldom == 0:
+                    progress.show(metrics)
             if time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total:
                 save(run, learner)
                 saved = time.perf_counter()
@@ -98,6 +113,18 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
     if steps and learner.collect_seconds:
         rates["simulation_steps_per_second"] = steps / learner.collect_seconds
     return Trained(learner.done < learner.total and not stopped, seconds, stopped, rates)
+
+
+def reports(total: int) -> tuple[int, int]:
+    """Of so many updates: every how many there is a line of metrics, and every how many it tells of episodes too."""
+    every = max(1, total // REPORTS)
+    return every, every * math.ceil(SELDOM / every)
+
+
+def statistics(learner: Learner) -> EpisodeStatistics | None:
+    """Of the episodes of the learner's environments, from now on."""
+    env = learner.environments
+    return env.keep_statistics() if env is not None else None
 
 
 def too_low(run: Run, update: int, reward: float) -> bool:
@@ -125,6 +152,7 @@ def save(run: Run, learner: Learner) -> None:
 def resume(run: Run, learner: Learner) -> None:
     """Put a learner where the run's checkpoint left off."""
     tensors, numbers = checkpoint.load(run.checkpoint_file)
+    statistics(learner)  # which go on as well
     try:
         with torch.no_grad():
             for name, value in learner.policy.state_dict().items():

@@ -297,6 +297,9 @@ class Insert(Task):
         down = torch.tensor([[0.0, 0.0, BELOW]])
         return (truth["peg_position"] - truth["tool_position"] + down).square().sum(-1) > LOST**2
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"peg lost by the hand": self.failed(truth)}
+
     def succeeded(self, truth: Tensors) -> Any:
         return self._is_in(truth) & (truth["been_in"][:, 0] > HELD - 1.5)
 

@@ -318,6 +318,9 @@ class Place(Task):
         """Whether the cube has left the workspace."""
         return self.space.outside(truth["cube_position"])
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"cube left the workspace": self.failed(truth)}
+
     def succeeded(self, truth: Tensors) -> Any:
         return self._placed(truth) & (truth["lain"][:, 0] > self.held - 1.5)
 

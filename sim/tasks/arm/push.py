@@ -222,6 +222,9 @@ class Push(Task):
         """Whether the block has left the workspace."""
         return self.space.outside(truth["block_position"])
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"block left the workspace": self.failed(truth)}
+
     def succeeded(self, truth: Tensors) -> Any:
         return self._there(truth) & (truth["lain"][:, 0] > HELD - 1.5)
 

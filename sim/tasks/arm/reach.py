@@ -157,6 +157,9 @@ class Reach(Task):
         """Nothing that a tool in its workspace can do is a failure."""
         return truth["tool_position"][:, 2] < -1.0
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"tool below the base": self.failed(truth)}
+
     def succeeded(self, truth: Tensors) -> Any:
         return self._near(truth) & (truth["there"][:, 0] > HELD - 1.5)
 

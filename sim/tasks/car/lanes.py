@@ -26,7 +26,7 @@ from robo_rl.sim.robots.car import CarCard
 from robo_rl.sim.scenes.lanes import FAR, REACH, WIDE
 from robo_rl.sim.scenes.lanes.around import AROUND, around
 from robo_rl.sim.scenes.lanes.guard import BEFORE, FORESIGHT, YELLOW, Guard, yellow_age
-from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks import Measure, Tensors, any_of
 from robo_rl.sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, STEER, InLanes
 
 SUM = {"speed": 0.1, "position": -0.05, "rotation": -0.1, "action": -0.01, "end": -0.1}
@@ -169,8 +169,16 @@ class CarLanes(InLanes):
         return {"driving_score": truth["progress"][:, 0], "trip_time": truth["time"][:, 0]}
 
     def failed(self, truth: Tensors) -> Any:
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
         missed = (truth["route_left"] <= 0.0) & (self._beside(truth) > 0.65)
-        return ((truth["collision"] > 0.5) | (truth["red_run"] > 0.5) | self.off_road(truth) | missed)[:, 0]
+        return {
+            "collision": truth["collision"][:, 0] > 0.5,
+            "runs a red light": truth["red_run"][:, 0] > 0.5,
+            "off the road": self.off_road(truth)[:, 0],
+            "misses the route": missed[:, 0],
+        }
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         change, state = truth["light_change"] / 20.0, truth["light_state"]

@@ -27,7 +27,7 @@ from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.car import CARD, CarCard
 from robo_rl.sim.scenes.tracks import KNOTS
-from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors, any_of
 from robo_rl.sim.tasks.scripted import Scripted
 
 if TYPE_CHECKING:
@@ -190,9 +190,17 @@ class CarPractice(Task):
         return {"contact_free_speed": speed[:, 0], "lap_time": (truth["track_length"] / speed)[:, 0]}
 
     def failed(self, truth: Tensors) -> Any:
-        late = truth["clock"] > 10.0 + truth["track_length"] / SLOW
-        lost = (truth["contact"] > 0.5) | (truth["stuck"] > 0.5) | (truth["progress"] < -1.0) | late
-        return (lost & (truth["attended"] > 0.5))[:, 0]
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        causes = {
+            "contact": truth["contact"] > 0.5,
+            "stuck": truth["stuck"] > 0.5,
+            "drives backwards": truth["progress"] < -1.0,
+            "too late": truth["clock"] > 10.0 + truth["track_length"] / SLOW,
+        }
+        attended = truth["attended"] > 0.5
+        return {name: (found & attended)[:, 0] for name, found in causes.items()}
 
     def succeeded(self, truth: Tensors) -> Any:
         return ((truth["progress"] >= truth["track_length"]) & (truth["attended"] > 0.5))[:, 0]

@@ -25,7 +25,7 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.car import CARD, CarCard
 from robo_rl.sim.scenes.tracks import KNOTS
-from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors, any_of
 
 if TYPE_CHECKING:
     from robo_rl.sim.scenes.tracks.courses import Course
@@ -219,7 +219,13 @@ class CarRace(Task):
         return {"contact_free_speed": speed[:, 0], "lap_time": (truth["track_length"] / speed)[:, 0]}
 
     def failed(self, truth: Tensors) -> Any:
-        return ((truth["clearance"] <= 0.0) | (truth["progress"] < -1.0))[:, 0]
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {
+            "touches the wall": truth["clearance"][:, 0] <= 0.0,
+            "drives backwards": truth["progress"][:, 0] < -1.0,
+        }
 
     def succeeded(self, truth: Tensors) -> Any:
         return (truth["progress"] >= truth["track_length"])[:, 0]

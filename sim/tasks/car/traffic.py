@@ -25,7 +25,7 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.scenes.lanes import REACH
 from robo_rl.sim.scenes.lanes.around import AROUND, around
 from robo_rl.sim.scenes.lanes.gains import Lane, gains, lanes_of
-from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks import Measure, Tensors, any_of
 from robo_rl.sim.tasks.car.in_lanes import LIMIT, PERIOD, SLACK, InLanes
 
 STYLE = {
@@ -156,7 +156,10 @@ class CarTraffic(InLanes):
         }
 
     def failed(self, truth: Tensors) -> Any:
-        return ((truth["collision"] > 0.5) | self.off_road(truth))[:, 0]
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"collision": truth["collision"][:, 0] > 0.5, "off the road": self.off_road(truth)[:, 0]}
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         speed = truth["velocity"][:, :1]

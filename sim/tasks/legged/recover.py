@@ -168,6 +168,9 @@ class Recover(FlatWalk):
         lies = (up < UPRIGHT) | (truth["position"][:, 2] < HIGH * self.height)
         return lies & (truth["elapsed"][:, 0] > TIME)
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"does not stand in time": self.failed(truth)}
+
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         return torch.cat(
             [

@@ -164,8 +164,8 @@ class TunnelWalk(FlatWalk):
             "near": torch.clamp(1.0 - truth["clearance"][:, 0] / (NEAR * self.size), min=0.0),
         }
 
-    def failed(self, truth: Tensors) -> Any:
-        return super().failed(truth) | (truth["clearance"][:, 0] <= 0.0)
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {**super().failures(truth), "touches the wall": truth["clearance"][:, 0] <= 0.0}
 
     def succeeded(self, truth: Tensors) -> Any:
         near = truth["to_goal"].square().sum(-1) <= (REACHED * self.size) ** 2

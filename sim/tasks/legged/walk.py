@@ -26,7 +26,7 @@ from robo_rl.sim.drawing import GREEN, Arrow, Marker, Sphere
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.scenes.terrain import Ground
-from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors, any_of
 from robo_rl.sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
 from robo_rl.sim.tasks.legged.ranges import (
     MASS,
@@ -379,8 +379,11 @@ class FlatWalk(Task):
         return truth["position"][:, 2:]
 
     def failed(self, truth: Tensors) -> Any:
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
         up = body_z(truth["orientation"].unbind(-1))
-        return (up[2] < 0.5) | (self.base_height(truth)[:, 0] < self.lowest)
+        return {"tilts over 60 degrees": up[2] < 0.5, "base too low": self.base_height(truth)[:, 0] < self.lowest}
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         side = self.gait.side(truth["clock"])

@@ -147,6 +147,9 @@ class ToGoal(Task):
     def failed(self, truth: Tensors) -> Any:
         return (truth["clearance"] <= 0.0)[:, 0]
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {"collision": self.failed(truth)}
+
     def succeeded(self, truth: Tensors) -> Any:
         return (truth["to_goal"].square().sum(-1) <= (self.reached * self.wide) ** 2) & (truth["clearance"][:, 0] > 0.0)
 

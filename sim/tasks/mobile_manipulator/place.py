@@ -28,7 +28,7 @@ from robo_rl.sim.plants.mobile_manipulator import MobileManipulatorPlant
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.mobile_manipulator import CARD, MobileManipulatorCard
-from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks import Tensors, any_of
 from robo_rl.sim.tasks.arm.hand import XYZ
 from robo_rl.sim.tasks.arm.place import ADDED, OLDEST, POSE_DELAY, Place
 from robo_rl.sim.tasks.arm.starts import Start, ranges
@@ -199,9 +199,14 @@ class MobilePlace(Place):
         return 0.5 * super().closeness(distance, sharp) + 0.5 * super().closeness(distance, 1.0)
 
     def failed(self, truth: Tensors) -> Any:
-        """Whether the cube is lost."""
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
         cube = truth["cube_position"]
-        return (cube[:, 2] < -0.01) | (cube[:, :2].square().sum(-1) > LOST**2)
+        return {
+            "cube below the floor": cube[:, 2] < -0.01,
+            "cube too far away": cube[:, :2].square().sum(-1) > LOST**2,
+        }
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         level = torch.cat([truth["cube_position"][:, :2], self.destination(truth)[:, :2]], -1)

@@ -24,7 +24,7 @@ from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants.multirotor import MultirotorParameters, MultirotorPlant
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
-from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
+from robo_rl.sim.tasks import Measure, Spec, Task, Tensors, any_of
 
 XYZ = ("x", "y", "z")
 PERIOD = 0.01  # s
@@ -268,8 +268,14 @@ class QuadrotorHover(Task):
         ]
 
     def failed(self, truth: Tensors) -> Any:
+        return any_of(self.failures(truth))
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
         error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
-        return (error > 1.0) | (truth["angular_velocity"].abs().amax(-1) > self.card.gyroscope_range)
+        return {
+            "over 1 m from the set-point": error > 1.0,
+            "faster than the gyroscope": truth["angular_velocity"].abs().amax(-1) > self.card.gyroscope_range,
+        }
 
     def privileged(self, truth: Tensors, parameters: MultirotorParameters) -> Any:
         error = truth["position"] - truth["position_setpoint"]
