@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robo_rl import interpreter
 from robo_rl.deploy.build import fuzz_readers
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.drivers.deadman import DeadmanProcess
@@ -23,6 +22,7 @@ from robo_rl.deploy.robot.isolation import IsolatedGraph
 from robo_rl.deploy.robot.logs.record import Recorder
 from robo_rl.deploy.robot.service import install
 from robo_rl.evaluate.grid import Target, _evaluated
+from robo_rl.files import interpreter
 from robo_rl.files import sandbox as confined
 from robo_rl.learn.distributed import launch
 from robo_rl.learn.distributed.engines import ray, slurm, start
@@ -171,7 +171,7 @@ def test_the_path_of_helpers_is_without_the_current_folder(planted: Path, monkey
 
 
 def test_every_start_of_a_python_is_without_the_current_folder() -> None:
-    """Whoever starts an interpreter asks ``robo_rl.interpreter`` for the words; what libraries start is in a block of
+    """Whoever starts an interpreter asks ``robo_rl.files.interpreter`` for the words; what libraries start is in a block of
     ``safe_path``."""
     found = [start for file in sources() if file.name != "interpreter.py" for start in unsafe(file)]
     assert not found, found

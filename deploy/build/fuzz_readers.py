@@ -16,11 +16,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from robo_rl import interpreter
 from robo_rl.contract import Contract, ContractError
 from robo_rl.deploy.build.c.fuzzing import Fuzzed, feed
 from robo_rl.deploy.robot.bundle.onnx_file import GraphError, metadata
 from robo_rl.deploy.robot.logs.recovery import CHUNK, HEAD, MAGIC, METADATA
+from robo_rl.files import interpreter
 from robo_rl.zoo import located, names
 
 INSTRUMENTED = (

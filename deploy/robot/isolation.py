@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_rl import interpreter
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.runtime import BoundGraph, SignalError
+from robo_rl.files import interpreter
 
 PATIENCE = 5.0
 """s that a step may take before its process ends itself."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from robo_rl import interpreter
 from robo_rl.deploy.robot.realtime import PRIORITY
+from robo_rl.files import interpreter
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?")

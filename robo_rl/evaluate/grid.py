@@ -23,7 +23,7 @@ from robo_rl.console import Progress
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, rollout
 from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.evaluate.proportion import wilson
-from robo_rl.interpreter import safe_path
+from robo_rl.files.interpreter import safe_path
 from robo_rl.sim.accelerate.fuse.random import LIMIT
 from robo_rl.sim.tasks import Measure
 

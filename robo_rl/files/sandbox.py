@@ -26,7 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 
-from robo_rl import interpreter
+from robo_rl.files import interpreter
 
 MEMORY = 500 << 20
 """Bytes that it may take in addition to what this process has."""

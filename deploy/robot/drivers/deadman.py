@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from robo_rl import interpreter
+from robo_rl.files import interpreter
 
 PATIENCE, PERIOD, LINGER = 0.1, 0.02, 3.0
 """s of silence, s between orders, and s of orders."""

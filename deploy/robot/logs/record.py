@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-from robo_rl import interpreter
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.logfile import COUNTED, GATE_FIELDS, LogError, LogWriter, StepRecord
+from robo_rl.files import interpreter
 
 PIPE_BYTES = 1 << 20
 MOST_PENDING = 1 << 23

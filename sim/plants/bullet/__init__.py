@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl.interpreter import safe_path
+from robo_rl.files.interpreter import safe_path
 from robo_rl.sim.plants.articulated import ArticulatedPlant, ArticulatedState
 from robo_rl.sim.plants.assembly import assemble
 from robo_rl.sim.plants.bullet.world import SAMPLES, TIMESTEP, World, WorldState

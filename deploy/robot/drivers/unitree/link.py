@@ -15,8 +15,8 @@ import subprocess
 import time
 from typing import Protocol
 
-from robo_rl import interpreter
 from robo_rl.deploy.robot.drivers.serial_port import LONGEST
+from robo_rl.files import interpreter
 
 BIGGEST = 8192
 BUFFER = 1 << 20  # bytes

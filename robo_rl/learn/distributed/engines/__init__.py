@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from robo_rl import interpreter
+from robo_rl.files import interpreter
 
 MORTAL: tuple[str, ...] = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
 """Put before a command, it is told to end, as by Ctrl-C, when the one that started it has ended."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from robo_rl import interpreter
+from robo_rl.files import interpreter
 
 LOST = -9
 """In place of the exit code of a job whose node died too often."""

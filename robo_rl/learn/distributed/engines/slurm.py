@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from robo_rl import interpreter
+from robo_rl.files import interpreter
 from robo_rl.files.escaping import shell_word
 from robo_rl.sweeps import sweep
 
