@@ -171,7 +171,8 @@ def test_the_path_of_helpers_is_without_the_current_folder(planted: Path, monkey
 
 
 def test_every_start_of_a_python_is_without_the_current_folder() -> None:
-    """Whoever starts an interpreter asks ``robo_rl.files.interpreter`` for the words; what libraries start is in a block of
+    """Whoever starts an interpreter asks ``robo_rl.files.interpreter`` for the words; what libraries start is in a
+    block of
     ``safe_path``."""
     found = [start for file in sources() if file.name != "interpreter.py" for start in unsafe(file)]
     assert not found, found
