@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --bui
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup setup-dev demo tools test coverage realtime gpu release walk check bench docs ros
+.PHONY: help setup setup-dev demo tools test coverage realtime gpu release walk check bench docs ros reports package
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -62,13 +62,26 @@ release: tools ## verify every policy of the zoo, and what else takes minutes, b
 walk: tools ## run every command of README.md and docs/ in order, as a reader would; takes most of an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m walk
 
-check: setup-dev ## look for mistakes without running anything: linter, formatter, types
+check: setup-dev ## look for mistakes without running anything: linter, formatter, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 bench: setup ## measure how fast this machine simulates
 	$(BIN)/robo-rl bench
+
+reports: setup ## write a report with plots, tables and a film for every included policy into build/reports; takes an hour
+	mkdir -p build/reports
+	for file in robo_rl/zoo/*.onnx; do \
+		name=$$(basename $$file .onnx); \
+		test -e build/reports/$$name.html || $(BIN)/robo-rl report zoo:$$name --out build/reports/$$name.html || exit 1; \
+	done
+
+package: setup-dev ## build the source archive and the wheel into dist, and check what they say of themselves
+	rm -rf dist
+	$(BIN)/python -m build --quiet --no-isolation
+	$(BIN)/twine check --strict dist/*
 
 docs: setup ## make the pages of docs/ and the API a site in build/site; a link that leads nowhere ends it
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'

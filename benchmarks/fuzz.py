@@ -1,6 +1,6 @@
 """Fuzz what reads other people's files and messages: the readers of contracts, graphs and logs; the C, with sanitizers.
 
-    apt-get install clang libclang-rt-dev && pip install 'robo-rl[bench]'
+    apt-get install clang libclang-rt-dev && pip install -e '.[dev]'
     python benchmarks/fuzz.py --minutes 60
 
 Of the C of two bundles of the zoo: link, gates, policies in three precisions, devices. The time is that of the

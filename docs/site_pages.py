@@ -16,6 +16,9 @@ from robo_rl.sim.robots import Card, load_robot, robot_names
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import included_tasks, load_task
 
+REPORTS = Path(__file__).parents[1] / "build" / "reports"
+"""Where ``make reports`` puts the pages of the included policies."""
+
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Of Markdown; nothing without rows."""
@@ -57,7 +60,7 @@ def results(key: str, value: str) -> str:
             continue
         interval = f"{told['success']:.1%} ({told['success_low']:.1%} to {told['success_high']:.1%})"
         errors = [f"{k.replace('_', ' ')} {number(v)}" for k, v in told.items() if "_error_" in k and "_mean_" in k]
-        report = f"[report with film](report-{name}.html)" if (zoo.FOLDER / f"{name}.html").is_file() else ""
+        report = f"[report with film](report-{name}.html)" if (REPORTS / f"{name}.html").is_file() else ""
         rows.append((f"`zoo:{name}`", interval, told["episodes"], "; ".join(errors), f"`{known['command']}`", report))
     head = ("policy", "success rate (95 %)", "episodes", "errors", "trained by", "")
     return f"## Included policies\n\n{table(head, rows)}" if rows else ""
@@ -175,7 +178,7 @@ def on_files(files: Any, config: Any) -> Any:
     for name in sorted(included_tasks()):
         files.append(File.generated(config, f"task-{name}.md", content=task_page(name)))
     for name in policies():
-        report = zoo.FOLDER / f"{name}.html"
+        report = REPORTS / f"{name}.html"
         if report.is_file():
             files.append(File.generated(config, f"report-{name}.html", content=report.read_bytes()))
     return files

@@ -178,11 +178,11 @@ def test_the_readmes_code_is_python():
         assert ast.parse(block).body
 
 
-def test_the_readmes_figures_are_those_that_were_measured_last(monkeypatch):
-    """``python benchmarks/readme.py`` writes them."""
+def test_the_results_are_those_that_were_measured_last(monkeypatch):
+    """``python benchmarks/results_page.py`` writes them."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    page = (ROOT / "README.md").read_text()
-    assert importlib.import_module("readme").with_figures(page) == page
+    page = (ROOT / "docs/results.md").read_text()
+    assert importlib.import_module("results_page").with_figures(page) == page
 
 
 def test_the_site_lists_every_page_once():

@@ -29,7 +29,7 @@ from robo_rl.learn.distributed.engines import ray, slurm, start
 from robo_rl.sim.plants.bullet import _Worker as BulletWorker
 from robo_rl.zoo import located
 
-ROOT = Path(interpreter.__file__).resolve().parents[1]
+ROOT = Path(interpreter.__file__).resolve().parents[2]
 PRODUCT = ("robo_rl", "deploy", "sim", "controllers", "ros2_ws", "docker", "plugins")
 PLANTED = ("numpy", "struct", "socket", "json", "select", "runpy", "contextlib", "multiprocessing", "pickle", "robo_rl")
 MARK = "import pathlib; (pathlib.Path(__file__).parent / 'RAN').write_text(__name__)\n"

@@ -77,11 +77,10 @@ def run(place: Path, folder: Path, *words: str, but: str = "") -> subprocess.Com
 def test_the_wheel_has_what_is_needed_and_no_pages(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
-    assert not [name for name in names if name.startswith("robo_rl/zoo/") and name.endswith(".html")]
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"robo_rl"}
     packages = ["sim", "controllers", "robo_rl", "deploy", "ros2_ws/src/robo_rl_ros/robo_rl_ros"]
     listed = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True)
-    pages = re.compile(r"robo_rl/zoo/.*\.html|deploy/build/c/fuzz/.*")
+    pages = re.compile(r"deploy/build/c/fuzz/.*")
     had = {name for name in listed.stdout.splitlines() if (ROOT / name).is_file() and not pages.fullmatch(name)}
     had = {name.replace("ros2_ws/src/robo_rl_ros/robo_rl_ros/", "ros/") for name in had}
     had = {name if name.startswith("robo_rl/") else f"robo_rl/{name}" for name in had}
@@ -94,7 +93,6 @@ def test_zoo_and_inspect_need_nothing_heavy(place: Path, tmp_path: Path) -> None
     listed = run(place, tmp_path, "zoo", "--json")
     assert listed.returncode == 0, listed.stderr
     policies = json.loads(listed.stdout)["policies"]
-    assert {policy["report"] for policy in policies} == {None}
     assert "position error" in listed.stderr
     shown = run(place, tmp_path, "inspect", "zoo:quadrotor-hover")
     assert shown.returncode == 0, shown.stderr

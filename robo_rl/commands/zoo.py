@@ -13,9 +13,7 @@ from robo_rl.console import give, say
 def main(json: bool = False) -> int:
     """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
 
-    With --json: policies, a list of name, file, report (a page for a browser; in a
-    clone of the repository, else null), command, digest, reported_digest
-    (of the file that the report was made from, in the format of that time), evaluation (what 'evaluate' gives).
+    With --json: policies, a list of name, file, command, digest, evaluation (what 'evaluate' gives).
 
     Args:
         json: Print one JSON object on the last line of stdout.
@@ -27,11 +25,9 @@ def main(json: bool = False) -> int:
         about = json_text.loads((zoo.FOLDER / f"{name}.json").read_text())
         told = about["evaluation"]
         say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} episodes succeed, {errors(told)}", json)
-        file, page = (zoo.FOLDER / f"{name}.{kind}" for kind in ("onnx", "html"))
-        report = str(page) if page.is_file() else None
         say(f"  {'':<22} {about['command']}", json)
-        say(f"  {'':<22} {report or f'robo-rl report {zoo.PREFIX}{name}'}", json)
-        policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(file), "report": report, **about})
+        say(f"  {'':<22} robo-rl report {zoo.PREFIX}{name}", json)
+        policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
     if policies:
         say(f"Next:  robo-rl play {policies[0]['name']}", json)
     give({"policies": policies}, json)

@@ -1,7 +1,7 @@
 """Trained policies that come with robo-rl. ``zoo:quadrotor-hover`` stands for a bundle's path wherever one is taken.
 
-Beside each bundle is a .json with the commands that trained it and what ``robo-rl evaluate`` told of it then, and the
-page that ``robo-rl report`` made of it; the page shows the digest (``reported_digest``) that the file had as version 1.
+Beside each bundle is a .json with the commands that trained it and what ``robo-rl evaluate`` gave for it then.
+``make reports`` writes a page for each, with plots, tables and a film.
 """
 
 from __future__ import annotations

@@ -34,5 +34,5 @@ def test_records_that_are_put_into_a_log_are_its_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", fuzz_readers.TARGETS)
 def test_fuzzing_finds_nothing(what: str, tmp_path: Path) -> None:
     """Some seconds each; benchmarks/fuzz.py is for longer runs."""
-    pytest.importorskip("atheris", reason="atheris is missing: pip install 'robo-rl[bench]'")
+    pytest.importorskip("atheris", reason="atheris is missing: pip install 'robo-rl[dev]'")
     assert fuzz_readers.run(what, tmp_path / what, seconds=10).inputs > 0

@@ -108,7 +108,7 @@ def test_what_rsl_rl_s_runner_has_learnt_becomes_a_bundle(tmp_path: Path) -> Non
 
 
 def test_what_stable_baselines3_has_learnt_becomes_a_bundle(tmp_path: Path) -> None:
-    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[bench]'")
+    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[dev]'")
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 

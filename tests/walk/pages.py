@@ -60,7 +60,7 @@ def commands(page: str) -> list[Command]:
                 found.append(Command(before.page, before.line, before.text, (*before.printed, line)))
             elif language in ("console", "sh") and text:
                 found.append(Command(page, number, text.removeprefix("$ ")))
-    if page == "README.md":
+    if page in ("README.md", "docs/results.md"):
         for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
             row = re.findall(r"`(robo-rl [^`]+)`", line) if line.startswith("|") else []
             found += [Command(page, number, text) for text in row]

@@ -8,7 +8,7 @@ NAME = "robo_rl_bringup"
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version="0.2.0",
     packages=[],
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),

@@ -1,9 +1,9 @@
-"""Write the figures of benchmarks/results into README.md.
+"""Write the figures of benchmarks/results into docs/results.md.
 
-A sentence in README has the same words as one in ``sentences``, with numbers in place of its braces; the numbers are
-replaced by those that were measured last. A sentence that README does not have exactly once is refused.
+A sentence of the page has the same words as one in ``sentences``, with numbers in place of its braces; the numbers are
+replaced by those that were measured last. A sentence that the page does not have exactly once is refused.
 
-    python benchmarks/readme.py
+    python benchmarks/results_page.py
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from results import FOLDER, words
 
-README = FOLDER.parent.parent / "README.md"
+PAGE = FOLDER.parent.parent / "docs" / "results.md"
 NUMBER = r"[\d.,]*\d"
 
 
@@ -90,19 +90,25 @@ def with_figures(page: str) -> str:
         parts = [re.escape(part) for part in text.split("{}")]
         found = re.findall(NUMBER.join(parts), page)
         if len(found) != 1:
-            raise ValueError(f"README.md: '{text}' is there {len(found)} times; expected once, with numbers for {{}}")
+            raise ValueError(
+                f"docs/results.md: '{text}' is there {len(found)} times; expected once, with numbers for {{}}"
+            )
         page = page.replace(found[0], text.format(*numbers))
     return page
 
 
 def main() -> None:
-    before = README.read_text()
+    before = PAGE.read_text()
     try:
         after = with_figures(before)
     except ValueError as error:
         sys.exit(str(error))
-    README.write_text(after)
-    print("README.md: its figures were those of benchmarks/results" if before == after else "README.md: written")
+    PAGE.write_text(after)
+    print(
+        "docs/results.md: its figures were those of benchmarks/results"
+        if before == after
+        else "docs/results.md: written"
+    )
 
 
 if __name__ == "__main__":
