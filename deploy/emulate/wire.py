@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from robo_rl.deploy.emulate.servos import ServoBus
+from robo_rl.deploy.emulate.stranger import RATE, Stranger
 from robo_rl.deploy.robot.drivers.feetech import registers as r
 from robo_rl.deploy.robot.drivers.feetech.packets import ALL, Instruction, Packet, checksum, sync_write
 
@@ -23,6 +24,8 @@ class Wire:
     fault: str = ""
     random: random.Random = field(default_factory=lambda: random.Random(0))
     late: list[Answers] = field(default_factory=list)
+    rate: float = RATE
+    """Hz at which somebody else sends."""
 
     @staticmethod
     def check(fault: str) -> None:
@@ -38,10 +41,24 @@ class Wire:
         """From now on this is wrong."""
         self.check(fault)
         self.fault = fault
+        if fault == "another commander":
+            self._share()
 
     def end(self) -> None:
         """The wire is whole again; what a fault did to the servos stays."""
         self.fault = ""
+        self.bus.others = lambda seconds: None
+
+    def _share(self) -> None:
+        """Somebody else wants the arm where it is now, from now on."""
+        stranger = Stranger(self.rate, self.random)
+        here = {id: r.GOAL_POSITION.encode(max(0, s.get(r.PRESENT_POSITION))) for id, s in self.bus.servos.items()}
+
+        def send(seconds: float) -> None:
+            for _ in range(stranger.due(seconds)):
+                self.bus.feed(sync_write(here, r.GOAL_POSITION.address))
+
+        self.bus.others = send
 
 
 @dataclass(frozen=True)
@@ -142,16 +159,6 @@ def _error(bits: int, torque: bool) -> Callable[[Wire, bytes], Answers]:
     return how
 
 
-def _another_commander(wire: Wire, data: bytes) -> Answers:
-    """Somebody else sends goals after each of ours."""
-    answers = wire.bus.feed(data)
-    if data[4:5] == bytes([Instruction.SYNC_WRITE]):
-        present = {id: s.get(r.PRESENT_POSITION) for id, s in wire.bus.servos.items()}
-        goals = {id: r.GOAL_POSITION.encode(max(0, here)) for id, here in present.items()}
-        wire.bus.feed(sync_write(goals, r.GOAL_POSITION.address))
-    return answers
-
-
 def _switched_off(wire: Wire, data: bytes) -> Answers:
     """Somebody switches torque off."""
     wire.bus.feed(Packet(ALL, Instruction.WRITE, bytes([r.TORQUE_ENABLE.address, 0])).encode())
@@ -178,7 +185,7 @@ FAULTS = {
     "overload": Fault("servo 2 latches overload and lets go", False, _error(32, torque=False)),
     "hot": Fault("servo 2 reports its temperature", False, _error(4, torque=True)),
     "low voltage": Fault("servo 2 reports its voltage", False, _error(1, torque=True)),
-    "another commander": Fault("somebody else sends goals", False, _another_commander),
+    "another commander": Fault("somebody else sends goals", False, _whole),
     "switched off": Fault("somebody switches torque off", False, _switched_off),
 }
 """By name."""

@@ -1,8 +1,9 @@
 """An emulated vehicle with PX4: its MAVLink on one side, the card's multirotor under a rate loop on the other.
 
-What of PX4 matters to who flies it from outside: modes, arming, set-points that have to come before OFFBOARD and all
-the time, its failsafe, its landing, and what it sends. Its estimator is the truth with noise; its thrust is not what it
-takes it to be.
+What of PX4 matters to who flies it from outside: modes, arming, set-points that have to come, its failsafe, its landing
+and what it sends. It speaks as PX4 1.12 or as 1.14 to 1.17, from their sources (PX4-Autopilot: commander, failsafe,
+mavlink). Its estimator is the truth with noise; its thrust is not what it takes it to be. What it does on its way home
+(RETURN) is not emulated: it stays where it is.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import torch
 
 from robo_rl.controllers.multirotor import RatesController
 from robo_rl.deploy.robot.drivers.mavlink import frames
+from robo_rl.deploy.robot.drivers.mavlink.failsafe import number
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
-from robo_rl.deploy.robot.drivers.mavlink.modes import LAND, OFFBOARD, POSITION, Mode, custom_mode
+from robo_rl.deploy.robot.drivers.mavlink.modes import HOLD, LAND, OFFBOARD, POSITION, RETURN, Mode, custom_mode
 from robo_rl.sim.plants.multirotor.rates import STEP, MultirotorByRates
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.multirotor import CARD, GRAVITY, MultirotorCard
@@ -25,8 +27,16 @@ from robo_rl.sim.tasks.multirotor.rates import NOISE, RATES
 
 TICK = STEP
 """s of the vehicle."""
-PROOF, LOSS = 1.0, 1.0
-"""s of set-points before OFFBOARD, and without them until the failsafe (COM_OF_LOSS_T)."""
+REWRITTEN = (1, 14)
+"""The version from which on odometry has velocities in the world (streams/ODOMETRY.hpp), OFFBOARD is taken without
+set-points while disarmed, and arming is denied instead (UserModeIntention.cpp, offboardCheck.cpp), and a failsafe holds
+the place for COM_FAIL_ACT_T first (failsafe/framework.cpp)."""
+HOLDING = 5.0
+"""s: COM_FAIL_ACT_T."""
+GROUND_SILENT = 2.5
+"""s without a ground station's heartbeat, after which no texts are sent (mavlink_receiver, STATUSTEXT.hpp)."""
+YAW_GAIN = 2.4
+"""1/s: how fast yaw follows with PX4's default MC_YAWRATE_P of 0.2; 2.3 to 2.5 were measured in its own simulator."""
 SPOOL_UP = 1.0
 """s from arming until the motors take a thrust (COM_SPOOLUP_TIME)."""
 SINK = 0.7
@@ -36,9 +46,17 @@ LANDED, DISARM = 0.05, 2.0
 UNUSED = 10.0
 """s until a vehicle that does not take off is disarmed (COM_DISARM_PRFLT)."""
 REAL, WHOLE = mavlink.MAV_PARAM_TYPE_REAL32, mavlink.MAV_PARAM_TYPE_INT32
-PARAMETERS = {"MPC_THR_HOVER": (0.6, REAL), "COM_OF_LOSS_T": (LOSS, REAL), "COM_OBL_RC_ACT": (4, WHOLE)}
+DEFAULTS = {
+    "MPC_THR_HOVER": (0.5, REAL), "COM_OF_LOSS_T": (1.0, REAL), "COM_OBL_RC_ACT": (0, WHOLE), "NAV_DLL_ACT": (0, WHOLE)
+}  # fmt: skip
+"""As PX4 comes."""
+PARAMETERS = {**DEFAULTS, "MPC_THR_HOVER": (0.6, REAL), "COM_OF_LOSS_T": (0.2, REAL), "COM_OBL_RC_ACT": (4, WHOLE)}
+"""As docs/robots.md has them set."""
 DELAY = 0.01
 """s from the vehicle's state to the message that tells it."""
+BYTES = {mavlink.MAVLINK_MSG_ID_ODOMETRY: 245, mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: 14,
+         mavlink.MAVLINK_MSG_ID_SYS_STATUS: 43, mavlink.MAVLINK_MSG_ID_HEARTBEAT: 21}  # fmt: skip
+"""Of a message."""
 NONE, GROUND, AIR = 0, 1, 2
 """MAV_LANDED_STATE"""
 
@@ -66,10 +84,20 @@ class Vehicle:
     """Part of full thrust at which it hovers, which PX4 takes to be MPC_THR_HOVER."""
     curve: float = 1.4
     """Power of that part that its thrust follows."""
+    version: tuple[int, int] = (1, 16)
+    """Of PX4."""
+    remote: bool = False
+    """Whether it hears a remote control: its position mode is flown by hand then."""
+    clock: float = 1.0
+    """s of its clock in one s; simulations are slower than time."""
+    line: float = math.inf
+    """Bytes in a second that its line takes; its streams get slower to fit (mavlink_main.cpp, update_rate_mult)."""
+    yaw_gain: float = YAW_GAIN
 
     def __post_init__(self) -> None:
         self.plant = MultirotorByRates(self.card, 1, TICK, ground=True)
         self.plant.current.rotor_speed[:] = 0.0
+        self.plant.param("rate_gain")[:, 2] = self.yaw_gain
         self.random, self.broken = np.random.default_rng(self.seed), Broken()
         self.codec: Any = mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
         self.codec.robust_parsing = True
@@ -78,7 +106,9 @@ class Vehicle:
         self.rates, self.thrust = np.zeros(3), 0.0
         self.pilot = RatesController(self.card.airframe, TICK, (*RATES, 2 * GRAVITY))
         self.said: list[str] = []
-        self._since = self._last = self._armed_at = -math.inf
+        self._last = self._armed_at = self._ground = -math.inf
+        self._action = (math.inf, POSITION)
+        """s at which a failsafe goes on from holding its place, and to which mode."""
         self._down_since, self._flown = -1.0, False
         self._intervals = {mavlink.MAVLINK_MSG_ID_HEARTBEAT: 1.0}
         self._sent: dict[int, float] = {}
@@ -117,18 +147,25 @@ class Vehicle:
             )
         elif kind == "COMMAND_LONG":
             return self._command(message)
+        elif kind == "HEARTBEAT" and message.type == mavlink.MAV_TYPE_GCS:
+            self._ground = self.time
         elif kind == "PARAM_REQUEST_READ" and message.param_id in self.parameters:
-            value, type_ = self.parameters[message.param_id]
-            if type_ == WHOLE:
-                value = float(np.int32(value).view(np.float32))
-            name = message.param_id.encode()
-            return [mavlink.MAVLink_param_value_message(name, value, type_, len(self.parameters), 0)]
+            return [self._parameter(message.param_id)]
+        elif kind == "PARAM_SET" and message.param_id in self.parameters:
+            _, type_ = self.parameters[message.param_id]
+            if message.param_type == type_:
+                self.parameters[message.param_id] = (number(message), type_)
+            return [self._parameter(message.param_id)]
         return []
+
+    def _parameter(self, name: str) -> Any:
+        value, type_ = self.parameters[name]
+        if type_ == WHOLE:
+            value = float(np.int32(value).view(np.float32))
+        return mavlink.MAVLink_param_value_message(name.encode(), value, type_, len(self.parameters), 0)
 
     def take(self, rates: np.ndarray, thrust: float) -> None:
         """A set-point in our frames, and the proof that somebody is there."""
-        if self.time - self._last > 0.5:
-            self._since = self.time
         self._last = self.time
         self.rates, self.thrust = rates, min(max(float(thrust), 0.0), 1.0)
 
@@ -142,7 +179,7 @@ class Vehicle:
         elif command == mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
             self._intervals[int(first)] = message.param2 / 1e6
         elif command == mavlink.MAV_CMD_REQUEST_MESSAGE and int(first) == mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION:
-            version = 1 << 24 | 16 << 16
+            version = self.version[0] << 24 | self.version[1] << 16
             more = [mavlink.MAVLink_autopilot_version_message(0, version, 0, 0, 0, [0] * 8, [0] * 8, [0] * 8, 0, 0, 42)]
         else:
             good = False
@@ -151,17 +188,26 @@ class Vehicle:
 
     def enter(self, mode: Mode) -> bool:
         """Whether it takes up the mode."""
-        if mode == OFFBOARD and not (self.time - self._since > PROOF and self.time - self._last < 0.5):
-            self.said.append("Offboard needs set-points before")
+        needed = self.armed or self.version < REWRITTEN
+        if mode == OFFBOARD and needed and self.unheard:
+            self.said.append("Switching to Offboard is currently not possible: no set-points")
             return False
         if mode != self.mode:
             self._goal, self._kept = self.truth["position"], self.pilot.first_state(1)
-        self.mode = mode
+        self.mode, self._action = mode, (math.inf, POSITION)
         return True
+
+    @property
+    def unheard(self) -> bool:
+        """Whether no set-point has come for COM_OF_LOSS_T."""
+        return self.time - self._last > self.parameters["COM_OF_LOSS_T"][0]
 
     def _arm(self) -> bool:
         if self.broken.battery < 15:
             self.said.append("Arming denied: low battery")
+            return False
+        if self.mode == OFFBOARD and self.unheard:
+            self.said.append("Arming denied: no set-points for Offboard")
             return False
         self.armed, self._armed_at, self._flown = True, self.time, False
         return True
@@ -178,7 +224,7 @@ class Vehicle:
     def restart(self) -> None:
         """The autopilot's power failed for a moment."""
         self.armed, self.mode, self.time = False, POSITION, 0.0
-        self._since = self._last = self._armed_at = -math.inf
+        self._last = self._armed_at = self._ground = -math.inf
         self._intervals, self._sent = {mavlink.MAVLINK_MSG_ID_HEARTBEAT: 1.0}, {}
 
     # --- what it does -----------------------------------------------------------------------------------------------
@@ -186,13 +232,28 @@ class Vehicle:
     def advance(self) -> list[bytes]:
         """Move on by a tick; what it sends meanwhile."""
         self.time += TICK
-        if self.mode == OFFBOARD and self.armed and self.time - self._last > LOSS:
-            self.enter(LAND)
-            self.said.append("Offboard set-points lost: landing")
+        self._fail_safe()
         self._move()
         self._judge()
         self._past = [*self._past, self.truth][-1 - round(DELAY / TICK) :]
         return [] if self.broken.silent else [self.pack(message) for message in self._messages()]
+
+    def _fail_safe(self) -> None:
+        """What COM_OBL_RC_ACT says, where no set-points come any more."""
+        if self.mode == OFFBOARD and self.armed and self.unheard:
+            action = round(self.parameters["COM_OBL_RC_ACT"][0])
+            if action in (6, 7):
+                self.kill()
+                return
+            mode = {3: RETURN, 4: LAND, 5: HOLD}.get(action, POSITION if self.remote else RETURN)
+            self.said.append("Failsafe activated: no set-points for Offboard")
+            if self.version < REWRITTEN:
+                self.enter(mode)
+            else:
+                self.enter(HOLD)
+                self._action = (self.time + HOLDING, mode)
+        elif self.time > self._action[0]:
+            self.enter(self._action[1])
 
     def _move(self) -> None:
         if not self.armed or self.time - self._armed_at < SPOOL_UP:
@@ -236,12 +297,16 @@ class Vehicle:
 
     def _messages(self) -> list[Any]:
         told: list[Any] = []
-        for number, interval in self._intervals.items():
-            if self.time - self._sent.get(number, -math.inf) >= interval - 1e-9:
-                self._sent[number] = self.time
-                made = self._message(number)
+        wanted = sum(BYTES.get(kind, 0) / interval for kind, interval in self._intervals.items() if interval > 0)
+        slower = max(1.0, wanted / self.line)
+        for kind, interval in self._intervals.items():
+            if self.time - self._sent.get(kind, -math.inf) >= slower * interval - 1e-9:
+                self._sent[kind] = self.time
+                made = self._message(kind)
                 told += [made] if made is not None else []
-        told += [mavlink.MAVLink_statustext_message(mavlink.MAV_SEVERITY_WARNING, text.encode()) for text in self.said]
+        if self.time - self._ground < GROUND_SILENT:
+            warning = mavlink.MAV_SEVERITY_WARNING
+            told += [mavlink.MAVLink_statustext_message(warning, text.encode()) for text in self.said]
         self.said = []
         return told
 
@@ -265,18 +330,21 @@ class Vehicle:
             self._shift, self._resets, self.broken.estimate = np.array([3.0, 0.0, 0.0]), self._resets + 1, ""
         place = frames.world(noisy["position"] + self._shift)
         turned = noisy["orientation"] / np.linalg.norm(noisy["orientation"])
-        speed = frames.body(frames.rotate((*-turned[:3], turned[3]), noisy["linear_velocity"]))
+        speed, child = frames.world(noisy["linear_velocity"]), mavlink.MAV_FRAME_LOCAL_NED
+        if self.version < REWRITTEN:
+            speed = frames.body(frames.rotate((*-turned[:3], turned[3]), noisy["linear_velocity"]))
+            child = mavlink.MAV_FRAME_BODY_FRD
         fields = [*place, frames.told(turned).tolist(), *speed, *frames.body(noisy["angular_velocity"])]
         if self.broken.estimate == "frozen" and self._odometry_before:
             fields = self._odometry_before
         elif self.broken.estimate == "lost":
             fields = [math.nan, math.nan, math.nan, *fields[3:]]
         self._odometry_before = fields
-        stamp = self.time - DELAY
+        stamp = self.clock * (self.time - DELAY)
         if not self.broken.clock:
             self._stamp = stamp
         unknown = [math.nan] * 21
         return mavlink.MAVLink_odometry_message(
-            round(1e6 * max(0.0, self._stamp)), mavlink.MAV_FRAME_LOCAL_NED, mavlink.MAV_FRAME_BODY_FRD, *fields,
+            round(1e6 * max(0.0, self._stamp)), mavlink.MAV_FRAME_LOCAL_NED, child, *fields,
             unknown, unknown, self._resets % 256, mavlink.MAV_ESTIMATOR_TYPE_AUTOPILOT, 100,
         )  # fmt: skip

@@ -1,4 +1,6 @@
-"""An emulated vehicle with PX4 in real time: it sends to a port of this computer, as PX4 does."""
+"""An emulated vehicle with PX4 in real time: it sends to a port of this computer, as PX4 does, and like PX4 keeps the
+first address that it hears from for as long as it runs (mavlink_receiver.cpp).
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ def serve(wire: PilotWire, port: int, each: Callable[[float], None], seconds: fl
     """For some seconds; ``each(s)`` is called with the time since then."""
     begun = last = time.monotonic()
     left = 0.0
+    peer: tuple[str, int] | None = None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("127.0.0.1", 0))
         line.settimeout(TICK)
         while last - begun < seconds:
             came: list[bytes] = []
             with contextlib.suppress(OSError):  # nothing came, nobody listens, or the line is gone
-                came = wire.send(line.recv(DATAGRAM))
+                data, sender = line.recvfrom(DATAGRAM)
+                peer = peer or sender
+                came = wire.send(data) if sender == peer else []
             now = time.monotonic()
             left += min(now - last, LONGEST)
             last = now
@@ -34,4 +39,4 @@ def serve(wire: PilotWire, port: int, each: Callable[[float], None], seconds: fl
                 left -= TICK
                 came += wire.advance()
             for message in came:
-                line.sendto(message, ("127.0.0.1", port))
+                line.sendto(message, peer or ("127.0.0.1", port))

@@ -5,7 +5,7 @@ What moves behind them is ``Motion``'s: a plant, or nothing but the goals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from robo_rl.deploy.robot.drivers.bus_servos.calibration import TURN
@@ -95,6 +95,8 @@ class ServoBus:
 
     def __init__(self, servos: Sequence[Servo]) -> None:
         self.servos = {servo.get(r.ID): servo for servo in servos}
+        self.others: Callable[[float], None] = lambda seconds: None
+        """What others send while time goes on."""
         self._parser = Parser()
 
     def feed(self, data: bytes) -> list[bytes]:

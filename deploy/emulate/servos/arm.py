@@ -36,7 +36,7 @@ class EmulatedArm(ABC):
 
     servos: Sequence[Any]
     bus: Any
-    """Has ``servos`` by ID, and answers what is sent."""
+    """Has ``servos`` by ID, answers what is sent, and has ``others`` who send too."""
 
     def __init__(self, card: ArmCard | None, offsets: Sequence[int], make: Callable[[JointCalibration], Any]) -> None:
         """``offsets``: homing offsets, steps; ``make``: a servo, as LeRobot leaves it."""
@@ -91,6 +91,7 @@ class EmulatedArm(ABC):
                 {"joint_position_target": both[:, : self._count], "gripper_position_target": both[:, self._count :]}
             )
             self.tell_all(servos)
+            self.bus.others(TICK)
 
     def tell_all(self, servos: Mapping[int, Any]) -> None:
         """Let all servos measure."""

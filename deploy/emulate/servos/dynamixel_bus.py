@@ -5,7 +5,7 @@ What moves behind them is ``robo_rl.deploy.emulate.dynamixel.Arm``, or nothing b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from robo_rl.deploy.robot.drivers.bus_servos.calibration import TURN
 from robo_rl.deploy.robot.drivers.dynamixel import registers as r
@@ -157,6 +157,8 @@ class ServoBus:
 
     def __init__(self, servos: Sequence[Servo]) -> None:
         self.servos = {servo.get(r.ID): servo for servo in servos}
+        self.others: Callable[[float], None] = lambda seconds: None
+        """What others send while time goes on."""
         self._parser = Parser()
 
     def feed(self, data: bytes) -> list[bytes]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from robo_rl.deploy.emulate import damage
 from robo_rl.deploy.emulate.servos.dynamixel_bus import ServoBus
+from robo_rl.deploy.emulate.stranger import RATE, Stranger
 from robo_rl.deploy.robot.drivers.dynamixel import registers as r
 from robo_rl.deploy.robot.drivers.dynamixel.packets import (  # fmt: skip
     ALL,
@@ -37,8 +38,8 @@ class DynamixelWire:
     fault: str = ""
     random: random.Random = field(default_factory=lambda: random.Random(0))
     late: list[Answers] = field(default_factory=list)
-    others: dict[int, bytes] = field(default_factory=dict)
-    """Somebody else's goals."""
+    rate: float = RATE
+    """Hz at which somebody else sends."""
 
     def exchange(self, data: bytes) -> bytes:
         """What comes back for bytes that are sent. OSError where the line is gone."""
@@ -49,10 +50,24 @@ class DynamixelWire:
         if fault not in FAULTS:
             raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
         self.fault = fault
+        if fault == "another commander":
+            self._share()
 
     def end(self) -> None:
         """The wire is whole again; what a fault did to the servos stays."""
         self.fault = ""
+        self.bus.others = lambda seconds: None
+
+    def _share(self) -> None:
+        """Somebody else wants the arm where it is now, from now on."""
+        stranger = Stranger(self.rate, self.random)
+        here = {id: r.GOAL_POSITION.encode(servo.get(r.PRESENT_POSITION)) for id, servo in self.bus.servos.items()}
+
+        def send(seconds: float) -> None:
+            for _ in range(stranger.due(seconds)):
+                self.bus.feed(sync_write(here, r.GOAL_POSITION.address))
+
+        self.bus.others = send
 
 
 How = Callable[[DynamixelWire, bytes], Answers]
@@ -155,16 +170,6 @@ def _deaf(wire: DynamixelWire, data: bytes) -> Answers:
     return []
 
 
-def _another_commander(wire: DynamixelWire, data: bytes) -> Answers:
-    """Somebody else sends goals after each of ours: where the arm was when it began."""
-    here = {id: r.GOAL_POSITION.encode(servo.get(r.PRESENT_POSITION)) for id, servo in wire.bus.servos.items()}
-    wire.others = wire.others or here
-    answers = wire.bus.feed(data)
-    if data[CODE : CODE + 1] == bytes([Instruction.SYNC_WRITE]):
-        wire.bus.feed(sync_write(wire.others, r.GOAL_POSITION.address))
-    return answers
-
-
 def _set_by_another(register: r.Register, value: int) -> How:
     def how(wire: DynamixelWire, data: bytes) -> Answers:
         wire.bus.feed(write(ALL, register.address, register.encode(value)))
@@ -199,7 +204,7 @@ FAULTS = {
     "low voltage": Fault("servo 2 reports its voltage, and holds", False, _error(1)),
     "watchdog of one": Fault("the watchdog of servo 2 tripped", False, _tripped),
     "watchdog off": Fault("somebody switches the watchdogs off", False, _set_by_another(r.BUS_WATCHDOG, 0)),
-    "another commander": Fault("somebody else sends goals", False, _another_commander),
+    "another commander": Fault("somebody else sends goals", False, _each(damage.whole)),
     "switched off": Fault("somebody switches torque off", False, _set_by_another(r.TORQUE_ENABLE, 0)),
 }
 """By name."""

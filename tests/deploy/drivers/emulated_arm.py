@@ -57,6 +57,8 @@ class Session:
     """A run of the loop with the driver on the emulated arm, and what the arm did."""
 
     def __init__(self, of: Contract | None = None) -> None:
+        self.told_at = -1
+        """The step after which the driver found something wrong."""
         self.contract = of or contract()
         self.arm, self.wire = self.emulate()
         self.clock = ArmTime(self.arm)
@@ -83,6 +85,8 @@ class Session:
             self.steps.append(step)
             self.poses.append(self.arm.position)
             self.problems += [p for p in self.driver.health().problems if p not in self.problems]
+            if self.problems and self.told_at < 0:
+                self.told_at = step.number
             if step.number == RUN_IN:
                 loop.request(Request.ARM)
             elif step.output.state == State.READY and loop.reserve.arrived:

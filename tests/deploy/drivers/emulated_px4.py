@@ -34,7 +34,9 @@ class Session(EmulatedSession):
         self.driver = Px4(self.world, self.policy.contract, file, self.world.now)
         self.places: list[np.ndarray] = []
         self.speeds: list[np.ndarray] = []
+        self.turns: list[np.ndarray] = []
 
     def watch(self) -> None:
         self.places.append(self.vehicle.truth["position"])
         self.speeds.append(self.vehicle.truth["linear_velocity"])
+        self.turns.append(self.vehicle.truth["orientation"])

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
 from robo_rl.controllers.gate.codes import State
-from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.emulate.px4 import DEFAULTS, Vehicle
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.drivers import make
 from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
@@ -51,8 +51,11 @@ def test_a_vehicle_that_is_not_what_it_should_be_is_refused() -> None:
     session.vehicle._arm()
     refused(session, "the vehicle is armed; land and disarm it first")
     session = Session()
-    session.vehicle.parameters["COM_OF_LOSS_T"] = (5.0, mavlink.MAV_PARAM_TYPE_REAL32)
-    refused(session, "COM_OF_LOSS_T is 5 s; expected at most 1")
+    session.vehicle.parameters = dict(DEFAULTS)
+    refused(session, r"COM_OF_LOSS_T is 1 s; expected at most 0\.3.*last rates.*--repair")
+    session = Session()
+    session.vehicle.parameters["COM_OF_LOSS_T"] = (0.0, mavlink.MAV_PARAM_TYPE_REAL32)
+    refused(session, "COM_OF_LOSS_T is 0 s")
     session = Session()
     session.vehicle.parameters["COM_OBL_RC_ACT"] = (6, mavlink.MAV_PARAM_TYPE_INT32)
     refused(session, r"COM_OBL_RC_ACT is 6: .* switch off its motors")
@@ -61,7 +64,7 @@ def test_a_vehicle_that_is_not_what_it_should_be_is_refused() -> None:
     refused(session, "PX4 does not tell its parameter MPC_THR_HOVER")
     session = Session()
     session.vehicle.broken.estimate = "lost"
-    refused(session, "PX4 sends no odometry")
+    refused(session, "PX4 sends odometry that is no number")
 
 
 def test_the_robot_file_s_hover_thrust_counts_before_the_autopilot_s() -> None:
@@ -87,11 +90,17 @@ def test_nothing_is_armed_in_the_air_with_an_empty_battery_or_by_an_autopilot_th
 
 
 @pytest.mark.parametrize(
-    ("battery", "why"),
-    [(87, "PX4 refuses to fly by set-points .*Offboard needs"), (None, "PX4 does not answer for 3 s")],
+    ("battery", "version", "why"),
+    [
+        (87, (1, 12), "PX4 refuses to fly by set-points .*Offboard is currently not possible"),
+        (87, (1, 16), "PX4 refuses to be armed .*Arming denied: no set-points"),
+        (None, (1, 16), "PX4 does not answer for 3 s"),
+    ],
 )
-def test_where_px4_does_not_take_off_the_gate_stops_and_says_why(battery: int | None, why: str) -> None:
-    session = Session()
+def test_where_px4_does_not_take_off_the_gate_stops_and_says_why(
+    battery: int | None, version: tuple[int, int], why: str
+) -> None:
+    session = Session(vehicle=Vehicle(version=version))
     vehicle, answer = session.vehicle, session.vehicle._command
     vehicle.take = lambda rates, thrust: None  # set-points don't reach it  # type: ignore[method-assign]
     if battery is None:

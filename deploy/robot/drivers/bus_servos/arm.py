@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,8 +25,9 @@ LISTENING = 0.2
 RETRIES = 2
 PART = 0.75
 """Of a control period, after which no question of it is asked again: a bus full of noise does not hold the step up."""
-OTHERS_GOALS = 3
-"""Cycles in a row in which a servo has another goal than it was given, before somebody else counts as speaking."""
+OTHERS_GOALS, WITHIN = 3, 1.0
+"""Cycles in which a servo has a goal that it was never given, and s within which so many count as somebody else's. One
+who sends 5 times a second is seen in most cycles that follow its packets, which are far from one another."""
 FIRST_TORQUE, RAMP = 0.3, 1.0
 """Part of the torque limit at first, and s until all of it."""
 MOVED = 20
@@ -56,7 +58,12 @@ class ServoArm(ABC):
         self._samples: dict[str, tuple[np.ndarray, int]] = {}
         self._dither = np.random.default_rng(0)
         self._goals: dict[int, int] = {}
-        self._others: dict[int, int] = dict.fromkeys(self._ids, 0)
+        self._sent: deque[tuple[float, dict[int, int]]] = deque()
+        """When each goal of the last second was sent."""
+        self._unheard = dict.fromkeys(self._ids, 0)
+        """Cycles in a row in which a servo does not have its newest goal."""
+        self._foreign: dict[int, list[float]] = {id: [] for id in self._ids}
+        """When a servo had somebody else's goal."""
         self._enabled_at: float | None = None
         self._problems: tuple[str, ...] = ()
         self._figures: dict[str, float] = {}
@@ -115,6 +122,8 @@ class ServoArm(ABC):
         if beyond:
             raise DriverError(f"{beyond} are outside of their calibrated range; move them inside, then arm")
         self._enabled_at = self._now()
+        self._sent.clear()
+        self._foreign = {id: [] for id in self._ids}
         self.before_torque()
         self._send(goals)
         self.torque(True)
@@ -209,13 +218,17 @@ class ServoArm(ABC):
             raise DriverError(f"no answer from {missing}")
         return {id: self.steps_of(self.of(id), answer.parameters) for id, answer in found.items()}
 
-    def foreign_goal(self, joint: Joint, goal: int, ours: int | None) -> list[str]:
-        """A sentence where a servo has had another goal (steps) than ours for ``OTHERS_GOALS`` cycles."""
-        other = goal != ours
-        self._others[joint.id] = self._others[joint.id] + 1 if other else 0
-        if self._others[joint.id] < OTHERS_GOALS:
-            return []
-        return [f"servo {joint.id} ({joint.name}) has a goal that we did not send: somebody else commands"]
+    def foreign_goal(self, joint: Joint, goal: int) -> list[str]:
+        """A sentence where a servo has had a goal (steps) that it was not given, or never its newest."""
+        id, now = joint.id, self._now()
+        self._unheard[id] = 0 if goal == self._goals.get(id) else self._unheard[id] + 1
+        ours = any(goal == goals.get(id) for _, goals in self._sent)
+        self._foreign[id] = [at for at in self._foreign[id] if now - at < WITHIN] + ([] if ours else [now])
+        if len(self._foreign[id]) >= OTHERS_GOALS:
+            return [f"servo {id} ({joint.name}) has a goal that we did not send: somebody else commands"]
+        if self._unheard[id] >= OTHERS_GOALS:
+            return [f"servo {id} ({joint.name}) does not get the goals that it is sent"]
+        return []
 
     def dithered(self, steps: int) -> float:
         """A measurement, anywhere within its step: the encoder tells no more, and one that stands still would else look
@@ -224,7 +237,10 @@ class ServoArm(ABC):
 
     def _send(self, goals: Mapping[int, int]) -> None:
         since = self._now() - self._enabled_at if self._enabled_at is not None else 0.0
-        self._goals = dict(goals)
+        self._goals, now = dict(goals), self._now()
+        self._sent.append((now, self._goals))
+        while now - self._sent[0][0] > WITHIN:
+            self._sent.popleft()
         self.send(goals, self._limit * min(1.0, FIRST_TORQUE + (1.0 - FIRST_TORQUE) * since / RAMP))
 
 

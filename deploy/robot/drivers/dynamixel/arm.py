@@ -234,8 +234,7 @@ class DynamixelArm(ServoArm):
         if number := answer.code & ~ALERT:
             found.append(f"{where} answers with the error {number}")
         if self._enabled_at is not None:
-            own = self._goals[joint.id] - self._turns[joint.id]
-            found += self.foreign_goal(joint, self._taken(data, r.GOAL_POSITION), own)
+            found += self.foreign_goal(joint, self._taken(data, r.GOAL_POSITION) + self._turns[joint.id])
         return found
 
     def more_wrong(self, found: Mapping[int, Answer]) -> list[str]:

@@ -98,7 +98,7 @@ class FeetechArm(ServoArm):
             return found
         if self._taken(data, r.TORQUE_ENABLE) != 1:
             found.append(f"servo {joint.id} ({joint.name}) lost its torque: its power failed, or it was switched off")
-        return found + self.foreign_goal(joint, self._taken(data, r.GOAL_POSITION), self._goals.get(joint.id))
+        return found + self.foreign_goal(joint, self._taken(data, r.GOAL_POSITION))
 
     def _taken(self, data: bytes, register: r.Register) -> int:
         return register.decode(data, self.cycle[0])

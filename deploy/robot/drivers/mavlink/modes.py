@@ -4,10 +4,10 @@ from __future__ import annotations
 
 Mode = tuple[int, int]
 MANUAL, POSITION, OFFBOARD = (1, 0), (3, 0), (6, 0)
-RETURN, LAND = (4, 5), (4, 6)
+HOLD, RETURN, LAND = (4, 3), (4, 5), (4, 6)
 NAMES = {
     MANUAL: "MANUAL", (2, 0): "ALTCTL", POSITION: "POSCTL", OFFBOARD: "OFFBOARD", (5, 0): "ACRO", (7, 0): "STABILIZED",
-    (4, 1): "READY", (4, 2): "TAKEOFF", (4, 3): "HOLD", (4, 4): "MISSION", RETURN: "RETURN", LAND: "LAND",
+    (4, 1): "READY", (4, 2): "TAKEOFF", HOLD: "HOLD", (4, 4): "MISSION", RETURN: "RETURN", LAND: "LAND",
 }  # fmt: skip
 
 

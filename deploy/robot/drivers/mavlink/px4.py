@@ -1,15 +1,15 @@
 """A vehicle with PX4, flown in the mode OFFBOARD by body rates and a thrust (SET_ATTITUDE_TARGET).
 
-PX4 takes OFFBOARD when it has got set-points for a second, and leaves it when none come: it lands, or whatever
-COM_OBL_RC_ACT says. So set-points are sent from the beginning on, and silence needs no process of ours. Whoever takes
-the vehicle out of OFFBOARD, a pilot or a failsafe, has it: nothing is sent any more.
+PX4 flies by set-points as long as they come, and does what COM_OBL_RC_ACT says when none has come for COM_OF_LOSS_T. So
+set-points are sent from the beginning on, and silence needs no process of ours. Until that time is over PX4 goes on
+with the last *rates*: hence ``LOSS_MAX``. Whoever takes the vehicle out of OFFBOARD, a pilot or a failsafe, has it:
+nothing is sent any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,9 +19,11 @@ import numpy as np
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from robo_rl.deploy.robot.drivers.mavlink import frames
+from robo_rl.deploy.robot.drivers.mavlink.failsafe import PARAMETERS, Failsafe, encoded, number
 from robo_rl.deploy.robot.drivers.mavlink.link import Link, mavlink
 from robo_rl.deploy.robot.drivers.mavlink.mapping import FASTEST, GRAVITY, enough_thrust, within_hardware
-from robo_rl.deploy.robot.drivers.mavlink.modes import LAND, OFFBOARD, mode_name
+from robo_rl.deploy.robot.drivers.mavlink.modes import HOLD, LAND, OFFBOARD, mode_name
+from robo_rl.deploy.robot.drivers.mavlink.odometry import estimate
 from robo_rl.deploy.robot.drivers.mavlink.robot_file import VehicleFile
 from robo_rl.deploy.robot.drivers.serial_port import Port
 from robo_rl.deploy.robot.drivers.ticks import Ticks
@@ -44,10 +46,8 @@ JUMP = 0.5
 """m by which an estimate may be set right while it flies."""
 OFF, PERSISTENT = 1.5, 0.25
 """rad/s by which the vehicle may turn otherwise than commanded, and s."""
-LOSS_MAX = 1.0
-"""s: COM_OF_LOSS_T, its default, is the longest that is accepted."""
-HARMLESS = (0, 1, 3, 4, 5)
-"""Of COM_OBL_RC_ACT: position, altitude, return, land, hold. Others are manual flight, or the motors off."""
+MEASURING, ENOUGH = 1.0, 0.9
+"""s for which the rate of odometry is measured, and the part of the policy's rate that it has to have."""
 IGNORE_ATTITUDE = 128
 """type_mask of SET_ATTITUDE_TARGET: attitude is not given, rates and thrust are."""
 ON_GROUND = 1
@@ -56,7 +56,10 @@ ORDERS = {
     mavlink.MAV_CMD_DO_SET_MODE: "fly by set-points",
     mavlink.MAV_CMD_COMPONENT_ARM_DISARM: "be armed",
 }
-PARAMETERS = ("MPC_THR_HOVER", "COM_OF_LOSS_T", "COM_OBL_RC_ACT")
+GROUND_BEAT = mavlink.MAVLink_heartbeat_message(
+    mavlink.MAV_TYPE_GCS, mavlink.MAV_AUTOPILOT_INVALID, 0, 0, mavlink.MAV_STATE_ACTIVE, 3
+)
+STATION = mavlink.MAV_COMP_ID_MISSIONPLANNER
 
 
 class Px4:
@@ -90,24 +93,21 @@ class Px4:
         self._wanted, self._off_since = np.zeros(3), -1.0
         self._enabled = self._offboard = self._landing = self._taken = False
         self._refused = ""
-        self._cycles = self._without = self._strange = 0
+        self._ground, self._speaks_for_ground = Link(port, STATION, 255), False
+        """Texts of PX4 are for ground stations alone; it is spoken for one unless a failsafe waits for its silence."""
+        self._cycles = self._without = self._strange = self._odometries = 0
+        self._unreadable = ""
+        """Why odometry could not be read, a sentence."""
 
     # --- before it flies --------------------------------------------------------------------------------------------
 
     def connect(self) -> Identity:
         """Find the autopilot, and what of it matters; begin to send set-points that mean nothing yet."""
-        if not self._wait(lambda: self._heartbeat is not None, FINDING):
-            raise DriverError("no autopilot is heard on this port; is it on, and does it send to this computer?")
-        beat = self._heartbeat
-        if beat.autopilot != mavlink.MAV_AUTOPILOT_PX4:
-            raise DriverError(f"the autopilot is of type {beat.autopilot}; expected PX4, which is 12")
-        if beat.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED:
-            raise DriverError("the vehicle is armed; land and disarm it first")
+        self._find()
         asked = self._ask(lambda: self._request(mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION), lambda: self._version)
-        for name in PARAMETERS:
-            if not self._ask(functools.partial(self._parameter, name), functools.partial(self._knows, name)):
-                raise DriverError(f"PX4 does not tell its parameter {name}")
-        self._check_failsafe()
+        failsafe = self._read_parameters()
+        failsafe.check()
+        self._speaks_for_ground = not failsafe.ground_station_needed
         if not 0.1 <= self.hover_thrust <= 0.9:
             raise DriverError(
                 f"MPC_THR_HOVER is {self.hover_thrust:.2f}; expected the part of thrust that it hovers at"
@@ -118,8 +118,11 @@ class Px4:
                                   (mavlink.MAVLINK_MSG_ID_SYS_STATUS, 0.5)):  # fmt: skip
             self._stream(message, max(interval, 1 / FASTEST))
         if not self._wait(lambda: bool(self._samples), FINDING):
-            raise DriverError("PX4 sends no odometry; does its estimator know where it is?")
-        details = {"hover thrust": f"{self.hover_thrust:.2f}", "battery": f"{100 * self._battery:.0f} %"}
+            raise DriverError(self._unreadable or "PX4 sends no odometry; does its estimator know where it is?")
+        rate = self._measure_rate()
+        details = {"hover thrust": f"{self.hover_thrust:.2f}", "battery": f"{100 * self._battery:.0f} %",
+                   "odometry": f"{rate:.0f} Hz", "without set-points": failsafe.text}  # fmt: skip
+        details |= {"clock": self._ticks.remark} if self._ticks.remark else {}
         if asked:
             version = self._version.flight_sw_version
             details["firmware"] = ".".join(str(version >> shift & 255) for shift in (24, 16, 8))
@@ -131,17 +134,49 @@ class Px4:
         """Part of full thrust."""
         return self.file.hover_thrust or self._parameters.get("MPC_THR_HOVER", 0.0)
 
-    def _check_failsafe(self) -> None:
-        loss, action = self._parameters["COM_OF_LOSS_T"], round(self._parameters["COM_OBL_RC_ACT"])
-        if not loss <= LOSS_MAX:
+    def _find(self) -> None:
+        if not self._wait(lambda: self._heartbeat is not None, FINDING):
+            raise DriverError("no autopilot is heard on this port; is it on, and does it send to this computer?")
+        beat = self._heartbeat
+        if beat.autopilot != mavlink.MAV_AUTOPILOT_PX4:
+            raise DriverError(f"the autopilot is of type {beat.autopilot}; expected PX4, which is 12")
+        if beat.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED:
+            raise DriverError("the vehicle is armed; land and disarm it first")
+
+    def _read_parameters(self) -> Failsafe:
+        for name, needed in PARAMETERS.items():
+            told = self._ask(functools.partial(self._parameter, name), functools.partial(self._knows, name))
+            if needed and not told:
+                raise DriverError(f"PX4 does not tell its parameter {name}")
+        return Failsafe.of(self._parameters)
+
+    def _measure_rate(self) -> float:
+        """Hz of odometry. DriverError where the line or the autopilot gives less than the policy needs."""
+        before, begun = self._odometries, self._now()
+        self._wait(lambda: False, MEASURING)
+        rate, wanted = (self._odometries - before) / (self._now() - begun), 1.0 / self._contract.control_period
+        if rate < ENOUGH * wanted:
             raise DriverError(
-                f"COM_OF_LOSS_T is {loss:g} s; expected at most {LOSS_MAX:g}: silence has to end in a landing"
+                f"PX4 sends odometry {rate:.0f} times a second, the policy needs {wanted:.0f}: give the line "
+                "921600 baud (SER_TEL2_BAUD) and all of it to MAVLink (MAV_1_MODE 2, onboard; MAV_1_RATE 80000)"
             )
-        if action not in HARMLESS:
-            raise DriverError(
-                f"COM_OBL_RC_ACT is {action}: without set-points it would fly by hand or switch off its motors; "
-                "expected 4 (land), 5 (hold) or 3 (return)"
-            )
+        return rate
+
+    def repair(self) -> list[str]:
+        """Set the failsafe parameters that ``connect`` would refuse, on the ground; a sentence for each. DriverError
+        where PX4 does not take one.
+        """
+        self._find()
+        told = []
+        for name, value in self._read_parameters().wrong.items():
+            before = self._parameters.pop(name)
+            kind, bits = encoded(name, value)
+            setting = mavlink.MAVLink_param_set_message(self.link.system, 1, name.encode(), bits, kind)
+            self._ask(functools.partial(self.link.send, setting), functools.partial(self._knows, name))
+            if (found := self._parameters.get(name)) is None or abs(found - value) > 1e-4:
+                raise DriverError(f"PX4 does not take {name} = {value:g}; set it by QGroundControl")
+            told.append(f"{name} was {before:g}, and is {value:g}")
+        return told
 
     def enable(self) -> None:
         """Fly by what is sent from now on: OFFBOARD and armed, on the ground, as soon as PX4 takes it."""
@@ -158,6 +193,7 @@ class Px4:
             return
         if self._landed == ON_GROUND:
             self._command(mavlink.MAV_CMD_COMPONENT_ARM_DISARM, (0,))
+            self._command(mavlink.MAV_CMD_DO_SET_MODE, (mavlink.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED, *HOLD))
             self._enabled = False
             return
         self._wait(self._lands, LEAVING)
@@ -235,7 +271,8 @@ class Px4:
         figures = {
             "cycles": float(self._cycles), "cycles without odometry": float(self._without),
             "damaged messages": float(self.link.damaged), "messages of others": float(self.link.foreign),
-            "strange messages": float(self._strange), "battery %": 100 * self._battery,
+            "messages of other dialects": float(self.link.unknown), "strange messages": float(self._strange),
+            "battery %": 100 * self._battery, "clock's rate": self._ticks.rate,
         }  # fmt: skip
         return Health(self._problems, figures)
 
@@ -268,30 +305,21 @@ class Px4:
                 self._said = [*self._said[-4:], message.text.strip()[:100]]
 
     def _odometry(self, message: Any, now: int) -> None:
-        known = message.frame_id == mavlink.MAV_FRAME_LOCAL_NED and message.child_frame_id == mavlink.MAV_FRAME_BODY_FRD
-        place, speed = (message.x, message.y, message.z), (message.vx, message.vy, message.vz)
-        rates = (message.rollspeed, message.pitchspeed, message.yawspeed)
-        turned = frames.orientation(message.q)
-        norm = float(np.linalg.norm(turned))
-        if not known or not all(map(math.isfinite, (*place, *speed, *rates, norm))) or not 0.95 < norm < 1.05:
-            self._strange += 1
+        try:
+            given = estimate(message)
+        except ValueError as error:
+            self._strange, self._unreadable = self._strange + 1, str(error)
             return
         if not self._ticks.new(message.time_usec // 1000 % (1 << 32)):
             return
+        self._odometries += 1
         self._came = self._now()
-        age = self._came - self._ticks.sent(self._came)
-        stamp = now - round(1e6 * age)
-        position = frames.world(place)
+        stamp = now - round(1e6 * (self._came - self._ticks.sent(self._came)))
         if self._enabled and message.reset_counter != self._resets and "position" in self._samples:
-            jump = float(np.linalg.norm(position - self._samples["position"][0]))
+            jump = float(np.linalg.norm(given["position"] - self._samples["position"][0]))
             if jump > JUMP:
                 self._lasting["estimate"] = f"PX4's estimator set itself right by {jump:.1f} m in flight"
         self._resets = message.reset_counter
-        turned /= norm
-        given = {
-            "position": position, "orientation": turned, "angular_velocity": frames.body(rates),
-            "linear_velocity": frames.rotate(turned, frames.body(speed)),
-        }  # fmt: skip
         self._samples = {name: (np.array(given[name], np.float32), stamp) for name in self.measured}
         self._follow(given["angular_velocity"])
 
@@ -332,9 +360,13 @@ class Px4:
             found.append(self._refused + self._because())
         if self._landing:
             found.append("PX4 lands it")
+        if not self._ticks.right:
+            found.append(f"PX4: {self._ticks.remark}")
         return found
 
     def _because(self) -> str:
+        if not self._said and not self._speaks_for_ground:
+            return " (PX4 tells ground stations alone why: look at QGroundControl)"
         return f" ({'; '.join(self._said)})" if self._said else ""
 
     # --- what is sent -----------------------------------------------------------------------------------------------
@@ -361,6 +393,8 @@ class Px4:
     def _beat(self) -> None:
         if self._now() - self._beaten >= BEAT:
             self._beaten = self._now()
+            if self._speaks_for_ground:
+                self.link.port.write(self._ground.pack(GROUND_BEAT))
             self.link.send(
                 mavlink.MAVLink_heartbeat_message(mavlink.MAV_TYPE_ONBOARD_CONTROLLER, mavlink.MAV_AUTOPILOT_INVALID,
                                                   0, 0, mavlink.MAV_STATE_ACTIVE, 3)
@@ -400,10 +434,3 @@ class Px4:
         except OSError as error:
             raise DriverError(f"the port is gone ({error.strerror or error})") from None
         return False
-
-
-def number(message: Any) -> float:
-    """A PARAM_VALUE's; PX4 sends the bits of an INT32 as those of a float."""
-    if message.param_type == mavlink.MAV_PARAM_TYPE_INT32:
-        return float(np.float32(message.param_value).view(np.int32))
-    return float(message.param_value)
