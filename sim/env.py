@@ -59,7 +59,10 @@ class Step(NamedTuple):
     final_signals: dict[str, Tensor]
     """(m, …) each: the last signals of the episodes that ended."""
     final_privileged: Tensor
-    """(m, p): the privileged observation then; (m, 0) if ``privileged`` was never called."""
+    """(m, p): the privileged observation then, zeros where it diverged; (m, 0) if ``privileged`` was never called."""
+    diverged: Tensor
+    """(m,) bool: the episode ended because a number of it was not finite, or too large; the last signals are then those
+    of the step before."""
 
 
 class VecEnv:
@@ -99,7 +102,7 @@ class VecEnv:
         self.fused = getattr(self.plant, "dynamics", None) is not None and self.team == 1
         """Whether plant and environment are one native loop."""
         self.diverged = 0
-        """Environments that were ended because their state was no longer finite."""
+        """Episodes that were ended because they had diverged (``robo_rl.sim.transition.within``)."""
         self._first = first * self.team
         self._allocate()
         self.seed(seed)
@@ -151,12 +154,12 @@ class VecEnv:
         self._seen = torch.zeros(n, 0, device=device)
 
     def fused_step(
-        self, current: Any, parameters: Any, commands: Tensors, kept: Kept, stream: Any, limit: Any
+        self, current: Any, parameters: Any, commands: Tensors, kept: Kept, stream: Any, limit: Any, *observe: Any
     ) -> tuple[Any, Judged]:
-        """Plant and environment at once, as a pure function."""
+        """Plant and environment at once, as a pure function; ``observe`` as in ``EpisodeFunctions.judge``."""
         given = self.functions.clamped(commands)
         current = self.plant.dynamics(current, given, parameters)
-        return current, self.functions.judge(current._asdict(), given, kept, stream, limit)
+        return current, self.functions.judge(current._asdict(), given, kept, stream, limit, *observe)
 
     # --- what can be seen ----------------------------------------------------------------------------------------
 
@@ -305,7 +308,7 @@ class VecEnv:
     def step(self, commands: Mapping[str, Tensor]) -> Step:
         """One control period under ``commands``, tensors (n, k) in SI units, clamped to their limits.
 
-        A state that is no longer finite ends its episode as a failure with reward 0, and is counted.
+        A state, reward or signal that has diverged ends its episode as a failure with reward 0, and is counted.
         """
         for command, buffer in zip(self.task.spec.commands, self._commands.values(), strict=True):
             buffer.copy_(commands[command.name])
@@ -328,21 +331,21 @@ class VecEnv:
             self.newest.large = self.large.measure(full, self.draws.sensors, self.stream, self.episode.step)
         ended = self._together(ended) if self.team > 1 else ended
         ids = ended.any.nonzero()[:, 0]
-        final_signals, final_privileged = self.newest.rows(ids), self._seen[ids]
+        final_signals, final_privileged, lost = self.newest.rows(ids), self._seen[ids], ~ended.finite[ids]
         if len(ids):
-            lost = ~ended.finite[ids]
             if lost.any():
                 self.diverged += int(lost.sum())
                 for name, value in self.newest.rows(ids[lost], before).items():
                     final_signals[name][lost] = value
             if self._privileged is not None:
-                final_privileged = self.privileged()[ids]
+                final_privileged = torch.where(lost[:, None], 0.0, self.privileged()[ids])
             if self.team > 1:
                 self._mark(ids, ended.failed[ids], ended.succeeded[ids] if self._can_succeed else None)
             self._restart(ids, over=True)
         return Step(
-            self.signals(), reward, ended.failed, ended.succeeded, ended.timeout, ids, final_signals, final_privileged
-        )
+            self.signals(), reward, ended.failed, ended.succeeded, ended.timeout, ids, final_signals, final_privileged,
+            lost,
+        )  # fmt: skip
 
     def _advance(self) -> tuple[Tensor, Ended]:
         """Step the fused plant, and judge; what others may keep comes in new memory."""

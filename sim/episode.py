@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from robo_rl.sim.accelerate.fuse.random import LIMIT
 from robo_rl.sim.ranges import Levels
 from robo_rl.sim.sensors import Sensors
 from robo_rl.sim.tasks import Task, Tensors
-from robo_rl.sim.transition import Draws, EpisodeState, first_moment, transition
+from robo_rl.sim.transition import Draws, EpisodeState, Outcome, first_moment, transition, within
 
 
 class Kept(NamedTuple):
@@ -66,6 +66,8 @@ class Judged(NamedTuple):
     signals: dict[str, Any]
     reward: Any
     ended: Ended
+    observed: tuple[Any, ...] = ()
+    """What a policy and a critic see, where it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,20 @@ class EpisodeFunctions:
         sums = torch.stack([0.0 * episode.step for _ in self.task.spec.reward], -1)
         return Kept(episode, draws, sums), signals
 
-    def judge(self, truth: Tensors, commands: Tensors, kept: Kept, stream: Any, limit: Any) -> Judged:
+    def judge(
+        self, truth: Tensors, commands: Tensors, kept: Kept, stream: Any, limit: Any,
+        observe: Callable[[Tensors, Outcome], tuple[Any, ...]] = lambda truth, outcome: (),
+    ) -> Judged:  # fmt: skip
         """What became of episodes of ``limit`` control steps, after the plant moved to ``truth`` under ``commands``.
 
-        A state that is not finite is a failure, and earns nothing.
+        A state that has diverged (``robo_rl.sim.transition.within``) is a failure, and earns nothing; so is one of
+        which a
+        policy or a critic would see numbers that have: ``observe`` gives what they see, (n, …) each.
         """
         chance = self.sensors.chance(stream, kept.episode.step + 1.0)
         outcome = transition(self.task, self.sensors, truth, commands, kept.episode, kept.draws, chance)
-        finite, succeeded = outcome.finite, outcome.succeeded
+        observed, succeeded = observe(truth, outcome), outcome.succeeded
+        finite = outcome.finite & within(*observed) if observed else outcome.finite
         failed = outcome.failed | ~finite
         timeout = (outcome.episode.step >= limit) & ~failed
         lost = torch.where(failed, 1.0, 0.0)
@@ -119,11 +127,12 @@ class EpisodeFunctions:
         return Judged(
             episode=outcome.episode,
             goal=outcome.goal,
-            sums=kept.sums + torch.where(finite[:, None], outcome.terms, 0.0),
+            sums=kept.sums + torch.where(outcome.finite[:, None], outcome.terms, 0.0),
             marks=(lost, won),
             signals=outcome.signals,
             reward=torch.where(finite, outcome.reward, 0.0),
             ended=Ended(failed, succeeded, timeout, finite, ended),
+            observed=observed,
         )
 
     def clamped(self, commands: Tensors) -> dict[str, Any]:

@@ -358,6 +358,8 @@ def _learn(
         "environment_steps": learner.environment_steps,
         **trained.rates,
         "interrupted": trained.interrupted,
+        "diverged": learner.diverged,
+        "skipped": learner.skipped,
     }
     say(
         f"{learner.environment_steps:,} control steps in {trained.seconds:.1f} s, "
@@ -366,6 +368,12 @@ def _learn(
     )
     for line in lines((run.metrics() or [{}])[-1]):
         say(f"  {line}", as_json)
+    if learner.diverged or learner.skipped:
+        say(
+            f"{learner.diverged:,} episodes ended because a number was not finite or too large; "
+            f"{learner.skipped:,} steps along gradients that were not finite were skipped",
+            as_json,
+        )
     if trained.stopped:
         result["stopped_at"] = learner.done
         say(f"Ended at update {learner.done} of {learner.total}: its reward was below --stop-below", as_json)

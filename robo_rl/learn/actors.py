@@ -45,6 +45,8 @@ class Chunk(NamedTuple):
     succeeded: int
     ended: int
     """Episodes."""
+    diverged: int
+    """Episodes, of those that ended."""
     levels: dict[str, float]
     seconds: float
     """It took."""
@@ -79,8 +81,8 @@ class Actor:
         seconds = time.perf_counter() - begun
         joined = [torch.cat(parts).numpy() for parts in zip(*(step.transitions for step in steps), strict=True)]
         reward = sum(step.reward for step in steps) / CHUNK
-        won, over = sum(step.succeeded for step in steps), sum(step.ended for step in steps)
-        return Chunk(version, joined, reward, won, over, self.env.env.levels.mean(), seconds)
+        won, over, lost = (sum(getattr(step, name) for step in steps) for name in ("succeeded", "ended", "diverged"))
+        return Chunk(version, joined, reward, won, over, lost, self.env.env.levels.mean(), seconds)
 
 
 class Actors:

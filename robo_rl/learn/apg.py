@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.config import ApgConfig
+from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.gradient_rollout import GradientRollout
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.policy import PolicyGraph
@@ -42,7 +43,7 @@ class Learner:
         self.optimizer = torch.optim.Adam(policy.network.parameters(), betas=config.betas, fused=True)
         self.total = round(config.updates * task.update_scale)
         self.done = 0
-        self.collect_seconds = 0.0
+        self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0
 
     @property
     def environments(self) -> VecEnv:
@@ -78,10 +79,11 @@ class Learner:
         self.collect_seconds += time.perf_counter() - begun
         self.tape.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.config.gradient_norm)
-        if torch.isfinite(norm):
-            self.optimizer.step()
-        alive = self.tape.moments[-1].world.alive.mean()
+        alive, before = self.tape.moments[-1].world.alive.mean(), self.env.diverged
         earned, ended = self.tape.carry_on()
+        lost = self.env.diverged - before
+        self.diverged += lost
+        self.skipped += lost >= MOST_DIVERGED * self.env.n or not stepped(self.optimizer, norm)
         if self.adversary:
             self.adversary.hear(earned, ended)
         self.done += 1

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from robo_rl.learn.config import BcConfig
 from robo_rl.learn.experience.demonstrations import DemonstrationError, kept_file, tensors_of
+from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.flow import FlowGraph, chunks
@@ -60,6 +61,8 @@ class Learner:
         self.optimizer = torch.optim.Adam(policy.network.parameters(), config.learning_rate)
         self.total, self.done = round(config.updates * task.update_scale), 0
 
+        self.diverged, self.skipped = 0, 0
+
     collect_seconds = 0.0
 
     @property
@@ -81,7 +84,7 @@ class Learner:
             found = loss(self.policy, self.observation, self.action, config)
             self.optimizer.zero_grad()
             found.backward()
-            self.optimizer.step()
+            self.skipped += not stepped(self.optimizer, gradient_norm(self.policy.network.parameters()))
             squares += float(found.detach())
         self.done += 1
         return {"error": math.sqrt(squares / config.steps)}

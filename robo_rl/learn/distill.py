@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from robo_rl.console import Progress
 from robo_rl.learn.config import DistillConfig
+from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.networks import VECTOR
 from robo_rl.sim.env import VecEnv
@@ -63,6 +64,8 @@ class Distillation:
         if teacher.recurrence is not None or student.recurrence is not None:
             raise ValueError("teacher or student has a recurrent network; distillation is for policies without one")
         self.teacher, self.student, self.config, self.done = teacher, student, config, 0
+        self.skipped = 0
+        """Steps of the optimiser along gradients that were not finite."""
         self.optimizer = torch.optim.Adam(student.parameters())
         self.env = VecEnv(student.task.beside(teacher.task), config.environments, seed=seed, evaluation=True)
         self._signals = self.env.signals()
@@ -72,10 +75,11 @@ class Distillation:
     def update(self) -> float:
         """Learn from this moment and some past ones, then let the robots make a step; returns the mean square of the
         difference in commands, in units of their range."""
-        self._past.append(_lesson(self.teacher, self.student, self._signals, self._states))
+        self._past.append(_lesson(self.teacher, self.student, self._signals, self._states).finite())
         for group in self.optimizer.param_groups:
             group["lr"] = 0.5 * self.config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.config.updates))
-        loss = _update(self.student, self._past, self.config.mixed, self.optimizer)
+        loss, good = _update(self.student, self._past, self.config.mixed, self.optimizer)
+        self.skipped += not good
         self._step()
         self.done += 1
         return loss
@@ -143,6 +147,15 @@ class _Lesson(NamedTuple):
     expected: Tensor
     """(n, k): actions, or commands in units of their range."""
 
+    def finite(self) -> _Lesson:
+        """Those whose numbers are all finite."""
+        parts = [*self.observed.values(), self.state, self.expected]
+        good = torch.stack([part.flatten(1).isfinite().all(1) for part in parts]).all(0)
+        if good.all():
+            return self
+        observed = {name: value[good] for name, value in self.observed.items()}
+        return _Lesson(observed, self.state[good], self.expected[good])
+
 
 def _lesson(
     teacher: PolicyGraph, student: PolicyGraph, signals: dict[str, Tensor], states: Sequence[Tensor]
@@ -189,8 +202,11 @@ def _done(student: PolicyGraph, observed: dict[str, Tensor], state: Tensor) -> T
     return _scaled(student, _commands(student, groups if student.encoders else groups[VECTOR], state))
 
 
-def _update(student: PolicyGraph, past: deque[_Lesson], mixed: int, optimizer: torch.optim.Optimizer) -> float:
-    """One step towards what the teacher did, now and at a few moments of the past; returns the error squared."""
+def _update(
+    student: PolicyGraph, past: deque[_Lesson], mixed: int, optimizer: torch.optim.Optimizer
+) -> tuple[float, bool]:
+    """One step towards what the teacher did, now and at a few moments of the past, if its gradient is finite; returns
+    the error squared, and whether it was."""
     chosen = [past[i] for i in [*torch.randint(len(past), (mixed,)).tolist(), -1]]
     observed = {name: torch.cat([lesson.observed[name] for lesson in chosen]) for name in chosen[0].observed}
     state, expected = (torch.cat([getattr(lesson, part) for lesson in chosen]) for part in ("state", "expected"))
@@ -201,5 +217,5 @@ def _update(student: PolicyGraph, past: deque[_Lesson], mixed: int, optimizer: t
         loss = (done - expected).square().mean()
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
-    return float((done.detach() - expected).square().mean())
+    good = stepped(optimizer, gradient_norm(student.parameters()))
+    return float((done.detach() - expected).square().mean()), good

@@ -36,6 +36,7 @@ class Learner:
         self.config, self.policy, self.total = config, policy, config.updates
         self.lessons = Distillation(teacher, policy, config, seed)
         self._kept = _kept(run.checkpoint_file, task.observation_size)
+        self.diverged, self.skipped = 0, 0
 
     collect_seconds = 0.0
 
@@ -56,7 +57,11 @@ class Learner:
 
     def update(self) -> dict[str, float]:
         """One update; ``error``: root mean square of the difference in commands, in units of their range."""
-        return {"error": self.lessons.update() ** 0.5}
+        before, skipped = self.lessons.env.diverged, self.lessons.skipped
+        error = self.lessons.update() ** 0.5
+        self.diverged += self.lessons.env.diverged - before
+        self.skipped += self.lessons.skipped - skipped
+        return {"error": error}
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What a training by ppo begins from besides the policy, and what the optimiser remembers."""

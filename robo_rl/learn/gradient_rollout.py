@@ -20,7 +20,7 @@ from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.sensors import Chance
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.transition import DIVERGED, Draws, EpisodeState, transition
+from robo_rl.sim.transition import Draws, EpisodeState, transition, within
 
 
 class World(NamedTuple):
@@ -116,14 +116,16 @@ class GradientRollout:
         if self.advances:
             draws = draws._replace(goal=world.goal)
         outcome = transition(task, env.sensors, state._asdict(), commands, world.episode, draws, chance)
-        over, won = outcome.failed | ~outcome.finite, world.won
+        finite = outcome.finite
+        over, won = outcome.failed | ~finite, world.won
         if self.ends:
             succeeded = outcome.succeeded & ~over
             over, won = over | succeeded, torch.where(succeeded, 1.0, 0.0)
         alive = world.alive * torch.where(over, 0.0, 1.0)
         new = World(state, outcome.episode, outcome.goal, memory, outcome.signals, alive, won)
-        terms = world.alive[:, None] * outcome.terms
-        return Moment(keep_where(world.alive, new, world), task.observe(outcome.signals, memory), terms)
+        terms = torch.where(finite[:, None], world.alive[:, None] * outcome.terms, 0.0)
+        kept = keep_where(world.alive * torch.where(finite, 1.0, 0.0), new, world._replace(alive=alive))
+        return Moment(kept, task.observe(outcome.signals, memory), terms)
 
     def _record(self, step: Fused) -> None:
         env, n, horizon = self.env, self.env.n, self.horizon
@@ -176,14 +178,14 @@ class GradientRollout:
         """
         self._blocks[0].copy_(self._blocks[-1])
         world = self.moments[0].world
-        over = world.alive < 0.5
+        over = (world.alive < 0.5) | ~within(self.moments[0].observation)
         ids = (over | (world.episode.step >= self.env.episode_steps)).nonzero()[:, 0]
         terms = self._terms.sum(0)
         self.env.continue_from(world.state, world.episode, world.goal, terms)
         if len(ids):
-            self.env.diverged += int((~(self._blocks[0][:, ids].abs().sum(0) < DIVERGED)).sum())
             won = world.won[ids] > 0.5 if self.ends else None
             failed = over[ids] if won is None else over[ids] & ~won
+            self.env.diverged += int((failed & ~self.env.task.failed(self.env.truth(ids))).sum())
             self._place(ids, self.env.end(ids, failed, won))
         return terms.sum(1), ids
 

@@ -67,7 +67,9 @@ class RunningNormalizer(nn.Module):
         return (x - self.mean) / self.deviation
 
     def update(self, new: Moments) -> None:
-        """Take more samples, with moments (size,), into account."""
+        """Take more samples, with moments (size,), into account; samples that are not all finite are left out."""
+        if not bool(new.squares.isfinite().all()):
+            return
         self.count += new.number
         rate, change = new.number / self.count, new.mean - self.mean
         self.mean += rate * change

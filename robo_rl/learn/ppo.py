@@ -30,6 +30,7 @@ from robo_rl.learn.distributed import processes
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.experience.reset_states import starts
 from robo_rl.learn.experience.transitions import Transition, groups
+from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.moments import Moments, RunningNormalizer, moments
 from robo_rl.learn.rnd import Novelty
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
@@ -38,6 +39,7 @@ from robo_rl.policy.elu import use_fast_elu
 from robo_rl.policy.networks import MLP, VECTOR, Normalizer
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
+from robo_rl.sim.transition import within
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 DEVIATIONS = (1e-6, 1e6)
@@ -245,7 +247,7 @@ class Learner:
         self.learning_rate = config.learning_rate
         self.optimizer = torch.optim.Adam(self.parameters, fused=True)  # one pass over all weights, not a dozen
         self.total, self.done = round(config.updates * task.update_scale), 0
-        self.collect_seconds = 0.0
+        self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0
         self.survived: dict[str, float] = {}
         """Part of the episodes that ended in the last update in which any did: "alive", once there was one."""
 
@@ -270,10 +272,13 @@ class Learner:
         """Collect a horizon, learn from it; returns metrics."""
         if self.adversary:
             self.adversary.plan(self.done, self.total)
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), self.env.env.diverged
         metrics = self.collect()
         self.collect_seconds += time.perf_counter() - begun
-        metrics |= self.learn() | (self.adversary.metrics() if self.adversary else {})
+        lost = self.env.env.diverged - before
+        self.diverged += lost
+        metrics |= self.learn() if self.worth_learning(lost) else self.skip()
+        metrics |= self.adversary.metrics() if self.adversary else {}
         self.done += 1
         levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
         metrics |= self.starts.metrics() if self.starts else {}
@@ -348,11 +353,27 @@ class Learner:
             reward[step.ids[late]] += self.config.gamma * self.critic(step.final_privileged[late])
         return reward
 
+    def worth_learning(self, lost: int) -> bool:
+        """Whether the samples, of which so many diverged, are robots', in all processes."""
+        seen = *self.samples.observation.values(), self.samples.privileged
+        good = all(bool(within(x.flatten(0, 1)).all()) for x in seen)
+        return not processes.any_of(lost >= MOST_DIVERGED * self.samples.done.numel() or not good)
+
+    def skip(self) -> dict[str, float]:
+        """Learn nothing from the samples; returns no losses."""
+        self.skipped += self.config.epochs * self.config.mini_batches
+        return {f"loss/{name}": math.nan for name in ("value", "surrogate", "entropy")}
+
     def learn(self) -> dict[str, float]:
-        """Improve policy and critic by the samples, then the normalisers; returns the mean losses."""
+        """Improve policy and critic by the samples, then the normalisers; returns the mean losses.
+
+        Nothing is learnt from samples of which one is not finite, and no step follows a gradient that is not.
+        """
         old, samples = self.deviation.detach().clamp(*DEVIATIONS), self.samples
         seen = (samples.privileged, samples.observation[VECTOR]) if self.config.normalize else ()
         advantage, *new = moments(samples.advantage.flatten(), *(x.flatten(0, -2) for x in seen))
+        if not bool(advantage.squares.isfinite()):
+            return self.skip()
         batches = self._mini_batches(advantage)
         losses = torch.zeros(len(LOSSES), device=self.device)
         for _ in range(self.config.epochs):
@@ -395,13 +416,15 @@ class Learner:
         (surrogate + value - config.entropy * entropy).backward()
         mean_kl = processes.average_gradients(self.parameters, kl)
         self.learning_rate = adapted(self.learning_rate, mean_kl, self.desired_kl)
-        norm = nn.utils.clip_grad_norm_(self.actor_parameters, config.gradient_norm)
-        critic_norm = nn.utils.clip_grad_norm_(self.critic.parameters(), config.gradient_norm)
+        norms = [
+            nn.utils.clip_grad_norm_(parameters, config.gradient_norm)
+            for parameters in (self.actor_parameters, self.critic.parameters())
+        ]
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        self.optimizer.step()
+        self.skipped += not stepped(self.optimizer, *norms)
         clipped = ((ratio.detach() - 1.0).abs() > config.clip).float().mean()
-        return torch.stack([value, surrogate, entropy, kl, clipped, norm, critic_norm]).detach()
+        return torch.stack([value, surrogate, entropy, kl, clipped, *norms]).detach()
 
     def set_normalizer(self) -> None:
         """Put the running statistics into the policy graph."""

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl.learn.distributed import processes
+from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.learn.moments import RunningNormalizer, moments
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 
@@ -73,8 +74,9 @@ class Novelty(nn.Module):
             self.optimizer.zero_grad()
             loss = self.error(rows[ids]).mean()
             loss.backward()
-            mean += processes.average_gradients(list(self.predictor.parameters()), loss.detach()) / BATCHES
-            self.optimizer.step()
+            parameters = list(self.predictor.parameters())
+            mean += processes.average_gradients(parameters, loss.detach()) / BATCHES
+            stepped(self.optimizer, gradient_norm(parameters))
         return mean
 
     def save(self) -> dict[str, Tensor]:

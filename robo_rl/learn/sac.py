@@ -34,6 +34,7 @@ from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.demonstrations import Transitions, kept
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.experience.reset_states import starts
+from robo_rl.learn.finite import MOST_DIVERGED, gradient_norm, stepped, usable
 from robo_rl.learn.replay_buffer import ReplayBuffer
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.policy import PolicyGraph
@@ -81,6 +82,8 @@ class Collected(NamedTuple):
     succeeded: int
     ended: int
     """Episodes."""
+    diverged: int
+    """Episodes, of those that ended."""
 
 
 class Spread(MLP):
@@ -129,6 +132,7 @@ class Explorer(nn.Module):
         """One step of all robots."""
         observation = env.observation()
         assert isinstance(observation, Tensor)
+        before = env.env.diverged
         action, *_ = self(observation)
         step = env.step(action)
         later, final = step.observation, step.final_observation
@@ -138,7 +142,8 @@ class Explorer(nn.Module):
         later[step.ids] = final
         ended = (step.failed | step.succeeded).float()  # after a time-out there would have been more to earn
         transitions = Transitions(observation, action, step.reward, ended, later)
-        return Collected(transitions, float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids))
+        lost = env.env.diverged - before
+        return Collected(transitions, float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids), lost)
 
 
 def norm_of_gradient(module: nn.Module) -> float:
@@ -182,7 +187,7 @@ class Learner:
         """Part of the episodes that ended in the last round in which any did."""
         self.entropy = 0.0
         """Of the policy, at the last mini-batch that it learnt from."""
-        self.collect_seconds = 0.0
+        self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0
         self.learnt, self.levels = 0, dict[str, float]()
         """Times that was learnt, and the mean levels of ranges."""
         self.ahead, self.reward = 0, 0.0
@@ -217,10 +222,13 @@ class Learner:
         """Collect and learn, by turns; returns metrics."""
         earned, won, ended, losses, before, lag = 0.0, 0, 0, torch.zeros(2), self.learnt, 0.0
         for _ in range(self.config.steps):
+            lost = self.diverged
             reward, succeeded, over = self.collect()
             earned, won, ended = earned + reward, won + succeeded, ended + over
             lag += self.actors.lag if self.actors else 0
-            if self.replay.written >= self.config.first:
+            if self.diverged - lost >= MOST_DIVERGED * self.config.environments:
+                self.skipped += self.config.gradient_steps
+            elif self.replay.written >= self.config.first:
                 losses += self.learn()
                 self.learnt += 1
         self.done += 1
@@ -253,7 +261,8 @@ class Learner:
         begun = time.perf_counter()
         found = self.act.step(self.env)
         self.collect_seconds += time.perf_counter() - begun
-        self.replay.add(found.transitions)
+        self.diverged += found.diverged
+        self.replay.add(found.transitions.rows(usable(found.transitions)))
         self.levels = self.env.env.levels.mean()
         return found.reward, found.succeeded, found.ended
 
@@ -264,8 +273,9 @@ class Learner:
         while self.ahead < self.config.environments:
             chunk = self.actors.next(self.learnt, self.weights)
             new = tensors(chunk)
-            self.replay.add(new)
+            self.replay.add(new.rows(usable(new)))
             self.ahead += len(new.reward)
+            self.diverged += chunk.diverged
             self.levels, self.reward = chunk.levels, chunk.reward
             self.collect_seconds += chunk.seconds / self.config.actors
             won, ended = won + chunk.succeeded, ended + chunk.ended
@@ -315,7 +325,7 @@ class Learner:
         loss = (self.critics(batch.observation, batch.action) - target).square().mean(1).sum()
         self.critic_optimizer.zero_grad()
         loss.backward()
-        self.critic_optimizer.step()
+        self.skipped += not stepped(self.critic_optimizer, gradient_norm(self.critics.parameters()))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.slow.parameters()), list(self.critics.parameters()), config.target_rate)
         return loss.detach()
@@ -337,7 +347,9 @@ class Learner:
             loss = loss + self.config.imitation * away.mean()
         self.actor_optimizer.zero_grad()
         loss.backward()
-        self.actor_optimizer.step()
+        if not stepped(self.actor_optimizer, gradient_norm(self.act.parameters())):
+            self.skipped += 1
+            return loss.detach()
         wanted = self.wanted_entropy * action.shape[-1]
         self.entropy = float(entropy.detach().mean())
         surplus = self.log_temperature.exp() * (entropy.detach().mean() - wanted)

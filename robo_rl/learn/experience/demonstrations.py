@@ -130,7 +130,8 @@ def demonstrate(
 
 
 def write(path: Path, task: Task, tensors: dict[str, Tensor]) -> None:
-    """Write tensors of ``demonstrate`` with the task's contract."""
+    """Write tensors of ``demonstrate`` with the task's contract. CheckpointError if one is not finite."""
+    checkpoint.require_finite(path, tensors, "nothing was written")
     checkpoint.save(path, tensors, {"task": task.name, "contract": contract_of(task).to_json()})
 
 

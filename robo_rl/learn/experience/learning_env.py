@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from robo_rl.learn.experience import native_step
-from robo_rl.learn.experience.transitions import Observation, Transition
+from robo_rl.learn.experience.transitions import Observation, Transition, groups
 from robo_rl.sim.accelerate.fuse import fuse
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState, named
 from robo_rl.sim.sensors import LARGE
+from robo_rl.sim.transition import within
 
 if TYPE_CHECKING:
     from robo_rl.learn.experience.reset_states import Starts
@@ -84,16 +85,17 @@ class LearningEnv:
         """One control step under actions (n, action_size)."""
         if self._native is not None and self.starts is None:
             return self._native(action)
-        commands, self.memory = self._remember(self.memory, self.signals, action)
+        before = self.signals, self.memory
+        commands, self.memory = self._remember(*before[::-1], action)
         step = self.env.step(commands)
-        ids = step.ids
-        final = self._observe(step.final_signals, {name: value[ids] for name, value in self.memory.items()})
+        ids, lost = step.ids, step.diverged
+        memory = {name: value[ids] for name, value in self.memory.items()}
+        for name, value in memory.items() if lost.any() else ():
+            value[lost] = before[1][name][ids[lost]]
+        final = self._observe(step.final_signals, memory)
         if len(ids):
-            self.forget(ids)
-            if self.starts is not None:
-                self.starts.count(ids, step.succeeded[ids])
-                self.starts.begin(ids)
-        return Transition(
+            self._begin(ids, step.succeeded)
+        found = Transition(
             observation=self.observation(),
             privileged=self.privileged(),
             reward=step.reward,
@@ -103,6 +105,50 @@ class LearningEnv:
             ids=ids,
             final_observation=final,
             final_privileged=step.final_privileged,
+        )
+        good = _within(found.observation, found.privileged)
+        good[ids] = lost | _within(found.final_observation, found.final_privileged)
+        return found if good.all() else self._without(found, before, ~good)
+
+    def _begin(self, ids: Tensor, succeeded: Tensor) -> None:
+        """Let policies and reset states begin with the episodes that the environment has begun in ``ids`` (m,)."""
+        self.forget(ids)
+        if self.starts is not None:
+            self.starts.count(ids, succeeded[ids])
+            self.starts.begin(ids)
+
+    def _without(self, found: Transition, before: tuple[Any, Any], bad: Tensor) -> Transition:
+        """``found``, with episodes of which a policy or a critic would see what has diverged (n,) ended as failures.
+
+        ``before``: signals and memory before the step, of which the last observations then are.
+        """
+        team, ended = self.env.team, found.done
+        bad = bad.view(-1, team).any(1).repeat_interleave(team)
+        new = (bad & ~ended).nonzero()[:, 0]
+        self.env.diverged += int(bad.sum())
+        good, ids = ~bad, (bad | ended).nonzero()[:, 0]
+        succeeded = found.succeeded & good
+        if len(new):
+            self.env.end(new, bad[new])
+            self._begin(new, succeeded)
+        signals, memory = ({name: value[ids] for name, value in part.items()} for part in before)
+        last, own, kept = self._observe(signals, memory), groups(found.final_observation), good[ids]
+        final = {name: value.clone() for name, value in groups(last).items()}
+        privileged = torch.zeros(len(ids), found.privileged.shape[1], device=self.env.device)
+        of = good[found.ids]
+        for name, value in own.items():
+            final[name][kept] = value[of]
+        privileged[kept] = found.final_privileged[of]
+        return Transition(
+            observation=self.observation(),
+            privileged=self.privileged(),
+            reward=torch.where(bad, 0.0, found.reward),
+            failed=found.failed | bad,
+            succeeded=succeeded,
+            timeout=found.timeout & good,
+            ids=ids,
+            final_observation=final if isinstance(last, dict) else final["policy"],
+            final_privileged=privileged,
         )
 
     def forget(self, ids: Tensor) -> None:
@@ -139,3 +185,8 @@ class LearningEnv:
             self.memory[name].copy_(value)
         if self.starts is not None:
             self.starts.begun.copy_(saved["begun"])
+
+
+def _within(observation: Observation, privileged: Tensor) -> Tensor:
+    """(n,) whether all that a policy and a critic see is within ``robo_rl.sim.transition.LARGEST``."""
+    return within(*groups(observation).values(), privileged)

@@ -16,7 +16,7 @@ from robo_rl.sim.accelerate.fuse import fuse, spaced
 from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.episode import Judged
 from robo_rl.sim.tasks import Task, Tensors
-from robo_rl.sim.transition import privileged_observation
+from robo_rl.sim.transition import Outcome, privileged_observation
 
 if TYPE_CHECKING:
     from robo_rl.learn.experience.learning_env import LearningEnv
@@ -43,14 +43,18 @@ class NativeStep:
         kept: Any, stream: Any, limit: Any,
     ) -> Any:  # fmt: skip
         commands = self.task.command(action, memory)
-        memory = self.task.remember(memory, signals, commands)
-        current, judged = self.env.fused_step(current, parameters, commands, kept, stream, limit)
+        remembered = self.task.remember(memory, signals, commands)
+
+        def observe(truth: Tensors, outcome: Outcome) -> tuple[Any, Any]:
+            goal = kept.draws.goal if isinstance(outcome.goal, tuple) else outcome.goal
+            return self._seen(outcome.signals, remembered, truth, outcome.episode.step, goal, parameters)
+
+        current, judged = self.env.fused_step(current, parameters, commands, kept, stream, limit, observe)
         finite = judged.ended.finite
-        # The last signals of a state that is not finite are those before it.
+        # What is left of an episode that has diverged are signals and memory of the step before.
         signals = {name: _where(finite, value, signals[name]) for name, value in judged.signals.items()}
-        goal = kept.draws.goal if isinstance(judged.goal, tuple) else judged.goal
-        seen = self._seen(signals, memory, current._asdict(), judged.episode.step, goal, parameters)
-        return current, memory, judged._replace(signals=signals), seen
+        remembered = {name: _where(finite, value, memory[name]) for name, value in remembered.items()}
+        return current, remembered, judged._replace(signals=signals)
 
     def _seen(self, signals: Tensors, memory: Tensors, truth: Tensors, step: Any, goal: Any, parameters: Any) -> Any:
         """Observation and privileged observation."""
@@ -63,17 +67,17 @@ class NativeStep:
         current, parameters = env.plant.current, env.plant.parameters
         signals = env.newest.small(env.newest.block)
         given = signals, self._action, memory, current, parameters, env.kept, env.stream, env.step_limit
-        _, ((_, remembered, judged, seen),) = self._step.results(*given)
+        _, ((_, remembered, judged),) = self._step.results(*given)
         mine: Judged = env.place_for(judged)._replace(signals=signals)
-        out = current, {name: memory[name] for name in remembered}, mine, seen
+        out = current, {name: memory[name] for name in remembered}, mine
         self._flags = [isinstance(value, Tensor) for value in mine.ended]
-        self._sizes = [*(part.shape[1] for part in seen), 1]
+        self._sizes = [*(part.shape[1] for part in mine.observed), 1]
         kept: list[Tensor] = []
         flatten((*out[:2], *mine[:5]), kept)
         self._place = len(kept)
         self._run = self._step.bind(*given, out=out)
         self._again = self._look.bind(
-            signals, memory, env.true(), env.episode.step, env.draws.goal, parameters, out=seen
+            signals, memory, env.true(), env.episode.step, env.draws.goal, parameters, out=mine.observed
         )
         self._nobody = torch.zeros(env.n, dtype=torch.bool)
         self._first = [(memory[name], value) for name, value in self.task.first_memory(1).items()]
@@ -100,13 +104,17 @@ class NativeStep:
         failed, succeeded, timeout, finite, over = (next(flags) if own else self._nobody for own in self._flags)
         ids = over.nonzero()[:, 0]
         final, final_privileged = observation[ids], privileged[ids]
-        if m := ids.shape[0]:
-            env.diverged += m - int(finite[ids].sum())
+        if len(ids):
+            self._again.redirect(0, observation)
+            self._again.redirect(1, privileged)
+            lost = ~finite[ids]
+            if lost.any():
+                env.diverged += int(lost.sum())
+                self._again(ids[lost])
+                final[lost], final_privileged[lost] = observation[ids[lost]], 0.0
             env.begin_again(ids)
             for value, first in self._first:
                 value[ids] = first
-            self._again.redirect(0, observation)
-            self._again.redirect(1, privileged)
             self._again(ids)
         return Transition(observation, privileged, reward, failed, succeeded, timeout, ids, final, final_privileged)
 

@@ -31,6 +31,7 @@ from robo_rl.learn.runs import checkpoint
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
 from robo_rl.sim.tasks import Task
+from robo_rl.sim.transition import LARGEST, within
 
 FILE_NAME = "reset_states.safetensors"
 """In the folder of a run that begins with them."""
@@ -38,8 +39,6 @@ START = "start"
 """The name, among those of families, of where the task's own episodes begin."""
 OWN = ("stream", "levels", "episode/step", "sums")
 """Parts that belong to an episode."""
-LARGEST = 1e9
-"""Of a number in a state, SI units; a pose, a rate, an inertia of a robot is far below."""
 BATCH = 64
 """Episodes at once."""
 EVERY = 10
@@ -148,7 +147,8 @@ def begin_with(env: LearningEnv, ids: Tensor, states: EnvState) -> None:
 
 
 def write(path: Path, task: Task, states: ResetStates) -> None:
-    """Write reset states with the task's contract."""
+    """Write reset states with the task's contract. CheckpointError if one is not finite."""
+    checkpoint.require_finite(path, states.states.tensors, "nothing was written")
     told = {"task": task.name, "contract": contract_of(task).to_json(), "families": list(states.families)}
     checkpoint.save(path, {"family": states.family, **states.states.tensors}, told)
 
@@ -173,7 +173,7 @@ def read(path: Path, task: Task, env: LearningEnv | None = None) -> ResetStates:
         shape = (len(family), *like.shape[1:])
         if value is None or tuple(value.shape) != shape or value.dtype != like.dtype:
             raise ResetStateError(f"{path}: {name} is {shown(value)}; expected {shape} numbers of {like.dtype}")
-        if value.dtype != torch.bool and not bool((value.abs() < LARGEST).all()):
+        if value.dtype != torch.bool and not bool(within(value.reshape(len(value), -1)).all()):
             raise ResetStateError(f"{path}: {name} has numbers that are not finite, or beyond {LARGEST:g}")
     return ResetStates(task.families, family, EnvState(tensors))
 

@@ -23,8 +23,9 @@ class Transition(NamedTuple):
     ids: Tensor
     """(m,) environments whose episode ended."""
     final_observation: Observation
-    """(m, …): the last observations of the episodes that ended."""
+    """(m, …): the last observations of the episodes that ended; where one diverged, the last before it did."""
     final_privileged: Tensor
+    """(m, p): zeros where an episode diverged (``robo_rl.sim.transition.within``)."""
 
     @property
     def done(self) -> Tensor:

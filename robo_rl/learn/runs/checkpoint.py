@@ -62,6 +62,13 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, numbers
 
 
+def require_finite(path: Path, tensors: Mapping[str, Tensor], consequence: str) -> None:
+    """CheckpointError, about a file at ``path``, if a number is not finite; it says what comes of it."""
+    for name, tensor in tensors.items():
+        if not bool(tensor.isfinite().all()):
+            raise CheckpointError(f"{path}: {name} has numbers that are not finite; {consequence}")
+
+
 def digest(tensors: Mapping[str, Tensor], text: str) -> str:
     """SHA-256 of names, types, shapes and bytes of tensors, and of a text, as hexadecimal digits."""
     found = hashlib.sha256()

@@ -265,10 +265,11 @@ class Run:
     def policy(self) -> tuple[PolicyGraph, Provenance]:
         """The trained policy graph of the newest checkpoint, on the CPU, and where it is from."""
         tensors, numbers = checkpoint.load(self.checkpoint_file)
-        policy = self.new_policy()
-        prefix = "policy/"
+        policy, prefix = self.new_policy(), "policy/"
+        own = {name: value for name, value in tensors.items() if name.startswith(prefix)}
+        checkpoint.require_finite(self.checkpoint_file, own, "its training had diverged; expected another run")
         try:
-            policy.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+            policy.load_state_dict(checkpoint.part(own, prefix))
             environment_steps = numbers["environment_steps"]
         except (RuntimeError, KeyError, TypeError) as error:
             raise RunError(f"{self.checkpoint_file} does not fit {self.folder / 'run.json'} ({error})") from None

@@ -24,16 +24,22 @@ from torch import Tensor
 from robo_rl.console import Progress
 from robo_rl.files import room_for, write
 from robo_rl.learn.distributed import processes
+from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.episode_statistics import EpisodeStatistics
+from robo_rl.sim.transition import LARGEST
 
 REPORTS = 100  # lines of metrics per training
 SELDOM = 5
 """Updates between two lines that tell of episodes, at least: where an update takes milliseconds, they would cost more
 than 2 % of the time."""
+
+
+class NotFiniteError(ValueError):
+    """A training ended because nothing finite could be learnt. The message says where, and what is kept."""
 
 
 class Learner(Protocol):
@@ -44,6 +50,10 @@ class Learner(Protocol):
     done: int
     collect_seconds: float
     """s in which robots acted, since the learner was made; the rest is learning. 0 where the two are not told apart."""
+    diverged: int
+    """Episodes that have ended because a number was not finite, or too large (``robo_rl.sim.transition.within``)."""
+    skipped: int
+    """Steps of optimisers that were not taken, along gradients that were not finite (``robo_rl.learn.finite``)."""
 
     @property
     def environments(self) -> VecEnv | None:
@@ -78,6 +88,9 @@ class Trained:
 def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Trained:
     """Update until the learner is done, or until Ctrl-C, which saves and stops after the update under way.
 
+    NotFiniteError after ``MOST_SKIPPED`` updates in a row with steps that were skipped; the newest checkpoint is then
+    that of before them, and stays.
+
     Metrics go to ``metrics.jsonl`` and to TensorBoard in the run's folder. Both, and the checkpoint, continue a
     training that was resumed. WriteError when the disk is full; the newest checkpoint then is whole.
     """
@@ -90,12 +103,18 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
         _Log(run, learner) as log,
     ):
         start = saved = time.perf_counter()
-        before = learner.environment_steps
+        before, in_a_row = learner.environment_steps, 0
         stopped = any(too_low(run, int(line["update"]), line["reward"]) for line in run.metrics() if "reward" in line)
         while learner.done < learner.total and not processes.any_of(interruption.asked or stopped):
+            skipped = learner.skipped
             metrics = learner.update()
+            metrics |= {"diverged": learner.diverged, "skipped": learner.skipped}
+            in_a_row = in_a_row + 1 if learner.skipped > skipped else 0
             name, value = next(iter(metrics.items()))
-            progress.update(learner.done, f"{name} {value:.3f}")
+            progress.update(learner.done, f"{name} {value:.3f}{_unsound(learner)}")
+            if in_a_row == MOST_SKIPPED:
+                log.write(learner.done, learner.environment_steps, metrics)
+                raise NotFiniteError(_given_up(run, learner))
             stopped = too_low(run, learner.done, metrics.get("reward", math.inf))
             last = learner.done == learner.total or stopped
             if learner.done % every == 0 or last:
@@ -103,7 +122,8 @@ def train(run: Run, learner: Learner, seconds_between_checkpoints: float) -> Tra
                 log.write(learner.done, learner.environment_steps, metrics)
                 if last or learner.done % seldom == 0:
                     progress.show(metrics)
-            if time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total:
+            due = time.perf_counter() - saved > seconds_between_checkpoints and learner.done < learner.total
+            if due and not in_a_row:
                 save(run, learner)
                 saved = time.perf_counter()
         save(run, learner)
@@ -127,6 +147,25 @@ def statistics(learner: Learner) -> EpisodeStatistics | None:
     return env.keep_statistics() if env is not None else None
 
 
+def _unsound(learner: Learner) -> str:
+    """What was left out so far, for people; "" where that is nothing."""
+    parts = {"diverged": learner.diverged, "steps skipped": learner.skipped}
+    return "".join(f", {count:,} {name}" for name, count in parts.items() if count)
+
+
+def _given_up(run: Run, learner: Learner) -> str:
+    kept = "there is no checkpoint"
+    if run.checkpoint_file.is_file():
+        done = checkpoint.load(run.checkpoint_file)[1].get("done")
+        kept = f"the checkpoint of update {done} stays, and 'robo-rl resume' goes on from there"
+    return (
+        f"{run.folder}: nothing finite could be learnt in {MOST_SKIPPED} updates in a row, the last of which is "
+        f"{learner.done} of {learner.total} (diverged episodes: {learner.diverged:,}, skipped steps: "
+        f"{learner.skipped:,}); {kept}. Expected states, rewards and observations that are finite and at most "
+        f"{LARGEST:g}: look for divisions by 0, roots and logarithms, or train with a smaller learning rate"
+    )
+
+
 def too_low(run: Run, update: int, reward: float) -> bool:
     """Whether a training is to end after an update in which the mean reward was this; NaN is too low as well."""
     floor = run.stop_below.get(str(update))
@@ -135,29 +174,39 @@ def too_low(run: Run, update: int, reward: float) -> bool:
 
 def assist(learner: Learner) -> None:
     """The same updates in a process beside the first, which writes nothing."""
+    in_a_row = 0
     with _Interruption() as interruption:
         while learner.done < learner.total and not processes.any_of(interruption.asked):
+            skipped = learner.skipped
             learner.update()
+            in_a_row = in_a_row + 1 if learner.skipped > skipped else 0
+            if in_a_row == MOST_SKIPPED:  # of which the first process tells
+                return
 
 
 def save(run: Run, learner: Learner) -> None:
-    """Write the run's checkpoint."""
+    """Write the run's checkpoint. CheckpointError for a number that is not finite: the file of before then stays."""
     tensors, numbers = learner.save()
     policy = {f"policy/{name}": value for name, value in learner.policy.state_dict().items()}
     torch_generator = {"torch_generator": torch.get_rng_state()}
     numbers = {**numbers, "environment_steps": learner.environment_steps, "finished": learner.done >= learner.total}
-    checkpoint.save(run.checkpoint_file, {**policy, **tensors, **torch_generator}, numbers)
+    numbers |= {"diverged": learner.diverged, "skipped": learner.skipped}
+    tensors = {**policy, **tensors, **torch_generator}
+    checkpoint.require_finite(run.checkpoint_file, tensors, "nothing was written, and the checkpoint of before stays")
+    checkpoint.save(run.checkpoint_file, tensors, numbers)
 
 
 def resume(run: Run, learner: Learner) -> None:
     """Put a learner where the run's checkpoint left off."""
     tensors, numbers = checkpoint.load(run.checkpoint_file)
     statistics(learner)  # which go on as well
+    checkpoint.require_finite(run.checkpoint_file, tensors, "its training had diverged; expected another run")
     try:
         with torch.no_grad():
             for name, value in learner.policy.state_dict().items():
                 value.copy_(tensors[f"policy/{name}"])
         learner.load(tensors, numbers)
+        learner.diverged, learner.skipped = numbers.get("diverged", 0), numbers.get("skipped", 0)
         torch.set_rng_state(tensors["torch_generator"])
     except (KeyError, RuntimeError) as error:
         where = run.folder / "run.json"

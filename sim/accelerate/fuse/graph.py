@@ -7,11 +7,12 @@ it: a node depends on earlier nodes alone, so the order of creation is an order 
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 COMPARISONS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
 LOGIC = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
@@ -19,20 +20,22 @@ ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": operator.truediv,
-    "min": min,
-    "max": max,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
 }
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "neg": operator.neg,
     "abs": abs,
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "log": math.log,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tanh": math.tanh,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
 }
+NAN = float("nan")
+LARGEST = float(np.finfo(np.float32).max)
 MASKS = frozenset((*COMPARISONS, *LOGIC, "not"))
 """Operations whose value is a truth value, not a number."""
 RANDOM = ("random0", "random1", "random2", "random3")
@@ -76,10 +79,21 @@ class Graph:
         return Node(self, index)
 
     def constant(self, number: float) -> Node:
-        return self.node("const", float(number))
+        """A node of a number, which a float32 can hold: larger ones are infinite, as they are in torch."""
+        number = float(number)
+        if number != number:
+            return self.node("const", NAN)  # one object: only that equals itself, where nodes are looked up
+        return self.node("const", number if abs(number) <= LARGEST else np.copysign(np.inf, number).item())
 
     def lift(self, value: Node | float) -> Node:
         return value if isinstance(value, Node) else self.constant(value)
+
+
+def _folded(function: Callable[..., Any], *numbers: Any) -> Any:
+    """A function of numbers, by IEEE 754: 0 / 0 and log −1 are no number, log 0 and exp 1000 are infinite."""
+    with np.errstate(all="ignore"):
+        value = function(*(np.float64(x) if isinstance(x, int | float) else x for x in numbers))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _require(masks: bool, name: str, *nodes: Node) -> None:
@@ -91,12 +105,12 @@ def _require(masks: bool, name: str, *nodes: Node) -> None:
 def unary(name: str, a: Node | float) -> Any:
     """``name`` of FUNCTIONS or "not", applied to one node; a plain number stays one."""
     if not isinstance(a, Node):
-        return (FUNCTIONS | {"not": operator.not_})[name](a)
+        return _folded((FUNCTIONS | {"not": operator.not_})[name], a)
     _require(name == "not", name, a)
     if name == "neg" and a.operation[0] == "neg":
         return Node(a.graph, a.operation[1])
     if a.value is not None and name in FUNCTIONS:
-        return a.graph.constant(FUNCTIONS[name](a.value))
+        return a.graph.constant(_folded(FUNCTIONS[name], a.value))
     return a.graph.node(name, a.index)
 
 
@@ -106,13 +120,13 @@ def binary(name: str, a: Node | float, b: Node | float) -> Any:
     A constant 0 as a factor gives 0, whatever the other factor is.
     """
     if not isinstance(a, Node) and not isinstance(b, Node):
-        return (ARITHMETIC | COMPARISONS | LOGIC)[name](a, b)
+        return _folded((ARITHMETIC | COMPARISONS | LOGIC)[name], a, b)
     graph = next(x.graph for x in (a, b) if isinstance(x, Node))
     a, b = graph.lift(a), graph.lift(b)
     _require(name in LOGIC, name, a, b)
     x, y = a.value, b.value
     if x is not None and y is not None and name in ARITHMETIC:
-        return graph.constant(ARITHMETIC[name](x, y))
+        return graph.constant(_folded(ARITHMETIC[name], x, y))
     match name, x, y:
         case ("add", 0, _) | ("mul", 1, _):
             return b

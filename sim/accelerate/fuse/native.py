@@ -168,7 +168,7 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
             operands = [place[operand] for operand in operands]
         if name == "const":
             constants.append(f"  const Vector v{index} = all(table[{len(table)}]);")
-            table.append(_finite(operands[0]))
+            table.append(operands[0])
         elif name == "input" and alike[operands[0]]:
             constants.append(f"  const Vector v{index} = all(in[{operands[0]}][0]);")
         elif name == "input":
@@ -237,12 +237,6 @@ def _fused_sum(graph: Graph, name: str, terms: list[int], whole: set[int]) -> tu
             merged = "mul add" if name == "add" else "mul sub" if place == 0 else "sub mul"
             return merged, [*factors, terms[1 - place]]
     return name, terms
-
-
-def _finite(number: float) -> float:
-    if number != number or number in (float("inf"), float("-inf")):
-        raise ValueError(f"a fused function has the constant {number}; expected a finite number")
-    return number
 
 
 class Loop(NamedTuple):

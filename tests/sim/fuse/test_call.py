@@ -310,9 +310,14 @@ def test_what_can_not_be_traced_is_named(function, message):
         fuse(function)(X)
 
 
-def test_constants_must_be_finite():
-    with pytest.raises(ValueError, match="has the constant inf; expected a finite number"):
-        fuse(lambda x: torch.minimum(x, torch.tensor(float("inf"))))(X)
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_constants_that_are_not_finite_are_those_of_torch(number):
+    def function(x):
+        return torch.minimum(x, torch.tensor(number)), torch.where(x > 0, number, x)
+
+    for mine, theirs in zip(fuse(function)(X), function(X), strict=True):
+        assert torch.equal(mine.nan_to_num(7.0), theirs.nan_to_num(7.0))
+        assert torch.equal(mine.isnan(), theirs.isnan())
 
 
 @pytest.mark.parametrize(
