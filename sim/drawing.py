@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 import torch
 
-from robo_rl.sim.models import mend, require_bearable
-from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.models import read_model
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
@@ -193,27 +191,13 @@ class Poser:
 
 def read_shapes(path: Path) -> mujoco.MjSpec:
     """A robot's model, MJCF or URDF, with the shapes that are there to be seen, which MuJoCo drops from a URDF."""
-    require_bearable(path)
+    spec = read_model(path, seen=True)
     try:
-        root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
-        raise CardError(f"{path}: not XML ({error}); expected MJCF or URDF") from None
-    if root.tag != "robot":
-        return mujoco.MjSpec.from_file(str(path))
-    settings = root.find("mujoco")
-    settings = ElementTree.SubElement(root, "mujoco") if settings is None else settings
-    compiler = settings.find("compiler")
-    compiler = ElementTree.SubElement(settings, "compiler") if compiler is None else compiler
-    compiler.set("discardvisual", "false")
-    try:
-        spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, "unicode"))
-        spec.modelfiledir = str(path.parent)
-        mend(spec, path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of texture coordinates
             spec.copy().compile()
     except ValueError:  # meshes that are elsewhere, or of a format that MuJoCo can't read: all else is drawn
-        spec = mujoco.MjSpec.from_file(str(path))
+        spec = read_model(path)
         for shape in [shape for shape in spec.geoms if shape.type == mujoco.mjtGeom.mjGEOM_MESH]:
             spec.delete(shape)
         for mesh in list(spec.meshes):

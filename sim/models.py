@@ -1,12 +1,14 @@
 """Model files that others wrote, MJCF or URDF: another process finds out first whether MuJoCo can bear them.
 
-A line of XML can ask for 10⁹ bodies, a height field of 40 GB, or a file that includes itself.
+A line of XML can ask for 10⁹ bodies, a height field of 40 GB, or a file that includes itself. Nothing is opened outside
+of the model's own folder: a model that names such a file is refused before MuJoCo reads it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,17 +17,20 @@ import mujoco
 import numpy as np
 
 from robo_rl.files import sandbox as confined
-from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.figures import CardError, label
+from robo_rl.sim.robots.inertias import mend_inertias, require_sane_inertias
 
 OURS = Path(__file__).resolve().parent
 MAX_BYTES = 1 << 26
 SECONDS = 8.0
-LEEWAY = 0.25
-"""By which part of the others' sum a moment of inertia may be above it, and is lowered."""
+OPENED = ("model", "attach", "flexcomp", "flex")
+"""Elements by which a file brings others as it is read, or bodies that are not rigid."""
 UNREAD = (".dae", ".glb", ".gltf", ".ply", ".fbx", ".3ds")
 """Meshes of a URDF's pictures."""
 _borne: set[tuple[str, int, int]] = set()
 """Path, size and time of change (ns) of files that were tried by this process."""
+_weighed: set[tuple[str, int, int]] = set()
+"""The same of those whose inertias were looked at."""
 
 
 def require_bearable(path: Path) -> None:
@@ -36,10 +41,9 @@ def require_bearable(path: Path) -> None:
     path = path.resolve()
     if path.is_relative_to(OURS) or not path.is_file():
         return
-    found = path.stat()
-    if found.st_size > MAX_BYTES:
-        raise CardError(f"{path}: {found.st_size} bytes; expected at most {MAX_BYTES}")
-    key = (str(path), found.st_size, found.st_mtime_ns)
+    key = _key(path)
+    if key[1] > MAX_BYTES:
+        raise CardError(f"{path}: {key[1]} bytes; expected at most {MAX_BYTES}")
     if key in _borne:
         return
     try:
@@ -49,24 +53,196 @@ def require_bearable(path: Path) -> None:
     _borne.add(key)
 
 
+def read_model(path: Path, seen: bool = False) -> mujoco.MjSpec:
+    """The model in a file, MJCF or URDF, before anything is compiled: its meshes are found, its inertias are of bodies.
+
+    ``seen``: with the shapes of a URDF that only pictures need, and with textures. CardError in a sentence.
+    """
+    require_bearable(path)
+    try:
+        _weigh(path)
+        return _read(path, seen)
+    except CardError:
+        raise
+    except ValueError as error:
+        said = " ".join(str(error).split())
+        hint = what_to_do(said, path) or "; expected MJCF or URDF"
+        raise CardError(f"{path}: MuJoCo can't read it ({said}){hint}") from None
+
+
+def _weigh(path: Path) -> None:
+    """CardError for inertias that no bodies have, once for each file."""
+    if (key := _key(path)) in _weighed:
+        return
+    for seen in (True, False):  # meshes of pictures may be missing
+        spec = _read(path, seen)
+        spec.compiler.fusestatic = False
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of texture coordinates
+                model = spec.compile()
+        except ValueError:
+            continue  # what MuJoCo can't compile is told where it is compiled for good
+        require_sane_inertias(model, path)
+        break
+    _weighed.add(key)
+
+
+def _key(path: Path) -> tuple[str, int, int]:
+    found = path.resolve().stat()
+    return str(path.resolve()), found.st_size, found.st_mtime_ns
+
+
+def _read(path: Path, seen: bool = False) -> mujoco.MjSpec:
+    root = _parsed(path)
+    _require_own(path, path, root, [path])
+    if root.tag != "robot":
+        spec = mujoco.MjSpec.from_file(str(path))
+    else:
+        changed = _leave_one_material(root)
+        if seen:
+            _keep_visuals(root)
+        if changed or seen:
+            spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, "unicode"))
+            spec.modelfiledir = str(path.parent)
+        else:
+            spec = mujoco.MjSpec.from_file(str(path))
+        if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO:
+            spec.compiler.inertiafromgeom = False  # a link of a URDF without <inertial> has no mass
+    _replace_slashes(spec)
+    _find_meshes(spec, path)
+    _drop_textures(spec, path, seen)
+    mend_inertias(spec, path)
+    _keep_inertias(spec)
+    return spec
+
+
+def _keep_inertias(spec: mujoco.MjSpec) -> None:
+    """Where the compiler's settings change masses or inertias, give bodies what they make of them, and none of a task's
+    objects: settotalmass, bounds, shapes that count."""
+    ours, plain = spec.compiler, mujoco.MjSpec().compiler
+    always = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
+    numbers = ("settotalmass", "boundmass", "boundinertia")
+    same = all(getattr(ours, name) == getattr(plain, name) for name in numbers) and ours.inertiafromgeom != always
+    if same and (ours.inertiagrouprange == plain.inertiagrouprange).all():
+        return
+    other = spec.copy()
+    other.compiler.fusestatic = False
+    model = other.compile()
+    for body, number in zip(spec.bodies[1:], range(1, model.nbody), strict=True):
+        body.mass, body.explicitinertial = float(model.body_mass[number]), bool(model.body_mass[number])
+        body.fullinertia, body.inertia = np.full(6, np.nan), model.body_inertia[number]
+        body.ipos, body.iquat = model.body_ipos[number], model.body_iquat[number]
+        body.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
+        for shape in body.geoms if not body.mass else ():
+            shape.mass, shape.density = 0.0, 0.0
+    for name in (*numbers, "inertiafromgeom", "inertiagrouprange"):
+        setattr(ours, name, getattr(plain, name))
+
+
+def _parsed(path: Path) -> ElementTree.Element:
+    try:
+        return ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, UnicodeError, LookupError) as error:
+        raise CardError(
+            f"{path}: MuJoCo can't read it: not XML ({error}){what_to_do('', path) or '; expected MJCF or URDF'}"
+        ) from None
+
+
+def _require_own(model: Path, file: Path, root: ElementTree.Element, open_now: list[Path]) -> None:
+    """CardError where a model, or a file that it includes, brings others from outside of the model's folder."""
+    for part in root.iter():
+        if root.tag != "robot" and part.tag in OPENED:
+            raise CardError(
+                f"{file}: <{part.tag} name='{part.get('name', '')}'> is not read; expected rigid bodies in this file, "
+                "or in others that it <include>s"
+            )
+        if part.tag != "include" or root.tag == "robot":
+            continue
+        told = part.get("file", "")
+        place = os.path.relpath(Path(file.parent, told), model.parent)
+        found = None if Path(told).is_absolute() else _inside(model.parent, Path(place))
+        if found is None:
+            raise CardError(
+                f"{file}: <include file='{told}'> is not a file in {model.parent} or below; expected one beside the "
+                "model, which travels with it: copy it there"
+            )
+        if found in open_now or found.stat().st_size > MAX_BYTES:
+            raise CardError(f"{file}: <include file='{told}'> includes itself, or is above {MAX_BYTES} bytes")
+        _require_own(model, found, _parsed(found), [*open_now, found])
+
+
+def _leave_one_material(root: ElementTree.Element) -> bool:
+    """Of the materials of a URDF's <visual>, of which it may have one, the last; whether there were more."""
+    several = [(shape, shape.findall("material")) for shape in root.iter("visual")]
+    for shape, materials in several:
+        for material in materials[:-1]:
+            shape.remove(material)
+    return any(len(materials) > 1 for _, materials in several)
+
+
+def _keep_visuals(root: ElementTree.Element) -> None:
+    settings = root.find("mujoco")
+    settings = ElementTree.SubElement(root, "mujoco") if settings is None else settings
+    compiler = settings.find("compiler")
+    compiler = ElementTree.SubElement(settings, "compiler") if compiler is None else compiler
+    compiler.set("discardvisual", "false")
+
+
+def _replace_slashes(spec: mujoco.MjSpec) -> None:
+    """Names as of dm_control, left/waist, are those that signals and topics can have: left.waist."""
+    for parts in (spec.bodies, spec.joints, spec.geoms, spec.sites):
+        for part in parts:
+            if "/" in part.name:
+                part.name = label(part.name)
+    for parts, fields in (
+        (spec.equalities, ("name1", "name2")),
+        (spec.excludes, ("bodyname1", "bodyname2")),
+        (spec.pairs, ("geomname1", "geomname2")),
+    ):
+        for part in parts:
+            for field in fields:
+                if "/" in getattr(part, field):
+                    setattr(part, field, label(getattr(part, field)))
+
+
+def _drop_textures(spec: mujoco.MjSpec, path: Path, seen: bool) -> None:
+    """Pictures of textures, which no step needs and no bundle brings, and skins."""
+    dropped = set()
+    for texture in list(spec.textures):
+        files = [file for file in (texture.file, *texture.cubefiles) if file]
+        there = [_inside(path.parent, Path(texture.compiler.texturedir, file)) for file in files]
+        if files and not (seen and all(there)):
+            dropped.add(texture.name)
+            spec.delete(texture)
+    for material in spec.materials:
+        for role, name in enumerate(material.textures):
+            if name in dropped:
+                material.textures[role] = ""
+    for skin in list(spec.skins):
+        spec.delete(skin)
+
+
 def named_files(path: Path) -> tuple[Path, ...]:
-    """The files that a model names (meshes, textures, other models), those beside it or below, sorted.
+    """The files that a model names (meshes, height fields, other models), those beside it or below, sorted.
 
     ``path`` is a file that passed ``require_bearable``. Others are not looked for: no ``..``, no other folders, and no
-    meshes that MuJoCo can't read, with which nothing is drawn either.
+    meshes that MuJoCo can't read, with which nothing is drawn either. Textures stay behind, too.
     """
     require_bearable(path)
     folder, found, left = path.parent, set[Path](), [path]
     while left:
+        model = left.pop()
         try:
-            root = ElementTree.parse(left.pop()).getroot()
+            root = ElementTree.parse(model).getroot()
         except ElementTree.ParseError:
             continue
         compilers = [dict(part.attrib) for part in root.iter("compiler")]
         places = {"", *(c[key] for c in compilers for key in ("meshdir", "texturedir", "assetdir") if key in c)}
+        places = {*places, *(() if model == path else (str(model.parent.relative_to(folder)),))}
         for part in root.iter():
             for key in ("file", "filename"):
-                for place in places if key in part.attrib else ():
+                for place in places if key in part.attrib and part.tag not in ("texture", "skin") else ():
                     file = _inside(folder, Path(place, part.attrib[key]))
                     file = file or in_package(folder, part.attrib[key])
                     if file is None or file in found or file == path or file.suffix.lower() in UNREAD:
@@ -134,55 +310,37 @@ def what_to_do(error: str, path: Path) -> str:
     return ""
 
 
-def mend(spec: mujoco.MjSpec, path: Path) -> None:
-    """Make a model that others wrote one that MuJoCo compiles: its meshes are found, and its inertias are of bodies.
-
-    CardError for an inertia that no distribution of mass has.
-    """
-    _find_meshes(spec, path)
-    if not spec.compiler.balanceinertia:
-        for body in spec.bodies:
-            if body.explicitinertial:
-                _trim_inertia(body, path)
-
-
-def _trim_inertia(body: Any, path: Path) -> None:
-    """None of a body's principal moments of inertia may be greater than the sum of the others.
-
-    Published URDFs break that by rounding, or by as much as 16 % (UFACTORY's xArm 6).
-    The greatest is lowered to the sum.
-    """
-    xx, yy, zz, xy, xz, yz = full = np.array(body.fullinertia)
-    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if not np.isfinite(full).all() or not full.any():
-        return  # a diagonal one, of MJCF, or what MuJoCo refuses
-    moments, axes = np.linalg.eigh(matrix)
-    most = moments[0] + moments[1]
-    if moments[2] <= most:
-        return
-    if moments[2] > (1.0 + LEEWAY) * most:
-        raise CardError(
-            f"{path}: body '{body.name}' has the principal moments of inertia {', '.join(f'{x:.4g}' for x in moments)} "
-            "kg*m^2; expected none greater than the sum of the others, as of every distribution of mass. Correct it, "
-            'or let MuJoCo take their mean: <compiler balanceinertia="true"/>, in a URDF within <mujoco>'
-        )
-    moments[2] = most * (1.0 - 1e-6)
-    matrix = axes @ np.diag(moments) @ axes.T
-    body.fullinertia = matrix[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-
-
 def _find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
     """Tell MuJoCo where meshes of ROS packages, and of other folders, are beside the model file ``path``.
 
     What is not there is not read from elsewhere: it would be missing in a copy of the model.
     """
     folder = path.parent.absolute()
-    for mesh in spec.meshes:
-        parts = _elsewhere(mesh.file)
-        if not parts or ("://" not in mesh.file and _inside_of(folder, folder / spec.meshdir / mesh.file)):
+    for part in (*spec.meshes, *spec.hfields):
+        if not part.file:
             continue
-        place = in_package(folder, mesh.file) or folder.joinpath(*parts)
-        mesh.file = str(place if spec.meshdir else place.relative_to(folder))
+        parts, place = _elsewhere(part.file), folder / part.compiler.meshdir / part.file
+        if "://" not in part.file and _inside_of(folder, place):
+            _require_real(folder, place, part, path)
+            continue
+        found = in_package(folder, part.file) or in_package(folder, str(place))
+        if found is None and not parts:
+            raise CardError(
+                f"{path}: the file '{part.file}' of '{part.name}' is in {place.parent}, by the compiler's meshdir "
+                f"'{part.compiler.meshdir}'; expected it in {folder} or below, which travels with the model: copy it"
+            )
+        found = found or folder.joinpath(*parts)
+        _require_real(folder, found, part, path)
+        part.file = str(found if part.compiler.meshdir else found.relative_to(folder))
+
+
+def _require_real(folder: Path, place: Path, part: Any, path: Path) -> None:
+    """CardError where a file inside of a folder is a link to one outside."""
+    if place.exists() and not place.resolve().is_relative_to(folder.resolve()):
+        raise CardError(
+            f"{path}: the file '{part.file}' of '{part.name}' is a link to {place.resolve()}; expected a file in "
+            f"{folder} or below, which travels with the model: copy it"
+        )
 
 
 def _inside_of(folder: Path, file: Path) -> bool:
@@ -206,9 +364,7 @@ def trial(path: bytes) -> bytes:
     with contextlib.suppress(ElementTree.ParseError):
         ElementTree.tostring(ElementTree.parse(file).getroot())  # as pictures of URDFs are read
     with contextlib.suppress(ValueError):  # a CardError is one; who reads the file for good is told
-        spec = mujoco.MjSpec.from_file(file)
-        mend(spec, Path(file))
-        spec.compile()
+        _read(Path(file)).compile()
     if any("NaN" in warning for warning in warnings):
         raise ValueError("a number is NaN; expected finite ones")
     return b""

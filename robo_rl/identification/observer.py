@@ -52,7 +52,7 @@ class Observer(Following):
 
     def _load(self, plant: MujocoPlant, values: Mapping[str, Tensor]) -> None:
         """A load at the base, and the ground."""
-        nominal, base = plant.nominal, plant.indices.base - 1
+        nominal, base = plant.nominal, plant.indices.trunk - 1
         if "payload" in values:
             plant.param("mass")[:, base] = nominal.mass[:, base] + values["payload"]
         friction = next(unknown.nominal for unknown in UNKNOWNS if unknown.name == "ground_friction")

@@ -14,11 +14,13 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from robo_rl.sim.models import mend, require_bearable, what_to_do
+from robo_rl.sim.models import read_model, what_to_do
+from robo_rl.sim.plants.base import fix_base, free_base
 from robo_rl.sim.plants.drives import add_drives
 from robo_rl.sim.plants.held_joints import hold_joints
 from robo_rl.sim.plants.own_contacts import overlapping
 from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.plants.replaced import keep_bodies
 from robo_rl.sim.plants.sensing import add_sensors, frames
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject, Mechanism
@@ -33,7 +35,8 @@ ORANGE = (0.90, 0.62, 0.0, 1.0)
 
 def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = None) -> mujoco.MjModel:
     """The robot on a ground, or on a plane. Raises CardError where model file and mechanism don't fit."""
-    spec = _read(mechanism)
+    spec = read_model(mechanism.model)
+    prepare(spec, mechanism)
     _set_options(spec, physics)
     _set_contacts(spec, mechanism, physics)
     if ground is not None or mechanism.floor:
@@ -57,20 +60,7 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
         raise CardError(
             f"{mechanism.model}: MuJoCo can't compile it ({said}){what_to_do(said, mechanism.model)}"
         ) from None
-
-
-def _read(mechanism: Mechanism) -> mujoco.MjSpec:
-    model = mechanism.model
-    require_bearable(model)
-    try:
-        spec = mujoco.MjSpec.from_file(str(model))
-    except ValueError as error:
-        said = " ".join(str(error).split())
-        hint = what_to_do(said, model) or "; expected MJCF or URDF"
-        raise CardError(f"{model}: MuJoCo can't read it ({said}){hint}") from None
-    mend(spec, model)
-    prepare(spec, mechanism)
-    return spec
+    return model
 
 
 def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
@@ -87,23 +77,15 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
                     f"{model}: joint '{name}' is of type {is_a}; expected a {expected}. One that stays where it is, "
                     "such as a torso's, is fixed in the model, or in the table [held] of an arm's card"
                 )
-    for part in (*spec.actuators, *spec.sensors, *spec.keys):
-        spec.delete(part)  # the mechanism says what is driven and sensed, and where home is
-    for coupling in mechanism.couplings:
-        together = {coupling.leader, *(name for name, _ in coupling.followers)}
-        for equality in spec.equalities:
-            if equality.type == mujoco.mjtEq.mjEQ_JOINT and together >= {equality.name1, equality.name2}:
-                spec.delete(equality)  # a URDF's <mimic>; the coupling says it
     hold_joints(spec, mechanism)
+    keep_bodies(spec, mechanism)
     for tool in (*(part.at for part in mechanism.impedances), *(part.at for part in mechanism.frames)):
         if spec.site(tool) is None and spec.body(tool) is not None:
             spec.body(tool).add_site(name=tool)  # a URDF has no sites, its tools are links
-    free = [joint for joint in spec.body(mechanism.base).joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     if mechanism.fixed:
-        for joint in free:
-            spec.delete(joint)
-    elif not free:
-        spec.body(mechanism.base).add_freejoint()
+        fix_base(spec, mechanism)
+    else:
+        free_base(spec, mechanism)
 
 
 def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
@@ -157,6 +139,8 @@ def _set_contacts(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -
             shape.contype, shape.conaffinity = int(physics.contacts == "self"), int(touches)
         _set_surface(shape, physics)
     if physics.contacts != "model":
+        for pair in list(spec.pairs):
+            spec.delete(pair)  # they touch whatever their shapes' own bits say
         for body in _surroundings(spec, mechanism):
             for shape in body.geoms:
                 shape.contype, shape.conaffinity = 1, 0

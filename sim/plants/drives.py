@@ -19,6 +19,7 @@ from typing import Any
 import mujoco
 
 from robo_rl.sim.plants.physics import LONGEST_DELAY, Physics
+from robo_rl.sim.plants.replaced import set_stops
 from robo_rl.sim.robots.mechanism import Coupling, DrivenJoint, Impedance, JointGroup, Mechanism
 
 INPUTS = {
@@ -34,8 +35,8 @@ def add_drives(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -> N
     for group in mechanism.groups:
         for joint in group.joints:
             driven = spec.joint(joint.name)
-            driven.limited = math.isfinite(joint.lower) or math.isfinite(joint.upper)
-            driven.range, driven.frictionloss = [max(joint.lower, -1e10), min(joint.upper, 1e10)], joint.friction
+            set_stops(driven, joint.lower, joint.upper)
+            driven.frictionloss = joint.friction
             if group.law == "none":
                 driven.armature = joint.armature
             else:

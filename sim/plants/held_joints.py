@@ -36,14 +36,14 @@ def _move(spec: mujoco.MjSpec, joint: mujoco.MjsJoint, position: float) -> None:
     """Put the joint's body where the joint at ``position`` has it."""
     body, axis = joint.parent, np.array(joint.axis) / np.linalg.norm(joint.axis)
     if body.alt.type != mujoco.mjtOrientation.mjORIENTATION_QUAT:
-        body.quat = spec.resolve_orientation(spec.compiler.degree, spec.compiler.eulerseq, body.alt)
+        body.quat = spec.resolve_orientation(body.compiler.degree, body.compiler.eulerseq, body.alt)
         body.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
     turn, way, quat = np.zeros(4), np.zeros(3), np.array(body.quat) / np.linalg.norm(body.quat)
     if joint.type == mujoco.mjtJoint.mjJNT_SLIDE:
         mujoco.mju_rotVecQuat(way, axis * (position - float(joint.ref)), quat)
         body.pos = np.array(body.pos) + way
         return
-    reference = math.radians(joint.ref) if spec.compiler.degree else float(joint.ref)
+    reference = math.radians(joint.ref) if joint.compiler.degree else float(joint.ref)
     mujoco.mju_axisAngle2Quat(turn, axis, position - reference)
     turned, moved = np.zeros(3), np.zeros(4)
     mujoco.mju_rotVecQuat(turned, np.array(joint.pos), turn)

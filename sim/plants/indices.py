@@ -20,6 +20,8 @@ class ModelIndices(NamedTuple):
 
     base: int
     """Body number of the base."""
+    trunk: int
+    """Body number of the heaviest of the base and the bodies that are fixed to it: its mass and centre vary."""
     free_position: int
     """First index in qpos of the base's place and quaternion; -1 if it is fixed."""
     free_velocity: int
@@ -62,6 +64,7 @@ def find_indices(model: mujoco.MjModel, mechanism: Mechanism) -> ModelIndices:
     robot_dofs = model.nv - 6 * len(objects)
     return ModelIndices(
         base=base,
+        trunk=_trunk(model, base),
         free_position=free_position,
         free_velocity=free_velocity,
         position=position,
@@ -80,6 +83,12 @@ def find_indices(model: mujoco.MjModel, mechanism: Mechanism) -> ModelIndices:
         objects=objects,
         origins=tuple(model.site(f"{rays.name} origin").id for rays in mechanism.rays),
     )
+
+
+def _trunk(model: mujoco.MjModel, base: int) -> int:
+    """An empty base link, as ROS wants it, has the trunk fixed to it."""
+    fixed = np.flatnonzero(model.body_weldid == model.body_weldid[base]) if model.body_weldid[base] else [base]
+    return int(max(fixed, key=lambda body: (model.body_mass[body], body == base)))
 
 
 def _state_columns(

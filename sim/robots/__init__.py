@@ -10,6 +10,7 @@ tells it by the entry point ``robo_rl.robots``, or a class in a user's own file 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -105,7 +106,7 @@ def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
         card = read_toml(path)
     except ValueError as error:
         raise CardError(str(error)) from None
-    label = path.parent.name if path.name == "card.toml" else path.stem
+    label = Path(os.path.abspath(path)).parent.name if path.name == "card.toml" else path.stem
     if NAME.fullmatch(label) is None:
         raise CardError(
             f"{path}: it names the robot '{label[:80]}'; expected 1 to 64 letters (a to z), digits, and _ . - after "

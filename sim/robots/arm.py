@@ -20,7 +20,7 @@ import numpy as np
 from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
 from robo_rl.controllers.arm.chain import Chain
 from robo_rl.sim.robots.figures import CardError, figure, model_beside, names, require
-from robo_rl.sim.robots.gripper import Gripper, read_gripper
+from robo_rl.sim.robots.gripper import FINGER, Gripper, read_gripper
 from robo_rl.sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
 from robo_rl.sim.robots.motors import HINGE, driven_joint, read_motors
 
@@ -376,7 +376,8 @@ def _camera(table: Any, where: str) -> WristCamera:
 def _sources(card: dict[str, Any]) -> dict[str, str]:
     tables = {motor["name"]: (motor, HINGE) for motor in card["motors"]}
     if "gripper" in card:
-        tables |= {"gripper": (card["gripper"], HINGE), "grasp": (card["grasp"], GRASP)}
+        told = {key: "" for key in (*HINGE, FINGER) if key in card["gripper"]}
+        tables |= {"gripper": (card["gripper"], told), "grasp": (card["grasp"], GRASP)}
     tables["workspace"] = (card["workspace"], {"lower": "m", "upper": "m"})
     if "impedance" in card:
         tables["impedance"] = (card["impedance"], IMPEDANCE)

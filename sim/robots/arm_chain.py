@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def read_chain(card: ArmCard) -> Chain:
     """At joint angles of zero: each link's frame is turned so that its joint's axis is z. Lengths in m, x, y, z, w.
 
-    CardError if the card's joints are not those from base to tool, in order, or the base is not at the world's origin.
+    CardError if the card's joints are not those from base to tool, in order.
     """
     model = assemble(card.mechanism, Physics())
     sites = [model.site(i).name for i in range(model.nsite)]
@@ -42,8 +42,6 @@ def read_chain(card: ArmCard) -> Chain:
     data.qpos[:] = model.qpos0
     data.qpos[model.jnt_qposadr[above]] = 0.0
     mujoco.mj_kinematics(model, data)
-    at_origin = np.allclose(data.xpos[base], 0.0, atol=1e-9) and np.allclose(data.xquat[base], [1, 0, 0, 0], atol=1e-9)
-    require(at_origin, str(card.model), "base", card.base, "a body at the world's origin, not turned")
     frames = [(data.xanchor[joint], _facing(data.xaxis[joint])) for joint in above]
     frames.append((data.site_xpos[site], Rotation.from_matrix(data.site_xmat[site].reshape(3, 3))))
     links, place, turn = [], np.zeros(3), Rotation.identity()
@@ -59,8 +57,6 @@ def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int, hand: in
 
     Those of fingers on the ``hand`` may hang loose where the card uses no gripper.
     """
-    if any(model.eq_type[k] in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD) for k in range(model.neq)):
-        return  # a linkage: which of its joints it moves, only the simulation tells
     equal = {int(joint) for k in range(model.neq) for joint in (model.eq_obj1id[k], model.eq_obj2id[k])}
     moved = set(card.joint_names) | ({card.gripper.joint.name} if card.fingers else set())
     below, loose = {base}, []

@@ -31,11 +31,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
+def label(name: str) -> str:
+    """A name of a model as signals and topics have it: dm_control's ``left/waist`` is ``left.waist``."""
+    return name.replace("/", ".")
+
+
 def names(value: Any, field: str, where: str) -> tuple[str, ...]:
-    """The texts of a list, which all differ from each other."""
+    """The texts of a list, which all differ from each other, as labels."""
     good = isinstance(value, list) and len(value) > 0 and all(isinstance(x, str) for x in value)
     require(good and len(set(value)) == len(value), where, field, value, "a list of different names")
-    return tuple(value)
+    return tuple(label(name) for name in value)
 
 
 def model_beside(card: dict[str, Any], path: Path) -> Path:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robo_rl.sim.robots.figures import is_number, names, require
+from robo_rl.sim.robots.figures import CardError, figure, is_number, names, require
 from robo_rl.sim.robots.mechanism import Coupling, DrivenJoint
 from robo_rl.sim.robots.motors import HINGE, SLIDE, drive, driven_joint
 
 NAMES = ("joint", "followers", "pads", "slides")
 """Fields of a gripper that are no figures."""
+FINGER = "finger_inertia"
+"""A figure that may be left out."""
 LEAST_RATIO = 0.01
 """Of a follower's way to its leader's."""
 
@@ -26,6 +28,8 @@ class Gripper:
     pads: tuple[str, ...]
     """Shapes that touch what is held, two."""
     slides: bool
+    finger_inertia: float = 0.0
+    """kg m², or kg: what each finger's joint has of its own, as seen through crank and gear."""
 
     @property
     def unit(self) -> str:
@@ -33,34 +37,40 @@ class Gripper:
 
     def coupling(self, model: Path) -> Coupling:
         """How its joints move together. What the card does not say, an equality in the model, or <mimic>, does."""
-        open_ratios = any(ratio is None for _, ratio in self.followers)
-        told = _ratios(model, self.joint.name) if open_ratios else {}
-        return Coupling(
-            self.joint.name,
-            tuple((name, told.get(name, 1.0) if ratio is None else ratio) for name, ratio in self.followers),
-        )
+        told = _ratios(model, {self.joint.name, *(name for name, _ in self.followers)}, self.joint.name)
+        followers = tuple((name, told.get(name, 1.0) if ratio is None else ratio) for name, ratio in self.followers)
+        return Coupling(self.joint.name, followers, self.finger_inertia)
 
 
-def _ratios(model: Path, leader: str) -> dict[str, float]:
-    """By how much more than ``leader`` joints of a model move: those that an equality of joints holds to it."""
+def _ratios(model: Path, fingers: set[str], leader: str) -> dict[str, float]:
+    """By how much more than ``leader`` the ``fingers`` of a model move: equalities of joints hold them to it, or to
+    each other. CardError for those that have an offset, or are curves."""
     import mujoco  # which lists of robots do without
 
-    from robo_rl.sim.models import require_bearable
+    from robo_rl.sim.models import read_model
 
-    require_bearable(model)
     try:
-        equalities = mujoco.MjSpec.from_file(str(model)).equalities
-    except ValueError:
+        equalities = read_model(model).equalities
+    except CardError:
         return {}  # who assembles it is told why
-    found: dict[str, float] = {}
+    lines: dict[str, list[tuple[str, float]]] = {name: [] for name in fingers}
     for held in equalities:
-        if held.type != mujoco.mjtEq.mjEQ_JOINT or leader not in (held.name1, held.name2) or not held.name2:
+        if held.type != mujoco.mjtEq.mjEQ_JOINT or not {held.name1, held.name2} <= fingers or not held.active:
             continue
         offset, ratio, *curve = (float(number) for number in held.data[:5])
-        name = held.name1 if held.name2 == leader else held.name2
-        require(ratio != 0 and not any(curve), str(model), f"what joint '{name}' follows '{leader}' by",
-                [offset, ratio, *curve], "a straight line")  # fmt: skip
-        found[name] = ratio if held.name2 == leader else 1.0 / ratio
+        where = f"what joint '{held.name1}' follows '{held.name2}' by"
+        require(ratio != 0 and not any(curve), str(model), where, [offset, ratio, *curve], "a straight line")
+        expected = "no offset: move the origin of the joint that follows by as much, so that both are 0 together"
+        require(offset == 0, str(model), f"{where}, its offset", offset, expected)
+        lines[held.name1].append((held.name2, 1.0 / ratio))
+        lines[held.name2].append((held.name1, ratio))
+    found, left = {leader: 1.0}, [leader]
+    while left:
+        one = left.pop()
+        for other, ratio in lines[one]:
+            if other not in found:
+                found[other] = found[one] * ratio
+                left.append(other)
     return found
 
 
@@ -68,13 +78,19 @@ def read_gripper(table: Any, where: str) -> Gripper:
     """The table ``[gripper]`` of the file ``where``."""
     slides = isinstance(table, dict) and table.get("slides")
     require(isinstance(slides, bool), where, "gripper.slides", slides, "true or false")
+    inertia = 0.0
+    if isinstance(table, dict) and FINGER in table:
+        unit = (SLIDE if slides else HINGE)["armature"]
+        (inertia,) = figure(table[FINGER], f"gripper.{FINGER}", unit, 1, where)
+        require(inertia >= 0, where, f"gripper.{FINGER}.value", inertia, "a number of 0 or more")
+        table = {key: value for key, value in table.items() if key != FINGER}
     values = drive(table, "gripper", SLIDE if slides else HINGE, NAMES, where)
     require(isinstance(table["joint"], str), where, "gripper.joint", table["joint"], "a name")
     pads = names(table["pads"], "gripper.pads", where)
     require(len(pads) == 2, where, "gripper.pads", table["pads"], "two names")
     followers = _followers(table["followers"], where)
     joint = driven_joint(table["joint"], values, values["range"][1], where)  # at home it is open
-    return Gripper(joint, followers, pads, bool(slides))
+    return Gripper(joint, followers, pads, bool(slides), inertia)
 
 
 def _followers(told: Any, where: str) -> tuple[tuple[str, float | None], ...]:

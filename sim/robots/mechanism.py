@@ -98,6 +98,8 @@ class Coupling:
     leader: str
     followers: tuple[tuple[str, float], ...]
     """Joint and ratio of each."""
+    inertia: float = 0.0
+    """kg m², or kg of slides, that each of the joints has of its own besides its bodies': what its gear makes of it."""
 
 
 @dataclass(frozen=True)

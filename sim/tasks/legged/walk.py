@@ -207,7 +207,7 @@ class FlatWalk(Task):
         nominal = plant.nominal
         mass = plant.param("mass")
         mass[ids] = nominal.mass.repeat(len(ids), 1)
-        base = plant.indices.base - 1  # the world has no mass
+        base = plant.indices.trunk - 1  # the world has no mass
         mass[ids, base] = nominal.mass[:, base] * drawn["base_mass"] + drawn["payload"]
         centers = nominal.center_of_mass.repeat(len(ids), 1, 1)
         centers[:, base] += drawn["center_of_mass"]

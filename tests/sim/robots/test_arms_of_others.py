@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from robo_rl.sim.env import VecEnv
-from robo_rl.sim.models import LEEWAY
 from robo_rl.sim.plants.assembly import assemble
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.arm import load_arm
 from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.inertias import LEEWAY
 from robo_rl.sim.tasks.arm.workspace import workspace
 from robo_rl.sim.tasks.loading import load_task
 

@@ -1,0 +1,129 @@
+"""Masses and inertias of links as makers publish them: what is rounded is mended, what no body has is refused.
+
+The radius of gyration, the root of inertia over mass, tells a wrong unit: of a solid body it is between a few
+hundredths and 1.0 of the way from its centre of mass to its farthest point.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from robo_rl.sim.robots.figures import CardError
+
+LEEWAY = 0.25
+"""By which part of the others' sum a moment of inertia may be above it, and is lowered."""
+PLACEHOLDER = 1e-3, 0.3
+"""kg and m: a link that has no more mass, and a greater radius of gyration, is one whose author had to write something
+(ROS's tutorials: 1e-6 kg and 1e-6 kg m² in all six)."""
+FARTHEST = 3.0, 0.5
+"""Radius of gyration over the size of a link's shapes and the way to the links on it, and over the robot's, at most the
+greater of both. A solid body has 1 at most of its own size; shapes that touch can be smaller than the link, and
+identified inertias larger than any (the Panda's first link: 0.38 m)."""
+NEAREST = 0.01
+"""The same over the link's size at least: that of a box is 0.4 or more, of a heavy motor in a long light link a
+tenth."""
+ANY = 1e-3, 2.0
+"""m, radii of gyration of links of robots, at least and at most, where they have no shapes."""
+LIGHT = 0.01
+"""kg: of links that weigh no more, inertias are not looked at."""
+
+
+def mend_inertias(spec: mujoco.MjSpec, path: Path) -> None:
+    """Give a model whose links others measured, or guessed, inertias that bodies have. CardError where that fails."""
+    for body in spec.bodies:
+        if body.explicitinertial and _is_placeholder(body):
+            if body.joints and not _is_carried(body):
+                raise CardError(
+                    f"{path}: body '{body.name}', which a joint moves, has a mass of {body.mass:g} kg and an inertia "
+                    f"of {_greatest(body):g} kg*m^2, a placeholder; expected those of the link, or a fixed joint"
+                )
+            body.mass, body.explicitinertial = 0.0, False
+            body.fullinertia, body.inertia = np.full(6, np.nan), np.zeros(3)
+    if not spec.compiler.balanceinertia:
+        for body in spec.bodies:
+            if body.explicitinertial:
+                _trim_inertia(body, path)
+
+
+def require_sane_inertias(model: mujoco.MjModel, path: Path) -> None:
+    """CardError for a link whose inertia a body of its mass and size can't have, such as one in kg mm².
+
+    ``model`` is as the file ``path`` has it, with all shapes.
+    """
+    whole = _reach(model)
+    for body in range(1, model.nbody):
+        mass, moments = float(model.body_mass[body]), model.body_inertia[body]
+        if mass <= LIGHT:
+            continue
+        radius, size = float(np.sqrt(moments.max() / mass)), _size(model, body)
+        least, most = max(ANY[0], NEAREST * size), max(FARTHEST[0] * size, FARTHEST[1] * whole) or ANY[1]
+        if not least <= radius <= most:
+            name = model.body(body).name
+            raise CardError(
+                f"{path}: body '{name}' of {mass:g} kg has an inertia of {moments.max():.3g} kg*m^2, that of a radius "
+                f"of gyration of {radius:.3g} m; expected {least:.2g} to {most:.2g} m of a link of its size. Is it in "
+                "another unit, or a placeholder? One of kg*mm^2 is 1e-6 kg*m^2"
+            )
+
+
+def _size(model: mujoco.MjModel, body: int) -> float:
+    """m, from a body's centre of mass to the farthest of its shapes and of the bodies on it; 0 if there is none."""
+    center, found = model.body_ipos[body], [0.0]
+    for shape in range(model.body_geomadr[body], model.body_geomadr[body] + model.body_geomnum[body]):
+        found.append(float(np.linalg.norm(model.geom_pos[shape] - center) + model.geom_rbound[shape]))
+    for child in range(body + 1, model.nbody):
+        if model.body_parentid[child] == body:
+            found.append(float(np.linalg.norm(model.body_pos[child] - center)))
+    return max(found)
+
+
+def _reach(model: mujoco.MjModel) -> float:
+    """m, the longest side of a box around the middles of all moving bodies, and their shapes, in the file's pose."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    points = np.concatenate([data.xipos[1:], data.xpos[1:], data.geom_xpos[model.geom_bodyid > 0]])
+    return float(np.ptp(points, axis=0).max())
+
+
+def _greatest(body: Any) -> float:
+    numbers = np.concatenate([np.nan_to_num(body.fullinertia), body.inertia])
+    return float(np.abs(numbers).max())
+
+
+def _is_placeholder(body: Any) -> bool:
+    mass, radius = PLACEHOLDER
+    return 0 < body.mass <= mass and _greatest(body) >= body.mass * radius**2
+
+
+def _is_carried(body: Any) -> bool:
+    """Whether a body that is fixed to this one has a mass."""
+    return any(not part.joints and (part.mass > PLACEHOLDER[0] or _is_carried(part)) for part in body.bodies)
+
+
+def _trim_inertia(body: Any, path: Path) -> None:
+    """None of a body's principal moments of inertia may be greater than the sum of the others.
+
+    Published URDFs break that by rounding, or by as much as 16 % (UFACTORY's xArm 6).
+    The greatest is lowered to the sum.
+    """
+    xx, yy, zz, xy, xz, yz = full = np.array(body.fullinertia)
+    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if not np.isfinite(full).all() or not full.any():
+        return  # a diagonal one, of MJCF, or what MuJoCo refuses
+    moments, axes = np.linalg.eigh(matrix)
+    most = moments[0] + moments[1]
+    if moments[2] <= most:
+        return
+    if moments[2] > (1.0 + LEEWAY) * most:
+        raise CardError(
+            f"{path}: body '{body.name}' has the principal moments of inertia {', '.join(f'{x:.4g}' for x in moments)} "
+            "kg*m^2; expected none greater than the sum of the others, as of every distribution of mass. Correct it, "
+            'or let MuJoCo take their mean: <compiler balanceinertia="true"/>, in a URDF within <mujoco>'
+        )
+    moments[2] = most * (1.0 - 1e-6)
+    matrix = axes @ np.diag(moments) @ axes.T
+    body.fullinertia = matrix[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
