@@ -1,6 +1,6 @@
 """Plot the commands to a robot around a fault, from a recorded session.
 
-robo-rl ros twin & robo-rl ros policy policy.onnx --record logs &
+robo-rl ros twin & robo-rl ros policy policy.onnx --use-sim-time --record logs &
 robo-rl ros configure && robo-rl ros activate && robo-rl ros engage && sleep 5 && robo-rl ros fault "drop imu"
 robo-rl ros cleanup; python docs/images/fault.py logs/*.mcap docs/images/fault.png
 """

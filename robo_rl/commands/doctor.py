@@ -54,7 +54,7 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.deploy.robot.bundle import Bundle
-    from robo_rl.deploy.robot.doctor import examine, healthy
+    from robo_rl.deploy.robot.doctor import Finding, examine, healthy
     from robo_rl.deploy.robot.named_values import texts_by_name
 
     contract = Bundle.read(file).contract
@@ -64,17 +64,19 @@ def main(
         return _computer(contract, computer, cores, json)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
+    from robo_rl.ros.joystick import resting
     from robo_rl.ros.signal_check import SignalCheck
 
     with SignalCheck(contract, texts_by_name(wire, "--wire"), namespace) as check:
         check.discover()
-        say(f"recording for {seconds:g} s; keep the robot at rest and upright", json)
+        say(f"recording for {seconds:g} s; keep the robot at rest and upright, and a joystick untouched", json)
         still = check.listen(seconds)
+        sticks = [Finding(good, "joystick", sentence) for good, sentence in resting(check.joystick)]
         moved = None
         if motion > 0:
             say(f"now turn and move the robot manually for {motion:g} s, about and along all three axes", json)
             moved = check.listen(motion)
-        findings = examine(contract, still, moved)
+        findings = examine(contract, still, moved) + sticks
         if wiggle and healthy(findings):
             findings += _wiggle(check, command_message, json)
     for finding in findings:

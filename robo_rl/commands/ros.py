@@ -34,6 +34,7 @@ def main(
     other: tuple[str, ...] = (),
     namespace: str = "",
     use_sim_time: bool = False,
+    real_time: bool = False,
     source: Literal["keyboard", "joy", "Twist", "TwistStamped"] = "keyboard",
     address: str = "127.0.0.1",
     port: int = 8080,
@@ -45,7 +46,8 @@ def main(
 
     'policy FILE', 'twin', 'panel', 'teleop', 'controllers' and 'follow_path' run until Ctrl-C. Everything else is a
     request to running nodes: configure, activate (arms), engage (the policy takes control), stop, reset, and so on;
-    'select NAME' switches to another policy; 'fault "freeze odom"' injects a fault into the simulated robot.
+    'select NAME' switches to another policy; 'fault "freeze odom"' injects a fault into the simulated robot, 'fault
+    none' ends it, and 'fault list' lists them.
     'controllers' lets controllers of ros2_control follow the policy while it is in control, and others hold the robot
     otherwise. 'follow_path' serves Nav2's action FollowPath by a policy that follows paths, such as diff-follow's.
     'permissions FILE' prints who may do what in a secured network, for 'ros2 security create_permission'. 'install
@@ -63,7 +65,9 @@ def main(
         robot: For twin: another card than the task's. For policy: refuse bundles for other robots.
         other: For policy: more policies for the same robot to switch to, each NAME=FILE (see 'select').
         namespace: Namespace of topics and services.
-        use_sim_time: Use the time of /clock; the twin publishes it, in lockstep with the policy.
+        use_sim_time: Use the time of /clock, which the twin publishes. For twin: be as fast as the policy answers.
+        real_time: For twin: step by this computer's clock, and publish no /clock. Otherwise its time is simulated: a
+            step waits for the policy's command, and is at most as fast as real time.
         source: For teleop: keys of this terminal, sensor_msgs/Joy on joy, or cmd_vel for a robot that takes positions.
         address: For panel: the address to serve at; on any but this computer's own a token is required and printed.
         port: For panel: the port; 0 for any free one.
@@ -108,7 +112,10 @@ def main(
     else:
         parameters += [f"bundle:={located(file).absolute()}"] if file else []
         parameters += [f"task:={task}"] if task else []
-        parameters += [f"lockstep:={str(use_sim_time).lower()}"]
+        if use_sim_time and real_time:
+            raise ValueError("--use-sim-time and --real-time are given; expected one of them")
+        parameters += [f"lockstep:={str(not real_time).lower()}"]
+        parameters += [] if use_sim_time or real_time else ["real_time_factor:=1.0"]
         from robo_rl.ros.twin_node import main as run
     arguments = ["--ros-args"]
     for one in (*parameters, *parameter):
@@ -190,13 +197,19 @@ def _permissions(file: str, namespace: str) -> int:
 
 
 def _operate(action: str, text: str, namespace: str) -> int:
+    from robo_rl.ros.faults import KINDS, NONE
     from robo_rl.ros.operate import Operator
 
     prefix = f"/{namespace.strip('/')}/" if namespace else "/"
+    if action == "fault" and text == "list":
+        for kind, meaning in {**KINDS, NONE: "ends the fault; the gate stays in FAULT until its reset"}.items():
+            say(f"{kind:<11} {meaning}")
+        return 0
     with _started(), Operator(f"{prefix}policy", f"{prefix}twin") as operator:
         if action == "fault":
             operator.fault(text)
-            say(f"the twin's fault is now '{text}'" if text else "the twin's fault is removed")
+            told = f"the twin's fault is now '{text}'; 'robo-rl ros fault none' ends it"
+            say("the twin's fault is removed" if text in ("", NONE) else told)
         elif action == "select":
             say(operator.select(text))
         else:

@@ -40,7 +40,7 @@ def test_a_node_that_waited_in_vain_names_every_signal_that_is_missing(flight, b
 def test_a_stop_while_the_node_waits_keeps_it_from_arming(flight, bundle_file: Path):
     configured(flight, bundle_file, 600.0)
     flight.operator.do("stop")
-    flight.start("twin")
+    flight.start("twin", "--real-time")
     flight.until(lambda: flight.operator.refusal, "the refusal")
     assert "the operator asked to stop" in flight.operator.refusal
     assert flight.state == "FAULT"

@@ -66,7 +66,7 @@ def test_in_real_time_the_policy_hovers_at_the_contracts_rate(
     if not realtime:
         pytest.skip("this computer grants no real-time priority: run as root, or grant rtprio in limits.conf")
     patient = make_variant(signal_timeout=0.1)  # a busy computer is no fault of its own
-    flight.start("twin", "--parameter", "timeout:=0.1", before=realtime)
+    flight.start("twin", "--real-time", "--parameter", "timeout:=0.1", before=realtime)
     flight.start("policy", str(patient), "--record", str(tmp_path / "log"), before=realtime)
     flight.fly(until=8.0)
     assert flight.state == "ACTIVE", flight.gates

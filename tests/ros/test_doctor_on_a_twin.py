@@ -28,7 +28,7 @@ def test_a_stand_in_robot_is_well_and_its_faults_are_found(flight, make_variant)
     from std_srvs.srv import Trigger
 
     bundle = make_variant(signal_timeout=0.1)
-    flight.start("twin", "--parameter", "timeout:=0.1")
+    flight.start("twin", "--real-time", "--parameter", "timeout:=0.1")
     flight.until(lambda: flight.truth, "the twin")
     still = doctor(flight, bundle)
     assert {f["subject"] for f in still["findings"]} >= {"position", "orientation", "angular_velocity"}

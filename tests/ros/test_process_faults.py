@@ -44,7 +44,7 @@ def robot(tmp_path_factory: pytest.TempPathFactory, make_flight, realtime) -> It
     if not realtime:
         pytest.skip("this computer grants no real-time priority: run as root, or grant rtprio in limits.conf")
     with make_flight(tmp_path_factory.mktemp("logs")) as flight:
-        flight.start("twin", "--parameter", f"timeout:={TIMEOUT}", before=realtime)
+        flight.start("twin", "--real-time", "--parameter", f"timeout:={TIMEOUT}", before=realtime)
         yield flight
 
 
@@ -223,7 +223,7 @@ def test_when_the_network_parts_both_sides_go_to_the_safe_command(
     try:
         subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True)
         subprocess.run([*inside, "ip", "link", "set", "lo", "multicast", "on"], check=True)
-        flight.start("twin", "--parameter", f"timeout:={TIMEOUT}", before=(*inside, *realtime), env=udp)
+        flight.start("twin", "--real-time", "--parameter", f"timeout:={TIMEOUT}", before=(*inside, *realtime), env=udp)
         record = ("--record", str(tmp_path / "log"))
         flight.start("policy", str(patient), *record, before=(*inside, *realtime), env=udp)
         assert operate("configure")

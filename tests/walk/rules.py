@@ -53,7 +53,6 @@ ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
 
 MENTIONED = "names the command; the page runs it elsewhere"
 ROS_TESTS = "docs/ros.md walks a session in ROS 2; tests/ros runs these commands for this robot"
-LOCKSTEP = "--use-sim-time"
 DOMAIN = "77"
 """Of the ROS 2 messages."""
 
@@ -150,8 +149,8 @@ RULES = (
     Rule(r"examples/own_kind/README\.md: robo-rl ros .*", skip=ROS_TESTS),
     Rule(r"run-on-a-robot\.md: (python examples/run_on_robot\.py|robo-rl doctor) .*", skip=REALTIME),
     # a session in simulated time, which a busy computer keeps too
-    Rule(r"ros\.md: robo-rl ros twin", add=LOCKSTEP, until="Ctrl-C ends", stays=True),
-    Rule(r"ros\.md: robo-rl ros policy policy\.onnx .*", add=LOCKSTEP, until="not configured yet", stays=True),
+    Rule(r"ros\.md: robo-rl ros twin", until="Ctrl-C ends", stays=True),
+    Rule(r"ros\.md: robo-rl ros policy policy\.onnx .*", until="not configured yet", stays=True),
     Rule(r"ros\.md: robo-rl doctor .*", skip=REALTIME),
     # trainings: those by gradients take seconds and are run in full
     Rule(r"own-task\.md: robo-rl train \./circle\.py:Circle", says=((SUCCESS, 97.7, 99.9),)),

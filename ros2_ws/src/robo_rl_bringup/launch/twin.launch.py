@@ -1,6 +1,6 @@
 """Start the simulated robot, and a policy for it.
 
-ros2 launch robo_rl_bringup twin.launch.py policy:=policy.onnx [task:=TASK] [use_sim_time:=true]
+ros2 launch robo_rl_bringup twin.launch.py policy:=policy.onnx [task:=TASK] [use_sim_time:=false]
 """
 
 from launch import LaunchDescription
@@ -17,7 +17,10 @@ ARGUMENTS = {
     "robot": ("", "another robot card than the task's"),
     "activate": ("false", "arm as soon as the robot's signals are there"),
     "namespace": ("", "of topics and services"),
-    "use_sim_time": ("false", "simulated time, in step with the policy"),
+    "use_sim_time": (
+        "true",
+        "simulated time, in step with the policy; false: real time",
+    ),
 }
 
 
@@ -35,6 +38,7 @@ def generate_launch_description():
                 "bundle": LaunchConfiguration("policy"),
                 "robot": LaunchConfiguration("robot"),
                 "lockstep": simulated,
+                "real_time_factor": 1.0,
             }
         ],
         output="screen",

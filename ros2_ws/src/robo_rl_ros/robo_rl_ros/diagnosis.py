@@ -11,7 +11,8 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from robo_rl.controllers.gate.codes import Event, State
 from robo_rl.deploy.robot.drivers.driver import Health
 from robo_rl.ros.control import Control
-from robo_rl.ros.runner import Decision
+from robo_rl.ros.effects import EffectMonitor
+from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import Arrivals
 
 WINDOW = 1000
@@ -21,8 +22,9 @@ WINDOW = 1000
 class Statistics:
     """Figures of the last steps."""
 
-    def __init__(self, period: float) -> None:
-        self.period = period
+    def __init__(self, runner: PolicyRunner) -> None:
+        self.period = runner.contract.control_period
+        self.effects = EffectMonitor(runner.contract, runner.config)
         self.steps = self.limited = self.missed = 0
         self.times: deque[int] = deque(maxlen=WINDOW)
         self.inference: deque[float] = deque(maxlen=WINDOW)
@@ -39,6 +41,7 @@ class Statistics:
         self.inference.append(decision.inference)
         self.latency.append((after - decision.time) * 1e-6)
         self.decision = decision
+        self.effects.note(decision.send, decision.inputs.signals)
 
     def figures(self) -> dict[str, str]:
         """For a diagnostic message."""

@@ -2,7 +2,7 @@
 
 A fault is written as one text, "kind topic value": ``"freeze odom"``, ``"delay imu 0.05"``. After a colon a field of
 the message can be named, which alone is struck: ``"nan odom:twist.twist.linear"``. Messages are changed by their
-fields alone; nothing of ROS is imported.
+fields alone; nothing of ROS is imported. ``"none"`` ends a fault.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ KINDS = {
     "stall": "the robot's computer sleeps for VALUE s",
 }
 
+NONE = "none"
+"""What is written to end a fault."""
 
 OF_FIELDS = ("freeze", "nan", "inf", "range", "bias", "quaternion", "norm")
 """Kinds that can strike one field of a message alone."""
@@ -61,12 +63,13 @@ class Fault:
 
     @staticmethod
     def parse(text: str) -> Fault | None:
-        """A fault from "kind topic value"; None from an empty text."""
+        """A fault from "kind topic value"; None from "none" or an empty text."""
         words = text.split()
-        if not words:
+        if not words or words == [NONE]:
             return None
         if words[0] not in KINDS or len(words) > 3:
-            raise FaultError(f"fault is {text!r}; expected 'kind topic value' with one of {sorted(KINDS)}")
+            known = f"one of {sorted(KINDS)}, or '{NONE}', which ends the fault"
+            raise FaultError(f"fault is {text!r}; expected 'kind topic value' with {known}")
         try:
             value = float(words[2]) if len(words) == 3 else None
         except ValueError:

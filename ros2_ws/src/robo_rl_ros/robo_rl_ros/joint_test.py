@@ -127,7 +127,7 @@ class _Hand:
     def _command(self, place: np.ndarray) -> None:
         self.place = np.clip(place, self.lower, self.upper)
         assert self.publisher is not None
-        self.publisher.publish(write(self.wire, self.channel, self.place, time.time_ns()))
+        self.publisher.publish(write(self.wire, self.channel, self.place, time.time_ns(), period=self.period))
 
     def _hold(self, seconds: float) -> None:
         self._command(self.place)

@@ -53,6 +53,7 @@ from robo_rl.ros.learning import Learning
 from robo_rl.ros.listening import Listener
 from robo_rl.ros.loading import Watch, load
 from robo_rl.ros.parameters import declare
+from robo_rl.ros.receivers import Receivers
 from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.switcher import PolicySwitcher
@@ -168,7 +169,7 @@ class PolicyNode(LifecycleNode):
             self.driven = DrivenRobot(self, contract, [name for name in names if name not in sensed], wires)
             heard = [wire for wire in heard if wire.name not in self.driven.driver.measured]
         self.buffer = SignalBuffer(contract, heard)
-        self.statistics = Statistics(contract.control_period)
+        self.statistics = Statistics(self.runner)
         simulated = self.get_parameter("use_sim_time").value
         self.listener = Listener(self, self.buffer, simulated, self._incompatible)
         self.control = Control(
@@ -232,6 +233,7 @@ class PolicyNode(LifecycleNode):
             (group, self.create_publisher(message_type(kind), topic, profile, event_callbacks=events))
             for (topic, kind), group in by_topic.items()
         ]
+        self.receivers = Receivers(self, [publisher for _, publisher in self._outlets], self.statistics.effects)
 
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
         def complain(event: Any) -> None:
@@ -267,7 +269,9 @@ class PolicyNode(LifecycleNode):
         for group, publisher in self._outlets:
             message = None
             for wire, channel in group:
-                message = write(wire, channel, command[self._spans[wire.name]], now, message, self._turned)
+                message = write(
+                    wire, channel, command[self._spans[wire.name]], now, message, self._turned, self.statistics.period
+                )
             publisher.publish(message)
 
     def _note(self, decision: Decision) -> None:
@@ -333,9 +337,9 @@ class PolicyNode(LifecycleNode):
         if self.control is None:
             return
         stamp = self.get_clock().now().to_msg()
-        self._diagnostics_topic.publish(
-            diagnostics(self.get_name(), stamp, self.control, self.statistics, list(self.quality_complaints.values()))
-        )
+        commanding = self.driven is None and self.runner.publishes and self.runner.gate.state == State.ACTIVE
+        complaints = [*self.quality_complaints.values(), *self.receivers.look(commanding)]
+        self._diagnostics_topic.publish(diagnostics(self.get_name(), stamp, self.control, self.statistics, complaints))
 
     def _check_integrity(self) -> None:
         """The files are still the ones that were verified."""

@@ -1,4 +1,8 @@
-"""Quality of service: sensors best effort, commands reliable with a deadline, contract and gate state latched."""
+"""Quality of service: sensors best effort, commands reliable with a deadline, contract and gate state latched.
+
+No subscription asks for a deadline: one that does is never matched by a publisher that offers none, such as
+joint_state_broadcaster, and only the publisher's side warns. The receiver's own clock finds what is late or silent.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,14 @@ OPERATOR = QoSProfile(
 )
 """Set-points: best effort, which is compatible with reliable and best-effort publishers."""
 
+COMMANDED = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.VOLATILE,
+)
+"""For the robot, which receives commands."""
+
 LATCHED = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=1,
@@ -39,7 +51,7 @@ LATCHED = QoSProfile(
 
 
 def command(deadline: float, lifespan: float | None = None) -> QoSProfile:
-    """Commands: ``deadline`` (s) between two of them, and, for publishers, ``lifespan`` (s) after which one is void."""
+    """Commands that are published: ``deadline`` (s) between two of them, ``lifespan`` (s) after which one is void."""
     profile = QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=1,

@@ -23,6 +23,12 @@ SKEW = 1000
 this in the future counts as now."""
 POSITION = "position"
 """The signal that is the robot's own position."""
+FOREIGN = 10**12
+"""µs: a stamp that is off by more than this (12 days) is of another clock."""
+OTHER_CLOCK = (
+    "its stamps are {:.0f} s old: zero, or of another clock. With simulated time (/clock), such as a twin's, start the "
+    "node with --use-sim-time"
+)
 SMOOTHING = 0.05
 """Weight of the newest interval between messages in the mean that diagnostics show."""
 
@@ -101,7 +107,9 @@ class SignalBuffer:
             arrivals.complaint = str(error)[:300]
             return
         repeated = {wire.name for wire in self.wires[key] if self._repeats(wire, message)}
-        arrivals.complaint = "".join(f"'{name}' repeats bit for bit in the robot's frame" for name in sorted(repeated))
+        told = [f"'{name}' repeats bit for bit in the robot's frame" for name in sorted(repeated)]
+        told += [OTHER_CLOCK.format(age * 1e-6)] if abs(age) > FOREIGN else []
+        arrivals.complaint = "; ".join(told)
         for name in repeated:
             del values[name]  # so it grows old
         with self.changed:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Joy
 
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.doctor import Series
@@ -36,7 +38,11 @@ class SignalCheck:
         sensed = {signal.name for signal in contract.signals if signal.source == "sensor"}
         self.wires = [wire for wire in signal_wires(contract.signals, wires) if wire.name in sensed]
         self.series: dict[str, Series] = {}
+        self.joystick: list[Sequence[float]] = []
+        """The axes of a joystick, of every message, if there is one."""
         self.frames = Frames()
+        self._simulated = 0
+        """ns, the newest time of /clock; 0 where there is none."""
         self._heard = 0
         self._publishers: dict[str, int] = {}
         """By topic."""
@@ -51,6 +57,8 @@ class SignalCheck:
         self.executor.add_node(self.node)
         for wire in self.wires:
             self.node.create_subscription(message_type(wire.kind), wire.topic, self._receiver(wire), quality.LISTENER)
+        self.node.create_subscription(Clock, "/clock", self._on_clock, quality.SENSOR)
+        self.node.create_subscription(Joy, "joy", lambda message: self.joystick.append(message.axes), quality.LISTENER)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,14 +66,19 @@ class SignalCheck:
         self.node.destroy_node()
         self.context.try_shutdown()
 
+    def _on_clock(self, message: Clock) -> None:
+        self._simulated = message.clock.sec * 1_000_000_000 + message.clock.nanosec
+
     def _receiver(self, wire: Wire) -> Any:
         signal, view = wire.measured(self.contract.signal(wire.name)), wire.view(self.frames)
 
         def receive(message: Any) -> None:
             self._heard += 1
             series = self.series.setdefault(wire.name, Series())
-            now, wall, stamp = time.monotonic(), time.time_ns(), stamp_ns(message)
-            age = 0.0 if stamp is None else (wall - stamp) * 1e-9
+            now, ros, stamp = time.monotonic(), time.time_ns(), stamp_ns(message)
+            if self._simulated:
+                now, ros = self._simulated * 1e-9, self._simulated
+            age = 0.0 if stamp is None else (ros - stamp) * 1e-9
             if wire.kind == SCAN:
                 series.beams.append(habits(message))
                 series.nothing = wire.nothing
@@ -96,7 +109,7 @@ class SignalCheck:
 
     def listen(self, seconds: float) -> dict[str, Series]:
         """What arrives of each signal within ``seconds``."""
-        self.series = {}
+        self.series, self.joystick = {}, []
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.hear(min(0.1, left))

@@ -13,7 +13,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from robo_rl.contract import Contract, Signal
 from robo_rl.deploy.robot.actor import INTERVENTION
 from robo_rl.deploy.robot.named_values import texts_by_name
 from robo_rl.ros import quality
+from robo_rl.ros.joystick import Axis, Joystick
 from robo_rl.ros.keyboard import Keyboard
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.operate import Operator
@@ -43,12 +46,13 @@ KEYS = {
 }  # fmt: skip
 HELP = """w s or arrows: forward, back     q e: left, right     r f: up, down     a d or arrows: turn
 space: STOP (the gate latches it)     any other key: stand still     Ctrl-C ends it"""
-DEAD_ZONE = 0.05
-"""Dead zone of a stick, as a part of its range."""
 
 
 class Teleop:
     """What one hand wishes, sent as set-points."""
+
+    triggers: Mapping[str, float] = MappingProxyType({})
+    """Where those of ``sticks`` rest that are triggers."""
 
     def __init__(self, operator: Operator) -> None:
         """``operator`` is at work already; its node has the parameters."""
@@ -59,9 +63,10 @@ class Teleop:
             raise ValueError(f"source is '{self.source}'; expected one of {SOURCES}")
         self.speed, self.turn = get("speed", 0.5).value, get("turn", 1.0).value
         usual = ["forward=1", "left=0", "up=4", "turn=3"]
-        self.sticks = {
-            name: int(text) for name, text in texts_by_name(get("axes", usual).value, "parameter 'axes'").items()
-        }
+        given = texts_by_name(get("axes", usual).value, "parameter 'axes'")
+        axes = {name: Axis.parse(name, text) for name, text in given.items()}
+        self.sticks = {name: axis.number for name, axis in axes.items()}
+        self.triggers = {name: axis.rest for name, axis in axes.items() if axis.rest}
         if unknown := set(self.sticks) - set(AXES):
             raise ValueError(f"axes names {sorted(unknown)}; expected {AXES}")
         self.enable_button, self.stop_button = get("enable_button", 4).value, get("stop_button", 1).value
@@ -141,13 +146,24 @@ class Teleop:
         if button(self.stop_button) and not self._held:
             self.stop()
         self._held = button(self.stop_button)
-        if not button(self.enable_button):
+        enabled = button(self.enable_button)
+        values, refused = self.joystick.read(message.axes, enabled)
+        if not enabled:
             return
+        if refused.keys() != self._refused:
+            self._refused = refused.keys()
+            print("\n".join(refused.values()) or "all axes count", flush=True)
         sticks = np.zeros(4)
-        for name, number in self.sticks.items():
-            if 0 <= number < len(message.axes) and abs(message.axes[number]) > DEAD_ZONE:
-                sticks[AXES.index(name)] = message.axes[number]
+        for name, value in values.items():
+            sticks[AXES.index(name)] = value
         self.want(self.teleoperation.limits * sticks)
+
+    _refused: Set[str] = frozenset()
+
+    @cached_property
+    def joystick(self) -> Joystick:
+        """The axes that were seen at rest."""
+        return Joystick({name: Axis(number, self.triggers.get(name, 0.0)) for name, number in self.sticks.items()})
 
     def _on_twist(self, message: Any) -> None:
         twist = message.twist if self.source == "TwistStamped" else message

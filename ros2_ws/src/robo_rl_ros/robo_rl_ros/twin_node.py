@@ -23,7 +23,6 @@ import numpy as np
 import rclpy
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
-from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
@@ -94,7 +93,7 @@ class TwinNode(Node):
             ("wires", [""], "other topics of signals: 'signal=topic type field'"),
         ):
             self.declare_parameter(name, value, ParameterDescriptor(description=text, read_only=True))
-        self.declare_parameter("fault", "", ParameterDescriptor(description="'kind topic value'; '': none"))
+        self.declare_parameter("fault", "", ParameterDescriptor(description="'kind topic value'; 'none' ends it"))
 
         def get(name: str) -> Any:
             return self.get_parameter(name).value
@@ -148,13 +147,11 @@ class TwinNode(Node):
         ]
 
     def _listen(self, wires: list[Wire]) -> None:
-        profile = quality.command(deadline=max(self.timeout, 2 * self.twin.period))
-        events = SubscriptionEventCallbacks(deadline=lambda _: None)  # the watchdog below acts on silence
         by_topic: dict[tuple[str, str], list[Wire]] = {}
         for wire in wires:
             by_topic.setdefault((wire.topic, wire.kind), []).append(wire)
         self._inlets = [
-            self.create_subscription(message_type(kind), topic, self._receiver(group), profile, event_callbacks=events)
+            self.create_subscription(message_type(kind), topic, self._receiver(group), quality.COMMANDED)
             for (topic, kind), group in by_topic.items()
         ]
 
@@ -172,7 +169,7 @@ class TwinNode(Node):
                 self.refused += 1
                 return
             stamp = stamp_ns(message)
-            stamp = self.now_ns if stamp is None else stamp  # a message without one answers the signals of its time
+            stamp = stamp or self.now_ns  # a message without one answers the signals of its time
             with self._received:
                 self._commands.update(values)
                 self._set_back = stamp < self._heard.get(topic, (0.0, -1))[1]

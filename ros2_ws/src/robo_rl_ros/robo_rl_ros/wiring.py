@@ -280,6 +280,11 @@ def _command_wire(command: Command, message: str) -> Wire:
             f"command '{command.name}' is in {command.unit}; a {message} holds {sorted(JOINT_FIELDS)}. "
             "Use Float64MultiArray"
         )
+    if message == "JointTrajectory" and JOINT_FIELDS[command.unit] != "position":
+        raise WiringError(
+            f"command '{command.name}' is in {command.unit}; joint_trajectory_controller takes trajectories of "
+            "positions. Use Float64MultiArray, for a controller of this interface"
+        )
     return Wire(command.name, f"command/{command.name}", kind, JOINT_FIELDS[command.unit])
 
 

@@ -15,6 +15,8 @@ from robo_rl.ros import images
 from robo_rl.ros.reading import ACKERMANN, TWIST_ELEMENTS
 from robo_rl.ros.wiring import Wire, WiringError
 
+TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
+"""joint_trajectory_controller refuses one with a stamp other than 0 that ends in the past; 0 means at once."""
 POSE, IMU = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/Imu"
 
 
@@ -49,16 +51,18 @@ def write(
     ns: int,
     message: Any = None,
     turned: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+    period: float = 0.05,
 ) -> Any:
     """A message with the elements of ``command``, or of a signal that is sent, stamped ``ns`` (ns of ROS time).
 
     ``message`` is one of the wire's type that has the elements of others already; None: a new one. ``turned`` is the
-    orientation (x, y, z, w) in a pose of which only the position is commanded.
+    orientation (x, y, z, w) in a pose of which only the position is commanded, ``period`` the time (s) to the next
+    message, in which a trajectory gets to its point.
     """
     message = empty(wire.kind) if message is None else message
     numbers = np.ravel(np.asarray(values, float)).tolist()
     if hasattr(message, "header"):
-        set_stamp(message.header.stamp, ns)
+        set_stamp(message.header.stamp, 0 if wire.kind == TRAJECTORY else ns)
         of_the_robot = wire.field in _OF_THE_ROBOT or wire.kind == POSE
         message.header.frame_id = "base_link" if of_the_robot or wire.kind == IMU else ""
     if wire.kind == POSE:
@@ -68,6 +72,9 @@ def write(
         _WITH_SHAPE[wire.kind](message, command, np.asarray(values))
     else:
         _WRITERS[wire.kind](message, wire.field, list(command.elements), numbers)
+    if wire.kind == TRAJECTORY:
+        last = message.points[-1].time_from_start
+        last.sec, last.nanosec = divmod(round(1e9 * period), 1_000_000_000)
     return message
 
 
@@ -149,7 +156,7 @@ def _imu(message: Any, field: str, elements: list[str], numbers: list[float]) ->
 _WRITERS = {
     IMU: _imu,
     "sensor_msgs/msg/JointState": _joint_state,
-    "trajectory_msgs/msg/JointTrajectory": _trajectory,
+    TRAJECTORY: _trajectory,
     "std_msgs/msg/Float64MultiArray": _array,
     "geometry_msgs/msg/TwistStamped": _twist_stamped,
     "geometry_msgs/msg/Twist": _twist,
