@@ -33,6 +33,7 @@ COMMANDS = {
     "evaluate": "run a policy for many episodes and report success rate and error with confidence intervals",
     "transfer": "run a policy in other simulators and beyond the ranges of its training",
     "play": "watch a policy, in the browser or as a video file",
+    "adopt": "take over a policy of another trainer: mjlab, Isaac Lab, rsl_rl, stable-baselines3, legged_gym",
     "export": "write a trained policy as one self-describing .onnx file",
     "inspect": "show the contract of a policy file: signals, commands, limits",
     "sign": "sign a policy file, so that robots can tell that it is yours",

@@ -41,12 +41,16 @@ def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bund
 
 
 def write_bundle(
-    policy: PolicyGraph, provenance: Provenance, seen: Mapping[str, np.ndarray], out: str | Path
-) -> Bundle:
-    """As ``export``, with the signals (steps, episodes, *dimensions) by name that the policy has seen."""
+    policy: PolicyGraph, provenance: Provenance, seen: Mapping[str, np.ndarray], out: str | Path,
+    recorded: PolicyGraph | None = None,
+) -> Bundle:  # fmt: skip
+    """As ``export``, with the signals (steps, episodes, *dimensions) by name that the policy has seen.
+
+    ``recorded``: what the golden vectors are recorded from, by default the policy.
+    """
     out = Path(out)
     contract = with_envelope(policy.contract(provenance), seen)
-    golden = record_golden(policy, contract, seen)
+    golden = record_golden(recorded or policy, contract, seen)
     model = exported_graph(policy, contract)
     entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden.to_json(), DIGEST_KEY: NO_DIGEST}
     if (attached := attached_of(policy.task)).files:

@@ -11,12 +11,14 @@ other module is compared with the file here, and ``robo-rl verify --foreign`` ru
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from robo_rl.adapters.wrappers import Normalized, WrapperError, Wrapping, unwrap
 from robo_rl.contract import Network, Provenance
 from robo_rl.deploy.build.export import ExportError
 from robo_rl.deploy.build.export import export as export_graph
@@ -63,18 +65,23 @@ class _Scaled(nn.Module):
 
 def export(
     module: nn.Module, task: Any, path: str | Path, robot: str | None = None, algorithm: str = "external",
-    seed: int = 0, environment_steps: int = 0,
+    seed: int = 0, environment_steps: int = 0, passive: tuple[str, ...] = (),
+    wrappers: Literal["", "include", "inside"] = "",
 ) -> Bundle:  # fmt: skip
     """Write the bundle of ``module`` to ``path`` and read it back through all checks.
 
-    ``task`` is the environment that it was trained in (of gymnasium, rsl_rl or stable-baselines3, wrapped or not), or a
-    task, or a task's name or FILE.py:CLASS for ``robot``; an environment of gymnasium has actions in units of
-    ``robo_rl.learn.experience.learning_env.ACTION_SCALE``, the others and a task's name in the task's own. The rest
-    goes into the
-    contract's provenance. ExportError if the module is no such function, or the file does not do what the module does.
+    ``task`` is the environment that it was trained in (of gymnasium, rsl_rl or stable-baselines3), or a task, or a
+    task's name or FILE.py:CLASS for ``robot``; an environment of gymnasium has actions in units of
+    ``robo_rl.learn.experience.learning_env.ACTION_SCALE``, the others and a task's name in the task's own. Where the
+    environment's
+    wrappers change observations or actions, ``wrappers`` says whether they become part of the graph ("include", see
+    ``robo_rl.adapters.wrappers``), or the module does the same by itself ("inside"); ``passive`` names wrapper classes
+    of your own that change nothing. The rest goes into the contract's provenance. ExportError if
+    the module is no such function, if a wrapper can't be a part of the graph, or if the file does not do what the
+    module does.
     """
-    known, scale = _task_and_scale(task, robot)
-    actor = copy.deepcopy(module).cpu().eval().requires_grad_(False)
+    known, scale, wrapping = _environment(task, robot, passive)
+    actor = _wrapped(copy.deepcopy(module).cpu().eval().requires_grad_(False), wrapping, task, wrappers)
     _require_actions(actor, known)
     policy = _stack(actor, known, scale) or ModuleGraph(known, actor if scale == 1.0 else _Scaled(actor, scale))
     source = known.source
@@ -91,20 +98,56 @@ def export(
     return bundle
 
 
-def _task_and_scale(given: Any, robot: str | None) -> tuple[Task, float]:
+def _environment(given: Any, robot: str | None, passive: tuple[str, ...]) -> tuple[Task, float, Wrapping]:
+    """The task, the task's units in an action of 1, and what wrappers do."""
     if isinstance(given, str):
-        return load_task(given, robot), 1.0
+        return load_task(given, robot), 1.0, Wrapping(None)
     if robot is not None:
         raise ValueError(f"robot is '{robot}'; expected None, since the environment has one")
     if isinstance(given, Task):
-        return given, 1.0
-    env = given
-    while not hasattr(env, "observed"):
-        inner = getattr(env, "venv", None) or getattr(env, "env", None)
-        if inner is None or inner is env:
-            raise ValueError(f"task is a {type(given).__name__}; expected a task, its name, or one of its environments")
-        env = inner
-    return env.observed.task, getattr(env, "action_scale", 1.0)
+        return given, 1.0, Wrapping(None)
+    try:
+        wrapping = unwrap(given, passive)
+    except WrapperError as error:
+        raise ExportError(str(error)) from None
+    return wrapping.env.observed.task, getattr(wrapping.env, "action_scale", 1.0), wrapping
+
+
+def _wrapped(actor: nn.Module, wrapping: Wrapping, given: Any, wrappers: str) -> nn.Module:
+    """The module between what wrappers do, each once: an actor may bring the normalisation of its environment."""
+    if wrappers not in ("", "include", "inside"):
+        raise ValueError(f"wrappers is '{wrappers}'; expected 'include' or 'inside'")
+    if not hasattr(actor, "trained_in"):
+        if wrapping.names and not wrappers:
+            raise ExportError(
+                f"the environment is wrapped by {', '.join(wrapping.names)}, which a module may or may not do by "
+                "itself; say wrappers='include' to put it into the file around the module, or wrappers='inside' if the "
+                "module does it already"
+            )
+        return wrapping.around(actor) if wrappers == "include" else actor
+    trained_in = actor.trained_in
+    if trained_in is None and wrapping.env is None:
+        raise ExportError(
+            f"the policy was loaded from a file, which doesn't say how observations were normalised, and '{given}' has "
+            "no wrappers; give the environment, wrapped as in training (VecNormalize.load(FILE, Sb3Env(...)))"
+        )
+    lacking = [name for name in trained_in or () if name not in wrapping.names]
+    own = [part for part in actor.modules() if isinstance(part, Normalized) and part.shared]
+    if own and "VecNormalize" in lacking:
+        lacking.remove("VecNormalize")  # the actor has it
+    if lacking:
+        raise ExportError(
+            f"the policy was trained in an environment wrapped by {', '.join(lacking)}, and the one given isn't; give "
+            "that of the training"
+        )
+    again = [part for part in wrapping.before if isinstance(part, Normalized) and part.shared and own]
+    if any(not part.same(own[0]) for part in again):
+        raise ExportError(
+            "the policy and the environment have different statistics for normalising observations; expected those at "
+            "the end of the training in both"
+        )
+    before = tuple(part for part in wrapping.before if part not in again)
+    return dataclasses.replace(wrapping, before=before).around(actor)
 
 
 def _require_actions(actor: nn.Module, task: Task) -> None:

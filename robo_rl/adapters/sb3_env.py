@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv as SharedEnv
-from stable_baselines3.common.vec_env import VecNormalize
 from torch import Tensor, nn
 
+from robo_rl.adapters.wrappers import Clipped, WrapperError, normalization, unwrap
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task
@@ -74,28 +74,37 @@ class Sb3Env(SharedEnv):
         return [False] * self.num_envs
 
 
-class _Normalized(nn.Module):
-    """What ``VecNormalize`` does to observations."""
+class Actor(nn.Sequential):
+    """The layers of a policy of stable-baselines3, from observations to actions."""
 
-    def __init__(self, env: VecNormalize) -> None:
-        super().__init__()
-        statistics: Any = env.obs_rms
-        self.register_buffer("mean", torch.from_numpy(statistics.mean).float())
-        self.register_buffer("deviation", torch.from_numpy(np.sqrt(statistics.var + env.epsilon)).float())
-        self.most = env.clip_obs
-
-    def forward(self, observation: Tensor) -> Tensor:
-        seen = (observation - self.get_buffer("mean")) / self.get_buffer("deviation")
-        return torch.clamp(seen, -self.most, self.most)
+    trained_in: tuple[str, ...] | None = None
+    """Wrappers of the environment that it was trained in; None where a file doesn't tell."""
 
 
-def actor(model: OnPolicyAlgorithm) -> nn.Module:
-    """The deterministic policy of PPO or A2C, with the normalisation of its environment, if it has one."""
+def actor(model: OnPolicyAlgorithm) -> Actor:
+    """The deterministic policy of PPO or A2C, with the normalisation of its environment, if it has one.
+
+    A model that was loaded from a file has no environment: give ``robo_rl.export`` one that is wrapped as in training.
+    """
     policy: Any = model.policy
     if policy.squash_output or policy.share_features_extractor is False:
         raise ValueError("the policy squashes its output or has two feature extractors; expected neither")
     layers = [policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net]
-    env = model.get_vec_normalize_env()
-    if env is not None and env.norm_obs:
-        layers.insert(0, _Normalized(env))
-    return nn.Sequential(*layers, nn.Hardtanh(-FARTHEST, FARTHEST))
+    statistics = model.get_vec_normalize_env()
+    if statistics is not None and statistics.norm_obs:
+        layers.insert(0, normalization(statistics))
+    bounds: Any = model.action_space
+    made = Actor(*layers, Clipped(bounds.low, bounds.high))
+    made.trained_in = _wrappers_of(model.get_env())
+    return made
+
+
+def _wrappers_of(env: Any) -> tuple[str, ...] | None:
+    if env is None:
+        return None
+    try:
+        return unwrap(env).names
+    except WrapperError:
+        raise
+    except ValueError:  # an environment of others
+        return ()

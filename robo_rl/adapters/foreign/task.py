@@ -1,0 +1,228 @@
+"""Walking as another trainer has it: a task made from a description.
+
+    class Policy(AdoptedWalk):
+        description = "policy.toml"
+        files = ("policy.toml",)
+
+in a file of the user's is such a task; ``robo-rl adopt`` writes one. An observation that the vocabulary doesn't have
+is a
+term of the user's own there: a method ``term_NAME(self, view)`` that gives (n, k), and its size in ``sizes``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from robo_rl.adapters.foreign import description as described
+from robo_rl.adapters.foreign.description import AdoptionError, Description
+from robo_rl.adapters.foreign.terms import TERMS, Term, View, advance
+from robo_rl.contract import Signal, StateBlock
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.legged import LeggedCard, load_legged
+from robo_rl.sim.tasks import Tensors
+from robo_rl.sim.tasks.legged.ranges import XYZ
+from robo_rl.sim.tasks.legged.walk import FlatWalk
+
+NOMINAL = {
+    "base_mass": 1.0, "payload": 0.0, "center_of_mass": 0.0, "joint_friction": 1.0, "armature": 1.0, "stiffness": 1.0,
+    "damping": 1.0, "strength": 1.0, "command_delay": 0.0, "bias/joint_position": 0.0, "bias/angular_velocity": 0.0,
+    "push/x": 0.0, "push/y": 0.0,
+}  # fmt: skip
+"""What is not varied: nobody knows which robots a policy of another trainer was trained with."""
+FASTEST = 5.0
+"""m/s, of an estimated velocity of the base."""
+
+
+class AdoptedWalk(FlatWalk):
+    """Walk at commanded velocities, observing and acting as a description says."""
+
+    name = "adopted-walk"
+    summary = "walk as a policy of another trainer does"
+    description: ClassVar[str] = ""
+    """The file, beside the class's own."""
+
+    def __init__(self, card: LeggedCard | None = None, told: Description | None = None) -> None:
+        if told is None:
+            told = described.read(Path(inspect.getfile(type(self))).with_name(self.description))
+        self.base_card = card or load_legged(told.robot)
+        super().__init__(with_gains(self.base_card, told))
+        self.told = told
+        self.sign = torch.tensor([[-1.0 if joint in told.flipped else 1.0 for joint in told.joints]])
+        names = self.card.joint_names
+        self.pick = [names.index(joint) for joint in told.joints]
+        self.put = [told.joints.index(joint) for joint in names]
+        self.default = torch.tensor([told.default])
+        action, n = told.action, len(told.joints)
+        self.scale = torch.tensor([told.per_joint(action.scale)])
+        self.offset = self.default if action.offset == "default" else torch.tensor([action.offset])
+        self.bounds = None if action.target_clip is None else torch.tensor(action.target_clip).T[:, None]
+        self.terms = told.observations
+        self.widths = [self._size(term, n) for term in self.terms]
+        self.observation_size = sum(w * t.history for w, t in zip(self.widths, self.terms, strict=True))
+        self.spec = self._specified()
+
+    def _size(self, term: Term, joints: int) -> int:
+        return TERMS[term.name].size(joints, term.settings)
+
+    def _specified(self) -> Any:
+        spec, told, n = self.spec, self.told, len(self.told.joints)
+        needed = {name for term in self.terms for name in TERMS[term.name].signals}
+        ranges = {
+            name: _fixed(value, NOMINAL[name]) if name in NOMINAL else value for name, value in spec.ranges.items()
+        }
+        ranges["ground_friction"] = Range.fixed(0.6, 1.0)
+        ranges["noise"] = Range.fixed(0.0, 0.0, unit="×")
+        ranges["delay"] = Range.fixed(0.0, 0.0, unit="s")
+        for axis, (low, high) in told.commands.items():
+            ranges[f"command/{axis}"] = dataclasses.replace(
+                spec.ranges[f"command/{axis}"], **_ends(spec.ranges[f"command/{axis}"], low, high)
+            )
+        return dataclasses.replace(
+            spec,
+            control_period=1.0 / told.rate,
+            signals=(*spec.signals, *(s for s in _further() if s.name in needed)),
+            memory=tuple(self._memory(n)),
+            ranges=ranges,
+        )
+
+    def _memory(self, n: int) -> list[StateBlock]:
+        blocks = [StateBlock("last_action", (n,), (0.0,) * n)]
+        names = [term.name for term in self.terms]
+        if "gait_phase" in names:
+            first = 2 * math.pi * self.terms[names.index("gait_phase")].settings.get("first", 0.0)
+            blocks.append(StateBlock("phase", (2,), (math.cos(first), math.sin(first))))
+        past = [StateBlock(f"past_{i}", (term.history - 1, width), (0.0,) * ((term.history - 1) * width))
+                for i, (term, width) in enumerate(zip(self.terms, self.widths, strict=True)) if term.history > 1]  # fmt: skip
+        if past and self.told.history.start == "first":
+            blocks.append(StateBlock("started", (1,), (0.0,)))
+        return [*blocks, *past]
+
+    def simulate(self, engine: Any, n: int, **settings: Any) -> Any:
+        """As on flat ground, at the policy's own rate."""
+        return engine(self.card.mechanism, n, self.spec.control_period, **settings)
+
+    # --- what is traced into the policy -----------------------------------------------------------------------
+
+    def view(self, signals: Tensors, memory: Tensors) -> View:
+        """What terms see."""
+        return View(
+            signals, memory, self._picked(signals["joint_position"]), self._picked(signals["joint_velocity"]),
+            self.default, self.spec.control_period,
+        )  # fmt: skip
+
+    def _picked(self, joints: Any) -> Any:
+        """(n, joints) in the policy's order, counted as it does."""
+        picked = joints[:, self.pick]
+        return self.sign * picked if self.told.flipped else picked
+
+    def values(self, signals: Tensors, memory: Tensors) -> list[Tensor]:
+        """The terms now, (n, k) each, clipped and scaled."""
+        view = self.view(signals, memory)
+        return [term.shaped(TERMS[term.name].value(view, term.settings)) for term in self.terms]
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        now, newest_last = self.values(signals, memory), self.told.history.order == "oldest first"
+        stacks = []
+        for i, value in enumerate(now):
+            rows = value[:, None]
+            if f"past_{i}" in memory:
+                past = self._past(i, value, memory)  # oldest first
+                rows = torch.cat([past, rows], 1)
+            stacks.append(rows if newest_last else torch.flip(rows, [1]))
+        if self.told.history.by == "term":
+            return torch.cat([rows.flatten(1) for rows in stacks], 1)
+        return torch.cat(stacks, 2).flatten(1)
+
+    def _past(self, i: int, value: Tensor, memory: Tensors) -> Tensor:
+        """(n, steps, k) the past of a term, oldest first."""
+        past = memory[f"past_{i}"]
+        if "started" not in memory:
+            return past
+        started = memory["started"][:, :, None]
+        return started * past + (1.0 - started) * value[:, None].expand(-1, past.shape[1], -1)
+
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        if self.told.action.clip is not None:
+            action = torch.clamp(action, *self.told.action.clip)
+        target = self.offset + self.scale * action
+        if self.bounds is not None:
+            target = torch.minimum(torch.maximum(target, self.bounds[0]), self.bounds[1])
+        if self.told.flipped:
+            target = self.sign * target
+        return {"joint_position_target": torch.clamp(target[:, self.put], self.lower, self.upper)}
+
+    def keep(self, memory: Tensors, signals: Tensors, action: Any) -> dict[str, Any]:
+        """The memory for the next step, after the network gave ``action``."""
+        told, kept = self.told.action, {}
+        clipped = action if told.clip is None or told.remember == "raw" else torch.clamp(action, *told.clip)
+        kept["last_action"] = clipped
+        if "phase" in memory:
+            period = next(t.settings["period"] for t in self.terms if t.name == "gait_phase")
+            kept["phase"] = advance(memory["phase"], 2 * math.pi * self.spec.control_period / period)
+        if "started" in memory:
+            kept["started"] = torch.ones_like(memory["started"])
+        for i, value in enumerate(self.values(signals, memory)):
+            if f"past_{i}" in memory:
+                kept[f"past_{i}"] = torch.cat([self._past(i, value, memory)[:, 1:], value[:, None]], 1)
+        return kept
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        """As ``keep``, for the action that gives these commands."""
+        target = self._picked(commands["joint_position_target"])
+        return self.keep(memory, signals, (target - self.offset) / self.scale)
+
+
+def with_gains(card: LeggedCard, told: Description) -> LeggedCard:
+    """The robot with the policy's gains, and its default pose as the stand. AdoptionError where joints don't fit."""
+    names = set(card.joint_names)
+    if names != set(told.joints):
+        lacking, other = sorted(names - set(told.joints)), sorted(set(told.joints) - names)
+        raise AdoptionError(
+            f"joints: the policy lacks {lacking} and has {other} besides those of robot '{card.name}'; expected the "
+            f"joints {list(card.joint_names)} in the policy's order"
+        )
+    stiffness, damping = told.per_joint(told.gains.stiffness), told.per_joint(told.gains.damping)
+    joints = []
+    for joint in card.joints:
+        i = told.joints.index(joint.name)
+        stand = -told.default[i] if joint.name in told.flipped else told.default[i]
+        if not joint.lower <= stand <= joint.upper:
+            raise AdoptionError(
+                f"default: joint '{joint.name}' is at {stand:g} rad; its range is {joint.lower:g} to "
+                f"{joint.upper:g} rad"
+            )
+        joints.append(dataclasses.replace(joint, stand=stand, stiffness=stiffness[i], damping=damping[i]))
+    return dataclasses.replace(card, joints=tuple(joints))
+
+
+def _fixed(given: Range, value: float) -> Range:
+    return dataclasses.replace(given, **_ends(given, value, value))
+
+
+def _ends(given: Range, low: float, high: float) -> Mapping[str, Any]:
+    return {"start": (low, high), "end": (low, high)}
+
+
+def _further() -> tuple[Signal, ...]:
+    """Signals that some policies need and few robots measure."""
+    return (
+        Signal(
+            "linear_velocity",
+            XYZ,
+            "m/s",
+            "world",
+            (-FASTEST,) * 3,
+            (FASTEST,) * 3,
+            noise=(0.05,) * 3,
+            delay=(0.0, 0.01),
+        ),
+        Signal("position", XYZ, "m", "world", (-1e4,) * 3, (1e4,) * 3, noise=(0.01,) * 3, delay=(0.0, 0.01)),
+    )
