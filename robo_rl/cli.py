@@ -25,6 +25,7 @@ COMMANDS = {
     "demos": "list, check, replay and convert demonstrations: LeRobotDataset v3, robomimic",
     "reset-states": "store states on the way to success, where episodes of a training begin",
     "resume": "continue a training that was interrupted",
+    "why": "say why a training does not learn, and what to try",
     "sweep": "train many policies: seeds, settings, robots and tasks, on one computer or many",
     "work": "do one job of a sweep",
     "plan": "predict how long a training takes on many processes, and what limits it",
