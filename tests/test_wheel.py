@@ -92,7 +92,7 @@ def test_the_wheel_has_what_is_needed_and_no_pages(wheel: Path) -> None:
 def test_zoo_and_inspect_need_nothing_heavy(place: Path, tmp_path: Path) -> None:
     listed = run(place, tmp_path, "zoo", "--json")
     assert listed.returncode == 0, listed.stderr
-    policies = json.loads(listed.stdout)["policies"]
+    assert json.loads(listed.stdout)["policies"]
     assert "position error" in listed.stderr
     shown = run(place, tmp_path, "inspect", "zoo:quadrotor-hover")
     assert shown.returncode == 0, shown.stderr
