@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
 

@@ -94,6 +94,7 @@ def _train(part: Round, engine: Engine, slots: int, progress: Progress, before: 
 
 def _engine(name: str, address: str) -> Engine:
     from robo_rl.learn.distributed.engines import local, slurm
+    from robo_rl.sweeps.sweep import done, read
 
     if name == "ray":
         from robo_rl.learn.distributed.engines import ray
@@ -102,4 +103,11 @@ def _engine(name: str, address: str) -> Engine:
             return ray.run(folder, indices, slots, address)
 
         return run
-    return {"local": local.run, "slurm": slurm.run}[name]
+    if name == "slurm":
+
+        def submit(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int, int]]:
+            jobs = read(folder)
+            return slurm.run(folder, indices, slots, lambda index: done(folder, jobs[index]))
+
+        return submit
+    return local.run

@@ -19,4 +19,13 @@ def main(sweep: Annotated[Path, tyro.conf.Positional], index: int) -> int:
     """
     from robo_rl.sweeps.sweep import work
 
-    return work(sweep, index)
+    return work(sweep, index, _carry_out)
+
+
+def _carry_out(words: list[str]) -> int:
+    """``robo-rl train`` or ``robo-rl resume`` with these words, in this process."""
+    from robo_rl.commands import resume, train
+
+    name, *rest = words
+    command = train.command(rest) if name == "train" else resume.main
+    return tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.networks import vector_of
 from robo_rl.sim.env import VecEnv

@@ -22,6 +22,7 @@ from robo_rl.contract import Command
 from robo_rl.contract.channels import feedback
 from robo_rl.evaluate.proportion import wilson
 from robo_rl.learn.experience.tape import Tape
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.accelerate.fuse.random import LIMIT
 from robo_rl.sim.drawing import Motion, can_draw, record
@@ -29,7 +30,6 @@ from robo_rl.sim.env import VecEnv
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.tasks import Measure, Task
 
-HELD_OUT = 1 << 20  # evaluation seeds begin here; training seeds are smaller
 BATCH = 2048  # episodes simulated at once
 LONGEST = 3600.0  # s
 SLOTS = 500  # parts of the time window at the end of an episode

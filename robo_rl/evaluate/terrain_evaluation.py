@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from robo_rl.console import Progress
-from robo_rl.evaluate.evaluation import HELD_OUT
 from robo_rl.evaluate.proportion import wilson
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.scenes.terrain import CELL, PLATFORM, STEPS, TREAD, described
 from robo_rl.sim.tasks import Task

@@ -12,9 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import robo_rl
-
-OURS = Path(robo_rl.__file__).resolve().parents[1]
+OURS = Path(__file__).resolve().parents[2]
 """Where the packages of robo-rl are."""
 SAFE = "PYTHONSAFEPATH"
 """The variable that means -P, for interpreters whose words are not ours. Python 3.10 does not know it."""

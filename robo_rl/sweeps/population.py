@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from robo_rl.evaluate.evaluation import HELD_OUT
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.sweeps import space
 from robo_rl.sweeps.rounds import Outcome, Rounds, new_round
 from robo_rl.sweeps.sweep import Job

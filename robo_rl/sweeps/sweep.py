@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,8 +89,11 @@ def done(folder: Path, job: Job) -> bool:
     return (folder / job.name / "done.json").is_file()
 
 
-def work(folder: Path, index: int) -> int:
-    """Do a job, or what is left of it, in this process; returns an exit code, BUSY if another process has it."""
+def work(folder: Path, index: int, run: Callable[[list[str]], int]) -> int:
+    """Do a job, or what is left of it, in this process; returns an exit code, BUSY if another process has it.
+
+    ``run`` carries out the words of a command, such as ["train", "quadrotor-hover"], and returns its exit code.
+    """
     jobs = read(folder)
     if not 0 <= index < len(jobs):
         raise ValueError(f"index is {index}; expected 0 to {len(jobs) - 1}")
@@ -101,23 +104,18 @@ def work(folder: Path, index: int) -> int:
     while True:
         try:
             with held(lease):
-                return 0 if done(folder, job) else _run(folder, job)
+                return 0 if done(folder, job) else _run(folder, job, run)
         except HeldError:
             if time.monotonic() - begun > PATIENCE:
                 return BUSY
         time.sleep(0.2)
 
 
-def _run(folder: Path, job: Job) -> int:
-    import tyro
-
-    from robo_rl.commands import resume, train
-
-    name, *rest = job.words(folder)
-    if name == "train":
+def _run(folder: Path, job: Job, run: Callable[[list[str]], int]) -> int:
+    words = job.words(folder)
+    if words[0] == "train":
         shutil.rmtree(folder / job.name, ignore_errors=True)  # of one that was killed before it wrote run.json
-    command = train.command(rest) if name == "train" else resume.main
-    return tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,))
+    return run(words)
 
 
 def _texts(words: Sequence[object]) -> bool:

@@ -34,7 +34,6 @@ from robo_rl.console import finite
 from robo_rl.contract import Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.deploy.robot.bundle.attachment import attached_of
-from robo_rl.evaluate.evaluation import HELD_OUT
 from robo_rl.files import write
 from robo_rl.files.escaping import file_name
 from robo_rl.files.text import read_json
@@ -49,6 +48,8 @@ from robo_rl.sim.robots.figures import is_number
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import FILE, load_task
 
+HELD_OUT = 1 << 20
+"""Seeds of evaluations begin here; those of trainings are smaller."""
 SOURCE = "source"
 """The folder in a run's folder with the files of a user's own task."""
 

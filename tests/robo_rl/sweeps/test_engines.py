@@ -74,7 +74,7 @@ def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
         next(ray.run(tmp_path, [0], 1))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ValueError, match="sbatch is not installed"):
-        next(slurm.run(tmp_path, [0], 1))
+        next(slurm.run(tmp_path, [0], 1, lambda index: False))
 
 
 def test_a_cluster_without_tokens_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

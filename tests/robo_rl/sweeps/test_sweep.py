@@ -88,14 +88,14 @@ def test_a_folder_is_of_one_sweep(tmp_path: Path) -> None:
 def test_a_damaged_sweep_is_refused_by_its_file(tmp_path: Path, text: str) -> None:
     (tmp_path / sweep.FILE).write_text(text)
     with pytest.raises(ValueError, match=r"sweep\.json.*expected a file written by"):
-        sweep.work(tmp_path, 0)
+        sweep.work(tmp_path, 0, lambda words: 0)
     assert [path.name for path in tmp_path.iterdir()] == [sweep.FILE]
 
 
 def test_a_job_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     sweep.create(tmp_path, sweep_file.plan(file(tmp_path)))
     with pytest.raises(ValueError, match="index is 2; expected 0 to 1"):
-        sweep.work(tmp_path, 2)
+        sweep.work(tmp_path, 2, lambda words: 0)
 
 
 def test_a_truncated_done_file_is_refused_by_name(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_job_whose_run_another_process_has_is_left_to_it(tmp_path: Path, monke
     lease.mkdir(parents=True)
     monkeypatch.setattr(sweep, "PATIENCE", 0.0)
     with held(lease):
-        assert sweep.work(tmp_path / "out", 0) == sweep.BUSY
+        assert sweep.work(tmp_path / "out", 0, lambda words: 0) == sweep.BUSY
 
 
 @pytest.mark.slow

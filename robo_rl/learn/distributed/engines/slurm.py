@@ -10,12 +10,11 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from robo_rl.files import interpreter
 from robo_rl.files.escaping import shell_word
-from robo_rl.sweeps import sweep
 
 POLL = 2.0  # s
 SCRIPT = """#!/bin/sh
@@ -43,8 +42,8 @@ def script(folder: Path, indices: Sequence[int], slots: int) -> str:
     return SCRIPT.format(array=array, slots=slots, log=log, command=command, folder=shell_word(folder))
 
 
-def run(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int, int]]:
-    """(number, exit code) of each job as it ends: 0 when it is done, 1 when it has left SLURM's queue otherwise."""
+def run(folder: Path, indices: Sequence[int], slots: int, done: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
+    """(number, exit code) of each job as it ends: 0 when it is ``done``, 1 when it has left SLURM's queue otherwise."""
     for program in ("sbatch", "squeue", "scancel"):
         if shutil.which(program) is None:
             raise ValueError(f"{program} is not installed; expected a computer from which SLURM takes jobs")
@@ -55,15 +54,15 @@ def run(folder: Path, indices: Sequence[int], slots: int) -> Iterator[tuple[int,
     if answer.returncode:
         raise ValueError(f"sbatch: {answer.stderr.strip()[:500]}")
     array = answer.stdout.strip().partition(";")[0]
-    jobs, left = sweep.read(folder), set(indices)
+    left = set(indices)
     try:
         while left:
             queue = subprocess.run(["squeue", "-h", "-j", array, "-o", "%i"], capture_output=True, text=True)
-            ended = {index for index in left if sweep.done(folder, jobs[index])}
+            ended = {index for index in left if done(index)}
             if not queue.stdout.strip():  # an array that has ended is unknown, too
                 ended |= left
             for index in sorted(ended):
-                yield index, 0 if sweep.done(folder, jobs[index]) else 1
+                yield index, 0 if done(index) else 1
             left -= ended
             if left:
                 time.sleep(POLL)
