@@ -9,7 +9,7 @@ import numpy as np
 
 from robo_rl.contract import Contract
 from robo_rl.controllers import fallback
-from robo_rl.controllers.gate.codes import Event, Source, State
+from robo_rl.controllers.gate.codes import Event, Problem, Request, Source, State
 from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.controllers.gate.held import Holding, Samples, may_wait
 from robo_rl.controllers.gate.moves import arrived, at_rest
@@ -44,6 +44,10 @@ class Reserve:
             gate, output = step(self.config, self.gate, given)
         self.gate = gate
         return given, output
+
+    def obstacle(self, given: Inputs) -> Problem:
+        """Why the gate would not arm, if it were asked to on these inputs."""
+        return step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))[1].problem
 
     def finish(self, output: Output, values: Values) -> None:
         """What the controller must know of a step, after its command has left."""

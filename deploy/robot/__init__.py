@@ -1,1 +1,1 @@
-"""What a robot's computer runs: numpy and onnxruntime, without torch, MuJoCo or onnx."""
+"""What a robot's computer runs: numpy and onnxruntime; neither torch nor MuJoCo nor onnx."""

@@ -13,6 +13,8 @@ dead-man's switch.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import signal
 import sys
 import threading
@@ -27,6 +29,7 @@ from robo_rl.controllers.gate.codes import UNANSWERED, Event, Reason, Request, S
 from robo_rl.controllers.gate.config import NEVER, SLOW_TIME
 from robo_rl.controllers.gate.reserve import Reserve
 from robo_rl.controllers.gate.safety import Inputs, Output
+from robo_rl.deploy.robot.drivers.driver import ForLoop
 from robo_rl.deploy.robot.logs.logfile import StepRecord
 from robo_rl.deploy.robot.runtime import Policy, SignalError
 from robo_rl.deploy.robot.watchdog import Watchdog
@@ -34,6 +37,10 @@ from robo_rl.deploy.robot.watchdog import Watchdog
 Samples = Mapping[str, tuple[np.ndarray, int]]
 """By name of the signal: its newest value, in the contract's order and unit, and when it was measured (µs)."""
 
+AWAKENING = Request.ARM | Request.ACTIVATE | Request.RESET
+"""Requests that are not heard any more while the loop ends."""
+UNHEARD = 1.0
+"""s after which a second request to end is obeyed, though no step has heard the first one."""
 TURN = 5e-4
 """s after which a thread that only computes lets another one have its turn."""
 
@@ -63,6 +70,8 @@ class Step:
     inputs: Inputs
     memory: np.ndarray
     """(S,) the policy's, before it."""
+    refused: str = ""
+    """Why the driver refused to be enabled, in the step in which that is known."""
     took: int = 0
     """µs from its beginning until its command was sent."""
 
@@ -95,6 +104,9 @@ class Loop:
         self.policy, self.driver, self.note, self.clock = policy, driver, note, clock
         self.successor = successor
         self.reserve = Reserve(policy.contract)
+        self.enabling = driver.enabling if isinstance(driver, ForLoop) else None
+        if self.enabling is not None:
+            self.enabling.background = clock is time
         self.watchdog = Watchdog(patience or policy.contract.control_period, self._step_without_policy)
         self.error: BaseException | None = None
         """What ended the loop, if it was an error."""
@@ -103,7 +115,10 @@ class Loop:
         self._steps, self._before, self._faulted = 0, -1, False
         self._end = self._latest = float("inf")
         """s of the clock: when to stop the robot, and when to leave it, however far the stop is."""
+        self._asked_to_end = float("inf")
+        """s of real time."""
         self._ended = threading.Event()
+        self._enabling_hangs = False
 
     @property
     def samples(self) -> Samples:
@@ -120,11 +135,14 @@ class Loop:
             self.watchdog.hurry()
 
     def end(self) -> None:
-        """Stop the robot, and let ``run`` return when that is done; a second time, let it return at once."""
-        if self._latest < float("inf"):
+        """Stop the robot, and let ``run`` return when that is done; a second time, let it return at once. What is being
+        enabled ends disabled.
+        """
+        if self._latest < float("inf") or time.monotonic() > self._asked_to_end + UNHEARD:
             self._ended.set()
+        self._asked_to_end = min(self._asked_to_end, time.monotonic())
         self._end = -float("inf")
-        self.request(Request.HALT)
+        self.request(Request.DISARM)
 
     def run(self, seconds: float = float("inf")) -> int:
         """Step until the end; 0, or 1 if it ended in a fault. Raises what the driver or ``note`` raised."""
@@ -137,17 +155,18 @@ class Loop:
             self.watchdog.start()
             while not self._ended.wait(0.1):
                 pass
-        sys.setswitchinterval(interval)
-        self.watchdog.stop()
-        thread.join(timeout=1.0)
+            sys.setswitchinterval(interval)
+            self.watchdog.stop()
+            thread.join(timeout=1.0)
+            self._enabling_hangs = self.enabling is not None and not self.enabling.leave()
         if self.error is not None:
             raise self.error
         return 1 if self._faulted else 0
 
     @property
     def stuck(self) -> bool:
-        """Whether a policy still holds a thread: such a process can only be ended by ``os._exit``."""
-        return self.watchdog.waited > 0
+        """Whether policy or driver still hold a thread: such a process can only be ended by ``os._exit``."""
+        return self.watchdog.waited > 0 or self._enabling_hangs
 
     # --- the steps --------------------------------------------------------------------------------------------------
 
@@ -206,11 +225,13 @@ class Loop:
 
     def _decide(self, now: int, proposed: np.ndarray | None, complaint: str, memory: np.ndarray | None = None) -> None:
         if self._now() >= self._end:
-            self._close()
+            self._close(Request.DISARM)
         memory = self._memory() if memory is None else memory
         config, samples = self.reserve.config, self._samples
         with self._lock:
             requests, self._requests = self._requests, Request.NONE
+        if self._latest < float("inf"):
+            requests &= ~AWAKENING
         values, stamps = self.reserve.flat_signals(samples, now)
         given = Inputs(
             time=now,
@@ -220,10 +241,16 @@ class Loop:
             command_stamp=now,
             operator_stamp=self._operator(now),
             bundle_intact=True,  # Policy.load has seen to it
-            requests=requests,
         )
+        if self.enabling is not None:
+            requests = self.enabling.filter(
+                requests, self.reserve.gate.state, functools.partial(self.reserve.obstacle, given)
+            )
         by_name = {name: value for name, (value, _) in samples.items()}
+        given = dataclasses.replace(given, requests=requests)
         given, output = self.reserve.step(given, by_name)
+        if self.enabling is not None:
+            self.enabling.decided(requests, output.state)
         silent = output.source == Source.SILENT
         self.driver.write(None if silent else config.commands_by_name(output.command), output.source)
         took = self._microseconds() - now
@@ -232,9 +259,11 @@ class Loop:
             self._faulted = True
         parts = [explain(config, output.problem)] if output.problem.reason else []
         parts += [self._late(now)] if output.problem.reason == Reason.OVERRUN else []
+        refused = self.enabling.refusal if self.enabling is not None else ""
+        parts += [f"the driver refused: {refused}"] if refused else []
         parts += [complaint] if complaint and output.problem.reason in UNANSWERED else []
         self._steps, self._before = self._steps + 1, now
-        self.note(Step(now, output, "; ".join(parts), self._steps - 1, given, memory, took))
+        self.note(Step(now, output, "; ".join(parts), self._steps - 1, given, memory, refused, took))
         if self._latest < float("inf") and output.state in (State.IDLE, State.FAULT) and self.reserve.at_rest:
             self._ended.set()
         self._leave_in_time()
@@ -247,11 +276,13 @@ class Loop:
             "was busy; run the loop on a core of its own (taskset) at a real-time priority (chrt -f 50)"
         )
 
-    def _close(self) -> None:
+    def _close(self, request: Request = Request.HALT) -> None:
         """Stop the robot, and end the loop when that is done."""
         if self._latest == float("inf"):
             self._latest = self._now() + SLOW_TIME
-            self.request(Request.HALT)
+            if self.enabling is not None:
+                self.enabling.close()
+            self.request(request)
 
     def _leave_in_time(self) -> None:
         if self._now() > self._latest:

@@ -17,10 +17,8 @@ from robo_rl.console import give, say
 if TYPE_CHECKING:
     from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
     from robo_rl.deploy.robot.actor import Actor
+    from robo_rl.deploy.robot.automatic import AutomaticStart
     from robo_rl.deploy.robot.loop import Loop, Step
-
-READY = 25
-"""Steps before the robot may be armed: the first calls of everything are slow."""
 
 
 def main(
@@ -63,7 +61,8 @@ def main(
         setpoint: Operator's signals at the beginning, each 'NAME=1.0 0.0 …'.
         new_goal_every: Set-points as the task draws its goals, new ones so often (s), in place of --setpoint: to record
             a motion for 'robo-rl sysid'. The policy's task must be one of robo-rl.
-        arm: Arm, and let the policy take over, as soon as everything is there.
+        arm: Arm, once, as soon as all signals are there, however late; let the policy take over when the robot is in
+            its start pose. A refusal is told, and not tried again: type arm.
         seconds: How long to run.
         record: Folder in which the session is recorded.
         native: Compile the policy for this computer.
@@ -74,8 +73,9 @@ def main(
         learn: The folder that 'robo-rl learn' shares: steps go there, and its newest policy goes on.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.controllers.gate.codes import Event, Request, State
+    from robo_rl.controllers.gate.codes import Event, State
     from robo_rl.deploy.robot.actor import Actor
+    from robo_rl.deploy.robot.automatic import AutomaticStart
     from robo_rl.deploy.robot.bundle import Bundle
     from robo_rl.deploy.robot.drivers import make
     from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
@@ -103,6 +103,7 @@ def main(
     goals = None if new_goal_every is None else _goals(policy.contract, new_goal_every)
     first = numbers_by_name(setpoint, policy.contract, "--setpoint") if goals is None else goals.setpoints(0)
     timing = Timing(policy.contract.control_period)
+    automatic = AutomaticStart() if arm else None
     try:
         if learn is not None:
             first = {**nobody(policy.contract), **first}
@@ -122,15 +123,15 @@ def main(
                 actor.note(step.inputs, step.output, step.memory)
                 given.setpoints.update(actor.exploration())
                 after_episode(robot, loop, actor, step)
-            again = actor is not None and step.output.state == State.IDLE
-            if arm and (step.number == READY or (again and step.number > READY)):
-                loop.request(Request.ARM)
-            elif arm and step.number > READY and loop.reserve.arrived:
-                loop.request(Request.ACTIVATE)
-            if step.output.events:
+            if automatic is not None:
+                loop.request(automatic.request(step, loop.reserve, anew=actor is not None))
+            if step.output.events or step.refused or (automatic is not None and automatic.waiting):
                 problems = "; ".join(filter(None, (step.sentence, *robot.health().problems)))
-                told = f"{State(step.output.state).name} {Event(step.output.events).name} {problems}"
-                say(told.strip(), json)
+                waiting = automatic.waiting if automatic is not None else ""
+                events = (
+                    Event(step.output.events).name if step.output.events else "REFUSED" if step.refused else "WAITS"
+                )
+                say(" ".join(filter(None, (State(step.output.state).name, events, waiting or problems))), json)
 
         loop = Loop(policy, given, note, successor=lambda: actor.successor() if actor is not None else None)
         if learn is not None:
@@ -144,7 +145,9 @@ def main(
             name = f"{policy.contract.task}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.mcap"
             recorder = Recorder(record / name, policy.bundle, on_failure=lambda reason: _failed(loop, reason, json))
             say(f"recording to {recorder.path}", json)
-        threading.Thread(target=_listen, args=(loop, given, policy.contract, actor, json), daemon=True).start()
+        threading.Thread(
+            target=_listen, args=(loop, given, policy.contract, actor, automatic, json), daemon=True
+        ).start()
         code = loop.run(seconds)
         if release:
             robot.disable()
@@ -222,7 +225,9 @@ def _failed(loop: Loop, reason: str, json: bool) -> None:
     loop.request(Request.HALT)
 
 
-def _listen(loop: Loop, given: Any, contract: Any, actor: Actor | None, json: bool) -> None:
+def _listen(
+    loop: Loop, given: Any, contract: Any, actor: Actor | None, automatic: AutomaticStart | None, json: bool
+) -> None:
     """What the operator types. The end of the input means nothing: it may be closed from the start."""
     from robo_rl.controllers.gate.codes import Request
     from robo_rl.deploy.robot.actor import INTERVENTION
@@ -237,6 +242,8 @@ def _listen(loop: Loop, given: Any, contract: Any, actor: Actor | None, json: bo
         word, _, rest = line.strip().partition(" ")
         if actor is not None and word in ("lead", "release"):
             word, rest = INTERVENTION, f"1 {rest}" if word == "lead" else "0 " * given.setpoints[INTERVENTION].size
+        if word in ("stop", "disarm") and automatic is not None:
+            automatic.end()
         if word in requests:
             loop.request(requests[word])
         elif word == "quit":

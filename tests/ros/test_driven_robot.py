@@ -72,7 +72,7 @@ class Node:
     def begin(self) -> None:
         """Arm, and let the policy take over."""
         self.steps(10)
-        self.steps(1, Request.ARM)
+        self.steps(2, Request.ARM)
         self.control.enable()
         self.steps(400, until=lambda: self.runner.reserve.arrived)
         self.steps(1, Request.ACTIVATE)
@@ -102,7 +102,7 @@ def test_the_robot_walks_behind_the_nodes_gate_and_lies_down_when_it_is_disarmed
     assert not node.robot.stiff
     assert node.state == State.IDLE
     assert not node.session.driver.health().problems
-    node.steps(1, Request.ARM)
+    node.steps(2, Request.ARM)
     assert node.state == State.READY, "it was damped all the time, and can be armed again"
 
 
@@ -130,17 +130,20 @@ def test_on_the_lower_rungs_of_the_ladder_the_robot_is_never_commanded(mode: str
     assert node.world.links[-1].keeper.sent == 0
 
 
-def test_a_driver_that_refuses_to_enable_is_a_fault_and_commands_nothing() -> None:
+def test_a_driver_that_refuses_to_enable_leaves_the_gate_idle_and_commands_nothing_even_when_the_cause_goes() -> None:
     node = Walking()
     node.steps(10)
-    node.session.driver.joints = tuple(
-        type(joint)(joint.name, 0.5, joint.upper, joint.effort) for joint in node.session.driver.joints
-    )
+    joints = node.session.driver.joints
+    node.session.driver.joints = tuple(type(j)(j.name, 0.5, j.upper, j.effort) for j in joints)
     node.steps(1, Request.ARM)
     node.control.enable()
     node.steps(3)
-    assert node.state == State.FAULT
-    assert "the driver refused: FR_hip_joint is at" in node.control.cause
+    refused = next(decision for decision in node.decisions if decision.doubt)
+    assert "the driver refused: FR_hip_joint is at" in node.control.verdict(refused, State.READY)[1]
+    node.session.driver.joints = joints  # a person has moved it
+    node.steps(50)
+    assert node.state == State.IDLE
+    assert not node.control.robot.enabled  # type: ignore[union-attr]
     assert node.world.links[-1].keeper.sent == 0
 
 

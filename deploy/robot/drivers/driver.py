@@ -1,10 +1,14 @@
 """What a driver is: one robot, from its own protocol to the contract's signals and commands, in SI units.
 
     driver.connect()             find the robot, and refuse one that is not what the contract needs
-    driver.enable()              the actuators hold where they are
+    driver.enable()              the actuators hold where they are; once for each ARM
     driver.read(now)             signals with the times at which they were measured
     driver.write(commands, mode)
     driver.disable()
+
+One thing at a time: no method is called while another one is at work, though not all by the same thread, so a driver
+needs no locks. ``enable`` and ``disable`` run in a thread of their own and may take seconds; until they return, the
+robot is neither read nor written. ``health`` alone may be asked at any time, and ``close`` while a method hangs.
 
 ``ForLoop`` gives it to ``robo_rl.deploy.robot.loop.Loop``, and to the ROS node.
 """
@@ -20,6 +24,7 @@ import numpy as np
 
 from robo_rl.contract import Contract
 from robo_rl.controllers.gate.codes import Source
+from robo_rl.deploy.robot.enabling import Enabling, Power
 
 Samples = Mapping[str, tuple[np.ndarray, int]]
 """By name of the signal: its newest value, in the contract's order and unit, and when it was measured (µs)."""
@@ -85,7 +90,7 @@ class Settings:
 
 
 class Driver(Protocol):
-    """See the module's text. Once connected, nothing but ``enable`` and ``disable`` may take long."""
+    """See the module's text. Nothing but ``connect``, ``enable`` and ``disable`` may take long."""
 
     silence: Silence
     guard: str
@@ -100,25 +105,29 @@ class Driver(Protocol):
         """The newest signals; ``now`` (µs) is the loop's clock. What has never come is left out."""
 
     def enable(self) -> None:
-        """Let the actuators hold where they are. DriverError, with nothing enabled, where that would not be safe."""
+        """Let the actuators hold where they are. DriverError, with nothing enabled, where that would not be safe.
+
+        It may come again while they are on, held by a stop: then they stay as they are, or DriverError tells why the
+        session is over, with nothing changed.
+        """
 
     def write(self, commands: Mapping[str, np.ndarray], mode: Mode) -> None:
-        """Send commands (k,) by name."""
+        """Send commands (k,) by name. It never enables: to actuators that are off, nothing is sent."""
 
     def disable(self) -> None:
-        """Make the actuators passive. An arm falls."""
+        """Make the actuators passive. An arm falls. Also where they are passive already."""
 
     def health(self) -> Health:
         """What it knows; asks the robot nothing."""
 
     def close(self) -> None:
-        """Leave the robot as it is, and close the port."""
+        """Leave the robot as ``silence`` and ``guard`` say, and close the port. More than once does no harm."""
 
 
 class ForLoop:
-    """A driver as ``robo_rl.deploy.robot.loop.Loop`` takes one: enabled when the gate first sends a command, with
-    the operator's
-    set-points beside its signals.
+    """A driver as ``robo_rl.deploy.robot.loop.Loop`` takes one: behind its ``Enabling``, with the operator's
+    set-points beside its
+    signals.
     """
 
     def __init__(
@@ -128,7 +137,8 @@ class ForLoop:
         that come in another way. DriverError where a signal of the contract has no source.
         """
         self.driver, self.setpoints = driver, dict(setpoints)
-        self.enabled = False
+        self.enabling = Enabling(driver, contract.safety.signal_timeout + 2 * contract.control_period)
+        self._samples: Samples = {}
         damped = all(command.stop == "damp" for command in contract.commands)
         self.modes = {**MODES, **({Source.STOP: Mode.DAMP} if damped else {}), **getattr(driver, "modes", {})}
         given = {*driver.measured, *setpoints, *others, *(s.age_of for s in contract.signals)}  # the last may be absent
@@ -139,15 +149,19 @@ class ForLoop:
                 "with --setpoint 'NAME=1.0 0.0 …'"
             )
 
+    @property
+    def enabled(self) -> bool:
+        """Whether the actuators are on."""
+        return self.enabling.power is Power.ENABLED
+
     def read(self, now: int) -> Samples:
-        """The driver's signals, and the set-points as of now."""
-        return {**self.driver.read(now), **{name: (value, now) for name, value in self.setpoints.items()}}
+        """The driver's signals, and the set-points as of now. While actuators are being enabled, its last ones."""
+        self.enabling.update()
+        if self.enabling.power is not Power.ENABLING:
+            self._samples = self.driver.read(now)
+        return {**self._samples, **{name: (value, now) for name, value in self.setpoints.items()}}
 
     def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
-        """Send, enable before the first time; None: as the robot is from power-up."""
-        if commands is None:
-            return
-        if not self.enabled:
-            self.driver.enable()
-            self.enabled = True
-        self.driver.write(commands, self.modes.get(source, Mode.HOLD))
+        """Send to actuators that are on."""
+        if commands is not None and self.enabled:
+            self.driver.write(commands, self.modes.get(source, Mode.HOLD))

@@ -7,6 +7,7 @@ the robot for signals that are too old; ``health`` says why.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -115,12 +116,24 @@ class ServoArm(ABC):
         return self.identify()
 
     def enable(self) -> None:
-        """Torque on, at the pose that the arm is in, with little torque at first."""
+        """Torque on, at the pose that the arm is in, with little torque at first. A held arm stays as it is."""
+        if self._enabled_at is not None:
+            if self._problems:
+                raise DriverError("; ".join(self._problems))
+            return
         present = self.present()
         goals = {id: min(max(here, self.of(id).lowest), self.of(id).highest) for id, here in present.items()}
         beyond = [self.of(id).name for id, here in present.items() if abs(here - goals[id]) > MOVED]
         if beyond:
             raise DriverError(f"{beyond} are outside of their calibrated range; move them inside, then arm")
+        try:
+            self._come_on(goals, present)
+        except (DriverError, OSError) as error:
+            with contextlib.suppress(DriverError, OSError):
+                self.disable()
+            raise DriverError(gone(error) if isinstance(error, OSError) else str(error)) from None
+
+    def _come_on(self, goals: Mapping[int, int], present: Mapping[int, int]) -> None:
         self._enabled_at = self._now()
         self._sent.clear()
         self._foreign = {id: [] for id in self._ids}
@@ -129,7 +142,6 @@ class ServoArm(ABC):
         self.torque(True)
         moved = [self.of(id).name for id, here in self.present().items() if abs(here - present[id]) > MOVED]
         if moved:
-            self.disable()
             raise DriverError(f"{moved} moved by more than 1.8° while torque came on; check calibration and load")
 
     def disable(self) -> None:

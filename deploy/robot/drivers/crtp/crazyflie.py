@@ -159,6 +159,7 @@ class Crazyflie:
             if self._wait(self._armed, ARMING / 3):
                 break
         else:
+            self._stop()  # it may hear the request late
             raise DriverError("the Crazyflie refuses to be armed; is it level, and are its decks well?")
         self._enabled = True
         self._feed()

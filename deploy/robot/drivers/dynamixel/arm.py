@@ -166,10 +166,11 @@ class DynamixelArm(ServoArm):
 
     def enable(self) -> None:
         """Torque on, at the pose that the arm is in, with little torque at first; then the watchdog watches."""
-        self._count_turns()
-        self._states.clear()
-        for clock in self._clocks.values():
-            clock.reset()
+        if self._enabled_at is None:
+            self._count_turns()
+            self._states.clear()
+            for clock in self._clocks.values():
+                clock.reset()
         super().enable()
         self._guard(self.watchdog)
 
@@ -194,7 +195,6 @@ class DynamixelArm(ServoArm):
             self.send(self._goals, self._limit * FIRST_TORQUE)  # a servo sets its goal anew when its torque comes on
             without = [self.of(id).name for id, answer in self._asked(at).items() if at.decode(answer.parameters) != 1]
             if without:
-                self.disable()
                 raise DriverError(f"{without} take no torque; look for their hardware errors, and start them anew")
 
     def _guard(self, value: int) -> None:

@@ -106,8 +106,12 @@ class FrankaArm:
             )
 
     def enable(self) -> None:
-        """Hold the measured place by the law, turned as the law's tool is, with little stiffness at first."""
+        """Hold the measured place by the law, turned as the law's tool is, with little stiffness at first. An arm
+        that is held already stays so.
+        """
         arm = self._state()
+        if self._enabled and not self._ended:
+            return
         if arm.mode == REFLEX:
             self.motion.recover()
             self._wait(lambda: self._state().mode == IDLE, 1.0)

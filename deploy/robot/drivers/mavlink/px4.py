@@ -179,13 +179,26 @@ class Px4:
         return told
 
     def enable(self) -> None:
-        """Fly by what is sent from now on: OFFBOARD and armed, on the ground, as soon as PX4 takes it."""
+        """OFFBOARD and armed, on the ground: it flies by what is sent from now on. Takes up to some seconds."""
         if self._problems:
             raise DriverError("; ".join(self._problems))
+        if self._offboard:
+            return
         if self._landed != ON_GROUND:
             raise DriverError("PX4 is not sure that the vehicle is on the ground; put it there")
         self._hover = self.hover_thrust
-        self._enabled, self._enabled_at = True, self._now()
+        self._enabled, self._enabled_at, self._refused = True, self._now(), ""
+        self._acks.clear()
+        if not self._wait(self._taken_over, PROVEN + LONGEST + AGAIN) or self._refused:
+            self._command(mavlink.MAV_CMD_COMPONENT_ARM_DISARM, (0,))
+            why, self._refused, self._enabled = self._refused or "PX4 does not answer", "", False
+            raise DriverError(why + self._because())
+
+    def _taken_over(self) -> bool:
+        """Whether PX4 flies by set-points, or refuses to; one that means nothing is sent."""
+        self._setpoint(np.zeros(3), 0.0)
+        self._take()
+        return self._offboard or bool(self._refused)
 
     def disable(self) -> None:
         """Disarmed on the ground; in the air it lands."""
@@ -207,7 +220,7 @@ class Px4:
     def _take(self) -> None:
         """Ask PX4 to fly by set-points, once enough have come, and then to be armed; again where it does not hear."""
         now = self._now()
-        if not self._enabled or self._offboard or self._landing or now - self._begun < PROVEN:
+        if now - self._begun < PROVEN:
             return
         results = {command: self._acks.get(command) for command in ORDERS}
         self._offboard = all(result == mavlink.MAV_RESULT_ACCEPTED for result in results.values())
@@ -236,7 +249,6 @@ class Px4:
         try:
             self._listen(0.0, now)
             self._beat()
-            self._take()
             if not self._enabled:
                 self._setpoint(np.zeros(3), 0.0)
             self._problems = (*self._lasting.values(), *self._wrong())
@@ -356,8 +368,6 @@ class Px4:
             )
         if 0 <= self._off_since < self._now() - PERSISTENT:
             found.append(f"it does not turn as commanded for {PERSISTENT} s: set-points don't arrive, or others do too")
-        if self._refused:
-            found.append(self._refused + self._because())
         if self._landing:
             found.append("PX4 lands it")
         if not self._ticks.right:

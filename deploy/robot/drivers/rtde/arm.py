@@ -91,11 +91,13 @@ class UrArm:
         return Identity("Universal Robots, e-Series", {"controller": version})
 
     def enable(self) -> None:
-        """Hold the measured pose by our program, once the robot runs it."""
+        """Hold the measured pose by our program, once the robot runs it; one that runs already goes on."""
         self._listen(0.0)
         self._raise_if_gone()
+        if self._enabled and not self._ended:
+            return
         state = self._state()
-        self._lasting, self._ended = {}, ""
+        self._lasting, self._ended, self._enabled = {}, "", False
         wrong = state.wrong()
         if self._now() - self._came > SILENT:
             wrong.append("the robot tells nothing")

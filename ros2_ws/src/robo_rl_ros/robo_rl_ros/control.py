@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from robo_rl.controllers.gate.codes import UNANSWERED, Event, Reason, Request, Source, State
+from robo_rl.controllers.gate.codes import UNANSWERED, Event, Request, Source, State
 from robo_rl.controllers.gate.config import SLOW_TIME
-from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop
+from robo_rl.deploy.robot.automatic import AWAITED
+from robo_rl.deploy.robot.drivers.driver import ForLoop
 from robo_rl.deploy.robot.watchdog import Watchdog
 from robo_rl.ros.runner import Decision, PolicyRunner, Proposal, Samples
 from robo_rl.ros.scheduler import StepScheduler
@@ -24,12 +25,12 @@ from robo_rl.ros.signal_buffer import SignalBuffer
 
 ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
+LOOK = 0.05
+"""s between two looks at what else there is to do, while a request waits for its answer."""
 DANGEROUS = Request.ARM | Request.ACTIVATE | Request.RESET
 """Requests that are not executed any more after the caller was told that they were refused."""
 STANDSTILL = 0.5
 """s of real time without any message after which simulated time counts as standing still."""
-AWAITED = (Reason.OPERATOR_LOST, Reason.CLOCK, Reason.SIGNAL_MISSING, Reason.SIGNAL_STALE)
-"""What is wrong before all messages have come, and goes by itself."""
 GRACE, GRACE_AGAIN = 0.5, 0.05
 """s of real time that a step of simulated time waits for the signals that belong to it; where the last step waited in
 vain, the shorter one."""
@@ -57,18 +58,23 @@ class Control:
         perishable: Sequence[str] = (),
         lasting: float = 0.5,
         robot: ForLoop | None = None,
+        background: bool = False,
     ) -> None:
         """``note`` sees every decision after its command was sent. ``ticking``: the clock runs by itself; else it
 
         is moved by messages, as simulated time is. ``constants`` replace signals without messages. The signals
         ``perishable``, velocities that an operator wants, are zero when older than ``lasting`` s: who is silent wants
-        nothing. ``robot``: a driver that measures signals, and gets commands, itself.
+        nothing. ``robot``: a driver that measures signals, and gets commands, itself; ``background``: its actuators
+        are enabled in a thread, not within a step.
         """
         self.runner, self.buffer, self.send, self.note = runner, buffer, send, note
         self.clock, self.ticking, self.constants = clock, ticking, dict(constants or {})
         self._perishable = {name: np.zeros(runner.contract.signal(name).size, np.float32) for name in perishable}
         self._lasting = round(1e6 * lasting)
         self.robot = robot
+        if robot is not None:
+            robot.enabling.background = background
+            runner.enabling = robot.enabling
         self.measured: Samples = {}
         """What the driver measured last."""
         self.scheduler = StepScheduler(runner.config.period)
@@ -85,10 +91,11 @@ class Control:
         """µs, the time of the last step."""
         self._in_step = True
         self._requests = Request.NONE
-        self._answer: Decision | None = None
+        self._answers: dict[Request, Decision] = {}
+        """By request, the step that heard it last."""
+        self._arming = False
+        """Whether a request to arm waits until the actuators are enabled."""
         self._answer_time = ANSWER_TIME if ticking else ANSWER_TIME_SIMULATED
-        self._heard = Request.NONE
-        """What the step of ``_answer`` was asked."""
         self._answered = threading.Condition()
         self._running = True
         self._retiring = float("inf")
@@ -104,14 +111,15 @@ class Control:
         self.watchdog.start()
 
     def stop(self) -> bool:
-        """End the threads; False if the policy holds its own for ever."""
+        """End the threads; False if policy or driver hold their own for ever. What is being enabled ends disabled."""
         self._running = False
         with self.buffer.changed:
             self.buffer.changed.notify()
         if self._thread.is_alive():
             self._thread.join(timeout=0.5 if self.watchdog.waited else 5.0)
         self.watchdog.stop()
-        return not self._thread.is_alive()
+        left = self.robot is None or self.robot.enabling.leave()
+        return left and not self._thread.is_alive()
 
     def enable(self) -> None:
         """Commands may leave."""
@@ -142,20 +150,33 @@ class Control:
             self._requests |= Request.HALT
         self.watchdog.hurry()
 
-    def request(self, request: Request) -> Decision | None:
+    def request(self, request: Request, meanwhile: Callable[[], None] = lambda: None) -> Decision | None:
         """Ask the gate; the decision of the step that heard it, or None if none came in time.
 
-        A request that was not processed in time is withdrawn, unless it makes the robot safer.
+        A request that was not processed in time is withdrawn, unless it makes the robot safer. While actuators are
+        being enabled the answer takes as long as they do, and ``meanwhile`` is called again and again.
         """
+        self.ask(request)
+        end = time.monotonic() + self._answer_time
+        while time.monotonic() < end:
+            with self._answered:
+                if self._answered.wait_for(lambda: request in self._answers, timeout=LOOK):
+                    return self._answers[request]
+                arming = self._arming and request & Request.ARM
+            if arming:
+                end = time.monotonic() + self._answer_time
+                meanwhile()
         with self._answered:
-            self._heard = Request.NONE
-            self._requests |= request
-            if not request & DANGEROUS:
-                self.watchdog.hurry()
-            if self._answered.wait_for(lambda: request in self._heard, timeout=self._answer_time):
-                return self._answer
             self._requests &= ~(request & DANGEROUS)
-            return None
+            return self._answers.get(request)
+
+    def ask(self, request: Request) -> None:
+        """Ask the gate, without waiting for its answer."""
+        with self._answered:
+            self._answers.pop(request, None)
+            self._requests |= request
+        if not request & DANGEROUS:
+            self.watchdog.hurry()
 
     def lacking(self) -> str:
         """What of signals, set-points and clock is not there yet, so that arming has to wait; "" if nothing."""
@@ -165,7 +186,7 @@ class Control:
             return "; ".join([f"no message on {', '.join(topics)}", *self.buffer.complaints()])
         if decision is None:
             return "the control loop has not begun to step" + ("" if self.ticking else "; does /clock come?")
-        problem = self.runner.obstacle(decision.inputs)
+        problem = self.runner.reserve.obstacle(decision.inputs)
         return "; ".join([self.runner.explain(problem), *self.buffer.complaints()]) if problem.reason in AWAITED else ""
 
     def _run(self) -> None:
@@ -249,13 +270,19 @@ class Control:
             self.cause = ""
         elif decision.doubt and decision.output.state == State.FAULT:
             self.cause = self.cause or decision.doubt
-        if requests:
-            with self._answered:
-                self._answer, self._heard = decision, requests
-                self._answered.notify_all()
+        self._answer(requests, decision)
         self._decision = decision
         self.note(decision)
         return decision
+
+    def _answer(self, requests: Request, decision: Decision) -> None:
+        """Tell those who wait that the gate has heard their requests; ARM, once it is decided."""
+        with self._answered:
+            requests |= Request.ARM if self._arming else Request.NONE
+            self._arming = self.robot is not None and not self.robot.enabling.settled
+            heard = requests & ~Request.ARM if self._arming else requests
+            self._answers |= {request: decision for request in Request if request & heard}
+            self._answered.notify_all()
 
     def _fall_silent(self) -> None:
         """The stop has ended: who is retiring sends no more."""
@@ -273,11 +300,8 @@ class Control:
         """To ``send`` while the node is active; to the driver, where there is one, as long as it is enabled, since a
         stop of some robots has no end.
         """
-        if self.robot is not None and (self.enabled or self.robot.enabled):
-            try:
-                self.robot.write(self.runner.config.commands_by_name(command), source)
-            except DriverError as error:  # it refuses to enable: nothing is commanded
-                self.halt(f"the driver refused: {error}")
+        if self.robot is not None:
+            self.robot.write(self.runner.config.commands_by_name(command), source)
         if self.enabled:
             self.send(command)
 

@@ -27,6 +27,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State as LifecycleState
 from rcl_interfaces.msg import SetParametersResult
 from rclpy._rclpy_pybind11 import RCLError
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
@@ -61,6 +62,8 @@ from robo_rl.ros.transport import prefer_udp
 from robo_rl.ros.wiring import Wire, command_wires, signal_wires
 from robo_rl.ros.writing import message_type, write
 
+URGENT = ("disarm", "stop")
+"""Services that answer also while another one waits for actuators that are being enabled."""
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
@@ -86,7 +89,7 @@ class PolicyNode(LifecycleNode):
         self._news: deque[Decision] = deque()
         self._bell = self.create_guard_condition(self._tell)
         services = {
-            "arm": lambda: self._gate_request(Request.ARM, State.READY),
+            "arm": self._arm,
             "engage": lambda: self._gate_request(Request.ACTIVATE, State.ACTIVE),
             "disarm": lambda: self._gate_request(Request.DISARM, State.IDLE),
             "stop": lambda: self._gate_request(Request.STOP, State.FAULT),
@@ -96,8 +99,10 @@ class PolicyNode(LifecycleNode):
             "promote": lambda: self._ladder(PolicyRunner.promote),
             "demote": lambda: self._ladder(PolicyRunner.demote),
         }
+        urgent = MutuallyExclusiveCallbackGroup()
         for service, act in services.items():
-            self.create_service(Trigger, f"~/{service}", _trigger(act))
+            group = urgent if service in URGENT else None
+            self.create_service(Trigger, f"~/{service}", _trigger(act), callback_group=group)
         self._gate_topic = self.create_publisher(String, "~/gate", quality.LATCHED)
         self._refusal_topic = self.create_publisher(String, "~/refusal", quality.LATCHED)
         self._contract_topic = self.create_publisher(String, "~/contract", quality.LATCHED)
@@ -183,6 +188,7 @@ class PolicyNode(LifecycleNode):
             perishable=[wire.name for wire in wires if wire.topic == "cmd_vel" and wire.name not in constants],
             lasting=self.get_parameter("cmd_vel_timeout").value,
             robot=self.driven.robot if self.driven is not None else None,
+            background=True,
         )
         self._create_commands(contract)
         self._contract_topic.publish(String(data=contract.to_json()))
@@ -321,7 +327,27 @@ class PolicyNode(LifecycleNode):
             return False, "the node is not configured"
         if self.control.broken:
             return False, f"the control loop failed: {self.control.broken}"
-        return self.control.verdict(self.control.request(request), wanted)
+        if request is not Request.ARM or self.driven is None:
+            return self.control.verdict(self.control.request(request), wanted)
+        outer, inner = self.executor, SingleThreadedExecutor(context=self.context)
+        try:
+            decision = self.control.request(request, lambda: self._serve_urgent(inner))
+        finally:
+            if self.executor is not outer:
+                self.executor = outer
+            inner.shutdown()
+        return self.control.verdict(decision, wanted)
+
+    def _serve_urgent(self, executor: SingleThreadedExecutor) -> None:
+        """Serve one ``URGENT`` request, from within the callback of another: all others are at work for rclpy."""
+        if self.executor is not executor:
+            self.executor = executor
+        self.survive(executor, 0.0)
+
+    def _arm(self) -> tuple[bool, str]:
+        if self.driven is not None and self.control is not None and not self.control.enabled:
+            return False, "the node is not active; activate it, which arms"
+        return self._gate_request(Request.ARM, State.READY)
 
     def _ladder(self, move: Callable[[PolicyRunner], str]) -> tuple[bool, str]:
         if self.control is None:
@@ -374,10 +400,10 @@ class PolicyNode(LifecycleNode):
         self.get_logger().error(f"{transition} refused: {sentence}")
         self._refusal_topic.publish(String(data=sentence))
 
-    def survive(self, executor: SingleThreadedExecutor) -> None:
+    def survive(self, executor: SingleThreadedExecutor, timeout: float = 0.2) -> None:
         """Serve one request. An error in it must not end the process that holds the robot."""
         try:
-            executor.spin_once(timeout_sec=0.2)
+            executor.spin_once(timeout_sec=timeout)
         except RCLError as error:  # rclpy raises this for a transition that the present state doesn't have
             self.get_logger().error(f"a request was refused: {error}")
         except Exception as error:  # the robot is stopped, and the node stays to say why
@@ -425,8 +451,8 @@ def main(arguments: list[str] | None = None) -> None:
     node = PolicyNode(name)
 
     def end(*_: Any) -> None:
-        if ended.is_set() and node.control is not None:
-            node.control.give_up()
+        if node.control is not None:
+            node.control.give_up() if ended.is_set() else node.control.ask(Request.DISARM)
         ended.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -10,6 +10,7 @@ Times are whole µs of one monotonic clock. In the modes "dry_run" and "shadow" 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ import numpy as np
 from robo_rl.controllers.gate.codes import Problem, Request, Source, State, explain
 from robo_rl.controllers.gate.config import NEVER, GateConfig
 from robo_rl.controllers.gate.reserve import Reserve
-from robo_rl.controllers.gate.safety import Gate, Inputs, Output, step
+from robo_rl.controllers.gate.safety import Gate, Inputs, Output
+from robo_rl.deploy.robot.enabling import Enabling
 from robo_rl.deploy.robot.logs.logfile import StepRecord
 from robo_rl.deploy.robot.runtime import Policy, SignalError
 from robo_rl.ros.orientation_monitor import OrientationMonitor
@@ -63,7 +65,7 @@ class Decision:
     inference: float
     """s that the policy took."""
     doubt: str = ""
-    """Why the runner itself requested a stop, or did not pass on the request to arm."""
+    """Why the runner itself requested a stop, or why a request to arm did not reach the gate."""
     number: int = 0
     """Which policy proposed; negative while one takes over from another."""
 
@@ -89,6 +91,8 @@ class PolicyRunner:
         """Why the policy gave no command in its last step; "" if it did."""
         self.successor: Callable[[], Policy | None] = lambda: None
         """Asked before each step for a policy of the same contract that is to go on."""
+        self.enabling: Enabling | None = None
+        """Of a robot whose actuators have to be enabled before the gate is armed."""
         self.orientations = OrientationMonitor(self.contract)
         self.blend_time = blend_time
         self.authority, self.rising = 1.0, True
@@ -136,6 +140,8 @@ class PolicyRunner:
 
     def demote(self) -> str:
         """Away from live. While armed with a controller, that takes over; else nothing is sent any more."""
+        if self.enabling is not None and not self.enabling.settled:
+            raise ValueError("the actuators are being enabled; stop or disarm instead")
         if self.publishes and self.gate.state != State.IDLE and self.fallback is not None:
             self.mode, self.rising = "blend", False
             return "the policy's authority falls to 0"
@@ -198,9 +204,14 @@ class PolicyRunner:
             command_stamp=now,
             operator_stamp=operator_stamp,
             bundle_intact=intact,
-            requests=requests,
         )
-        given, output = self.reserve.step(given, values)
+        enabling = self.enabling if self.publishes else None
+        if enabling is not None:
+            requests = enabling.filter(requests, self.gate.state, functools.partial(self.reserve.obstacle, given))
+        given, output = self.reserve.step(dataclasses.replace(given, requests=requests), values)
+        if enabling is not None:
+            enabling.decided(requests, output.state)
+            doubt = doubt or (enabling.refusal and f"the driver refused: {enabling.refusal}")
         self._unfinished = (output, values, own, other)
         send = output.command if self.publishes and output.source != Source.SILENT else None
         memory = self._memory if proposal is None else proposal.state
@@ -236,11 +247,6 @@ class PolicyRunner:
         self.reserve.finish(output, values)
         if self.mode in ("dry_run", "shadow"):
             self.envelope.note(values, own, other)
-
-    def obstacle(self, given: Inputs) -> Problem:
-        """Why the gate would not arm, if it were asked to on these inputs."""
-        _, output = step(self.config, self.gate, dataclasses.replace(given, requests=Request.ARM))
-        return output.problem
 
     def explain(self, problem: Problem) -> str:
         """A problem as one sentence."""
