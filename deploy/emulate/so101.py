@@ -21,19 +21,20 @@ class Arm(EmulatedArm):
 
     def __init__(self, card: ArmCard | None = None) -> None:
         super().__init__(card, OFFSETS, _calibrated_servo)
+        self._offsets = {one.id: one.homing_offset for one in self.calibration.values()}
         self.bus = ServoBus(self.servos)
         self.tell_all(self.bus.servos)
 
     def drive(self, servo: Servo) -> Drive:
         """As the registers have it."""
-        goal = min(max(servo.get(r.GOAL_POSITION), servo.get(r.LOWER_LIMIT)), servo.get(r.UPPER_LIMIT))
+        goal = servo.goal - self._offsets[servo.get(r.ID)]
         powered = servo.alive and servo.get(r.TORQUE_ENABLE) == 1
         limit = min(servo.get(r.TORQUE_LIMIT), servo.get(r.MAX_TORQUE)) / 1000
         return Drive(goal, STIFFNESS * servo.get(r.P) if powered else 0.0, DAMPING, max(limit, 0.01))
 
     def tell(self, servo: Servo, one: JointCalibration, steps: float, rate: float) -> None:
-        """What the encoder finds, less the offset: it may have been calibrated anew since."""
-        servo.measure(steps - (servo.get(r.OFFSET) - one.homing_offset), rate)
+        """What the encoder finds; the servo takes its offset off, which may be another one since."""
+        servo.measure(steps + one.homing_offset, rate)
 
 
 def _calibrated_servo(one: JointCalibration) -> Servo:

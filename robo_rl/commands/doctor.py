@@ -16,6 +16,7 @@ from robo_rl.console import give, say
 if TYPE_CHECKING:
     from robo_rl.contract import Contract
     from robo_rl.deploy.robot.doctor import Finding
+    from robo_rl.deploy.robot.drivers.driver import Settings
     from robo_rl.ros.signal_check import SignalCheck
 
 
@@ -27,6 +28,11 @@ def main(
     command_message: str = "",
     wire: tuple[str, ...] = (),
     namespace: str = "",
+    driver: str = "",
+    port: str = "",
+    calibration: str = "",
+    robot_file: str = "",
+    repair: bool = False,
     computer: float = 0.0,
     cores: tuple[int, ...] = (),
     json: bool = False,
@@ -48,6 +54,12 @@ def main(
         command_message: Message type of the commands, as in policy_node; by default chosen from the contract.
         wire: Other sources of signals, each 'signal=topic type field'.
         namespace: Namespace of the topics.
+        driver: Check a robot without ROS, through its driver as 'robo-rl run' takes it: rates, ages, clock, counters,
+            and what it does without commands. Nothing is enabled.
+        port: With --driver, the device, address or network interface.
+        calibration: With --driver, the robot's calibration file.
+        robot_file: With --driver, what differs between two robots of a type (*.toml).
+        repair: With --driver, first set the parameters of the robot that the driver would refuse (px4: its failsafe).
         computer: Duration (s) of the check of this computer, such as 60: its kernel, its permissions, and how late it
             wakes a process up that has a real-time priority, where that is granted.
         cores: With --computer, the cores to use, such as isolated ones; by default all.
@@ -60,6 +72,12 @@ def main(
     contract = Bundle.read(file).contract
     if cores and not computer:
         raise ValueError("cores are for --computer; give both")
+    if not driver and (port or calibration or robot_file or repair):
+        raise ValueError("--port, --calibration, --robot-file and --repair are for --driver; give its name")
+    if driver:
+        from robo_rl.deploy.robot.drivers.driver import Settings
+
+        return _driver(contract, driver, Settings(port, robot_file, calibration), repair, seconds, json)
     if computer:
         return _computer(contract, computer, cores, json)
     if importlib.util.find_spec("rclpy") is None:
@@ -79,6 +97,33 @@ def main(
         findings = examine(contract, still, moved) + sticks
         if wiggle and healthy(findings):
             findings += _wiggle(check, command_message, json)
+    for finding in findings:
+        _tell(finding, "WRONG", json)
+    well = healthy(findings)
+    say("all checks passed" if well else "checks failed: do not arm this robot", json)
+    give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
+    return 0 if well else 1
+
+
+def _driver(contract: Contract, name: str, settings: Settings, repair: bool, seconds: float, json: bool) -> int:
+    from robo_rl.deploy.driver_doctor import examine_driver
+    from robo_rl.deploy.robot.doctor import Finding, healthy
+    from robo_rl.deploy.robot.drivers import make
+    from robo_rl.deploy.robot.drivers.driver import DriverError
+
+    findings: list[Finding] = []
+    driver = make(name, contract, settings)
+    try:
+        if repair:
+            if not hasattr(driver, "repair"):
+                raise ValueError(f"--repair: the driver {name} sets no parameters of its robot")
+            try:
+                findings += [Finding(True, "repaired", sentence) for sentence in driver.repair()]
+            except DriverError as error:
+                findings.append(Finding(False, "repair", str(error)))
+        findings += examine_driver(driver, contract, seconds, say=lambda text: say(text, json))
+    finally:
+        driver.close()
     for finding in findings:
         _tell(finding, "WRONG", json)
     well = healthy(findings)

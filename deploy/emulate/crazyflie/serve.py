@@ -13,21 +13,29 @@ from robo_rl.deploy.emulate.crazyflie.wire import RadioWire
 LONGEST = 0.1
 """s that it moves on at once: after a pause of this computer it does not jump."""
 DATAGRAM = 65535
+LEFT = 3.0
+"""s of silence after which another client may have the link."""
 
 
 def serve(wire: RadioWire, port: int, each: Callable[[float], None], seconds: float = float("inf")) -> None:
-    """For some seconds; ``each(s)`` is called with the time since then. It answers who sent last."""
+    """For some seconds; ``each(s)`` is called with the time since then.
+
+    It answers one client, until that has sent nothing for ``LEFT``: a radio has one owner.
+    """
     begun = last = time.monotonic()
     left = 0.0
     peer: tuple[str, int] | None = None
+    heard = begun
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("127.0.0.1", port))
         line.settimeout(TICK)
         while last - begun < seconds:
             came: list[bytes] = []
             with contextlib.suppress(OSError):  # nothing came, nobody listens, or the radio is pulled out
-                data, peer = line.recvfrom(DATAGRAM)
-                came = wire.send(data)
+                data, sender = line.recvfrom(DATAGRAM)
+                if sender == peer or time.monotonic() - heard > LEFT or peer is None:
+                    peer, heard = sender, time.monotonic()
+                    came = wire.send(data)
             now = time.monotonic()
             left += min(now - last, LONGEST)
             last = now

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 
 import torch
 
-from robo_rl.deploy.emulate.crazyflie import Vehicle
+from robo_rl.deploy.emulate.crazyflie import TICK, Vehicle
 from robo_rl.deploy.emulate.crazyflie.crtp import Firmware
 from robo_rl.deploy.emulate.crazyflie.pid import Wanted
 from robo_rl.deploy.emulate.crazyflie.supervisor import State
 from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
+from robo_rl.deploy.emulate.stranger import Stranger
 
 LATE = 60
 """Packets by which late ones come late: 0.4 s or so."""
 LATENCY = 0.004
 """s from a log packet's beginning to its arrival: a Crazyradio polls every 1 to 2 ms, packets queue behind others."""
+OFTEN = 100.0  # Hz
 CHANGE = (60.0, -90.0, 40.0)
 """deg/s that somebody else wants."""
 
@@ -31,6 +33,8 @@ class RadioWire:
     fault: str = ""
     random: random.Random = field(default_factory=lambda: random.Random(0))
     waiting: list[bytes] = field(default_factory=list)
+    rate: float = OFTEN
+    """Hz at which somebody else sends."""
     _air: deque[tuple[float, bytes]] = field(default_factory=deque)
 
     @property
@@ -48,6 +52,7 @@ class RadioWire:
         """From now on this is wrong."""
         self.check(fault)
         self.fault = fault
+        self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.firmware)
 
     def send(self, data: bytes) -> list[bytes]:
@@ -58,8 +63,9 @@ class RadioWire:
 
     def advance(self) -> list[bytes]:
         """The vehicle moves on by a tick: log packets that arrive."""
-        if self.fault == "another commander" and self.vehicle.ticks % 5 == 0:
-            self.vehicle.take(Wanted(self.vehicle.wanted.thrust, CHANGE))
+        if self.fault == "another commander":
+            for _ in range(self.stranger.due(TICK)):
+                self.vehicle.take(Wanted(self.vehicle.wanted.thrust, CHANGE))
         now = self.vehicle.time
         self._air += [(now + LATENCY, one) for one in self.firmware.advance()]
         came = []

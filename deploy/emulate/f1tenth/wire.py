@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
 from robo_rl.deploy.emulate.f1tenth import Racer
+from robo_rl.deploy.emulate.stranger import Stranger
 from robo_rl.deploy.robot.drivers.vesc import messages as m
 from robo_rl.deploy.robot.drivers.vesc.packets import Parser, encode
 
@@ -37,6 +38,8 @@ class CarWire:
     orders: Parser = field(default_factory=Parser)
     began: float = 0.0
     """s of the car's time."""
+    rate: float = 200.0
+    """Hz at which somebody else commands."""
 
     @staticmethod
     def check(fault: str) -> None:
@@ -48,6 +51,7 @@ class CarWire:
         """From now on this is wrong."""
         self.check(fault)
         self.fault, self.began = fault, self.racer.time
+        self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.racer)
 
     @property
@@ -68,7 +72,8 @@ class CarWire:
     def advance(self, seconds: float) -> list[bytes]:
         """The car moves on: scans that arrive."""
         if self.fault == "another commander":
-            self.racer.order("erpm", OTHERS_ERPM)
+            for _ in range(self.stranger.due(seconds)):
+                self.racer.order("erpm", OTHERS_ERPM)
         told = self.racer.advance(seconds)
         return [scan for one in told for scan in FAULTS[self.fault].scans(self, one)]
 

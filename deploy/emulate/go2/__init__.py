@@ -39,6 +39,10 @@ BELLY = 0.1  # m, height of the base of a robot that lies
 class Broken:
     """What is wrong with the robot itself; faults of the wire are in ``robo_rl.deploy.emulate.go2.wire``."""
 
+    charge: int = 80
+    """% of the battery."""
+    rate: float = 1.0
+    """s of its clock in one s."""
     clock: bool = False
     imu: bool = False
     lost_motor: int | None = None
@@ -182,8 +186,8 @@ class Go2:
         pulled = self.command.kp * (self.command.q - q) + self.command.kd * (self.command.dq - dq) + self.command.tau
         tau = np.clip(TORQUE_GAIN * self.command.on * pulled + self._noise("tau", MOTORS), -TORQUE, TORQUE)
         return LowState(
-            round(self.ticks * 1000 * TICK), *imu, GRAVITY * up, q + self._noise("q", MOTORS),
-            dq + self._noise("dq", MOTORS), tau, temperature, self._lost, 80, 29.6,
+            round(self.broken.rate * self.ticks * 1000 * TICK), *imu, GRAVITY * up, q + self._noise("q", MOTORS),
+            dq + self._noise("dq", MOTORS), tau, temperature, self._lost, self.broken.charge, 29.6,
             np.full(4, 30), self.broken.keys,
         )  # fmt: skip
 

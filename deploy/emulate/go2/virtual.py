@@ -7,7 +7,7 @@ import json
 from robo_rl.deploy.emulate.go2 import Go2
 from robo_rl.deploy.emulate.go2.wire import Go2Wire
 from robo_rl.deploy.emulate.virtual_time import VirtualTime
-from robo_rl.deploy.robot.drivers.unitree.keeping import PERIOD, Keeper
+from robo_rl.deploy.robot.drivers.unitree.keeping import PERIOD, Keeper, Phase
 
 
 class VirtualLink:
@@ -15,7 +15,11 @@ class VirtualLink:
     program waits."""
 
     def __init__(self, world: World, damp: bool) -> None:
-        self.world, self.keeper = world, Keeper("the keeper before this one ended" if damp else "")
+        left = [one for one in world.links if one.alive and one.keeper.lingers and not one.keeper.done(world.now())]
+        damps = damp or any(one.keeper.phase != Phase.QUIET for one in left)
+        self.world, self.keeper = world, Keeper("the keeper before this one ended" if damps else "")
+        for one in left:
+            one.alive = False
         self.messages: list[tuple[bytes, bytes]] = []
         self.open, self.alive = True, True
         world.links.append(self)
@@ -78,4 +82,7 @@ class World(VirtualTime):
                     link.messages.append((b"S", int(1e6 * self.now()).to_bytes(8, "little") + data))
             if (sent := link.keeper.publish(self.now())) is not None:
                 self.wire.command(sent)
+                for other in self.links:
+                    if other is not link and other.alive:
+                        other.keeper.other_command(self.now())
             link.messages = [m for m in link.messages if m[0] != b"K"] + [(b"K", link.keeper.status.encode())]

@@ -12,8 +12,8 @@ import numpy as np
 
 from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
 from robo_rl.deploy.emulate.go2 import NORMAL, STOP_KEYS, Go2
-from robo_rl.deploy.robot.drivers.unitree.keeping import damping
-from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, sealed_state
+from robo_rl.deploy.emulate.stranger import Stranger
+from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, encode_command, sealed_state
 
 LATE = 30
 """States by which late ones come late: 60 ms."""
@@ -29,7 +29,10 @@ class Go2Wire:
     robot: Go2
     fault: str = ""
     random: random.Random = field(default_factory=lambda: random.Random(0))
+    stranger: Stranger = field(default_factory=lambda: Stranger(500.0, random.Random(0)))
     waiting: list[bytes] = field(default_factory=list)
+    rate: float = 500.0
+    """Hz at which somebody else commands: that of the maker's examples."""
     foreign: Callable[[bytes], None] = lambda data: None
     """Where somebody else's LowCmd_ is published, for all to hear."""
 
@@ -43,6 +46,7 @@ class Go2Wire:
         """From now on this is wrong."""
         self.check(fault)
         self.fault = fault
+        self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.robot)
 
     def command(self, data: bytes) -> None:
@@ -53,9 +57,17 @@ class Go2Wire:
     def advance(self, seconds: float) -> list[bytes]:
         """The robot moves on: LowState_ that arrive."""
         if self.fault == "another commander":
-            self.foreign(damping(np.zeros(MOTORS)))
+            for _ in range(self.stranger.due(seconds)):
+                self.foreign(STAND)
         told = self.robot.advance(seconds)
         return [one for data in told for one in FAULTS[self.fault].states(self, data)]
+
+
+_nothing = np.zeros(MOTORS)
+STAND = encode_command(
+    LowCommand(_nothing == 0, np.array([0.0, 0.67, -1.3] * 4), _nothing, _nothing, _nothing + 60.0, _nothing + 5.0)
+)
+"""What somebody else wants: that it stands, as the maker's example does (unitree_sdk2, go2_stand_example.cpp)."""
 
 
 def _reordered(wire: Go2Wire, data: bytes) -> list[bytes]:

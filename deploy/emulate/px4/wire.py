@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
-from robo_rl.deploy.emulate.px4 import Vehicle
+from robo_rl.deploy.emulate.px4 import TICK, Vehicle
+from robo_rl.deploy.emulate.stranger import Stranger
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
 from robo_rl.deploy.robot.drivers.mavlink.modes import POSITION, RETURN
 
 LATE = 40
 """Messages by which late ones come late: 0.4 s or so."""
+OFTEN = 200.0
+"""Hz: more often than we do. PX4 repeats no set-points: somebody else is seen by how the vehicle turns alone."""
 CHANGE = np.array([1.0, -2.0, 1.5])
 """rad/s that somebody else wants."""
 
@@ -29,6 +32,8 @@ class PilotWire:
     fault: str = ""
     random: random.Random = field(default_factory=lambda: random.Random(0))
     waiting: list[bytes] = field(default_factory=list)
+    rate: float = OFTEN
+    """Hz at which somebody else sends."""
 
     @staticmethod
     def check(fault: str) -> None:
@@ -40,6 +45,7 @@ class PilotWire:
         """From now on this is wrong."""
         self.check(fault)
         self.fault = fault
+        self.stranger = Stranger(self.rate, self.random)
         FAULTS[fault].at_once(self.vehicle)
 
     def send(self, data: bytes) -> list[bytes]:
@@ -51,7 +57,8 @@ class PilotWire:
     def advance(self) -> list[bytes]:
         """The vehicle moves on by a tick: messages that arrive."""
         if self.fault == "another commander":
-            self.vehicle.take(CHANGE, self.vehicle.thrust)
+            for _ in range(self.stranger.due(TICK)):
+                self.vehicle.take(CHANGE, self.vehicle.thrust)
         return [came for one in self.vehicle.advance() for came in FAULTS[self.fault].answers(self, one)]
 
 

@@ -46,6 +46,8 @@ class Servo:
         self.registers = bytearray(self.eeprom)
         self.waiting: tuple[int, bytes] | None = None
         """What REG_WRITE left for ACTION."""
+        self.encoder = 0.0
+        """Steps, without the offset, and however many turns it made."""
 
     @staticmethod
     def _put(to: bytearray, register: r.Register, value: int) -> None:
@@ -66,11 +68,22 @@ class Servo:
         self.registers[READ_ONLY.start :] = present
         self.errors = 0
 
-    def measure(self, position: float, speed: float, load: float = 0.0) -> None:
-        """What the encoder finds: steps and steps/s with the offset taken off, and a part of the greatest torque."""
-        self.set(r.PRESENT_POSITION, max(-32767, min(32767, round(position))))
+    def measure(self, encoder: float, speed: float, load: float = 0.0) -> None:
+        """What the encoder finds: steps, without the offset, steps/s, and a part of the greatest torque."""
+        self.encoder = encoder
+        self._place()
         self.set(r.PRESENT_SPEED, max(-32767, min(32767, round(speed))))
         self.set(r.PRESENT_LOAD, max(-1000, min(1000, round(1000 * load))))
+
+    def _place(self) -> None:
+        """The position is the encoder's less the offset, and begins anew after a turn."""
+        self.set(r.PRESENT_POSITION, (round(self.encoder) - self.get(r.OFFSET)) % TURN)
+
+    @property
+    def goal(self) -> float:
+        """Steps of the encoder to which it turns: by as much as the goal is from its position, never across 4095|0."""
+        goal = min(max(self.get(r.GOAL_POSITION), self.get(r.LOWER_LIMIT)), self.get(r.UPPER_LIMIT))
+        return self.encoder + goal - self.get(r.PRESENT_POSITION)
 
     def write(self, address: int, data: bytes) -> None:
         """Registers from outside."""
@@ -78,6 +91,7 @@ class Servo:
             offset = self.get(r.OFFSET) + self.get(r.PRESENT_POSITION) - TURN // 2
             self._put(self.registers, r.OFFSET, max(-2047, min(2047, offset)))
             self._put(self.eeprom, r.OFFSET, max(-2047, min(2047, offset)))
+            self._place()
             return
         unlocked = self.get(r.LOCK) == 0
         for place, byte in enumerate(data, address):
@@ -88,6 +102,7 @@ class Servo:
                 self.eeprom[place] = byte
         if self.get(r.GOAL_POSITION) < 0:
             self.set(r.GOAL_POSITION, 0)
+        self._place()
 
 
 class ServoBus:

@@ -32,4 +32,4 @@ def make(contract: Contract, settings: Settings) -> Dog:
         raise DriverError("a Go2 takes neither --calibration nor --robot-file: its joints' zeros are in its motors")
     port = settings.port or PORT
     config(port)
-    return Dog("Unitree Go2", lambda damp: KeeperProcess(port, damp), contract, JOINTS)
+    return Dog("Unitree Go2", lambda damp: KeeperProcess(port, damp, len(JOINTS)), contract, JOINTS)

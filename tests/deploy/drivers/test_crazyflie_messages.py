@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import socket
 import struct
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,9 +21,11 @@ pytest.importorskip("cflib", reason="cflib is missing: pip install 'robo-rl[craz
 from cflib.utils.encoding import compress_quaternion, decompress_quaternion
 
 from robo_rl.deploy.emulate.crazyflie import Vehicle
+from robo_rl.deploy.emulate.crazyflie import serve as crazyflie_serve
 from robo_rl.deploy.emulate.crazyflie.crtp import Firmware
 from robo_rl.deploy.emulate.crazyflie.pid import Cascade, Wanted, angles_of
 from robo_rl.deploy.emulate.crazyflie.supervisor import State
+from robo_rl.deploy.emulate.crazyflie.wire import RadioWire
 from robo_rl.deploy.robot.drivers.crtp import estimate
 from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
 from robo_rl.deploy.robot.drivers.figures_file import parse_figures
@@ -149,3 +155,45 @@ def test_a_robot_file_with_other_figures_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|Invalid|Expected"):
         parse_figures(text.encode(), CrazyflieFile)
     assert parse_figures(b"watchdog = false", CrazyflieFile) == CrazyflieFile(watchdog=False)
+
+
+def test_a_second_client_has_the_emulated_link_when_the_first_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crazyflie_serve, "LEFT", 0.5)
+    free = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    ended = threading.Event()
+
+    def each(since: float) -> None:
+        if ended.is_set():
+            raise InterruptedError
+
+    def emulate() -> None:
+        with contextlib.suppress(InterruptedError):
+            crazyflie_serve.serve(RadioWire(), port, each)
+
+    thread = threading.Thread(target=emulate)
+    thread.start()
+    clients = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    question = bytes([0xF0, 1])  # the link's echo
+
+    def asked(client: socket.socket, seconds: float) -> bool:
+        client.settimeout(0.05)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            client.sendto(question, ("127.0.0.1", port))
+            with contextlib.suppress(OSError):
+                if client.recv(64)[:1] == question[:1]:
+                    return True
+        return False
+
+    try:
+        assert asked(clients[0], 30.0)
+        assert not asked(clients[1], 0.2), "one radio has one owner"
+        assert asked(clients[1], 30.0)
+    finally:
+        ended.set()
+        thread.join()
+        for one in clients:
+            one.close()

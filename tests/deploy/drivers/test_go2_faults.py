@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from robo_rl.controllers.gate.codes import Source, State
+from robo_rl.deploy.emulate.go2.virtual import VirtualLink
 from robo_rl.deploy.emulate.go2.wire import FAULTS
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.go2 import JOINTS
+from robo_rl.deploy.robot.drivers.unitree.dog import Dog
+from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING, Phase
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_go2 import Session
@@ -51,7 +56,82 @@ def test_what_is_normal_on_a_network_is_borne(fault: str) -> None:
         assert session.robot.refused > 0
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne and name != DEAF])
+THEIRS = "another commander"
+"""The robot stands as somebody else wants."""
+
+
+def test_somebody_else_who_goes_on_commanding_has_the_robot_and_it_is_damped_when_he_is_silent() -> None:
+    session = Session()
+    session.run(THEIRS, AT, SECONDS)
+    states = [step.output.state for step in session.steps]
+    assert session.at < states.index(State.FAULT) <= session.at + round(0.12 / 0.02)
+    assert any("somebody else commands the robot" in problem for problem in session.problems)
+    keeper = session.world.links[-1].keeper
+    assert keeper.phase == Phase.YIELD
+    sent = keeper.sent
+    session.world.sleep(2.0)
+    assert keeper.sent == sent, "stiffness and damping don't take turns"
+    assert session.robot.stiff
+    session.world.wire.begin("")
+    session.world.sleep(1.2)
+    assert keeper.phase == Phase.DAMP
+    assert not session.robot.stiff
+
+
+@pytest.mark.parametrize("rate", [5.0, 30.0, 500.0])
+def test_somebody_else_is_noticed_within_a_second_whatever_his_rate(rate: float) -> None:
+    session = Session()
+    session.world.wire.rate = rate
+    session.run(THEIRS, AT, 1.5)
+    states = [step.output.state for step in session.steps]
+    assert session.at < states.index(State.FAULT) <= session.at + round(1.1 / 0.02)
+    assert any("somebody else commands the robot" in problem for problem in session.problems)
+
+
+def test_our_own_keeper_that_still_damps_is_nobody_else() -> None:
+    session = Session()
+
+    def die(of: Session) -> None:
+        of.world.links[-1].close()
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        session.run("", AT, SECONDS, die)
+    session.world.sleep(3.0)
+    again = Dog("Unitree Go2", lambda damp: VirtualLink(session.world, damp), session.policy.contract, JOINTS,
+                session.world.now)  # fmt: skip
+    again.connect()
+    assert not session.robot.stiff
+    assert (session.robot.command.kd == DAMPING).all(), "it is damped until it is enabled"
+    again.read(session.world.monotonic_ns() // 1000)
+    again.enable()
+    session.world.sleep(0.02)
+    assert session.robot.stiff
+
+
+@pytest.mark.parametrize("rate", [0.994, 1.006])
+def test_a_clock_that_is_not_ours_ages_nothing_and_is_told(rate: float) -> None:
+    session = Session()
+    session.robot.broken.rate = rate
+    session.run("", 5.0, 0.5)
+    assert not session.problems
+    assert session.driver.health().figures["clock's rate"] == pytest.approx(rate, abs=1e-3)
+
+
+@pytest.mark.parametrize("charge", [0, 9])
+def test_an_empty_battery_is_refused(charge: int) -> None:
+    session = Session()
+    session.robot.broken.charge = charge
+    session.driver.connect()
+    session.driver.read(session.world.monotonic_ns() // 1000)
+    with pytest.raises(DriverError, match=f"the battery has {charge} %; expected 10 %"):
+        session.driver.enable()
+
+
+ENDING = [name for name, one in FAULTS.items() if not one.borne and name not in (DEAF, THEIRS)]
+
+
+@pytest.mark.parametrize("fault", ENDING)
 def test_the_legs_are_damped(fault: str) -> None:
     session, slow = Session(), fault in SLOW
     session.run(fault, AT, 1.5 if slow else SECONDS)

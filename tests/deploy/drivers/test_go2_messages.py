@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
+import select
 import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,6 +84,68 @@ def test_commands_are_read_by_cyclone_as_they_are_meant() -> None:
         assert (motor.q, motor.dq, motor.tau, motor.kp, motor.kd) == (i, i + 20, i + 40, i + 60, i + 80)
     assert found.motor_cmd[12].q == np.float32(2.146e9)
     assert found.crc == int.from_bytes(data[-4:], "little")
+
+
+@pytest.mark.parametrize("count", [12, 19, 20])
+def test_robots_of_other_motors_have_them_in_the_first_places(count: int) -> None:
+    values = np.arange(float(count))
+    sent = LowCommand(values > 2, values, values + 20, values + 40, values + 60, values + 80)
+    found = messages.decode_command(messages.encode_command(sent), count)
+    for field in dataclasses.fields(LowCommand):
+        np.testing.assert_array_equal(getattr(found, field.name), getattr(sent, field.name))
+    state = dataclasses.replace(
+        _state(7), q=values, dq=values + 1, tau=values + 2, temperature=values.astype(int), lost=values.astype(int)
+    )
+    back = messages.decode_state(messages.encode_state(state), count)
+    for name in ("q", "dq", "tau", "temperature", "lost"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(state, name))
+    assert messages.decode_state(messages.encode_state(state)).q.tolist() == values[:12].tolist()
+
+
+@pytest.mark.parametrize(("port", "number"), [("eth0", 0), ("lo@1", 1), ("lo@1/second", 1), ("enp2s0@232", 232)])
+def test_a_port_names_its_domain(port: str, number: int) -> None:
+    assert dds.domain(port) == number
+    assert f'name="{port.split("@")[0].split("/")[0]}"' in dds.config(port)
+
+
+ROBOT = """
+import sys, time
+from robo_rl.deploy.robot.drivers.unitree import dds
+dds.direct_calls = lambda: sys.argv[2] == "direct"
+wire, state = dds.Wire(sys.argv[1], robot=True), bytes.fromhex(sys.argv[3])
+while True:
+    wire.send(state)
+    for data in wire.take(wire.commands):
+        print(data.hex(), flush=True)
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize(("robot", "program", "domain"), [("direct", False, 1), ("public", True, 2)])
+def test_the_public_way_through_cyclone_carries_the_same_bytes(
+    robot: str, program: bool, domain: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cyclonedds", reason=CYCLONE)
+    monkeypatch.setattr(dds, "direct_calls", lambda: program)
+    command = messages.encode_command(LowCommand(*[np.arange(12.0)] * 6))
+    state, port = messages.encode_state(_state(1234)), f"lo@{domain}/bytes{os.getpid()}"
+    root = Path(__file__).parents[3]
+    other = subprocess.Popen(
+        [sys.executable, "-c", ROBOT, port, robot, state.hex()], stdout=subprocess.PIPE, text=True, cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    try:
+        wire, end, states = dds.Wire(port), time.monotonic() + 60.0, []
+        assert other.stdout is not None
+        while time.monotonic() < end and not (states and select.select([other.stdout], [], [], 0.0)[0]):
+            wire.send(command)
+            time.sleep(0.02)
+            states += wire.take(wire.states)
+        assert states[0] == state
+        assert other.stdout.readline() == command.hex() + "\n"
+    finally:
+        other.kill()
+        other.wait()
 
 
 @given(st.lists(st.lists(numbers, min_size=12, max_size=12), min_size=5, max_size=5), st.integers(0, 4095))

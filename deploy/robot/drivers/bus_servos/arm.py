@@ -63,6 +63,8 @@ class ServoArm(ABC):
         """When each goal of the last second was sent."""
         self._unheard = dict.fromkeys(self._ids, 0)
         """Cycles in a row in which a servo does not have its newest goal."""
+        self._yielded = False
+        """Whether somebody else has the arm."""
         self._foreign: dict[int, list[float]] = {id: [] for id in self._ids}
         """When a servo had somebody else's goal."""
         self._enabled_at: float | None = None
@@ -136,6 +138,7 @@ class ServoArm(ABC):
     def _come_on(self, goals: Mapping[int, int], present: Mapping[int, int]) -> None:
         self._enabled_at = self._now()
         self._sent.clear()
+        self._yielded = False
         self._foreign = {id: [] for id in self._ids}
         self.before_torque()
         self._send(goals)
@@ -180,7 +183,13 @@ class ServoArm(ABC):
         return dict(self._samples)
 
     def write(self, commands: Mapping[str, np.ndarray], mode: Mode) -> None:
-        """Goals of all servos, clipped to what is calibrated. Every mode is a position here."""
+        """Goals of all servos, clipped to what is calibrated. Every mode is a position here.
+
+        Nothing is sent to an arm that somebody else commands, until it is enabled again: two goals in turn are worse
+        than either, and it may be far from where it was when he leaves it.
+        """
+        if self._yielded:
+            return
         goals = {
             joint.id: joint.steps(float(value))
             for name, joints in self._commands
@@ -237,6 +246,7 @@ class ServoArm(ABC):
         ours = any(goal == goals.get(id) for _, goals in self._sent)
         self._foreign[id] = [at for at in self._foreign[id] if now - at < WITHIN] + ([] if ours else [now])
         if len(self._foreign[id]) >= OTHERS_GOALS:
+            self._yielded = True
             return [f"servo {id} ({joint.name}) has a goal that we did not send: somebody else commands"]
         if self._unheard[id] >= OTHERS_GOALS:
             return [f"servo {id} ({joint.name}) does not get the goals that it is sent"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from robo_rl.contract import Contract
@@ -16,6 +16,12 @@ SAME = 0.05
 """Relative difference of gains that counts as none."""
 BEYOND = 0.1
 """rad by which a contract's range may exceed the calibrated one: the stops are found by hand."""
+NARROWER, WIDER = 0.2, 0.35
+"""rad by which the calibrated travel of a joint may be less and more than the model's. The files that LeRobot's users
+publish are within 0.1 rad of it; a joint that was not moved from stop to stop, or whose encoder passed from 4095 to 0
+meanwhile, is off by more, and its middle, which is taken for the model's, by half of that."""
+FULL_TURNS = ("wrist_roll",)
+"""Joints of which LeRobot writes a full turn, 0 to 4095, whatever their travel (so_follower.py)."""
 BUSY = 0.8  # part of a control period that the bus may be busy
 
 
@@ -59,11 +65,12 @@ class Joint:
 
 def joints_of(
     contract: Contract, calibration: Mapping[str, JointCalibration], file: RobotFile, names: Sequence[str],
-    reversed_here: bool,
+    reversed_here: bool, full_turns: Collection[str] = FULL_TURNS,
 ) -> tuple[Joint, ...]:  # fmt: skip
     """The arm's joints, in the order of ``names``. DriverError where contract, calibration and names don't agree.
 
-    ``reversed_here``: a calibration's ``drive_mode`` turns the sign here, and not in the servo.
+    ``reversed_here``: a calibration's ``drive_mode`` turns the sign here, and not in the servo; ``full_turns``: joints
+    whose stops are not in the calibration.
     """
     commanded = {e: (c, i) for c in contract.commands for i, e in enumerate(c.elements)}
     if set(commanded) != set(names):
@@ -80,10 +87,32 @@ def joints_of(
         mounting = file.joints.get(name, JointMounting())
         limits = actuators.get(name)
         low, high = (limits.lower, limits.upper) if limits else (command.lower[i], command.upper[i])
+        whole = name in full_turns and calibration[name].half_range > math.pi - STEP
+        if not whole:
+            _same_travel(name, calibration[name], high - low, mounting.zero is None)
         zero = 0.5 * (low + high) if mounting.zero is None else mounting.zero
         sign = mounting.sign * (-1 if reversed_here and calibration[name].drive_mode else 1)
         joints.append(Joint(name, calibration[name], sign, zero, law.stiffness[i], law.damping[i]))
     return tuple(joints)
+
+
+def _same_travel(name: str, calibration: JointCalibration, travel: float, by_middle: bool) -> None:
+    """DriverError where a joint was calibrated over much more or less than the model's ``travel`` (rad).
+
+    ``by_middle``: its middle is taken for the model's; one that is less is harmless where the robot file says its zero.
+    """
+    found = 2 * calibration.half_range
+    what = (
+        f"{name} is calibrated over {found:.2f} rad (steps {calibration.range_min} to {calibration.range_max}), "
+        f"and the model's goes over {travel:.2f} rad"
+    )
+    if found > travel + WIDER:
+        raise DriverError(
+            f"{what}: the encoder passed from {TURN - 1} to 0 while it was moved; mount its horn so that it does not, "
+            "or begin with the joint in its middle, and calibrate it again"
+        )
+    if by_middle and found < travel - NARROWER:
+        raise DriverError(f"{what}: calibrate it again over its whole range, from stop to stop")
 
 
 def within_range(contract: Contract, joints: Sequence[Joint]) -> None:

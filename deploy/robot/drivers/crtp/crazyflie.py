@@ -221,7 +221,7 @@ class Crazyflie:
         figures = {
             "cycles": float(self._cycles), "cycles without an estimate": float(self._without),
             "strange packets": float(self._strange), "packets that the radio did not take": float(self.session.skipped),
-            "battery V": self._voltage,
+            "battery V": self._voltage, "clock's rate": self._ticks.rate,
         }  # fmt: skip
         return Health(self._problems, figures)
 

@@ -32,6 +32,8 @@ from robo_rl.deploy.robot.drivers.dynamixel.packets import ALERT
 VELOCITY = 0.229 * 6.283185307179586 / 60  # rad/s for a unit of PRESENT_VELOCITY
 NEEDED = 4 | 32
 """Bits of SHUTDOWN that have to be there: a servo must protect itself from heat and overload."""
+FULL_TURNS = ("shoulder_pan", "wrist_roll")
+"""Joints of which LeRobot writes a full turn (koch_follower.py)."""
 TORQUE_BY_GOAL = 8
 """Bit of DRIVE_MODE: a goal switches torque on."""
 POSITION_OFFSET = 1024
@@ -41,7 +43,7 @@ POSITION_OFFSET = 1024
 def joints_for(contract: Contract, calibration: Mapping[str, JointCalibration], file: RobotFile) -> tuple[Joint, ...]:
     """The arm's joints, in the contract's order. DriverError where they can't be those of the contract."""
     names = [element for command in contract.commands for element in command.elements]
-    joints = joints_of(contract, calibration, file, names, reversed_here=False)
+    joints = joints_of(contract, calibration, file, names, reversed_here=False, full_turns=FULL_TURNS)
     within_bus(contract, joints)
     return joints
 

@@ -192,6 +192,7 @@ class UrArm:
         """What is wrong, and counters."""
         figures = {
             "cycles": float(self._cycles), "cycles without a new state": float(self._without),
+            "clock's rate": self._ticks.rate,
             "states that were told before": float(self._old), "targets shortened": float(self._shortened),
         }  # fmt: skip
         return Health(self._problems, figures)

@@ -1,7 +1,11 @@
 """The topics of a Unitree robot by Cyclone DDS, with bytes of our own instead of Python's slow serialization.
 
-A port is a network interface: "eth0", "lo"; with a tag after a slash, "lo/second", only those with that tag find each
-other, so that several emulated robots live on one computer. Real robots have none.
+A port is a network interface: "eth0", "lo"; "lo@1" in the DDS domain 1, where simulators are (unitree_mujoco); robots
+are in 0. With a tag after a slash, "lo/second", only those with that tag find each other, so that several emulated
+robots live on one computer. Real robots have none.
+
+Bytes pass by two calls of cyclonedds that are not documented, and where a version has them no more, by its public ones:
+those are slower, and the same bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ COMMAND, STATE = "rt/lowcmd", "rt/lowstate"
 REQUEST, RESPONSE = "rt/api/motion_switcher/request", "rt/api/motion_switcher/response"
 DEPTH = 16
 """Samples that wait to be taken; older ones are dropped."""
+HIGHEST_DOMAIN = 232
+"""Whose ports are below 65536 (DDSI-RTPS, 9.6.1.1)."""
 ANSWERS = 4
 """That are taken at once: Python takes 0.2 ms to read one."""
 
@@ -42,10 +48,12 @@ class Wire:
         latest = Qos(Policy.History.KeepLast(DEPTH), base=others)
         reliable = Qos(Policy.Reliability.Reliable(100_000_000), Policy.History.KeepLast(DEPTH))
         try:
-            self._domain = Domain(0, config(port))
-            participant = DomainParticipant(0)
+            self._domain = Domain(domain(port), config(port))
+            participant = DomainParticipant(domain(port))
         except DDSException as error:
             raise DriverError(f"{port}: DDS can't use this interface ({error}); 'ip link' lists all") from None
+        self.direct, self._robot = direct_calls(), robot
+        """Whether bytes pass as they are."""
         self.types, publisher, subscriber = types, Publisher(participant), Subscriber(participant)
 
         def reader(name: str, of: Any, qos: Any) -> Any:
@@ -61,13 +69,18 @@ class Wire:
 
     def send(self, data: bytes) -> None:
         """A LowCmd_ (of a robot: a LowState_)."""
-        from cyclonedds._clayer import ddspy_write
+        if self.direct:
+            from cyclonedds._clayer import ddspy_write
 
-        ddspy_write(self.to._ref, HEADERS[0] + b"\0\0" + data)
+            ddspy_write(self.to._ref, HEADERS[0] + b"\0\0" + data)
+        else:
+            kind = self.types.LowState if self._robot else self.types.LowCmd
+            self.to.write(kind.deserialize(HEADERS[0] + b"\0\0" + data))
 
-    @staticmethod
-    def take(reader: Any) -> list[bytes]:
+    def take(self, reader: Any) -> list[bytes]:
         """What has come, the oldest first."""
+        if not self.direct:
+            return [bytes(one.serialize()[4:]) for one in reader.take(DEPTH) if hasattr(one, "serialize")]
         from cyclonedds._clayer import ddspy_take
         from cyclonedds.core import InstanceState, SampleState, ViewState
 
@@ -102,11 +115,28 @@ class Wire:
         self.answers.write(t.Response(header=header, data=data, binary=[]))
 
 
+def direct_calls() -> bool:
+    """Whether this cyclonedds has the calls that take and give bytes."""
+    try:
+        from cyclonedds._clayer import ddspy_take, ddspy_write
+    except ImportError:
+        return False
+    return bool(ddspy_take and ddspy_write)
+
+
+def domain(port: str) -> int:
+    """Of a port: 0, or the number after its interface. DriverError for what is none."""
+    found = re.fullmatch(r"[\w.:-]{1,15}(?:@(\d{1,3}))?(?:/[\w-]{1,40})?", port)
+    if not found or int(found[1] or 0) > HIGHEST_DOMAIN:
+        raise DriverError(f"{port[:60]!r} is no network interface; expected eth0, eth0@DOMAIN (0 to 232), or lo/TAG")
+    return int(found[1] or 0)
+
+
 def config(port: str) -> str:
     """Cyclone's configuration for a port. DriverError for what is none."""
-    if not re.fullmatch(r"[\w.:-]{1,15}(/[\w-]{1,40})?", port):
-        raise DriverError(f"{port[:60]!r} is no network interface; expected eth0, or lo/TAG")
+    domain(port)
     interface, _, tag = port.partition("/")
+    interface, _, _ = interface.partition("@")
     local = interface == "lo"
     discovery = f"<Tag>{tag}</Tag>" if tag else ""
     if local:

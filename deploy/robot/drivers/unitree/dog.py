@@ -34,6 +34,8 @@ HOTTEST = 80
 """°C, of a motor: choice."""
 LOST = 3
 """Readings in a row in which a motor's count of lost packets rises."""
+CHARGED = 10
+"""% of the battery below which the robot is not enabled: choice."""
 FRESH = 0.1
 """s: age of a state with which the robot may be enabled."""
 FIRST_GAINS, RAMP = 0.3, 1.0
@@ -95,8 +97,9 @@ class Dog:
         assert self._state is not None
         return Identity(
             self.name,
-            {"battery": f"{self._state.charge} %", "mode before": self._before or "none", "motors": "12"},
-        )
+            {"battery": f"{self._state.charge} %", "mode before": self._before or "none",
+             "motors": str(len(self.joints)), **({"clock": self._ticks.remark} if self._ticks.remark else {})},
+        )  # fmt: skip
 
     def _check_mode(self) -> str:
         """The mode of the robot that commands its legs; "" for none. DriverError for an answer that can't be read."""
@@ -161,6 +164,8 @@ class Dog:
             raise DriverError("the robot's state is too old to enable it")
         if self._problems:
             raise DriverError("; ".join(self._problems))
+        if state.charge < CHARGED:
+            raise DriverError(f"the battery has {state.charge} %; expected {CHARGED} % at least: charge it")
         for joint, q in zip(self.joints, state.q, strict=True):
             if not joint.lower - OUTSIDE <= q <= joint.upper + OUTSIDE:
                 raise DriverError(f"{joint.name} is at {q:.2f} rad, outside of {joint.lower:.2f} to {joint.upper:.2f}")
@@ -186,7 +191,8 @@ class Dog:
 
     def health(self) -> Health:
         """What is wrong, and counters."""
-        figures = {f"keeper/{name}": float(v) for name, v in self._status.items() if isinstance(v, int)}
+        figures = {"clock's rate": self._ticks.rate}
+        figures |= {f"keeper/{name}": float(v) for name, v in self._status.items() if isinstance(v, int)}
         if self._state is not None:
             figures |= {
                 "battery %": float(self._state.charge), "voltage V": self._state.voltage,
@@ -219,7 +225,7 @@ class Dog:
             elif kind == b"X":
                 self._gone = data.decode(errors="replace")
         if newest:  # the keeper has read all of them: none is damaged
-            state = decode_state(newest)
+            state = decode_state(newest, len(self.joints))
             self._count_lost(state)
             self._following.state(state.q, state.dq, state.tau)
             self._state = state
@@ -236,6 +242,8 @@ class Dog:
             found.append(str(reason))
         if self._mode:
             found.append(f"the robot's mode '{self._mode}' commands the legs again; release it: start anew")
+        if not self._ticks.right:
+            found.append(f"the robot: {self._ticks.remark}")
         if self._following.lost:
             found.append(
                 "the legs' torques are those of an old command: the robot is heard, but does not get what it is sent; "

@@ -25,14 +25,14 @@ IN_A_ROW = 5
 
 @dataclass(frozen=True)
 class Order:
-    """What twelve motors were told. All (12,): rad, N m/rad, N m s/rad."""
+    """What n motors were told. All (n,): rad, N m/rad, N m s/rad."""
 
     q: np.ndarray
     kp: np.ndarray
     kd: np.ndarray
 
     def torque(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """(12,) N m that the motors pull with, at these angles (rad) and speeds (rad/s)."""
+        """(n,) N m that the motors pull with, at these angles (rad) and speeds (rad/s)."""
         return self.kp * (self.q - q) - self.kd * dq
 
 
@@ -50,7 +50,7 @@ class Following:
         self._old = self._old or order
 
     def state(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """What came: (12,) rad, rad/s, N m."""
+        """What came: (n,) rad, rad/s, N m."""
         if self._old is None:
             return
         left = [_left(order, q, dq, tau) for order in self._recent]

@@ -1,12 +1,14 @@
 """The process that owns a Unitree robot's command topic: python -m robo_rl.deploy.robot.drivers.unitree.keeper FD
-PORT [damp]
+PORT MOTORS [damp]
 
 A program starts it (``link.KeeperProcess``) and commands through it. It outlives the program, and then damps the legs.
+One that only does that hands the robot over to the next program's keeper on this computer, which goes on damping.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -17,7 +19,7 @@ import time
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.unitree.dds import Wire
-from robo_rl.deploy.robot.drivers.unitree.keeping import PERIOD, Keeper
+from robo_rl.deploy.robot.drivers.unitree.keeping import PERIOD, Keeper, Phase
 from robo_rl.deploy.robot.drivers.unitree.link import BIGGEST
 
 ORDERS = 64
@@ -26,6 +28,8 @@ LOOK = 0.001
 """s between looks at what the robot sent."""
 TELL = 0.05
 """s between reports of the keeper's own state; changes of it are told at once."""
+LEAVE, DAMPED, LEAVING = b"leave", b"damped", 1.0
+"""To a keeper whose program has ended, its answer where it damped, and s in which it leaves."""
 PRIORITY = 20
 """SCHED_FIFO, where that is allowed."""
 
@@ -39,20 +43,64 @@ def main() -> int:
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     try:
+        place, taken_over = claim(sys.argv[2])
         wire = Wire(sys.argv[2])
     except DriverError as error:
         _tell(program, b"X", str(error).encode()[:1000])
         return 1
-    again = "damp" in sys.argv[3:]
-    return serve(program, wire, Keeper("the keeper before this one ended" if again else ""))
+    again = "damp" in sys.argv[4:]
+    why = "the keeper before this one ended" if again else "the session before this one ended" if taken_over else ""
+    return serve(program, wire, Keeper(why, int(sys.argv[3])), place)
 
 
-def serve(program: socket.socket, wire: Wire, keeper: Keeper) -> int:
+def claim(port: str) -> tuple[socket.socket, bool]:
+    """The place of the one keeper of this port on this computer, and whether another one left it that damped the legs.
+
+    DriverError where that one's program still runs.
+    """
+    place, asking = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+    asking.bind("")  # a name of the system's choice, for the answer
+    for one in (place, asking):
+        one.setblocking(False)
+    name, end = f"\0robo-rl keeper {os.getuid()} {port}", time.monotonic() + LEAVING
+    with asking:
+        while True:
+            try:
+                place.bind(name)
+                return place, _received(asking)[0] == DAMPED
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or time.monotonic() > end:
+                    raise DriverError("another program on this computer commands the robot; end it first") from None
+            with contextlib.suppress(OSError):
+                asking.sendto(LEAVE, name)
+            time.sleep(LOOK)
+
+
+def give_way(place: socket.socket, keeper: Keeper) -> bool:
+    """Whether this keeper has nothing to do but damp the legs, and another one asks for its place."""
+    said, sender = _received(place)
+    if said != LEAVE or not keeper.lingers:
+        return False
+    with contextlib.suppress(OSError):
+        place.sendto(b"quiet" if keeper.phase == Phase.QUIET else DAMPED, sender)
+    return True
+
+
+def _received(place: socket.socket) -> tuple[bytes, str]:
+    with contextlib.suppress(OSError):
+        said, sender = place.recvfrom(16)
+        return said, sender
+    return b"", ""
+
+
+def serve(program: socket.socket, wire: Wire, keeper: Keeper, place: socket.socket) -> int:
     """The loop."""
     due = told = time.monotonic()
     open_, said = True, None
     asked: dict[int, int] = {}
     while not keeper.done(now := time.monotonic()):
+        if give_way(place, keeper):
+            return 0
         select.select([program] if open_ else [], [], [], max(0.0, min(LOOK, due - now)))
         now = time.monotonic()
         open_ = open_ and _orders(program, wire, keeper, asked, now)

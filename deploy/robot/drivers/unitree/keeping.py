@@ -5,6 +5,10 @@ until it is told to enable again, when
 
 - no command has come for ``PATIENCE``, or the program ended: after ``LINGER`` of damping it leaves,
 - L2 and B are pressed on the radio remote, or somebody else commands, or the robot's state has not come any more.
+
+Somebody else who goes on commanding has the robot: after ``YIELDING`` of damping nothing is sent, since legs that get
+stiffness and damping in turn, hundreds of times a second, are worse off than with either. When he has been silent for a
+second the legs are damped again.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ PATIENCE, STATE_PATIENCE, LINGER = 0.1, 0.1, 10.0
 """s without commands, s without the robot's state, and s of damping after the program's end."""
 DAMPING = 3.0
 """N m s/rad: unitree_rl_lab, State_Passive."""
+YIELDING = 0.2
+"""s of damping in which somebody else may stop commanding."""
 FOREIGN = 3
 """Commands of somebody else within a second that count: one may be left from before."""
 
@@ -33,6 +39,7 @@ class Phase(Enum):
     QUIET = "nothing"
     FOLLOW = "the program's commands"
     DAMP = "damping"
+    YIELD = "nothing: somebody else commands"
 
 
 @dataclass(frozen=True)
@@ -58,14 +65,15 @@ class Status:
 class Keeper:
     """See the module's text. Times are s of one clock."""
 
-    def __init__(self, damping: str = "") -> None:
-        """``damping``: why it damps from the start; "": it begins quiet."""
+    def __init__(self, damping: str = "", motors: int = MOTORS) -> None:
+        """``damping``: why it damps from the start; "": it begins quiet. ``motors`` are the robot's."""
         self.phase, self.reason = Phase.DAMP if damping else Phase.QUIET, damping
         self.damaged = self.sent = self.late = 0
         self._command = b""
         self._ordered = self._measured = self._published = -1e9
         self._ended = float("inf")
-        self._positions = np.zeros(MOTORS)
+        self._damped, self._motors = -1e9, motors
+        self._positions = np.zeros(motors)
         self._pressed = False
         self._foreign: list[float] = []
 
@@ -99,7 +107,7 @@ class Keeper:
     def state(self, now: float, data: bytes) -> bool:
         """A LowState_ of the robot; False for one that can't be read."""
         try:
-            state = decode_state(data)
+            state = decode_state(data, self._motors)
         except ValueError:
             self.damaged += 1
             return False
@@ -120,10 +128,15 @@ class Keeper:
             if now - self._ordered > PATIENCE:
                 self.damp(f"the program sent no command for {1e3 * PATIENCE:.0f} ms")
             elif len(self._foreign) >= FOREIGN:
-                self.damp("somebody else commands the robot on rt/lowcmd")
+                self.damp("somebody else commands the robot on rt/lowcmd; it is left to him while he goes on")
+                self._damped = now
             elif now - self._measured > STATE_PATIENCE:
                 self.damp(f"the robot has told nothing for {1e3 * STATE_PATIENCE:.0f} ms")
-        if self.phase == Phase.QUIET:
+        elif self.phase == Phase.DAMP and len(self._foreign) >= FOREIGN and now - self._damped > YIELDING:
+            self.phase = Phase.YIELD
+        elif self.phase == Phase.YIELD and not self._foreign:
+            self.phase, self._damped = Phase.DAMP, now
+        if self.phase in (Phase.QUIET, Phase.YIELD):
             self._published = -1e9
             return None
         self.sent += 1
@@ -131,6 +144,11 @@ class Keeper:
             self.late += 1
         self._published = now
         return self._command if self.phase == Phase.FOLLOW else damping(self._positions)
+
+    @property
+    def lingers(self) -> bool:
+        """Whether its program has ended."""
+        return self._ended < float("inf")
 
     def done(self, now: float) -> bool:
         """Whether there is nothing more to do."""
@@ -144,5 +162,5 @@ class Keeper:
 
 def damping(positions: np.ndarray) -> bytes:
     """A LowCmd_ that lets the legs sink: no stiffness."""
-    nothing = np.zeros(MOTORS)
+    nothing = np.zeros(len(positions))
     return encode_command(LowCommand(nothing == 0, positions, nothing, nothing, nothing, nothing + DAMPING))

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 MOTORS = 12
-"""Of the 20 places for motors, the first: front right, front left, rear right, rear left, each hip, thigh, calf."""
+"""Of a quadruped (Go2, B2), the first: front right, front left, rear right, rear left, each hip, thigh, calf."""
 PLACES = 20
+"""For motors; an H1 has 20."""
 STOP_POSITION, STOP_SPEED = 2.146e9, 16000.0
 """rad and rad/s that mean no command (unitree_sdk2, PosStopF, VelStopF)."""
 HEADERS = (b"\0\1", b"\0\7")
@@ -54,16 +55,16 @@ _MOTOR_STATE = np.dtype(
         "itemsize": 48,
     }
 )
-_WORDS = 20 + 12 * np.arange(MOTORS)  # where motors begin in LowState_, in words of 4 bytes
+_WORDS = 20 + 12 * np.arange(PLACES)  # where motors begin in LowState_, in words of 4 bytes
 _LOST, _TEMPERATURES = _WORDS + 8, 4 * _WORDS + 28
-_NUMBERS = np.concatenate([_WORDS, _WORDS + 1, _WORDS + 3, np.arange(6, 16), [288]])  # q, dq, tau, the IMU's, voltage
+_REST = np.concatenate([np.arange(6, 16), [288]])  # the IMU's, voltage
 _MODE0 = 77  # of the first motor, in LowState_
 _REVERSED = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
 
 
 @dataclass(frozen=True)
 class LowCommand:
-    """What twelve motors are to do: tau + kp (q - measured) + kd (dq - measured). All (12,), N m, rad, rad/s."""
+    """What n motors are to do: tau + kp (q - measured) + kd (dq - measured). All (n,), N m, rad, rad/s; n <= 20."""
 
     on: np.ndarray
     """bool"""
@@ -87,15 +88,15 @@ class LowState:
     accelerometer: np.ndarray
     """(3,) m/s², base, gravity among it."""
     q: np.ndarray
-    """(12,) rad"""
+    """(n,) rad"""
     dq: np.ndarray
-    """(12,) rad/s"""
+    """(n,) rad/s"""
     tau: np.ndarray
-    """(12,) N m, estimated"""
+    """(n,) N m, estimated"""
     temperature: np.ndarray
-    """(12,) °C"""
+    """(n,) °C"""
     lost: np.ndarray
-    """(12,) packets that motors did not answer, since power-up."""
+    """(n,) packets that motors did not answer, since power-up."""
     charge: int
     """% of the battery"""
     voltage: float
@@ -114,14 +115,15 @@ def crc(image: bytes) -> int:
 
 def encode_command(command: LowCommand) -> bytes:
     """LowCmd_ with its checksum, 808 bytes."""
+    count = len(command.q)
     body = np.zeros((), _COMMAND)
     body["head"], body["level"] = (0xFE, 0xEF), 0xFF
     motors = np.zeros(PLACES, _MOTOR_COMMAND)
-    motors["q"][MOTORS:], motors["dq"][MOTORS:] = STOP_POSITION, STOP_SPEED
+    motors["q"][count:], motors["dq"][count:] = STOP_POSITION, STOP_SPEED
     for name in ("q", "dq", "tau", "kp", "kd"):
-        motors[name][:MOTORS] = getattr(command, name)
+        motors[name][:count] = getattr(command, name)
     modes = np.zeros(PLACES, np.uint8)
-    modes[:MOTORS] = command.on
+    modes[:count] = command.on
     body["mode0"], motors["next_mode"][:-1] = modes[0], modes[1:]
     body["motors"] = motors.view("V36")
     return sealed_command(body.tobytes())
@@ -132,8 +134,8 @@ def sealed_command(data: bytes) -> bytes:
     return data[:804] + crc(_command_image(data)).to_bytes(4, "little")
 
 
-def decode_command(data: bytes) -> LowCommand:
-    """As the robot reads it. ValueError where it would not."""
+def decode_command(data: bytes, count: int = MOTORS) -> LowCommand:
+    """As a robot of ``count`` motors reads it. ValueError where it would not."""
     if len(data) != _COMMAND.itemsize:
         raise ValueError(f"a LowCmd_ has {len(data)} bytes; expected {_COMMAND.itemsize}")
     body = np.frombuffer(data, _COMMAND)[0]
@@ -142,25 +144,26 @@ def decode_command(data: bytes) -> LowCommand:
     if (expected := crc(_command_image(data))) != body["crc"]:
         raise ValueError(f"a LowCmd_ has the checksum {body['crc']:08x}; expected {expected:08x}")
     motors = np.frombuffer(body["motors"].tobytes(), _MOTOR_COMMAND)
-    modes = np.concatenate([[body["mode0"]], motors["next_mode"][: MOTORS - 1]])
+    modes = np.concatenate([[body["mode0"]], motors["next_mode"][: count - 1]])
     with np.errstate(invalid="ignore"):  # signalling NaN
-        numbers = {name: motors[name][:MOTORS].astype(float) for name in ("q", "dq", "tau", "kp", "kd")}
+        numbers = {name: motors[name][:count].astype(float) for name in ("q", "dq", "tau", "kp", "kd")}
     return LowCommand(modes == 1, **numbers)
 
 
 def encode_state(state: LowState) -> bytes:
     """LowState_ with its checksum, 1,176 bytes."""
+    count = len(state.q)
     body = np.zeros((), _STATE)
     motors = np.zeros(PLACES, _MOTOR_STATE)
     for name in ("q", "dq", "tau", "temperature", "lost"):
-        motors[name][:MOTORS] = getattr(state, name)
+        motors[name][:count] = getattr(state, name)
     body["motors"] = motors.view("V48")  # first: the end of the last place is the battery's
     body["head"] = (0xFE, 0xEF)
     for name in ("quaternion", "gyroscope", "accelerometer", "tick", "voltage", "foot_force"):
         body[name] = getattr(state, name)
     body["soc"], body["remote"] = state.charge, np.frombuffer(state.remote, np.uint8)
     data = bytearray(body.tobytes())
-    for i in range(MOTORS):
+    for i in range(count):
         data[_MODE0 if i == 0 else 76 + 48 * i] = 1
     return sealed_state(bytes(data))
 
@@ -170,8 +173,11 @@ def sealed_state(data: bytes) -> bytes:
     return data[:1172] + crc(_state_image(data)).to_bytes(4, "little")
 
 
-def decode_state(data: bytes) -> LowState:
-    """What a LowState_ says. A checksum of 0 is one that the sender does not make. ValueError for what can't be."""
+def decode_state(data: bytes, count: int = MOTORS) -> LowState:
+    """What a LowState_ says, of a robot of ``count`` motors. A checksum of 0 is one that the sender does not make.
+
+    ValueError for what can't be.
+    """
     if len(data) != _STATE.itemsize:
         raise ValueError(f"a LowState_ has {len(data)} bytes; expected {_STATE.itemsize}")
     said = int.from_bytes(data[1172:], "little")
@@ -179,14 +185,14 @@ def decode_state(data: bytes) -> LowState:
         raise ValueError(f"a LowState_ has the checksum {said:08x}; expected {expected:08x}")
     words = np.frombuffer(data, "<u4")
     with np.errstate(invalid="ignore"):  # signalling NaN
-        numbers = words.view("<f4")[_NUMBERS].astype(float)
-    if not np.isfinite(numbers).all():
+        at, told = _WORDS[:count], words.view("<f4")
+        rest, (q, dq, tau) = told[_REST].astype(float), (told[at + i].astype(float) for i in (0, 1, 3))
+    if not all(np.isfinite(numbers).all() for numbers in (rest, q, dq, tau)):
         raise ValueError("a LowState_ has numbers that are not finite")
-    q, dq, tau = numbers[:36].reshape(3, MOTORS)
     return LowState(
-        tick_of(data), numbers[36:40], numbers[40:43], numbers[43:46], q, dq, tau,
-        np.frombuffer(data, np.uint8)[_TEMPERATURES].astype(int), words[_LOST].astype(np.int64), data[1039],
-        float(numbers[46]), np.frombuffer(data, "<i2", 4, 1080).astype(int), data[1100:1140],
+        tick_of(data), rest[:4], rest[4:7], rest[7:10], q, dq, tau,
+        np.frombuffer(data, np.uint8)[_TEMPERATURES[:count]].astype(int), words[_LOST[:count]].astype(np.int64),
+        data[1039], float(rest[10]), np.frombuffer(data, "<i2", 4, 1080).astype(int), data[1100:1140],
     )  # fmt: skip
 
 

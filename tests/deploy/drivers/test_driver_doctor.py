@@ -1,0 +1,88 @@
+"""The bench check through each driver: what it finds of a robot that is well, and of one that is not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robo_rl.commands.doctor import main
+from robo_rl.deploy.driver_doctor import examine_driver
+from robo_rl.deploy.robot.doctor import Finding
+
+sys.path.append(str(Path(__file__).parent))
+SESSIONS = {
+    "px4": "pymavlink", "so101": "", "dynamixel": "", "go2": "", "f1tenth": "", "ur": "", "crazyflie": "cflib"
+}  # fmt: skip
+"""Drivers whose emulator runs in virtual time within this process, and the library that each needs."""
+MODULES = {"so101": "arm", "f1tenth": "car"}
+LIMP = ("joint_position",)
+"""Of arms that hang freely: they still sink when the check begins."""
+TIMING = ("reading",)
+"""Of this computer, which may be busy."""
+
+
+def session_of(name: str) -> Any:
+    if SESSIONS[name]:
+        pytest.importorskip(SESSIONS[name], reason=f"{SESSIONS[name]} is missing: pip install 'robo-rl[{name}]'")
+    module = __import__(f"emulated_{MODULES.get(name, name)}")
+    return module.Session()
+
+
+def checked(session: Any, seconds: float = 2.0) -> list[Finding]:
+    contract = getattr(session, "contract", None) or session.policy.contract
+    return examine_driver(session.driver, contract, seconds, getattr(session, "clock", None) or session.world)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_robot_that_is_well_passes_with_its_rates_and_ages_and_what_it_does_in_silence(name: str) -> None:
+    session = session_of(name)
+    found = checked(session)
+    wrong = [one for one in found if not one.good and one.subject not in (*LIMP, *TIMING)]
+    assert not wrong
+    subjects = {one.subject for one in found}
+    assert {"robot", "silence", "reading", "counters", *session.driver.measured} <= subjects
+    assert any("Hz" in one.sentence for one in found if one.subject in session.driver.measured)
+
+
+def test_slow_clocks_lines_and_failsafes_of_px4_are_found_on_the_bench() -> None:
+    pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
+    from emulated_px4 import Session
+
+    from robo_rl.deploy.emulate.px4 import DEFAULTS, Vehicle
+
+    slow = {one.subject: one for one in checked(Session(vehicle=Vehicle(clock=0.99)), 8.0)}
+    assert slow["clock"].good
+    assert "runs at 0.990 of this computer's" in slow["clock"].sentence
+    (line,) = checked(Session(vehicle=Vehicle(line=2880.0)))
+    assert not line.good
+    assert "times a second, the policy needs 50" in line.sentence
+    unset = Session()
+    unset.vehicle.parameters = dict(DEFAULTS)
+    (failsafe,) = checked(unset)
+    assert "COM_OF_LOSS_T is 1 s" in failsafe.sentence
+    assert not unset.vehicle.armed
+
+
+def test_a_go2_whose_clock_is_far_off_is_told() -> None:
+    from emulated_go2 import Session
+
+    session = Session()
+    session.robot.broken.rate = 0.9
+    found = {one.subject: one for one in checked(session, 8.0)}
+    assert not found["clock"].good
+    assert "runs at 0.900" in found["clock"].sentence
+
+
+def test_the_command_tells_what_it_finds_and_fails_where_it_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(Path("zoo:quadrotor-hover"), driver="simulated", seconds=0.2, json=True)
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["healthy"] == (code == 0)
+    assert "silence" in [one["subject"] for one in found["findings"]]
+    with pytest.raises(ValueError, match="--repair: the driver simulated sets no parameters"):
+        main(Path("zoo:quadrotor-hover"), driver="simulated", repair=True)
+    with pytest.raises(ValueError, match="are for --driver"):
+        main(Path("zoo:quadrotor-hover"), port="/dev/ttyACM0")
