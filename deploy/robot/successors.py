@@ -3,14 +3,18 @@
     successors = Successors(folder, policy, say)
     if (successor := successors.take()) is not None: …      # between two steps
 
-A thread looks for ``policy-000012.onnx`` with a higher number than the last one. A bundle must be whole, reproduce its
-golden vectors on this computer, and have the contract of the policy that is at work, but for where it comes from. Any
-other is refused in a sentence, and the policy at work goes on.
+A thread looks for files ``policy-000012.onnx`` that are new, or were changed since it looked last, and takes the
+good one
+of the highest number: whatever other number is there, a new bundle is found. A bundle must be whole, reproduce
+its golden vectors on this computer, and have the contract of the policy that is at work, but for where it comes from.
+Any other is refused in a sentence, and the policy at work goes on. Learners write a bundle aside and rename it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -24,14 +28,34 @@ EVERY = 0.5
 """s between two looks."""
 
 
+NAME = re.compile(r"policy-([0-9]{1,9})\.onnx")
+
+
 def files(folder: Path) -> list[Path]:
-    """The bundles of a folder, the oldest first."""
-    return sorted(path for path in folder.glob("policy-*.onnx") if path.stem.partition("-")[2].isdecimal())
+    """The bundles of a folder by their numbers, of at most nine digits. What is no file of its own is left out."""
+    return sorted((path for path in folder.glob("policy-*.onnx") if _is_bundle(path)), key=number_of)
+
+
+def _is_bundle(path: Path) -> bool:
+    return NAME.fullmatch(path.name) is not None and path.is_file() and not path.is_symlink()
 
 
 def number_of(path: Path) -> int:
     """The number in a bundle's name."""
     return int(path.stem.partition("-")[2])
+
+
+def next_file(folder: Path, last: Path) -> Path:
+    """A free name for the bundle after ``last``, whatever other numbers there are."""
+    taken = {path.name for path in folder.glob("policy-*")}
+    numbers = itertools.chain(range(number_of(last) + 1, 10**9), itertools.count(1))
+    return folder / next(name for number in numbers if (name := f"policy-{number:06d}.onnx") not in taken)
+
+
+def _identity(path: Path) -> tuple[str, int, int, int]:
+    """What is another one when a file was replaced or written to."""
+    found = path.stat()
+    return path.name, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def require_same(first: Contract, other: Contract, name: str) -> None:
@@ -56,7 +80,7 @@ class Successors:
         """Bundles that were refused."""
         self._contract, self._digest, self._say = first.contract, first.bundle.digest, say
         self._trusted_keys, self._native = trusted_keys, native
-        self._looked_at = -1
+        self._looked_at: set[tuple[str, int, int, int]] = set()
         self._found: deque[Policy] = deque(maxlen=1)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="successors", daemon=True)
@@ -73,21 +97,24 @@ class Successors:
             return None
 
     def look(self) -> None:
-        """Look once: at the newest bundle, if it was not looked at before."""
-        newest = files(self.folder)[-1:]
-        if not newest or number_of(newest[0]) <= self._looked_at:
-            return
-        path = newest[0]
-        self._looked_at = number_of(path)
-        try:
-            policy = self._checked(path)
-        except (ValueError, OSError) as error:  # all our refusals are ValueErrors
-            self.refused += 1
-            self._say(f"refused, the policy goes on: {error}")
-            return
-        if policy is not None:
-            self._digest = policy.bundle.digest
-            self._found.append(policy)
+        """Look once: at the bundles that were not looked at before, until one is good."""
+        before, self._looked_at = self._looked_at, set()
+        found = False
+        for path in reversed(files(self.folder)):
+            try:
+                identity = _identity(path)
+                self._looked_at.add(identity)
+                if found or identity in before:
+                    continue
+                policy = self._checked(path)
+            except (ValueError, OSError) as error:  # all our refusals are ValueErrors
+                self.refused += 1
+                self._say(f"refused, the policy goes on: {error}")
+                continue
+            found = True
+            if policy is not None:
+                self._digest = policy.bundle.digest
+                self._found.append(policy)
 
     def _checked(self, path: Path) -> Policy | None:
         """None for the policy that is at work."""

@@ -29,6 +29,8 @@ FARTHEST = 10.0
 class Sb3Env(SharedEnv):
     """n robots at a task, all in one batch. Tasks whose observation has several groups are not for it."""
 
+    render_mode = None
+
     def __init__(self, task: str, n: int, robot: str | None = None, seed: int = 0) -> None:
         self.observed = LearningEnv(VecEnv(load_task(task, robot), n, seed))
         known = self.observed.task
@@ -62,7 +64,7 @@ class Sb3Env(SharedEnv):
         """Nothing has to be closed."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name, None)] * self.num_envs
+        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise AttributeError(f"'{attr_name}' can't be set: all robots are one batch")
@@ -71,7 +73,7 @@ class Sb3Env(SharedEnv):
         raise AttributeError(f"'{method_name}' can't be called: all robots are one batch")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
+        return [False for _ in self._get_indices(indices)]
 
 
 class Actor(nn.Sequential):

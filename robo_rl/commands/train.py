@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import io
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -171,13 +172,30 @@ def command(words: Sequence[str]) -> Callable[..., int]:
     from robo_rl.sim.tasks.loading import FILE, load_task, task_names
 
     known = task_names()
-    named = [word for word in given if word in known or FILE.fullmatch(word)]
-    if not named:
+    named = dict.fromkeys(word for word in given if word in known or FILE.fullmatch(word))
+    chosen = _task_among(words) if len(named) > 1 else next(iter(named), None)
+    if chosen not in named:
         return main
-    task = load_task(named[0])
+    task = load_task(chosen)
     kinds = {"apg": ApgConfig, "bc": BcConfig, "ppo": PpoConfig, "sac": SacConfig}
     suited = {name: kind(**task.settings.get(name, {})) for name, kind in kinds.items()}
     return functools.partial(main, algorithm=task.algorithms[0], **suited, words=tuple(words))
+
+
+def _task_among(words: Sequence[str]) -> str | None:
+    """The task that words of a command line name, some of which may be values of options; None on wrong usage."""
+
+    @functools.wraps(main)
+    def chosen(task: str, **others: Any) -> str:
+        return task
+
+    plain = [word for word in words if word not in ("-h", "--help")]
+    silence = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(silence), contextlib.redirect_stdout(silence):
+            return tyro.cli(chosen, args=plain, config=(tyro.conf.FlagCreatePairsOff,))
+    except SystemExit:
+        return None
 
 
 def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:

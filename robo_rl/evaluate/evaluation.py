@@ -221,7 +221,7 @@ def rollout(task: Task, policy: Any, conditions: Conditions, title: str | None =
         for start in range(0, total, BATCH):
             count = min(BATCH, total - start)
             fixed = {
-                name: value[start : start + count] if isinstance(value, Tensor) else value
+                name: value[start : start + count] if isinstance(value, Tensor) and value.ndim else value
                 for name, value in conditions.fixed.items()
             }
             env = VecEnv(
@@ -259,6 +259,11 @@ def _check(task: Task, conditions: Conditions) -> None:
             raise ValueError(f"fixed: '{name}' is not one of the task's ranges {list(task.spec.ranges)}")
         if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
+        if isinstance(value, Tensor) and value.ndim and (value.ndim > 1 or len(value) < conditions.episodes):
+            raise ValueError(
+                f"fixed: {name} is {tuple(value.shape)} numbers; expected one, or one for each of "
+                f"{conditions.episodes} episodes"
+            )
 
 
 def rollout_signals(task: Task, policy: Any, conditions: Conditions) -> dict[str, np.ndarray]:
@@ -397,9 +402,13 @@ def sweep(
     """
     each = conditions.episodes
     points = [(name, value) for name, values in perturbations.items() for value in values]
-    drawn = {name: conditions.fixed.get(name, math.nan) for name in perturbations}
-    columns = {name: torch.tensor([v if name == n else drawn[name] for n, v in points]) for name in perturbations}
-    fixed = {**conditions.fixed, **{name: column.repeat_interleave(each) for name, column in columns.items()}}
+    given = {**dict.fromkeys(perturbations, math.nan), **conditions.fixed}
+    numbers = {name: torch.as_tensor(value, dtype=torch.float32) for name, value in given.items()}
+    drawn = {name: value[:each] if value.ndim else value.expand(each) for name, value in numbers.items()}
+    fixed = {
+        name: torch.cat([torch.full((each,), v) if name == n else own for n, v in points])
+        for name, own in drawn.items()
+    }
     episodes = rollout(
         task, policy, dataclasses.replace(conditions, episodes=each * len(points), fixed=fixed), "perturbed"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,6 +125,7 @@ def compare(
     task: Task, bounds: Mapping[str, Sequence[float]], old: Any, run: Run, episodes: int
 ) -> dict[str, Any]:  # fmt: skip
     """Both policies in the same held-out episodes of ``task`` with the bounds of some of its ranges changed."""
+    task = copy.copy(task)  # the caller's stays as it is
     task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, bounds))
     policy, _ = run.policy()
     conditions, measure = Conditions(episodes=episodes), task.measures[-1]

@@ -15,6 +15,7 @@ from torch import Tensor
 from robo_rl.learn import bc
 from robo_rl.learn.config import BcConfig
 from robo_rl.learn.experience.demonstrations import Transitions
+from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.online.interventions import InterventionPolicy
 from robo_rl.policy import PolicyGraph
@@ -37,6 +38,8 @@ class Cloning:
         self.optimizer = torch.optim.Adam(policy.network.parameters(), SLOWER * config.learning_rate)
         self.first = 0
         """Control steps before anything is learnt."""
+        self.skipped = 0
+        """Mini-batches whose gradient was not finite."""
 
     def graph(self, policy: PolicyGraph) -> InterventionPolicy:
         """What the robot runs, of a policy of the same shape."""
@@ -59,8 +62,8 @@ class Cloning:
         loss = bc.loss(self.policy, self.observation, self.action, self.config)
         self.optimizer.zero_grad()
         loss.backward()
-        self.optimizer.step()
-        return {"error": float(loss.detach()) ** 0.5}
+        self.skipped += not stepped(self.optimizer, gradient_norm(self.policy.network.parameters()))
+        return {"error": float(loss.detach()) ** 0.5, "skipped": float(self.skipped)}
 
     def save(self) -> dict[str, Tensor]:
         """What goes on after a break."""

@@ -21,11 +21,13 @@ import torch
 from torch import Tensor
 
 from robo_rl.deploy.robot.bundle import Bundle, BundleError
-from robo_rl.deploy.robot.successors import files, number_of
+from robo_rl.deploy.robot.successors import files, next_file
 from robo_rl.learn.experience.demonstrations import Transitions
+from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.checkpoint import part
 from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.training import NotFiniteError
 from robo_rl.online.interventions import InterventionPolicy, export, export_again
 from robo_rl.online.received import Received, StepFolder
 from robo_rl.policy import PolicyGraph
@@ -60,7 +62,8 @@ class Algorithm(Protocol):
         """New transitions, and which of them the operator made (s,)."""
 
     def learn(self) -> dict[str, float]:
-        """A mini-batch; metrics."""
+        """A mini-batch; metrics. "skipped", where it is among them, tells of how many mini-batches so far nothing was
+        learnt, as their gradients were not finite."""
         ...
 
     def save(self) -> dict[str, Tensor]: ...
@@ -76,7 +79,7 @@ class LiveLearner:
         self.run, self.algorithm, self.folder, self.ratio, self.say = run, algorithm, folder, ratio, say
         self.average = run.new_policy().requires_grad_(False)
         self.graph = algorithm.graph(self.average).eval()
-        self.learnt = 0
+        self.learnt, self._in_a_row = 0, 0
         """Mini-batches since the first bundle."""
         self.metrics: dict[str, float] = {}
         self._led: list[np.ndarray] = []
@@ -114,24 +117,34 @@ class LiveLearner:
         return int(self.ratio * max(0, self.steps - self.algorithm.first)) - self.learnt
 
     def learn(self) -> None:
-        """Some of the mini-batches that are due."""
+        """Some of the mini-batches that are due.
+
+        NotFiniteError after ``MOST_SKIPPED`` in a row whose gradients were not finite; the newest checkpoint and the
+        newest policy for the robot stay.
+        """
         for _ in range(min(ROUND, self.owed)):
+            before = self.metrics.get("skipped", 0.0)
             self.metrics = self.algorithm.learn()
             self.learnt += 1
+            self._in_a_row = self._in_a_row + 1 if self.metrics.get("skipped", 0.0) > before else 0
+            if self._in_a_row == MOST_SKIPPED:
+                raise NotFiniteError(
+                    f"{self.run.folder}: the gradients of {MOST_SKIPPED} mini-batches in a row were not finite; the "
+                    "checkpoint and the robot's policy of before stay, and 'robo-rl learn' goes on from there"
+                )
             average(self.average, self.algorithm.policy)
 
     def publish(self) -> None:
         """A bundle of the present policy for the robots, a checkpoint, and a line of metrics."""
         assert self.bundle is not None
-        last = number_of(files(self.folder)[-1])  # robots look at nothing older
-        out = self.folder / f"policy-{last + 1:06d}.onnx"
+        self.save()  # refuses what is not finite, before a robot gets it
+        out = next_file(self.folder, self.bundle.path)
         self.bundle = export_again(self.graph, self.bundle, out)
-        self.save()
         line = {"update": self.learnt, "environment_steps": self.steps, **self.rates(), **self.metrics}
         with (self.run.folder / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
         for path in files(self.folder)[1:-KEPT]:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
     def rates(self) -> dict[str, float]:
         """Minutes of robot time so far, and over the last ``WINDOW``: interventions, per step, and success."""
@@ -149,7 +162,7 @@ class LiveLearner:
         for path in reversed(files(self.folder)):
             try:
                 return Bundle.read(path)
-            except BundleError as error:
+            except (BundleError, OSError) as error:
                 self.say(f"left out: {error}")
         return None
 
@@ -157,15 +170,19 @@ class LiveLearner:
         return export(self.graph, self.run.provenance(0), self.folder / "policy-000001.onnx")
 
     def save(self) -> None:
-        """Write the run's checkpoint."""
+        """Write the run's checkpoint. CheckpointError for a number that is not finite: the file of before stays."""
         policy = {f"policy/{name}": value for name, value in self.average.state_dict().items()}
         live = {f"live/{name}": value for name, value in self.algorithm.save().items()}
         numbers = {"environment_steps": self.steps, "finished": False, "learnt": self.learnt}
         tensors = {**policy, **live, "torch_generator": torch.get_rng_state()}
-        checkpoint.save(self.run.checkpoint_file, tensors, numbers)
+        file = self.run.checkpoint_file
+        checkpoint.require_finite(file, tensors, "nothing was written, and the checkpoint of before stays")
+        checkpoint.save(file, tensors, numbers)
 
     def _load(self) -> None:
-        tensors, numbers = checkpoint.load(self.run.checkpoint_file)
+        file = self.run.checkpoint_file
+        tensors, numbers = checkpoint.load(file)
+        checkpoint.require_finite(file, tensors, "what it learnt is lost; expected another run")
         try:
             self.average.load_state_dict(part(tensors, "policy/"))
             self.algorithm.load(part(tensors, "live/"))

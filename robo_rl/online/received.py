@@ -2,12 +2,13 @@
 
 A transition is two frames, one after the other: what was seen and done, and what came of it. Observations are the
 task's, computed of the signals and the memory that the policy on the robot had; the action is that which was taken, as
-the memory of the next step tells it. Rewarded is success alone.
+the memory of the next step tells it. Rewarded is success alone. Steps with values that can't be learnt from
+(``robo_rl.recorded_values``) are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,10 @@ from robo_rl.contract import Contract
 from robo_rl.deploy.robot.logs.step_log import Flag, StepLogError, StepReader, files
 from robo_rl.learn.experience.demonstrations import Transitions
 from robo_rl.online.interventions import DONE, InterventionPolicy
+from robo_rl.recorded_values import faults
+
+MOST_DAMAGED = 1000
+"""Frames of a file after which it is given up."""
 
 
 class Received(NamedTuple):
@@ -40,6 +45,8 @@ class StepFolder:
         """``say`` gets a sentence for each file that can't be used, or no further."""
         self.folder, self._policy, self._contract, self._say = folder, policy, contract, say
         self._readers: dict[Path, StepReader | None] = {}
+        self._told: set[Path] = set()
+        """Files of which something was left out."""
         self._left: dict[Path, np.ndarray] = {}
         """By file, the last frame, whose transition is not known yet."""
 
@@ -53,28 +60,49 @@ class StepFolder:
             if reader is None:
                 continue
             try:
-                frames = reader.new()
-            except (StepLogError, OSError) as error:
+                frames = self._frames(reader)
+            except StepLogError as error:
                 self._refuse(path, str(error))
                 continue
-            if reader.damage:
-                self._refuse(path, reader.damage)
+            except OSError as error:  # the next look may find it again
+                self._tell(path, f"{path}: {error.strerror or error}; tried again with every look")
+                continue
+            if reader.left_out > MOST_DAMAGED:
+                self._refuse(path, f"{path}: {reader.left_out} frames are damaged; it is not read any more")
             if len(frames):
                 before = self._left.get(path, frames[:0])
-                parts.append(self._transitions(np.concatenate([before, frames])))
+                parts.append(self._transitions(np.concatenate([before, frames]), path))
                 self._left[path] = frames[-1:].copy()
         return _joined(parts, self._policy)
+
+    def _frames(self, reader: StepReader) -> np.ndarray:
+        """What is new in a file. A frame that is damaged when it is read a second time is left out, the rest is not."""
+        again = bool(reader.damage)
+        frames = reader.new(over_damage=again)
+        if reader.damage:
+            self._tell(
+                reader.path, f"{reader.damage.rpartition(';')[0]}; it is read again, and left out if it stays so"
+            )
+        return frames
+
+    def _tell(self, path: Path, sentence: str) -> None:
+        """Once for each file."""
+        if path not in self._told:
+            self._told.add(path)
+            self._say(sentence)
 
     def _refuse(self, path: Path, sentence: str) -> None:
         self._say(sentence)
         self._readers[path] = None
 
-    def _transitions(self, frames: np.ndarray) -> Received:
+    def _transitions(self, frames: np.ndarray, path: Path) -> Received:
         flags = frames["flags"]
-        begins = np.flatnonzero(((flags[:-1] & Flag.LAST) == 0) & (np.diff(frames["number"].astype(np.int64)) == 1))
-        after = begins + 1
         with torch.no_grad():
-            seen, memory = self._observed(frames)
+            signals, memory, seen = self._observed(frames)
+        good = self._usable(frames, {**signals, **memory, "observation": seen}, path)
+        follows = np.diff(frames["number"].astype(np.int64)) == 1
+        begins = np.flatnonzero(((flags[:-1] & Flag.LAST) == 0) & follows & good[:-1] & good[1:])
+        after = begins + 1
         succeeded, failed = ((flags & flag) != 0 for flag in (Flag.SUCCEEDED, Flag.FAILED))
         last = (flags[after] & Flag.LAST) != 0
         transitions = Transitions(
@@ -84,13 +112,25 @@ class StepFolder:
         outcomes = [(int(i), bool(succeeded[after[i]])) for i in np.flatnonzero(last)]
         return Received(transitions, torch.from_numpy((flags[begins] & Flag.OPERATOR) != 0), outcomes)
 
-    def _observed(self, frames: np.ndarray) -> tuple[Tensor, dict[str, Tensor]]:
+    def _usable(self, frames: np.ndarray, values: Mapping[str, Tensor], path: Path) -> np.ndarray:
+        """(s,) which frames can be learnt from; says once of each file why others can't."""
+        good = (frames["flags"] & ~sum(Flag)) == 0
+        sentence = "" if good.all() else f"step {frames['number'][np.argmin(good)]} has unknown flags"
+        commands = {f"command[{i}]": value for i, value in enumerate(frames["command"].T)}
+        for fault in faults(self._contract.signals, {**{n: v.numpy() for n, v in values.items()}, **commands}):
+            good = good & ~fault.rows
+            sentence = sentence or f"step {frames['number'][fault.first]}: {fault.sentence}"
+        if sentence:
+            self._tell(path, f"{path}: {sentence}; this step, and others like it, are left out")
+        return good
+
+    def _observed(self, frames: np.ndarray) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         flat, place, signals = torch.from_numpy(frames["signals"].copy()), 0, {}
         for signal in self._contract.signals:
             signals[signal.name] = flat[:, place : place + signal.size].unflatten(1, signal.dimensions)
             place += signal.size
         memory = self._policy.unpack(torch.from_numpy(frames["memory"].copy()))
-        return self._policy.task.observe(signals, memory), memory
+        return signals, memory, self._policy.task.observe(signals, memory)
 
 
 def _float(values: np.ndarray) -> Tensor:

@@ -81,6 +81,7 @@ class Reinforcement:
         critic, actor = self.learner.mini_batch(acts).tolist()
         self.learnt += 1
         told = {"loss/critic": critic, "temperature": float(self.learner.log_temperature.detach().exp())}
+        told["skipped"] = float(self.learner.skipped)
         return {**told, **({"loss/actor": actor} if acts else {})}
 
     def save(self) -> dict[str, Tensor]:

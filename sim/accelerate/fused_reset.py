@@ -8,6 +8,7 @@ by tensor operations.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,12 +121,26 @@ class FusedReset:
 
 
 def fused_reset(env: VecEnv) -> FusedReset | None:
-    """The resets of an environment as one loop, where they can be, and where they are what the task's own are."""
+    """The resets of an environment as one loop, where they can be, and where they are what the task's own are.
+
+    A warning says, once for each reason, where they are not: tensor operations take many times as long.
+    """
     try:
         reset = FusedReset(env)
-    except Exception:  # whatever a task does that can't be traced: without tracing it works, or tells what is wrong
+    except Exception as error:  # whatever a task does that can't be traced: without tracing it works, or tells why not
+        _say_slow(env, f"they can't be traced ({type(error).__name__}: {error})")
         return None
-    return reset if reset.native and _agrees(env, reset) else None
+    if not reset.native:  # there is no compiler, as was said
+        return None
+    if _agrees(env, reset):
+        return reset
+    _say_slow(env, "traced, they begin otherwise")
+    return None
+
+
+def _say_slow(env: VecEnv, reason: str) -> None:
+    name = env.task.name
+    warnings.warn(f"task '{name}': its episodes begin slowly, by tensor operations: {reason[:500]}", stacklevel=4)
 
 
 def _agrees(env: VecEnv, reset: FusedReset) -> bool:

@@ -80,7 +80,7 @@ class Measure:
     """One figure of how well a task is done: an error of ``Task.errors``, taken over a part of each episode.
 
     ``over``: "end" for the mean over the last ``seconds``, "mean" and "rms" for mean and root mean square from
-    ``seconds`` on; None: the last 2 s, or from 1 s on. Of an episode shorter than twice that, half of it counts.
+    ``seconds`` on; None: the last 2 s, or from 1 s on. Of an episode that ends before that, all of it counts.
     """
 
     error: str

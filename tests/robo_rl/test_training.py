@@ -211,7 +211,16 @@ def test_metrics_are_the_same_in_the_file_and_in_tensorboard(tmp_path: Path) -> 
     assert [line["environment_steps"] for line in lines] == [32 * k for k in range(1, 7)]
     board = dict(scalars(run.folder))
     terms = {f"reward/{name}" for name in run.task().spec.reward}
-    assert set(board) >= {"reward", "alive", "gradient_norm", "level/initial/tilt", "error/position_error", *terms}
+    assert set(board) >= {
+        "reward",
+        "alive",
+        "gradient_norm",
+        "level/initial/tilt",
+        "diverged",
+        "skipped",
+        "error/position_error",
+        *terms,
+    }
     for tag, points in board.items():
         told = [line for line in lines if tag in line]
         assert [step for step, _ in points] == [line["environment_steps"] for line in told]

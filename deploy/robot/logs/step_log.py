@@ -14,10 +14,13 @@ next one writes another file.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
+import re
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +32,8 @@ import numpy as np
 
 from robo_rl.contract import Contract
 
+NAME = re.compile(r"steps-([0-9]{1,9})\.log")
+MOST_FILES = 10**9 - 1
 MAGIC = b"robo-rl steps 1\n"
 DIGEST = 16
 """Bytes of BLAKE2b at the end of a frame."""
@@ -37,6 +42,8 @@ EVERY = 0.2
 MOST_WAITING = 100_000
 """Frames that may wait for the disk."""
 HEAD_BYTES = 1000
+MOST_READ = 1 << 26
+"""Bytes that are read at a time."""
 
 
 class StepLogError(ValueError):
@@ -146,9 +153,9 @@ class StepWriter:
 
 def _next_file(folder: Path) -> tuple[Path, io.FileIO]:
     folder.mkdir(parents=True, exist_ok=True)
-    number = max((int(path.stem.partition("-")[2]) for path in files(folder)), default=0)
+    number = max(map(_number, files(folder)), default=0)
     while True:
-        number += 1
+        number = number % MOST_FILES + 1  # a name with the last number was planted
         path = folder / f"steps-{number:06d}.log"
         try:
             return path, path.open("xb", buffering=0)
@@ -158,7 +165,26 @@ def _next_file(folder: Path) -> tuple[Path, io.FileIO]:
 
 def files(folder: Path) -> list[Path]:
     """The files of a folder, the oldest first."""
-    return sorted(path for path in folder.glob("steps-*.log") if path.stem.partition("-")[2].isdecimal())
+    found = [path for path in folder.glob("steps-*.log") if NAME.fullmatch(path.name)]
+    return sorted(found, key=_number)
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.partition("-")[2])
+
+
+def _regular(path: Path) -> io.BufferedReader:
+    """A file that is opened to be read, unless it is a pipe, a device, a link or a folder: StepLogError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise StepLogError(f"{path}: it is a link; expected a file of its own") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StepLogError(f"{path}: it is not a regular file; expected one that a robot writes")
+    return os.fdopen(descriptor, "rb")
 
 
 class StepReader:
@@ -171,26 +197,39 @@ class StepReader:
         self._place, self._chain = 0, b""
         self.damage = ""
         """Why nothing more is read, a sentence; "" while all is well."""
+        self.left_out = 0
+        """Damaged frames that were read over."""
 
-    def new(self) -> np.ndarray:
-        """(s,) frames, each checked. Those before a damaged one are good."""
-        if self.damage:
+    def new(self, over_damage: bool = False) -> np.ndarray:
+        """(s,) frames, each checked, of at most ``MOST_READ`` bytes. Those before a damaged one are good.
+
+        After that, nothing is read but ``over_damage``: then damaged frames are left out, and others go on. Each frame
+        tells of the one before it by the digest there, so that it can be checked without the rest of that one.
+        """
+        if self.damage and not over_damage:
             return np.zeros(0, self._layout)
-        with self.path.open("rb") as file:
+        self.damage = ""
+        with _regular(self.path) as file:
             if self._place == 0 and not self._begin(file.readline(len(MAGIC)), file.readline(HEAD_BYTES)):
                 return np.zeros(0, self._layout)
             file.seek(self._place)
-            data = file.read()
+            data = file.read(MOST_READ)
         size = self._layout.itemsize
-        good = 0
+        read, kept = 0, []
         for start in range(0, len(data) - size + 1, size):
             body, digest = data[start : start + size - DIGEST], data[start + size - DIGEST : start + size]
-            if _chained(self._chain, body) != digest:
+            if _chained(self._chain, body) == digest:
+                kept.append(body + digest)
+            else:
                 self.damage = f"{self.path}: damaged at byte {self._place + start}; what comes after it is left out"
-                break
-            self._chain, good = digest, start + size
-        self._place += good
-        return np.frombuffer(data[:good], self._layout)
+                if not over_damage:
+                    break
+                self.left_out += 1
+            self._chain, read = digest, start + size
+        self._place += read
+        if over_damage:
+            self.damage = ""
+        return np.frombuffer(b"".join(kept), self._layout)
 
     def _begin(self, magic: bytes, head: bytes) -> bool:
         """Read the head; whether it is there by now."""

@@ -29,6 +29,7 @@ from robo_rl.contract import Contract, ContractError, Network, Provenance
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.checkpoint import CheckpointError
+from robo_rl.recorded_values import faults
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
 from robo_rl.sim.tasks import Task
@@ -175,6 +176,9 @@ def check(tensors: dict[str, Tensor], path: Path, task: Task) -> None:
             raise DemonstrationError(f"{path}: {name} is {shown(value)}; expected {shape} numbers of torch.float32")
         if not bool(torch.isfinite(value).all()):
             raise DemonstrationError(f"{path}: {name} has numbers that are not finite")
+    values = {name.removeprefix(SIGNAL): tensors[name].numpy() for name in shapes}
+    for fault in faults(task.spec.signals, values):
+        raise DemonstrationError(f"{path}: step {fault.first}: {fault.sentence}")
     if bool((tensors["action"].abs() > 1.0).any()):
         raise DemonstrationError(f"{path}: action goes beyond what a policy can do; expected −1 to 1")
     if bool(((tensors["ended"] != 0.0) & (tensors["ended"] != 1.0)).any()):

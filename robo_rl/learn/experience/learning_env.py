@@ -174,7 +174,7 @@ class LearningEnv:
         return {
             **{f"env/{name}": value for name, value in self.env.save().items()},
             **{f"memory/{name}": value for name, value in self.memory.items()},
-            **({"begun": self.starts.begun} if self.starts else {}),
+            **(self.starts.save() if self.starts else {}),
         }
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
@@ -184,7 +184,7 @@ class LearningEnv:
         for name, value in kept.part("memory/").items():
             self.memory[name].copy_(value)
         if self.starts is not None:
-            self.starts.begun.copy_(saved["begun"])
+            self.starts.load(saved)
 
 
 def _within(observation: Observation, privileged: Tensor) -> Tensor:

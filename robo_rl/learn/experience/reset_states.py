@@ -240,6 +240,19 @@ class Starts:
             self.ended[name] += 1
             self.success[name] += max(0.01, 1.0 / self.ended[name]) * (won - self.success[name])
 
+    def save(self) -> dict[str, Tensor]:
+        """All that changes, for a checkpoint."""
+        success = torch.tensor([self.success[name] for name in self.names], dtype=torch.float64)
+        ended = torch.tensor([self.ended[name] for name in self.names])
+        return {"begun": self.begun, "starts/success": success, "starts/ended": ended}
+
+    def load(self, saved: Mapping[str, Tensor]) -> None:
+        """Go on from ``save``; a checkpoint of an earlier release has only where episodes began."""
+        self.begun.copy_(saved["begun"])
+        if "starts/success" in saved:
+            self.success = dict(zip(self.names, saved["starts/success"].tolist(), strict=True))
+            self.ended = dict(zip(self.names, saved["starts/ended"].tolist(), strict=True))
+
     def metrics(self) -> dict[str, float]:
         """Success by where episodes began."""
         return {f"success/{name}": part for name, part in self.success.items()}

@@ -128,7 +128,7 @@ class Fused:
         return blocks, [unflatten(program.structure, iter(program.results.cut(block))) for block in blocks]
 
     def reads(self, *args: Any) -> list[bool]:
-        """For each tensor in the arguments, in turn: whether any result depends on it."""
+        """For each tensor in the arguments, in turn: whether any result depends on it, if all numbers are finite."""
         tensors: list[Tensor] = []
         structure = flatten(args, tensors)
         return self._program(structure, tensors).reads()

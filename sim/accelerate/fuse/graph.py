@@ -7,6 +7,7 @@ it: a node depends on earlier nodes alone, so the order of creation is an order 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,12 @@ ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "div": np.divide,
     "min": np.minimum,
     "max": np.maximum,
+    "at most": np.minimum,
+    "at least": np.maximum,
 }
+"""With "at most" and "at least", whose second operand is a bound, for clamp, which has another gradient at a tie."""
+EXTREMES: dict[str, str] = {"amin": "min", "amax": "max"}
+"""Operations of any number of operands, and those of two that they are made of."""
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "neg": operator.neg,
     "abs": abs,
@@ -83,6 +89,8 @@ class Graph:
         number = float(number)
         if number != number:
             return self.node("const", NAN)  # one object: only that equals itself, where nodes are looked up
+        if number == 0 and np.signbit(number):
+            return self.node("neg", self.node("const", 0.0).index)  # it equals 0, where nodes are looked up
         return self.node("const", number if abs(number) <= LARGEST else np.copysign(np.inf, number).item())
 
     def lift(self, value: Node | float) -> Node:
@@ -92,7 +100,7 @@ class Graph:
 def _folded(function: Callable[..., Any], *numbers: Any) -> Any:
     """A function of numbers, by IEEE 754: 0 / 0 and log −1 are no number, log 0 and exp 1000 are infinite."""
     with np.errstate(all="ignore"):
-        value = function(*(np.float64(x) if isinstance(x, int | float) else x for x in numbers))
+        value = function(*(x if isinstance(x, bool | np.bool_) else np.float64(x) for x in numbers))
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -117,7 +125,7 @@ def unary(name: str, a: Node | float) -> Any:
 def binary(name: str, a: Node | float, b: Node | float) -> Any:
     """``name`` of ARITHMETIC, COMPARISONS or LOGIC, applied to nodes or plain numbers, simplified.
 
-    A constant 0 as a factor gives 0, whatever the other factor is.
+    Only what is the same for all numbers: 0 times what is not finite is no number.
     """
     if not isinstance(a, Node) and not isinstance(b, Node):
         return _folded((ARITHMETIC | COMPARISONS | LOGIC)[name], a, b)
@@ -132,17 +140,26 @@ def binary(name: str, a: Node | float, b: Node | float) -> Any:
             return b
         case ("add" | "sub", _, 0) | ("mul" | "div", _, 1):
             return a
-        case ("mul", 0, _) | ("mul", _, 0) | ("div", 0, _):
-            return graph.constant(0)
         case ("sub", 0, _) | ("mul", -1, _):
             return unary("neg", b)
         case ("mul", _, -1):
             return unary("neg", a)
-        case ("div", _, float()):
+        case ("div", _, float()) if 1 / LARGEST < abs(y) < LARGEST:
             return binary("mul", a, 1 / y)
     if name in ("add", "mul", "min", "max", "and", "or") and (x is None, a.index) > (y is None, b.index):
         a, b = b, a  # one order for equal expressions, constants first
     return graph.node(name, a.index, b.index)
+
+
+def extreme(name: str, operands: Sequence[Node | float]) -> Any:
+    """The least or the greatest, ``name`` of EXTREMES, of nodes or plain numbers."""
+    nodes = [x for x in operands if isinstance(x, Node)]
+    if not nodes or len(operands) < 3:
+        return functools.reduce(functools.partial(binary, EXTREMES[name]), operands)
+    graph = nodes[0].graph
+    lifted = [graph.lift(x) for x in operands]
+    _require(False, name, *lifted)
+    return graph.node(name, *(x.index for x in lifted))
 
 
 def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
@@ -156,12 +173,14 @@ def select(condition: Node | float, a: Node | float, b: Node | float) -> Any:
     return a if a.index == b.index else graph.node("where", condition.index, a.index, b.index)
 
 
-def needed(outputs: Sequence[Node]) -> set[int]:
-    """Indices of the operations that ``outputs`` depend on, their own included."""
+def needed(outputs: Sequence[Node], finite: bool = False) -> set[int]:
+    """Indices of the operations that ``outputs`` depend on, their own included; ``finite``: if all numbers are finite,
+    so that 0 times any of them is 0."""
     graph, found = outputs[0].graph, {node.index for node in outputs}
     for index in range(max(found), -1, -1):
         name, *operands = graph.operations[index]
-        if index in found and name not in ("const", "input"):
+        nothing = finite and name == "mul" and any(Node(graph, operand).value == 0 for operand in operands)
+        if index in found and name not in ("const", "input") and not nothing:
             found.update(operands)
     return found
 
@@ -214,17 +233,31 @@ def _pull_back(node: Node, bar: Node, give: Callable[[int, Callable[[], Node]], 
         case "div", (a, b):
             give(a.index, lambda: binary("div", bar, b))
             give(b.index, minus(lambda: binary("div", binary("mul", bar, node), b)))
-        case (("min" | "max"), (a, b)):
-            first = binary("lt" if name == "min" else "gt", a, b)  # at its bound, a clamped number still counts
-            give(a.index, lambda: select(first, bar, 0.0))
-            give(b.index, lambda: select(first, 0.0, bar))
+        case (("at most" | "at least"), (a, bound)):
+            within = binary("le" if name == "at most" else "ge", a, bound)  # at its bound, a clamped number counts
+            give(a.index, lambda: select(within, bar, 0.0))
+            give(bound.index, lambda: select(within, 0.0, bar))
+        case (("min" | "max"), (a, b)):  # equal ones share
+            order = ("lt", "le") if name == "max" else ("gt", "ge")
+            for x, y in ((a, b), (b, a)):
+                less, not_more = (binary(sign, x, y) for sign in order)
+                shared = select(not_more, binary("mul", bar, 0.5), bar)
+                give(x.index, lambda less=less, shared=shared: select(less, 0.0, shared))
+        case (("amin" | "amax"), _):  # equal ones share
+            same = [binary("and", binary("le", x, node), binary("ge", x, node)) for x in operands]
+            count = functools.reduce(functools.partial(binary, "add"), [select(x, 1.0, 0.0) for x in same])
+            part = binary("div", bar, count)
+            for x, chosen in zip(operands, same, strict=True):
+                give(x.index, lambda chosen=chosen: select(chosen, part, 0.0))
         case "where", (condition, a, b):
             give(a.index, lambda: select(condition, bar, 0.0))
             give(b.index, lambda: select(condition, 0.0, bar))
         case "neg", (a,):
             give(a.index, minus(lambda: bar))
         case "abs", (a,):
-            give(a.index, lambda: select(binary("lt", a, 0.0), unary("neg", bar), bar))
+            at_0 = binary("mul", bar, a)  # 0, and no number where a is none
+            up = select(binary("gt", a, 0.0), bar, at_0)
+            give(a.index, lambda: select(binary("lt", a, 0.0), unary("neg", bar), up))
         case "sqrt", (_a,):
             give(indices[0], lambda: binary("div", binary("mul", bar, 0.5), node))
         case "exp", (_a,):

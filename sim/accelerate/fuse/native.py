@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from robo_rl.sim.accelerate.fuse.graph import MASKS, RANDOM, Graph, Node, needed
+from robo_rl.sim.accelerate.fuse.graph import EXTREMES, MASKS, RANDOM, Graph, Node, needed
 
 
 def flags(system: str = platform.system(), machine: str = platform.machine()) -> tuple[str, ...]:
@@ -47,7 +47,8 @@ TEMPLATES = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}",
     "mul add": "multiply_add({}, {}, {})", "mul sub": "multiply_add({}, {}, -{})",
     "sub mul": "multiply_add(-{}, {}, {})",
-    "min": "minimum({}, {})", "max": "maximum({}, {})", "where": "{} ? {} : {}",
+    "min": "minimum({}, {})", "max": "maximum({}, {})",
+    "at most": "minimum({1}, {0})", "at least": "maximum({1}, {0})", "where": "{} ? {} : {}",
     "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
     "and": "{} & {}", "or": "{} | {}", "not": "~{}",
     "abs": "absolute({})", "sqrt": "root({})", "exp": "exponential({})", "tanh": "hyperbolic_tangent({})",
@@ -181,7 +182,7 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
             body.append(f"    const Vector v{index} = {four}[{RANDOM.index(name)}];")
         else:
             kind = "Mask" if name in MASKS else "Vector"
-            value = TEMPLATES[name].format(*(f"v{operand}" for operand in operands))
+            value = _expression(name, [f"v{operand}" for operand in operands])
             body.append(f"    const {kind} v{index} = {value};")
     truths = [nodes[0].is_mask for nodes in outputs for _ in nodes]
     kinds = ["uint8_t" if truth else "float" for truth in truths]
@@ -202,6 +203,12 @@ def source(graph: Graph, outputs: Sequence[Sequence[Node]], sizes: Sequence[int]
         body="\n".join(body),
     )
     return Code(text, tuple(table))
+
+
+def _expression(name: str, operands: Sequence[str]) -> str:
+    if name in EXTREMES:
+        return functools.reduce(TEMPLATES[EXTREMES[name]].format, operands)
+    return TEMPLATES[name].format(*operands)
 
 
 def _list(values: Sequence[int | bool]) -> str:

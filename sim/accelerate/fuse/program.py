@@ -71,8 +71,8 @@ class Program:
         return load(source(self.graph, outputs, [len(nodes) for nodes in inputs], shared))
 
     def reads(self) -> list[bool]:
-        """For each input, in turn: whether any result depends on it."""
-        read = needed([node for nodes in self.outputs for node in nodes])
+        """For each input, in turn: whether any result depends on it, as long as all numbers are finite."""
+        read = needed([node for nodes in self.outputs for node in nodes], finite=True)
         return [any(node.index in read for node in nodes) for nodes in self.inputs]
 
     def gradient(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from robo_rl.sim.accelerate.fuse.graph import RANDOM, Graph, Node, binary, select, unary
+from robo_rl.sim.accelerate.fuse.graph import RANDOM, Graph, Node, binary, extreme, select, unary
 from robo_rl.sim.accelerate.fuse.random import uniforms
 
 
@@ -91,7 +91,12 @@ def _inner(x: Symbol, dim: int) -> int:
 
 def _elementwise(function: Callable, operands: int) -> Callable[..., Symbol]:
     apply = np.frompyfunc(function, operands, 1)
-    return lambda *args: Symbol(apply(*(_nodes(arg) for arg in args)))
+
+    def each(*args: Any) -> Symbol:
+        with np.errstate(all="ignore"):
+            return Symbol(apply(*(_nodes(arg) for arg in args)))
+
+    return each
 
 
 def _reduce(name: str) -> Callable[..., Symbol]:
@@ -108,8 +113,29 @@ def _reduce(name: str) -> Callable[..., Symbol]:
     return reduce
 
 
+def _all_alike(number: float) -> Callable[..., Symbol]:
+    return _elementwise(lambda a: a.graph.constant(number) if isinstance(a, Node) else number, 1)
+
+
+def _extreme(name: str) -> Callable[..., Symbol]:
+    def reduce(x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Symbol:
+        if dim is None:
+            raise TypeError("a fused function can't reduce over environments too; give a dimension, as dim=-1")
+        axes = sorted(_inner(x, d) for d in ((dim,) if isinstance(dim, int) else dim))
+        last = np.moveaxis(x.nodes, axes, range(-len(axes), 0))
+        shape = last.shape[: last.ndim - len(axes)]
+        nodes = np.empty(shape, dtype=object)
+        for place in np.ndindex(shape):
+            nodes[place] = extreme(name, last[place].ravel().tolist())
+        return Symbol(np.expand_dims(nodes, axes) if keepdim else nodes)
+
+    return reduce
+
+
 _add, _mul, _sub = (_elementwise(lambda a, b, n=n: binary(n, a, b), 2) for n in ("add", "mul", "sub"))
-_min, _max = (_elementwise(lambda a, b, n=n: binary(n, a, b), 2) for n in ("min", "max"))
+_min, _max, _at_most, _at_least = (
+    _elementwise(lambda a, b, n=n: binary(n, a, b), 2) for n in ("min", "max", "at most", "at least")
+)
 _div = _elementwise(lambda a, b: binary("div", a, b), 2)
 _sum = _reduce("add")
 
@@ -126,8 +152,8 @@ def _power(x: Symbol, exponent: float) -> Symbol:
 
 
 def _clamp(x: Symbol, min: Any = None, max: Any = None) -> Symbol:
-    x = x if min is None else _max(x, min)
-    return x if max is None else _min(x, max)
+    x = x if min is None else _at_least(x, min)
+    return x if max is None else _at_most(x, max)
 
 
 def _mean(x: Symbol, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Symbol:
@@ -203,7 +229,7 @@ def _functions() -> dict[str, Callable]:
     table: dict[str, Callable] = {n: _elementwise(lambda a, n=n: unary(n, a), 1) for n in unaries}
     table |= {n: _elementwise(lambda a, b, n=n: binary(n, a, b), 2) for n in comparisons}
     table |= {"add": _add, "sub": _sub, "mul": _mul, "div": _div, "minimum": _min, "maximum": _max}
-    table |= {"sum": _sum, "mean": _mean, "amax": _reduce("max"), "amin": _reduce("min")}
+    table |= {"sum": _sum, "mean": _mean, "amax": _extreme("amax"), "amin": _extreme("amin")}
     table |= {"any": _reduce("or"), "all": _reduce("and"), "clamp": _clamp, "pow": _power, "unbind": _unbind}
     table |= {"square": lambda x: _mul(x, x), "reciprocal": lambda x: _div(1.0, x)}
     table |= {"rsqrt": lambda x: _div(1.0, table["sqrt"](x)), "flatten": _flatten, "squeeze": _squeeze}
@@ -214,8 +240,7 @@ def _functions() -> dict[str, Callable]:
     table |= {"eq": lambda a, b: table["le"](a, b) & table["ge"](a, b), "ne": lambda a, b: ~table["eq"](a, b)}
     table |= {"stack": _stack, "cat": _cat, "split": _split, "reshape": _reshape, "expand": _expand}
     table |= {"unsqueeze": lambda x, dim: Symbol(np.expand_dims(x.nodes, dim))}
-    table |= {"where": _elementwise(select, 3), "zeros_like": lambda x: _mul(x, 0.0)}
-    table |= {"ones_like": lambda x: _add(_mul(x, 0.0), 1.0)}
+    table |= {"where": _elementwise(select, 3), "zeros_like": _all_alike(0.0), "ones_like": _all_alike(1.0)}
     return table
 
 
