@@ -192,6 +192,10 @@ class ArticulatedPlant(ABC):
         for follower, leader, ratio in self.indices.followers:
             mine, its = self.model.jnt_dofadr[follower], self.model.jnt_dofadr[leader]
             qvel[:, mine] = ratio * qvel[:, its]
+        for curve in self.indices.curves:
+            leader = self.model.jnt_dofadr[curve.leader]
+            slope = curve.slope(qpos[:, self.model.jnt_qposadr[curve.leader]])
+            qvel[:, self.model.jnt_dofadr[curve.joint]] = slope * qvel[:, leader]
 
     def push(self, ids: Tensor, velocity: Tensor) -> None:
         """Change the velocity of the base, or of the tool of a fixed robot, by (3,) or (m, 3) m/s, as a blow does."""

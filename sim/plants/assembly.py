@@ -18,6 +18,7 @@ from robo_rl.sim.models import read_model, what_to_do
 from robo_rl.sim.plants.base import fix_base, free_base
 from robo_rl.sim.plants.drives import add_drives
 from robo_rl.sim.plants.held_joints import hold_joints
+from robo_rl.sim.plants.linkages import loose_joints
 from robo_rl.sim.plants.own_contacts import overlapping
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.plants.replaced import keep_bodies
@@ -54,12 +55,18 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
                 first, second = (spec.bodies[body] for body in pair)
                 spec.add_exclude(bodyname1=first.name, bodyname2=second.name)
             model = spec.compile()
-        return model
+    except CardError:
+        raise
     except ValueError as error:
         said = " ".join(str(error).partition("The visual elements")[0].split())
         raise CardError(
             f"{mechanism.model}: MuJoCo can't compile it ({said}){what_to_do(said, mechanism.model)}"
         ) from None
+    if not mechanism.fixed and (loose := loose_joints(model, mechanism)):
+        raise CardError(
+            f"{mechanism.model}: what no motor moves is {loose}; expected each in the card's joints, or in its table "
+            "[held] with the position where it stays"
+        )
     return model
 
 

@@ -30,11 +30,13 @@ def free_base(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         if own or _weighs(body) or body.geoms or body.sites or len(body.bodies) > 1:
             raise CardError(
                 f"{mechanism.model}: base '{mechanism.base}' hangs on the body '{body.name}', which has a mass, a "
-                f'shape, a joint or other bodies on it; expected the uppermost body of the robot: base = "{above[-1].name}"'
+                f'shape, a joint or other bodies on it; expected the uppermost one: base = "{above[-1].name}"'
             )
     for body in above:
         for exclusion in [x for x in spec.excludes if body.name in (x.bodyname1, x.bodyname2)]:
             spec.delete(exclusion)
+        for joint in list(body.joints):
+            spec.delete(joint)
     for body in reversed(above):
         body.to_frame()
     base = spec.body(mechanism.base)

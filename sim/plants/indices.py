@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from robo_rl.sim.plants.assembly import GROUND, lowest
+from robo_rl.sim.plants.linkages import Curve, close_loops, linkage_curves
 from robo_rl.sim.plants.sensing import W_LAST, sensor_columns
 from robo_rl.sim.robots.mechanism import Mechanism
 
@@ -38,6 +39,8 @@ class ModelIndices(NamedTuple):
     """(numbers,) indices in sensordata of ``Quantities.sensed``."""
     followers: tuple[tuple[int, int, float], ...]
     """Numbers of the joints that are coupled, of their leaders, and the ratios."""
+    curves: tuple[Curve, ...]
+    """Where linkages have joints that no motor moves."""
     ground: np.ndarray
     """Geom numbers of the ground; the first has the friction that the others get."""
     bodies: slice
@@ -77,6 +80,7 @@ def find_indices(model: mujoco.MjModel, mechanism: Mechanism) -> ModelIndices:
             for coupling in mechanism.couplings
             for name, ratio in coupling.followers
         ),
+        curves=linkage_curves(model, mechanism),
         ground=np.array([i for i in range(model.ngeom) if model.geom(i).name.startswith(f"{GROUND} ")], int),
         bodies=slice(1, model.nbody - len(objects)),
         dofs=slice(0 if mechanism.fixed else free_velocity + 6, robot_dofs),
@@ -131,6 +135,7 @@ def home(model: mujoco.MjModel, mechanism: Mechanism, indices: ModelIndices | No
     qpos = model.qpos0.copy()
     qpos[indices.position] = [joint.home for joint in mechanism.joints]
     follow(qpos[None], model, indices)
+    close_loops(model, mechanism, qpos)
     if not mechanism.fixed:
         base = indices.free_position
         qpos[base + 3 : base + 7] = [1, 0, 0, 0]
@@ -143,6 +148,8 @@ def follow(qpos: Any, model: mujoco.MjModel, indices: ModelIndices) -> None:
     for follower, leader, ratio in indices.followers:
         mine, its = model.jnt_qposadr[follower], model.jnt_qposadr[leader]
         qpos[:, mine] = model.qpos0[mine] + ratio * (qpos[:, its] - model.qpos0[its])
+    for curve in indices.curves:
+        qpos[:, model.jnt_qposadr[curve.joint]] = curve.at(qpos[:, model.jnt_qposadr[curve.leader]])
 
 
 def _height(model: mujoco.MjModel, mechanism: Mechanism, indices: ModelIndices, qpos: np.ndarray) -> float:

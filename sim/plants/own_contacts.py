@@ -10,6 +10,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from robo_rl.sim.plants.linkages import close_loops
 from robo_rl.sim.robots.mechanism import Mechanism
 
 Pair = tuple[int, int]
@@ -55,6 +56,7 @@ def _pose(model: mujoco.MjModel, mechanism: Mechanism, angles: dict[str, float])
         for follower, ratio in coupling.followers:
             mine = model.jnt_qposadr[model.joint(follower).id]
             qpos[mine] = model.qpos0[mine] + ratio * moved
+    close_loops(model, mechanism, qpos)
     return qpos
 
 

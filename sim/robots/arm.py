@@ -19,10 +19,10 @@ import numpy as np
 
 from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw, Robot
 from robo_rl.controllers.arm.chain import Chain
-from robo_rl.sim.robots.figures import CardError, figure, model_beside, names, require
+from robo_rl.sim.robots.figures import CardError, figure, label, model_beside, names, require
 from robo_rl.sim.robots.gripper import FINGER, Gripper, read_gripper
 from robo_rl.sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
-from robo_rl.sim.robots.motors import HINGE, driven_joint, read_motors
+from robo_rl.sim.robots.motors import HINGE, driven_joint, read_held, read_motors
 
 KIND = "arm"
 
@@ -173,6 +173,19 @@ class ArmCard:
         x, y, z, w = Rotation.from_matrix(np.array([pose.x, pose.y, pose.z]).T).as_quat()
         return float(x), float(y), float(z), float(w)
 
+    @cached_property
+    def one_jaw(self) -> bool:
+        """Whether one of its pads stays where it is in the hand, and the other moves."""
+        if self.fingers is None or self.impedance is not None or self.fingers.followers:
+            return False
+        from robo_rl.sim.plants.assembly import assemble
+        from robo_rl.sim.plants.physics import Physics
+
+        model = assemble(self.mechanism, Physics())
+        hand = int(model.body_weldid[model.site(self.tool).bodyid[0]])
+        pads = [int(model.body_weldid[model.geom(pad).bodyid[0]]) for pad in self.fingers.pads]
+        return pads.count(hand) == 1
+
     def facts(self) -> Robot:
         """What a contract tells about this robot: its actuators, and the chain of its joints."""
         arm = [
@@ -304,15 +317,15 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             name=name,
             title=card["title"],
             model=model,
-            base=card["base"],
-            tool=card["tool"],
+            base=label(card["base"]),
+            tool=label(card["tool"]),
             joints=joints,
             fingers=read_gripper(card["gripper"], where) if "gripper" in card else None,
-            impedance=_impedance(card["impedance"], card["tool"], where) if "impedance" in card else None,
+            impedance=_impedance(card["impedance"], label(card["tool"]), where) if "impedance" in card else None,
             weightless=card["weightless"],
             workspace=_workspace(card.get("workspace"), where),
             grasp_check=GraspCheck(**_figures(card["grasp"], "grasp", GRASP, where)) if "grasp" in card else None,
-            held=_held(card.get("held", {}), where),
+            held=read_held(card.get("held", {}), where),
             camera=_camera(card["camera"], where) if "camera" in card else None,
             sources=_sources(card),
         )
@@ -344,17 +357,6 @@ def _workspace(table: Any, where: str) -> Any:
     good = all(a < b for a, b in zip(*corners, strict=True))
     require(good, where, "workspace", corners, "numbers of lower that are less than those of upper")
     return corners
-
-
-def _held(table: Any, where: str) -> tuple[tuple[str, float], ...]:
-    """Where joints stay that nothing moves."""
-    require(isinstance(table, dict), where, "held", table, "a table of joints, each with value, unit and source")
-    found = []
-    for name, entry in table.items():
-        unit = entry.get("unit") if isinstance(entry, dict) else None
-        require(unit in ("rad", "m"), where, f"held.{name}.unit", unit, "'rad' of a hinge, 'm' of a slide")
-        found.append((name, figure(entry, f"held.{name}", str(unit), 1, where)[0]))
-    return tuple(found)
 
 
 def _camera(table: Any, where: str) -> WristCamera:

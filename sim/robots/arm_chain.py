@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.controllers.arm.chain import Chain, Link
 from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.linkages import loose_joints
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.figures import require
 
@@ -57,18 +58,12 @@ def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int, hand: in
 
     Those of fingers on the ``hand`` may hang loose where the card uses no gripper.
     """
-    equal = {int(joint) for k in range(model.neq) for joint in (model.eq_obj1id[k], model.eq_obj2id[k])}
-    moved = set(card.joint_names) | ({card.gripper.joint.name} if card.fingers else set())
-    below, loose = {base}, []
+    below = {base}
     for body in range(1, model.nbody):  # parents come first
         parent = model.body_parentid[body]
-        if parent not in below or (parent == hand and card.fingers is None):
-            continue
-        below.add(body)
-        for joint in range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body]):
-            name = model.joint(joint).name
-            if name not in moved and joint not in equal and not model.jnt_stiffness[joint].any():
-                loose.append(name)
+        if parent in below and (parent != hand or card.fingers is not None):
+            below.add(body)
+    loose = loose_joints(model, card.mechanism, below - {base})
     expected = "each in joints, as the gripper's, or in the table [held] with the position where it stays"
     require(not loose, str(card.model), "what no motor moves", loose, expected)
 

@@ -42,6 +42,8 @@ UNITS = {
 
 COUNTS = {"body": 3, "lidar_position": 2, "lidar_range": 2}
 """Of those that are several numbers."""
+TURN = 6.2832
+"""rad, a full turn as cards have it: rounded."""
 MAY_BE_ZERO = ("drag", "rolling", "front_drive", "lidar_noise", "height")
 
 
@@ -157,7 +159,7 @@ def _check(made: dict[str, Any], where: str) -> None:
         ("body", made["body"][0] > wheelbase, f"a length above the wheelbase, {wheelbase:g}"),
         ("height", made["height"] < min(made["front_axle"], made["rear_axle"]) * 2, "less: the car would tip over"),
         ("lidar_range", low < high, "least < greatest"),
-        ("lidar_angle", made["lidar_angle"] < 6.2832, "less than a turn"),
+        ("lidar_angle", made["lidar_angle"] <= TURN, "a turn, 6.2832, or less"),
         ("lidar_position", made["lidar_position"][1] > 0, "a height above the ground"),
     )
     for key, good, expected in checks:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robo_rl.sim.robots.figures import CardError, figure, is_number, names, require
+from robo_rl.sim.robots.figures import CardError, figure, is_number, label, names, require
 from robo_rl.sim.robots.mechanism import Coupling, DrivenJoint
 from robo_rl.sim.robots.motors import HINGE, SLIDE, drive, driven_joint
 
@@ -89,7 +89,7 @@ def read_gripper(table: Any, where: str) -> Gripper:
     pads = names(table["pads"], "gripper.pads", where)
     require(len(pads) == 2, where, "gripper.pads", table["pads"], "two names")
     followers = _followers(table["followers"], where)
-    joint = driven_joint(table["joint"], values, values["range"][1], where)  # at home it is open
+    joint = driven_joint(label(table["joint"]), values, values["range"][1], where)  # at home it is open
     return Gripper(joint, followers, pads, bool(slides), inertia)
 
 
@@ -101,5 +101,5 @@ def _followers(told: Any, where: str) -> tuple[tuple[str, float | None], ...]:
             require(
                 good, where, f"gripper.followers.{name}", ratio, "a number: how far it moves when the joint moves by 1"
             )
-        return tuple((name, float(ratio)) for name, ratio in told.items())
+        return tuple((label(name), float(ratio)) for name, ratio in told.items())
     return tuple((name, None) for name in names(told, "gripper.followers", where)) if told != [] else ()

@@ -15,16 +15,16 @@ from typing import Any, ClassVar
 from robo_rl.contract import Actuator, ContractError, PositionLaw, Robot
 from robo_rl.contract.checks import require as require_fact
 from robo_rl.contract.checks import require_label, set_numbers
-from robo_rl.sim.robots.figures import CardError, figure, model_beside, names, require
+from robo_rl.sim.robots.figures import CardError, figure, label, model_beside, names, require
 from robo_rl.sim.robots.mechanism import ContactPoints, DrivenJoint, JointGroup, Mechanism
-from robo_rl.sim.robots.motors import HINGE
+from robo_rl.sim.robots.motors import HINGE, read_held
 
 KIND = "legged"
 
 UNITS = {"stand": "rad", **HINGE}
 """The figures of a motor and the one unit that each may have."""
 
-FIELDS = {"kind", "title", "model", "base", "feet", "joints", "motors"}
+FIELDS = {"kind", "title", "model", "base", "feet", "joints", "motors", "held"}
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ class LeggedCard:
     motors: tuple[Motor, ...]
     """One per joint."""
     sources: dict[str, str]
+    held: tuple[tuple[str, float], ...] = ()
+    """Joints of the model that don't move, such as an arm's, and where they stay (rad or m)."""
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -151,6 +153,7 @@ class LeggedCard:
             fixed=False,
             groups=(JointGroup("joint", joints, dc_motor=True),),
             contacts=(ContactPoints("foot", self.feet),),
+            held=self.held,
         )
 
 
@@ -176,17 +179,22 @@ def _read(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
     driven = _motors(card.get("motors"), where)
     require(set(driven) == set(moved), where, "joints", list(moved), f"the motors' joints, {sorted(driven)}")
     figures = [driven[joint] for joint in moved]
+    held = read_held(card.get("held", {}), where)
     try:
         joints = tuple(_joint(joint, values) for joint, values in zip(moved, figures, strict=True))
         result = LeggedCard(
             name=name,
             title=card["title"],
             model=model,
-            base=card["base"],
+            base=label(card["base"]),
             feet=feet,
             joints=joints,
             motors=tuple(Motor(values["armature"][0], values["friction"][0]) for values in figures),
-            sources={f"{m['name']}.{key}": str(m[key]["source"]) for m in card["motors"] for key in UNITS},
+            held=held,
+            sources={
+                **{f"{m['name']}.{key}": str(m[key]["source"]) for m in card["motors"] for key in UNITS},
+                **{f"held.{name}": str(entry["source"]) for name, entry in card.get("held", {}).items()},
+            },
         )
         result.facts()
     except ContractError as error:

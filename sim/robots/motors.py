@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robo_rl.sim.robots.figures import figure, names, require
+from robo_rl.sim.robots.figures import figure, label, names, require
 from robo_rl.sim.robots.mechanism import DrivenJoint
 
 HINGE = {
@@ -64,3 +64,14 @@ def driven_joint(name: str, values: dict[str, list[float]], home: float, where: 
     require(lower <= home <= upper, where, f"home of '{name}'", home, f"a number from {lower} to {upper}")
     single = {key: values[key][0] for key in HINGE if key != "range"}
     return DrivenJoint(name, home=home, lower=lower, upper=upper, **single)
+
+
+def read_held(table: Any, where: str) -> tuple[tuple[str, float], ...]:
+    """Where joints stay that nothing moves."""
+    require(isinstance(table, dict), where, "held", table, "a table of joints, each with value, unit and source")
+    found = []
+    for name, entry in table.items():
+        unit = entry.get("unit") if isinstance(entry, dict) else None
+        require(unit in ("rad", "m"), where, f"held.{name}.unit", unit, "'rad' of a hinge, 'm' of a slide")
+        found.append((label(name), figure(entry, f"held.{name}", str(unit), 1, where)[0]))
+    return tuple(found)

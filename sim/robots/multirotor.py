@@ -13,6 +13,10 @@ from robo_rl.sim.robots.figures import CardError, figure, is_number, require
 
 GRAVITY = 9.81
 """m/s², as the published quadrotor models have it."""
+INDEPENDENT = 0.02
+"""Of the rotors' effects on thrust, roll, pitch and yaw, in parts of the greatest: the least singular value."""
+SPARE = 0.05
+"""Of the mean thrust in a hover."""
 
 Triple = tuple[float, float, float]
 
@@ -178,7 +182,40 @@ def _read(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
     require(rises, where, "thrust.value", result.thrust, curve)
     weight = f"{result.thrust_to_weight:.2f}"
     require(result.thrust_to_weight > 1.1, where, "thrust", weight, "a thrust-to-weight ratio above 1.1: it can't fly")
+    _require_control(result, where)
     return result
+
+
+def _require_control(card: MultirotorCard, where: str) -> None:
+    """CardError unless the rotors control thrust and all three torques, and hold a hover that leaves them room."""
+    import numpy as np
+    from scipy.optimize import linprog  # takes a while to load
+
+    places, count = np.array([rotor.position for rotor in card.rotors]), len(card.rotors)
+    ways = np.array([1.0 if rotor.spin == "cw" else -1.0 for rotor in card.rotors])
+    scale = max(card.arm, 1e-9)
+    effects = np.array([np.ones(count), places[:, 1] / scale, -places[:, 0] / scale, ways * (card.torque_ratio > 0)])
+    rank = int(np.linalg.matrix_rank(effects, tol=INDEPENDENT))
+    expected = (
+        "a rank of 4, so that thrust, roll, pitch and yaw can be controlled: four rotors or more, some of each "
+        "direction, not in a line (a tricopter's servo is not simulated)"
+    )
+    require(rank == 4, where, "rotors", f"a matrix of thrusts' effects with rank {rank}", expected)
+    c0, c1, c2 = card.thrust
+    top, each = c0 + c1 * card.rotor_speed_max + c2 * card.rotor_speed_max**2, card.mass * GRAVITY / count
+    # unknown: thrusts in parts of an even hover, and the room above and below all of them, as large as it can be
+    balance = np.column_stack([effects, np.zeros(4)])
+    room = np.vstack([np.column_stack([side * np.eye(count), np.ones(count)]) for side in (1.0, -1.0)])
+    limits = np.concatenate([np.full(count, top / each), np.full(count, -max(c0, 0.0) / each)])
+    goal = np.append(np.zeros(count), -1.0)
+    found = linprog(goal, room, limits, balance, [count, 0.0, 0.0, 0.0], bounds=[(None, None)] * (count + 1))
+    spare = float(found.x[-1]) if found.status == 0 else -1.0
+    hover = f"a hover with {100 * spare:.1f} % of thrust to spare" if spare >= 0 else "no hover within their limits"
+    expected = (
+        f"a hover that leaves each rotor {100 * SPARE:g} % up and down: positions (m) are from the centre of mass, "
+        f"which is well between the rotors; their middle is {places.mean(0).round(3).tolist()}"
+    )
+    require(spare >= SPARE, where, "rotors", hover, expected)
 
 
 def _figure(card: dict[str, Any], key: str, where: str) -> Any:

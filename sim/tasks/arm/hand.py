@@ -123,7 +123,7 @@ class JointHand:
             StateBlock("load", (count,), (0.0,) * count),
         )
         self.lag = torch.tensor([[j.damping / j.stiffness for j in card.joints]])
-        self.motion_size = count
+        self.motion_size, self.one_jaw = count, card.one_jaw
 
     def tool(self, signals: Mapping[str, Any]) -> Any:
         """(n, 3) m, where it is in the base frame."""
@@ -131,7 +131,7 @@ class JointHand:
 
     def facing(self, signals: Mapping[str, Any]) -> Any:
         """The direction from the pad that is fixed to the one that moves, three of (n,); None where both move."""
-        if self.card.fingers is None or self.card.fingers.followers:
+        if not self.one_jaw:
             return None
         return self.chain.pose(signals["joint_position"].unbind(-1)).y
 

@@ -31,11 +31,10 @@ from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
 from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.starts import Start, ranges, start
-from robo_rl.sim.tasks.arm.workspace import workspace
+from robo_rl.sim.tasks.arm.workspace import LIFTED, workspace
 from robo_rl.sim.tasks.scripted import Scripted
 
 PERIOD = 0.02  # s
-LIFTED = 0.04  # m
 NEAR = 0.02  # m, from the cube's place, level
 LOW = 0.008  # m, of the cube above where it would lie
 SLOW = 0.05  # m/s, of the cube
@@ -91,17 +90,18 @@ class Place(Task):
     weights = {"progress": 1.0, "success": 6.0, "change": -0.001, "time": -0.01}
 
     def __init__(self, card: ArmCard | None = None) -> None:
-        from robo_rl.sim.tasks.arm.room import require_room  # MuJoCo, which lists of tasks do without
+        from robo_rl.sim.tasks.arm.room import require_lift, require_room  # MuJoCo, which lists of tasks do without
 
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
         require_room(card, self.space)
+        require_lift(card, self.space)
         self.half, self.near, self.held = 0.5 * card.grasp.size, NEAR, HELD
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 17 + self.hand.motion_size
         less, gripped, more = self.space.closed_on(self.half * (FIRM + torch.tensor([-SLACK, 0.0, SLACK]))).tolist()
         jaw, smallest = card.gripper.joint, float(self.space.closed_on(torch.tensor(0.85 * self.half)))
-        both = card.impedance is not None or bool(card.gripper.followers)
+        both = not card.one_jaw
         hop = max(HOP * self.half, 1.25 * LIFTED)
         self.sizes = Sizes(
             self.half, hop, hop, gripped, jaw.lower + EMPTY * (smallest - jaw.lower),

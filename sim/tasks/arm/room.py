@@ -18,7 +18,7 @@ from robo_rl.sim.plants.physics import GRASP
 from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
-from robo_rl.sim.tasks.arm.workspace import Workspace, workspace
+from robo_rl.sim.tasks.arm.workspace import LIFTED, Workspace, workspace
 
 DEEP, BESIDE = 0.006, 0.005
 """m, by which a shape may be in the ground, and a pad away from a cube between them. With its pads 10 mm in the ground
@@ -30,6 +30,8 @@ LEANING = math.radians(10.0)
 """By which the gripper may not point down at home."""
 TURNED = math.radians(30.0)
 """By which the way from pad to pad may be off the tool's y axis: that of a jaw that swings is, by up to some 15."""
+OVER = 0.01
+"""m, of a workspace above the height to which an object is lifted at least."""
 POSES = 32
 """Of the lowest ones of a workspace."""
 AWAY = 10.0
@@ -44,6 +46,7 @@ def reasons_against(card: ArmCard) -> dict[str, str | None]:
         return {"no_reach": str(error), "no_place": str(error)}
     try:
         require_room(card, space)
+        require_lift(card, space)
     except CardError as error:
         return {"no_reach": None, "no_place": str(error)}
     return {"no_reach": None, "no_place": None}
@@ -64,6 +67,16 @@ def require_room(card: ArmCard, space: Workspace) -> None:
     _require_height(card, space, hand, grasped)
 
 
+def require_lift(card: ArmCard, space: Workspace) -> None:
+    """CardError where the workspace ends below the height to which success wants an object lifted."""
+    needed = max(0.5 * card.grasp.size, space.lower[2]) + LIFTED + OVER
+    if space.upper[2] < needed:
+        raise CardError(
+            f"robot '{card.name}': workspace.upper is at {space.upper[2]:g} m, and a cube that is placed is lifted by "
+            f"{LIFTED:g} m from where it is grasped; expected {needed:.3f} m or above"
+        )
+
+
 def _require_grasp(card: ArmCard, hand: _Hand, grasped: float) -> None:
     """With the gripper closed on a cube at the tool."""
     between = hand.place(np.array(card.home), grasped, 0.0)
@@ -71,6 +84,12 @@ def _require_grasp(card: ArmCard, hand: _Hand, grasped: float) -> None:
         raise CardError(
             f"robot '{card.name}': pad to pad is {math.degrees(math.acos(between)):.0f} degrees from the y axis "
             f"of its tool '{card.tool}'; expected a tool whose y axis goes from pad to pad"
+        )
+    if card.one_jaw and hand.towards_moving() < 0:
+        raise CardError(
+            f"robot '{card.name}': the y axis of its tool '{card.tool}' points from the pad that moves to the one that "
+            "does not; expected from the one that does not to the one that moves: turn the tool about its z axis by "
+            "half a turn"
         )
     on_cube = (
         f"robot '{card.name}': where its pads are {card.grasp.size:g} m apart, with a cube of that size at its tool, "
@@ -146,6 +165,14 @@ class _Hand:
         data.qpos[self.free + 3 : self.free + 7] = turn
         mujoco.mj_fwdPosition(model, data)
         return float(min(1.0, abs(way @ axis) / max(np.linalg.norm(way), 1e-9)))
+
+    def towards_moving(self) -> float:
+        """m, from the pad that stays where it is in the hand to the other, along the tool's y axis."""
+        hand = int(self.model.body_weldid[self.model.site_bodyid[self.tool]])
+        fixed, moving = sorted(self.pads, key=lambda pad: self.model.body_weldid[self.model.geom_bodyid[pad]] != hand)
+        nearest, axis = np.zeros(6), self.data.site_xmat[self.tool].reshape(3, 3)[:, 1]
+        mujoco.mj_geomDistance(self.model, self.data, fixed, moving, 1.0, nearest)
+        return float((nearest[3:] - nearest[:3]) @ axis)
 
     def touched_by(self, others: set[int]) -> list[tuple[float, str]]:
         """How deep (m) shapes of the robot are in shapes ``others``, and their names; not the pads in the cube."""

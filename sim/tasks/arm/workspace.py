@@ -25,6 +25,8 @@ HIGH = 0.4
 """Part of the box's height above which an arm that has nothing in its hand begins."""
 MISSED = 1e-3
 """m, by which inverse kinematics may miss a place in the box."""
+LIFTED = 0.04
+"""m, by which an object is lifted at least."""
 BEYOND = 0.08
 """m around the box that an object may be in."""
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from robo_rl.sim.plants.assembly import assemble
+from robo_rl.sim.plants.assembly import assemble, lowest
 from robo_rl.sim.plants.indices import find_indices, standing_height
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.figures import CardError
@@ -54,18 +54,22 @@ def find_legs(card: LeggedCard) -> Legs:
             "of three joints each, so write one for it (docs/own-task.md)"
         )
     model = assemble(card.mechanism, Physics())
+    shapes = {model.geom(i).name for i in range(model.ngeom)}
     for foot in card.feet:
-        shape = mujoco.mjtGeom(int(model.geom(foot).type[0]))
+        shape = mujoco.mjtGeom(int(model.geom(foot).type[0])) if foot in shapes else mujoco.mjtGeom.mjGEOM_SPHERE
         if shape != mujoco.mjtGeom.mjGEOM_SPHERE:
             is_a = shape.name.partition("_")[2].lower()
-            raise CardError(f"{card.model}: foot '{foot}' is of type {is_a}; expected a sphere")
+            raise CardError(
+                f"{card.model}: foot '{foot}' is of type {is_a}; expected a sphere, or a site on the ground"
+            )
     indices, data = find_indices(model, card.mechanism), mujoco.MjData(model)
     data.qpos[indices.free_position :][:7] = [0, 0, 0, 1, 0, 0, 0]
     data.qpos[indices.position] = [joint.stand for joint in card.joints]
     mujoco.mj_kinematics(model, data)
     chains = [_chain(model, card, foot) for foot in card.feet]
+    places = {foot: (data.geom(foot) if foot in shapes else data.site(foot)).xpos for foot in card.feet}
     turns = [_turn(card, model, data, joint, part) for chain in chains for part, joint in enumerate(chain)]
-    feet = np.array([data.geom(foot).xpos for foot in card.feet])
+    feet = np.array([places[foot] for foot in card.feet])
     away = feet[:, :2] - feet[:, :2].mean(0)
     sides = tuple(("F" if x > 0 else "R") + ("L" if y > 0 else "R") for x, y in away)
     if sorted(sides) != sorted(SIDES):
@@ -78,10 +82,10 @@ def find_legs(card: LeggedCard) -> Legs:
         sides=sides,
         order=tuple(card.joint_names.index(model.joint(joint).name) for chain in chains for joint in chain),
         turns=tuple(turns),
-        knees=tuple(_knee(card, model, data, chain, foot) for chain, foot in zip(chains, card.feet, strict=True)),
+        knees=tuple(_knee(card, model, data, *leg) for leg in zip(chains, places.items(), strict=True)),
         place=(_roughly(abs(away[:, 0]).mean()), _roughly(abs(away[:, 1]).mean())),
         length=_roughly(np.mean([data.xanchor[chain[1], 2] for chain in chains]) - feet[:, 2].mean()),
-        radius=max(float(model.geom(foot).size[0]) for foot in card.feet),
+        radius=max(_radius(model, data, foot, foot in shapes) for foot in card.feet),
         mass=_roughly(model.body_subtreemass[indices.base]),
     )
 
@@ -91,9 +95,21 @@ def _roughly(x: float) -> float:
     return float(f"{x:.2g}")
 
 
+def _radius(model: mujoco.MjModel, data: Any, foot: str, is_shape: bool) -> float:
+    """m, of a foot; of a site, how far below it the lowest shape of its body is."""
+    if is_shape:
+        return float(model.geom(foot).size[0])
+    body = int(model.site(foot).bodyid[0])
+    first, count = model.body_geomadr[body], model.body_geomnum[body]
+    below = min((lowest(model, data, shape) for shape in range(first, first + count)), default=0.0)
+    return max(float(data.site(foot).xpos[2]) - below, 0.0)
+
+
 def _chain(model: mujoco.MjModel, card: LeggedCard, foot: str) -> list[int]:
     """The joints between base and foot, which are a hip, a thigh and a calf that the card drives."""
-    body, base = int(model.geom(foot).bodyid[0]), model.body(card.base).id
+    named = {model.site(i).name: int(model.site_bodyid[i]) for i in range(model.nsite)}
+    named |= {model.geom(i).name: int(model.geom_bodyid[i]) for i in range(model.ngeom)}
+    body, base = named[foot], model.body(card.base).id
     joints: list[int] = []
     while body not in (0, base):
         first, count = model.body_jntadr[body], model.body_jntnum[body]
@@ -116,15 +132,15 @@ def _turn(card: LeggedCard, model: mujoco.MjModel, data: Any, joint: int, part: 
     return float(np.sign(axis[ABOUT[part]]))
 
 
-def _knee(card: LeggedCard, model: mujoco.MjModel, data: Any, chain: list[int], foot: str) -> float:
+def _knee(card: LeggedCard, model: mujoco.MjModel, data: Any, chain: list[int], foot: tuple[str, np.ndarray]) -> float:
     """1 where the knee is behind the line from the thigh's joint to the foot, -1 where in front of it."""
-    thigh, knee, end = data.xanchor[chain[1]], data.xanchor[chain[2]], data.geom(foot).xpos
+    thigh, knee, end = data.xanchor[chain[1]], data.xanchor[chain[2]], foot[1]
     length = thigh[2] - end[2]
     ahead = knee[0] - thigh[0] - (thigh[2] - knee[2]) / length * (end[0] - thigh[0]) if length > 0 else 0.0
     if abs(ahead) <= BENT * length or length <= 0:
         raise CardError(
             f"{card.model}: joint '{model.joint(chain[2]).name}' is {ahead:.3f} m in front of the line from thigh to "
-            f"foot '{foot}', which is {length:.3f} m below; expected 'stand' angles of legs that are bent, feet down"
+            f"foot '{foot[0]}', which is {length:.3f} m below; expected 'stand' angles of legs that are bent, feet down"
         )
     return -1.0 if ahead > 0 else 1.0
 
