@@ -44,7 +44,7 @@ def ranges_of(message: Any, layout: Scan, count: int, nothing: Sequence[str] = (
 
     ``nothing``, of ``NOTHING``: what counts as nothing within range, beside infinity.
     """
-    measured = _measured(message, nothing)
+    measured, empty = _measured(message, nothing)
     step = float(message.angle_increment)
     if not (math.isfinite(step) and step != 0 and math.isfinite(message.angle_min)) or not len(measured):
         raise ScanError(
@@ -64,27 +64,26 @@ def ranges_of(message: Any, layout: Scan, count: int, nothing: Sequence[str] = (
     nearest = np.clip(np.rint(places), 0, len(measured) - 1).astype(int)
     found = measured[nearest]
     if np.isnan(found).any():
-        found = _by_neighbours(measured, places, found, abs(layout.angle_increment / step) / 2, turn)
+        reach = abs(layout.angle_increment / step) / 2
+        found = _by_neighbours(measured, places, found, empty[nearest], reach, turn)
     return np.clip(found, layout.range_min, layout.range_max)
 
 
-def far(ranges: np.ndarray, low: float, high: float, nothing: Sequence[str]) -> np.ndarray:
-    """``ranges`` (n,) m of a lidar that measures from ``low`` to ``high`` m, infinite where nothing is within range.
+def blank(ranges: np.ndarray, low: float, nothing: Sequence[str]) -> np.ndarray:
+    """(n,) bool: which zeros and NaNs of ``ranges`` (n,) m count as nothing within range; ``low`` is range_min in m.
 
     A lidar that sees nothing at all may be covered or broken: then its beams are not known. Zeros in a row are not
     known either where a range beside them is below ``NEAR`` times ``low``: the beams that miss a thing which is too
     close to measure pass near to it.
     """
-    blank = np.zeros(len(ranges), bool)
+    found = np.zeros(len(ranges), bool)
+    if (np.isnan(ranges) | (ranges == 0.0)).all():
+        return found
     if "zero" in nothing:
-        blank |= (ranges == 0.0) & ~_too_close(ranges, low)
+        found |= (ranges == 0.0) & ~_too_close(ranges, low)
     if "nan" in nothing:
-        blank |= np.isnan(ranges)
-    if not (blank | np.isnan(ranges) | (ranges == 0.0)).all():
-        ranges = np.where(blank, np.inf, ranges)
-    if "max" in nothing:
-        ranges = np.where(ranges >= high * (1 - 1e-6), np.inf, ranges)  # 1e-6: both are float32 in a LaserScan
-    return ranges
+        found |= np.isnan(ranges)
+    return found
 
 
 def _too_close(ranges: np.ndarray, low: float) -> np.ndarray:
@@ -100,31 +99,42 @@ def _too_close(ranges: np.ndarray, low: float) -> np.ndarray:
         return (before < NEAR * low) | (after < NEAR * low)
 
 
-def _measured(message: Any, nothing: Sequence[str]) -> np.ndarray:
-    """Ranges in m; infinite where nothing is within range or something too close; NaN where nothing is known."""
+def _measured(message: Any, nothing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges in m: infinite where nothing is within range or something too close, NaN where nothing is known; and which
+    of these count as nothing within range, unless a beam beside them is known.
+    """
     if len(message.ranges) > MAX_BEAMS:
         raise ScanError(f"{len(message.ranges)} ranges; expected at most {MAX_BEAMS}")
     low, high = float(message.range_min), float(message.range_max)
-    ranges = far(np.array(message.ranges, dtype=np.float64), low, high, nothing)
+    ranges = np.array(message.ranges, dtype=np.float64)
+    empty = blank(ranges, low, nothing)
     if 0 <= low < high:  # else the driver does not tell
         with np.errstate(invalid="ignore"):
             ranges[np.isfinite(ranges) & (ranges < low)] = np.nan
             ranges[ranges > high] = np.inf
-    return ranges
+    ranges[empty] = np.nan
+    if "max" in nothing:
+        ranges[ranges >= high * (1 - 1e-6)] = np.inf  # 1e-6: both are float32 in a LaserScan
+    return ranges, empty
 
 
 def _by_neighbours(
-    measured: np.ndarray, places: np.ndarray, found: np.ndarray, reach: float, turn: float
+    measured: np.ndarray, places: np.ndarray, found: np.ndarray, empty: np.ndarray, reach: float, turn: float
 ) -> np.ndarray:
-    """``found``, where it is not known by the nearest beam that is, within ``reach`` beams. ScanError if none is."""
+    """``found``, where it is not known by the nearest beam that is, within ``reach`` beams; if none is, infinity where
+    it is ``empty``, else ScanError.
+    """
     known = np.flatnonzero(~np.isnan(measured))
     for i in np.flatnonzero(np.isnan(found)):
         apart = np.abs(known - places[i])
         apart = np.minimum(apart, np.abs(turn - apart))
         best = int(np.argmin(apart)) if len(known) else -1
-        if best < 0 or apart[best] > max(reach, 0.5) + EDGE:
+        if best >= 0 and apart[best] <= max(reach, 0.5) + EDGE:
+            found[i] = measured[known[best]]
+        elif empty[i]:
+            found[i] = np.inf
+        else:
             raise ScanError(f"beam {i} is not a number, nor is one beside it; expected a range{UNKNOWN}")
-        found[i] = measured[known[best]]
     return found
 
 

@@ -18,7 +18,7 @@ from robo_rl.zoo import located
 What = Literal[
     "policy", "twin", "panel", "teleop", "controllers", "follow_path", "configure", "activate", "engage", "stop",
     "reset", "arm", "disarm", "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions",
-    "install", "layout",
+    "install", "layout", "messages",
 ]  # fmt: skip
 NODES = ("policy", "twin", "panel", "teleop", "controllers", "follow_path")
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
@@ -53,7 +53,8 @@ def main(
     'permissions FILE' prints who may do what in a secured network, for 'ros2 security create_permission'. 'install
     FILE' writes a systemd unit for 'policy FILE' with the same options, a udev rule for the driver's adapter, and
     limits, and prints how to put them in place. 'layout FILE' prints a layout for Foxglove: signals, commands, gate and
-    diagnostics, of the running robot and of a recorded session.
+    diagnostics, of the running robot and of a recorded session. 'messages' builds the package
+    tf2_msgs where no ROS distribution has it.
 
     Args:
         what: The node to run, or the request to a running one.
@@ -81,6 +82,8 @@ def main(
         return _layout(file, namespace)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
+    if what == "messages":
+        return _messages()
     if what == "permissions":
         return _permissions(file, namespace)
     if what not in NODES:
@@ -183,6 +186,15 @@ def _layout(file: str, namespace: str) -> int:
     if not file:
         raise ValueError("expected a bundle: robo-rl ros layout FILE")
     print(json.dumps(layout(Bundle.read(file).contract, namespace), indent=2))
+    return 0
+
+
+def _messages() -> int:
+    from robo_rl.ros.interfaces import PACKAGES, build_all
+
+    built = dict(build_all())
+    for package in PACKAGES:
+        say(f"{package}: built in {built[package]}" if package in built else f"{package}: there already")
     return 0
 
 

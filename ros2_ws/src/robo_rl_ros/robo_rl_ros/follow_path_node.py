@@ -23,15 +23,16 @@ import numpy as np
 from nav_msgs.msg import Odometry
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
-from rclpy.time import Time
 from std_msgs.msg import String
 
 from robo_rl.contract import Contract
 from robo_rl.controllers.path import AHEAD, SIZE
 from robo_rl.ros import quality
+from robo_rl.ros.frames import Frames
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.operate import Operator, OperatorError
 from robo_rl.ros.path_following import Code, FollowedPath, Movement, PathError, Pose, Progress, Rules
+from robo_rl.ros.tf_topics import listen_to_transforms
 from robo_rl.ros.writing import message_type
 
 PERIOD = 0.02  # s between two looks
@@ -120,7 +121,8 @@ class PathFollower:
                 node.create_subscription(kind, wire.topic, self._on_odometry, quality.SENSOR)
             elif channel.name == contract.commands[0].name:
                 node.create_subscription(kind, wire.topic, self._on_command, quality.SENSOR)
-        self._frames = _frames(node)
+        self._frames = Frames()
+        listen_to_transforms(node, self._frames, inform=node.get_logger().info)
         self._action = FollowPath
         self._server = ActionServer(
             node, FollowPath, "follow_path", Goal.result, goal_callback=lambda _: GoalResponse.ACCEPT,
@@ -285,31 +287,12 @@ class PathFollower:
             raise PathError(Code.TF_ERROR, f"the odometry's pose is {pose}; expected finite numbers")
         if frame == own:
             return pose
-        if self._frames is None:
-            told = f"the path is in the frame '{frame}', the odometry in '{own}', and there is no tf2_ros"
+        found = self._frames.find([frame], own) if self._frames.find is not None else None
+        if found is None:
+            told = f"the path is in the frame '{frame}', the odometry in '{own}', and tf does not connect them"
             raise PathError(Code.TF_ERROR, told)
-        return pose.within(self._frames(frame, own))
-
-
-def _frames(node: Any) -> Any:
-    """Where a frame is in another one, by tf2; None without tf2_ros, as PyPI has none."""
-    try:
-        from tf2_ros import Buffer, TransformException, TransformListener
-    except ImportError:
-        return None
-    buffer = Buffer()
-    listener = TransformListener(buffer, node)
-
-    def find(target: str, source: str) -> Pose:
-        assert listener is not None  # it fills the buffer
-        try:
-            found = buffer.lookup_transform(target, source, Time()).transform
-        except TransformException as error:
-            raise PathError(Code.TF_ERROR, f"from '{source}' to '{target}': {error}") from None
-        way, turn = found.translation, found.rotation
-        return Pose(way.x, way.y, 2.0 * math.atan2(turn.z, turn.w))
-
-    return find
+        (x, y, _), (_, _, z, w) = found
+        return pose.within(Pose(x, y, 2.0 * math.atan2(z, w)))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,6 +7,7 @@ any other name is in the contract's frame only where its wire says so (``frame=N
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ ARM_BASE = re.compile(r"world|(\w+_)?link_?0|(\w+_)?link_base")
 """The base of an arm that stands still: panda_link0, lbr_link_0, link_base, or the world."""
 OPTICAL = "optical_frame"
 """End of the names of frames whose z axis points ahead (REP 103)."""
+LEVEL = 0.1
+"""rad by which a lidar's plane may be inclined."""
 ROBOT = ("body", "base", "heading")
 """Frames of contracts that are the robot's own."""
 
@@ -110,6 +113,8 @@ class View:
 
     own: str = ""
     """A frame_id that is the contract's frame by another name, as the wire says."""
+    mounted: bool = False
+    """Whether the wire says how a lidar is mounted: then tf is not asked."""
     nothing: tuple[str, ...] = ("zero",)
     """What a lidar gives where nothing is within its range: see ``robo_rl.deploy.robot.scans.NOTHING``."""
     frames: Frames = field(default_factory=Frames)
@@ -128,6 +133,22 @@ class View:
         if (found := self._find(frame, wanted)) is not None:
             return found
         raise FrameError(f"'{name}': frame_id is '{frame}'; {self._expected(wanted)}")
+
+    def mounting(self, name: str, frame: str) -> tuple[float, bool] | None:
+        """(yaw in rad, upside down) of a lidar on the robot, by tf; None where tf does not tell, or need not.
+
+        FrameError for one that is inclined: its beams meet the ground or the ceiling.
+        """
+        found = None if self.mounted or self.frames.find is None else self.frames.find(BODY, frame)
+        if found is None:
+            return None
+        up, ahead = found.turn((0.0, 0.0, 1.0)), found.turn((1.0, 0.0, 0.0))
+        if math.hypot(up[0], up[1]) > LEVEL:
+            tilt = math.degrees(math.asin(min(1.0, math.hypot(up[0], up[1]))))
+            raise FrameError(
+                f"'{name}': by tf its frame '{frame}' is inclined by {tilt:.0f} degrees; expected a level lidar"
+            )
+        return math.atan2(ahead[1], ahead[0]), up[2] < 0
 
     def _same(self, frame: str, wanted: str, also: Sequence[str]) -> bool:
         found = plain(frame)

@@ -17,6 +17,7 @@ from std_msgs.msg import Empty
 from robo_rl.ros import quality
 from robo_rl.ros.control import monotonic_us
 from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.tf_topics import listen_to_transforms
 from robo_rl.ros.writing import message_type
 
 TOLD = 10
@@ -53,6 +54,7 @@ class Listener:
         node.create_subscription(Empty, f"{owner.get_name()}/heartbeat", self._on_heartbeat, quality.OPERATOR)
         if simulated:
             node.create_subscription(Clock, "/clock", self._on_clock, quality.SENSOR)
+        listen_to_transforms(node, buffer.frames, buffer.retransform, self._log.info)
         self._thread = threading.Thread(target=self._receive, name="signals", daemon=True)
         self._thread.start()
 

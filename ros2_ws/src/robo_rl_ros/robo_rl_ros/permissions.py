@@ -27,6 +27,7 @@ TOLD = ("gate", "refusal", "contract", "transition_event")
 """What the policy's node publishes of itself."""
 READ_ONLY = ("get_state", "get_parameters")
 """Services that change nothing."""
+TF = ("/tf", "/tf_static")
 EVERYBODY = ("/parameter_events", "/rosout")
 """Topics of every node."""
 FOLLOWED = ("path_points", "speed_limit")
@@ -78,7 +79,7 @@ def _rules(
     rules: dict[str, Rules] = {
         "policy": {
             ("topics", "publish"): {*commands, *told, *EVERYBODY},
-            ("topics", "subscribe"): {*from_robot, *from_operator, heartbeat, *seen},
+            ("topics", "subscribe"): {*from_robot, *from_operator, heartbeat, *seen, *TF},
             ("services", "reply"): own,
         },
         "robot": {
@@ -100,7 +101,7 @@ def _rules(
     if len(path) == len(FOLLOWED):
         rules["follow_path"] = {
             ("topics", "publish"): {*path, *EVERYBODY},
-            ("topics", "subscribe"): {*from_robot, *commands, *told, *seen, "/tf", "/tf_static"},
+            ("topics", "subscribe"): {*from_robot, *commands, *told, *seen, *TF},
             ("services", "request"): [node + name for name in FOLLOWING],
             ("actions", "execute"): [f"{prefix}follow_path"],
         }

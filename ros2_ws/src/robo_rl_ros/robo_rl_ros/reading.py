@@ -7,12 +7,13 @@ the contract's order, shape and unit, as float32, or refuses the message with a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from robo_rl.contract import Command, Image, Scan, Signal
-from robo_rl.deploy.robot.scans import ScanError, far, ranges_of
+from robo_rl.deploy.robot.scans import ScanError, blank, ranges_of
 from robo_rl.ros.frames import IMU, TWIST, FrameError, Transform, View, multiply, require_robot, require_scanner, rotate
 from robo_rl.ros.images import ImageError, pixels_of
 
@@ -194,6 +195,12 @@ def _stamped_ackermann(field: str) -> Callable[[Any, Channel, View], Any]:
     return read
 
 
+def seen_by(scan: Scan, yaw: float, upside_down: bool) -> Scan:
+    """A contract's beams with their angles about the axes of a lidar that is mounted turned by ``yaw`` (rad)."""
+    sense = -1.0 if upside_down else 1.0
+    return replace(scan, angle_min=sense * (scan.angle_min - yaw), angle_increment=sense * scan.angle_increment)
+
+
 def _ranges(message: Any, channel: Channel, view: View) -> Any:
     """By angle, where the contract tells the angles of its beams; else beam by beam.
 
@@ -201,11 +208,13 @@ def _ranges(message: Any, channel: Channel, view: View) -> Any:
     """
     require_scanner(channel.name, message.header.frame_id, view.own)
     if isinstance(channel, Signal) and isinstance(channel.layout, Scan):
-        return ranges_of(message, channel.layout, channel.size, view.nothing)
+        mounting = view.mounting(channel.name, message.header.frame_id)
+        layout = channel.layout if mounting is None else seen_by(channel.layout, *mounting)
+        return ranges_of(message, layout, channel.size, view.nothing)
     ranges = np.asarray(message.ranges[: MAX_ELEMENTS + 1], dtype=np.float64)
     if len(ranges) == channel.size:
         lower, upper = channel.bounds
-        ranges = far(ranges, float(message.range_min), float(message.range_max), view.nothing)
+        ranges = np.where(blank(ranges, float(message.range_min), view.nothing), np.inf, ranges)
         ranges = np.where(np.isposinf(ranges), upper, ranges)
         ranges = np.where(np.isneginf(ranges), lower, ranges)
     return ranges

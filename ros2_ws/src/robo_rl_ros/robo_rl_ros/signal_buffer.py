@@ -15,6 +15,7 @@ import numpy as np
 
 from robo_rl.contract import Contract
 from robo_rl.ros.frames import Frames
+from robo_rl.ros.joint_messages import JOINT_STATE, JointCollector
 from robo_rl.ros.reading import MEASURED, MessageError, read, stamp_ns
 from robo_rl.ros.wiring import Wire
 
@@ -80,9 +81,18 @@ class SignalBuffer:
         self._views = {wire.name: wire.view(self.frames) for wire in wires}
         world = {s.name for s in contract.signals if s.frame.rpartition(" to ")[2] == "world"}
         self._in_world = frozenset(world)
+        self._foreign: dict[tuple[str, str], Any] = {}
+        """The newest messages of the operator in another frame than the robot's position, by topic and type."""
         self._frame_ids: dict[str, str] = {}
         """Of the newest message, by signal in the world."""
         self._channels = {wire.name: wire.measured(contract.signal(wire.name)) for wire in wires}
+        self._joints = {
+            w.name: JointCollector(w, self._channels[w.name], self._views[w.name])
+            for w in wires
+            if w.kind == JOINT_STATE
+        }
+        self._patience = round(5e5 * contract.safety.signal_timeout)
+        """µs: half of the age at which a signal is a fault."""
         self.arrivals = {key: Arrivals() for key in self.wires}
         self._noisy = frozenset(s.name for s in contract.signals if s.source == "sensor" and s.noise)
         self._measured: dict[str, tuple[float, ...]] = {}
@@ -101,21 +111,23 @@ class SignalBuffer:
         age = 0 if header is None else (ros_ns - header) // 1000
         stamp = now - (age if age < -SKEW else max(0, age))
         arrivals.note(now * 1e-6, age * 1e-6)
+        stamps: dict[str, int] = {}
         try:
-            values = {w.name: self._read(w, message) for w in self.wires[key]}
+            values = self._values(key, message, stamp, stamps)
         except (MessageError, TypeError, ValueError, OverflowError) as error:
             arrivals.complaint = str(error)[:300]
             return
-        repeated = {wire.name for wire in self.wires[key] if self._repeats(wire, message)}
+        repeated = {wire.name for wire in self.wires[key] if wire.name in values and self._repeats(wire, message)}
         told = [f"'{name}' repeats bit for bit in the robot's frame" for name in sorted(repeated)]
+        told += self._lacking(key, message, values, now)
         told += [OTHER_CLOCK.format(age * 1e-6)] if abs(age) > FOREIGN else []
         arrivals.complaint = "; ".join(told)
         for name in repeated:
             del values[name]  # so it grows old
         with self.changed:
-            self._note_frames(values, message)
+            self._note_frames(key, values, message)
             for name, value in values.items():
-                self.samples[name] = (value, stamp)
+                self.samples[name] = (value, stamps.get(name, stamp))
             if not self._sensed.issuperset(values):
                 self.operator_stamp = now
             self._missing.difference_update(values)
@@ -124,16 +136,43 @@ class SignalBuffer:
                 self._due[name] = now + self._periods[name] - self._half
             self.changed.notify()
 
-    def _read(self, wire: Wire, message: Any) -> np.ndarray:
-        return read(wire.kind, wire.field, message, self._channels[wire.name], self._views[wire.name])
+    def _values(self, key: tuple[str, str], message: Any, stamp: int, stamps: dict[str, int]) -> dict[str, np.ndarray]:
+        """Of the signals that the message completes; ``stamps`` gets those of signals from several messages."""
+        values = {}
+        for wire in self.wires[key]:
+            if (joints := self._joints.get(wire.name)) is None:
+                view = self._views[wire.name]
+                values[wire.name] = read(wire.kind, wire.field, message, self._channels[wire.name], view)
+            elif (found := joints.read(message, stamp)) is not None:
+                values[wire.name], stamps[wire.name] = found
+        return values
 
-    def _note_frames(self, values: Mapping[str, np.ndarray], message: Any) -> None:
+    def _lacking(self, key: tuple[str, str], message: Any, values: Mapping[str, np.ndarray], now: int) -> list[str]:
+        """Joints that come in no message, once their signal is as old as half of what it may be."""
+        late = [w.name for w in self.wires[key] if w.name in self._joints and w.name not in values]
+        old = [n for n in late if n not in self.samples or now - self.samples[n][1] > self._patience]
+        return [self._joints[name].lacking(message) for name in old]
+
+    def retransform(self) -> None:
+        """tf has changed: set-points that came in another frame than the robot's position are elsewhere now."""
+        for key, message in self._foreign.items():
+            try:
+                values = self._values(key, message, 0, {})
+            except MessageError:
+                continue  # tf does not tell at present; what it told last holds, until it is too old
+            with self.changed:
+                for name in values.keys() & self.samples.keys():
+                    self.samples[name] = values[name], self.samples[name][1]
+
+    def _note_frames(self, key: tuple[str, str], values: Mapping[str, np.ndarray], message: Any) -> None:
         """The frame of the robot's own position is that of all others in the world; what came in another one before
         that was known is forgotten.
         """
         frame = getattr(getattr(message, "header", None), "frame_id", "")
         if not frame:
             return
+        foreign = self._in_world & values.keys() - self._sensed and frame.strip("/") != self.frames.world.strip("/")
+        self._foreign = {k: m for k, m in self._foreign.items() if k != key} | ({key: message} if foreign else {})
         self._frame_ids.update(dict.fromkeys(self._in_world & values.keys(), frame))
         if not self.frames.world and POSITION in values and POSITION in self._sensed & self._in_world:
             self.frames.world = frame

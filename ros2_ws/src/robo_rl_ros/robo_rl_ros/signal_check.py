@@ -17,7 +17,9 @@ from robo_rl.deploy.robot.doctor import Series
 from robo_rl.deploy.robot.scans import habits
 from robo_rl.ros import quality
 from robo_rl.ros.frames import Frames
+from robo_rl.ros.joint_messages import JOINT_STATE, JointCollector
 from robo_rl.ros.reading import MessageError, read, stamp_ns
+from robo_rl.ros.tf_topics import listen_to_transforms
 from robo_rl.ros.transport import prefer_udp
 from robo_rl.ros.wiring import SCAN, Wire, signal_wires
 from robo_rl.ros.writing import message_type
@@ -57,6 +59,7 @@ class SignalCheck:
         self.executor.add_node(self.node)
         for wire in self.wires:
             self.node.create_subscription(message_type(wire.kind), wire.topic, self._receiver(wire), quality.LISTENER)
+        listen_to_transforms(self.node, self.frames)
         self.node.create_subscription(Clock, "/clock", self._on_clock, quality.SENSOR)
         self.node.create_subscription(Joy, "joy", lambda message: self.joystick.append(message.axes), quality.LISTENER)
         return self
@@ -71,6 +74,7 @@ class SignalCheck:
 
     def _receiver(self, wire: Wire) -> Any:
         signal, view = wire.measured(self.contract.signal(wire.name)), wire.view(self.frames)
+        joints = JointCollector(wire, signal, view) if wire.kind == JOINT_STATE else None
 
         def receive(message: Any) -> None:
             self._heard += 1
@@ -83,7 +87,13 @@ class SignalCheck:
                 series.beams.append(habits(message))
                 series.nothing = wire.nothing
             try:
-                series.add(now, age, read(wire.kind, wire.field, message, signal, view).ravel())
+                if joints is None:
+                    series.add(now, age, read(wire.kind, wire.field, message, signal, view).ravel())
+                elif (found := joints.read(message, round(1e9 * (now - age)))) is not None:
+                    series.problem = series.problem if series.times else ""
+                    series.add(now, now - 1e-9 * found[1], found[0])
+                elif not series.times:
+                    series.problem = joints.lacking(message)
             except (MessageError, TypeError, ValueError) as error:
                 series.problem = str(error)[:300]
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from robo_rl.contract import Command, Image, Scan, Signal
 from robo_rl.deploy.robot.scans import NOTHING
-from robo_rl.ros.frames import Frames, View
-from robo_rl.ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS
+from robo_rl.ros.frames import LEVEL, Frames, View
+from robo_rl.ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS, seen_by
 
 
 class WiringError(ValueError):
@@ -25,8 +25,6 @@ class WiringError(ValueError):
 
 SCAN = "sensor_msgs/msg/LaserScan"
 Channel = TypeVar("Channel", bound=Signal | Command)
-LEVEL = 0.1
-"""rad by which a lidar's plane may be inclined."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Wire:
 
     def view(self, frames: Frames | None = None) -> View:
         """How its messages are read; ``frames`` is what is known of the robot's frames beside their names."""
-        return View(self.frame, self.nothing, frames or Frames())
+        return View(self.frame, bool(self.yaw or self.upside_down), self.nothing, frames or Frames())
 
     def measured(self, channel: Channel) -> Channel:
         """``channel`` as its sensor has it: a scan with the angles of its beams about the axes of the lidar."""
@@ -87,9 +85,7 @@ class Wire:
             or not (self.yaw or self.upside_down)
         ):
             return channel
-        scan, sense = channel.layout, -1.0 if self.upside_down else 1.0
-        first, step = sense * (scan.angle_min - self.yaw), sense * scan.angle_increment
-        return replace(channel, layout=replace(scan, angle_min=first, angle_increment=step))
+        return replace(channel, layout=seen_by(channel.layout, self.yaw, self.upside_down))
 
 
 def _nothing(name: str, text: str) -> tuple[str, ...]:
