@@ -47,6 +47,7 @@ def main(
     files = list(told) or adopting.near(file)
     folder.mkdir(parents=True, exist_ok=True)
     data, reasons, trainer = adopting.draft(file, given, files, folder)
+    adopting.write_motion(file, data, folder)
     title = f"A policy of {trainer}, for 'robo-rl adopt {file.name}'. Values marked \"?\" are blanks."
     toml.write_text(description.write(data, reasons, title), encoding="utf-8")
     for read in files:
@@ -61,7 +62,7 @@ def main(
         give(facts, json)
         return 1
     if not task_file.is_file():
-        task_file.write_text(adopting.TASK.format(file=file.name, toml=toml.name, trainer=trainer), encoding="utf-8")
+        task_file.write_text(adopting.task_source(file.name, data, trainer), encoding="utf-8")
     return _written(file, bundle, f"{task_file}:Policy", trainer, episodes, facts, json)
 
 

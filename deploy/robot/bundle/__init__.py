@@ -30,6 +30,7 @@ from robo_rl.contract import Contract, ContractError
 from robo_rl.deploy.robot.bundle import onnx_file
 from robo_rl.deploy.robot.bundle.attachment import FILES_KEY, Attached, AttachmentError
 from robo_rl.files import sandbox as confined
+from robo_rl.files.escaping import shell_word
 from robo_rl.zoo import FOLDER, located
 
 CONTRACT_KEY, GOLDEN_KEY, DIGEST_KEY = "robo_rl.contract", "robo_rl.golden", "robo_rl.digest"
@@ -273,7 +274,7 @@ def _read_bytes(path: Path) -> bytes:
 def _check_digest(data: bytes, path: Path) -> str:
     match = _find_digest(data)
     if match is None:
-        raise BundleError(f"{path}: no digest in it; expected a whole bundle, as 'robo-rl export' writes it")
+        raise BundleError(f"{path}: {_foreign(data, path)}expected a whole bundle, as 'robo-rl export' writes it")
     written, found = match[1].decode(), _digest(data, match)
     if written != found:
         raise BundleError(
@@ -281,6 +282,29 @@ def _check_digest(data: bytes, path: Path) -> str:
             f"give {found[:12]}…); export it again"
         )
     return found
+
+
+def _foreign(data: bytes, path: Path) -> str:
+    """What a file without a digest is: an ONNX file of another program, with its inputs and outputs, or damaged."""
+    if DIGEST_KEY.encode() in data or CONTRACT_KEY.encode() in data:
+        return "no digest in it; "
+    try:
+        ends = confined.attempt("robo_rl.deploy.robot.bundle:ends", data, seconds=TRIAL_SECONDS).decode()
+    except confined.Refused:
+        return "no digest in it; "
+    return (
+        f"it is not of robo-rl but an ONNX file of another program ({ends}), which says neither units nor limits; to "
+        f"make a bundle of it:  robo-rl adopt {shell_word(path)}  (docs/bring-your-policy.md); "
+    )
+
+
+def ends(data: bytes) -> bytes:
+    """In a process of its own: the inputs and outputs of a graph, for people."""
+    session = _session(data, 1)
+    said = []
+    for what, nodes in (("inputs", session.get_inputs()), ("outputs", session.get_outputs())):
+        said.append(f"{what} " + ", ".join(f"{node.name} {' × '.join(map(str, node.shape))}" for node in nodes))
+    return "; ".join(said)[:400].encode()
 
 
 _tried: set[str] = set()

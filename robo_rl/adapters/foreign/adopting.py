@@ -25,6 +25,7 @@ NEAR = ("{0}/deploy.yaml", "{0}/env.yaml", "{0}/agent.yaml", "{0}/config.yaml", 
 FOLDERS = (".", "params", "../params", "../../params")
 """Where trainers write their YAML, as seen from the network's file."""
 NONE = "none"
+TOML, MOTION = "policy.toml", "motion.npz"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def find(path: Path, layers: Mapping[str, Any]) -> Found:
             raise AdoptionError(f"{path}: it is a bundle of robo-rl already; run 'robo-rl verify' on it")
         told = statements.onnx_metadata(file.metadata, list(file.inputs))
         network = onnx_network.OnnxNetwork(file, where)
-        network.motion = motion_of(file, where)  # type: ignore[assignment]
+        if told is not None and motion_of(file, where) is not None:
+            told.data["motion"] = MOTION
         return Found(network, file.runtime(), told, told.trainer if told else "onnx")
     if path.suffix in (".pt", ".pth", ".jit") and parameters.is_script(data):
         return Found(script_network.read(data, where), script_network.runtime(data), None, "torchscript")
@@ -212,9 +214,23 @@ class Policy(AdoptedWalk):
     """Walk as the policy of {trainer} does."""
 
     description = "{toml}"
-    files = ("{toml}",)
+    files = ({files},)
 '''
 """The file that stands for the task of an adopted policy."""
+
+
+def task_source(file: str, data: Mapping[str, Any], trainer: str) -> str:
+    """The text of that file."""
+    files = ", ".join(f'"{name}"' for name in (TOML, *([data["motion"]] if data.get("motion") else [])))
+    return TASK.format(file=file, toml=TOML, files=files, trainer=trainer)
+
+
+def write_motion(path: Path, data: Mapping[str, Any], folder: Path) -> None:
+    """Write the clip of a policy that has one beside its description."""
+    if data.get("motion") == MOTION and path.suffix == ".onnx":
+        found = motion_of(onnx_network.read(read_bytes(path), str(path)), str(path))
+        if found is not None:
+            (folder / MOTION).write_bytes(found.to_bytes())
 
 
 def network_of(path: Path, told: Description) -> Found:

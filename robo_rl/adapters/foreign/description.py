@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -90,6 +91,8 @@ class Description:
     """Ranges of commanded velocities x, y (m/s) and yaw (rad/s) that it was trained with."""
     flipped: tuple[str, ...] = ()
     """Joints that count the other way round in the policy than on the robot; ``default`` is as the policy counts."""
+    motion: str = ""
+    """The file of the clip that it follows, beside the description."""
     layers: Mapping[str, Any] = field(default_factory=dict)
     """Of a file with parameters alone: see ``networks.layers``."""
 
@@ -101,6 +104,9 @@ class Description:
 # --- reading --------------------------------------------------------------------------------------------------
 
 KEYS = {f.name for f in fields(Description)}
+OWN = re.compile(r"own\.[a-z]\w{0,40}", re.ASCII)
+"""A term that a method of the user's own task class gives."""
+LAYERS = ("prefix", "activation", "normalizer", "output", "statistics")
 CHOICES = {
     ("history", "by"): ("term", "frame"),
     ("history", "order"): ("oldest first", "newest first"),
@@ -166,7 +172,8 @@ def understood(data: dict[str, Any], where: str) -> Description:
         commands={key: _pair(value, f"commands.{key}", where) for key, value in
                   _table(data.get("commands", {}), "commands", where, ("x", "y", "yaw")).items()},
         flipped=tuple(_known(data.get("flipped", []), joints, where)),
-        layers=_table(data.get("layers", {}), "layers", where, ("prefix", "activation", "normalizer", "output", "statistics")),
+        motion=_text(data.get("motion", ""), "motion", where),
+        layers=_table(data.get("layers", {}), "layers", where, LAYERS),
     )  # fmt: skip
 
 
@@ -196,6 +203,11 @@ def _table(value: Any, key: str, where: str, known: Sequence[str] = ()) -> dict[
 
 def _items(value: Any, where: str) -> list[Any]:
     _require(isinstance(value, list) and len(value) > 0, where, "observations", value, "at least one [[observations]]")
+    return value
+
+
+def _text(value: Any, key: str, where: str) -> str:
+    _require(isinstance(value, str) and "/" not in value, where, key, value, "the name of a file beside this one")
     return value
 
 
@@ -249,8 +261,11 @@ def _term(item: Any, i: int, where: str) -> Term:
     label = f"observations[{i}]"
     _require(isinstance(item, dict), where, label, item, "a table with the field 'term'")
     name = item.get("term")
-    _require(name in TERMS, where, f"{label}.term", name, f"one of {sorted(TERMS)}")
-    settings = TERMS[name].settings
+    own = isinstance(name, str) and OWN.fullmatch(name) is not None
+    _require(own or name in TERMS, where, f"{label}.term", name, f"one of {sorted(TERMS)}, or own.NAME")
+    settings = (
+        {"size": (lambda x: type(x) is int and x > 0, "a positive whole number")} if own else TERMS[name].settings
+    )
     known = ("term", "scale", "clip", "history", "clip_first", *settings)
     for key in item:
         _require(key in known, where, f"{label}.{key}", item[key], f"one of the fields {list(known)}")
@@ -273,7 +288,7 @@ def _term(item: Any, i: int, where: str) -> Term:
         if key in item:
             _require(check(item[key]), where, f"{label}.{key}", item[key], expected)
             given[key] = tuple(item[key]) if isinstance(item[key], list) else item[key]
-    lacking = [key for key in TERMS[name].required if key not in given]
+    lacking = [key for key in (("size",) if own else TERMS[name].required) if key not in given]
     _require(not lacking, where, f"{label}.{', '.join(lacking)}", None, f"a value: the term '{name}' needs it")
     clipped = None if clip is None else _pair(clip, f"{label}.clip", where)
     return Term(name, scale, clipped, first, history, given)

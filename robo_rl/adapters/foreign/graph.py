@@ -97,7 +97,7 @@ def write(task: AdoptedWalk, network: nn.Module, runtime: Runtime, out: Path, tr
     theirs._modules = {**policy._modules, "network": Foreign(runtime)}
     source = task.source
     provenance = Provenance(
-        algorithm=trainer, seed=0, environment_steps=0, configuration_digest="",
+        algorithm=trainer.replace(" ", "-"), seed=0, environment_steps=0, configuration_digest="",
         source=source.label if source else "", source_digest=source.digest if source else "", versions={},
     )  # fmt: skip
     seen = rollout_signals(task, GraphPolicy(policy), Conditions(episodes=64, seed=7))

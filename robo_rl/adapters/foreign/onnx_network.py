@@ -52,7 +52,9 @@ class OnnxFile:
         session = open_session(self.data)
         first, output = next(iter(self.inputs)), next(iter(self.outputs))
         single = self.inputs[first][0] == 1
-        others = {name: np.zeros([d or 1 for d in shape], np.float32) for name, shape in list(self.inputs.items())[1:]}
+        kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
+        others = {node.name: np.zeros([d if isinstance(d, int) else 1 for d in node.shape], kinds[node.type])
+                  for node in session.get_inputs()[1:]}  # fmt: skip
 
         def run(seen: np.ndarray) -> np.ndarray:
             rows = [seen[i : i + 1] for i in range(len(seen))] if single else [seen]

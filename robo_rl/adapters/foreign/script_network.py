@@ -165,6 +165,10 @@ class _Walk:
     def straight(self) -> tuple[list[Any], Any]:
         """The operators in order as [name, arguments, results], and the output."""
         nodes = []
+        other = {"prim::If": "a branch", "prim::Loop": "a loop", "prim::SetAttr": "a memory of its own"}
+        for node in self.graph.nodes():
+            if node.kind() in other:
+                raise ValueError(f"its forward has {other[node.kind()]}; expected a straight line of operators")
         for node in self.graph.nodes():
             kind, results = node.kind(), [value.debugName() for value in node.outputs()]
             if kind == "prim::GetAttr":
@@ -181,8 +185,7 @@ class _Walk:
                 if kind.endswith("_"):  # in place: later uses see the result
                     self.known[next(iter(node.inputs())).debugName()] = ["v", results[0]]
             else:
-                what = {"prim::If": "a branch", "prim::Loop": "a loop", "prim::SetAttr": "a memory of its own"}
-                raise ValueError(f"its forward has {what.get(kind, kind)}; expected a straight line of operators")
+                raise ValueError(f"its forward has {kind}; expected a straight line of operators")
         (output,) = self.graph.outputs()
         return nodes, self._of(output)
 

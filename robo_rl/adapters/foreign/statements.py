@@ -87,8 +87,8 @@ def unknown_terms(statement: Statement, names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if statement.data["observations"][i]["term"] == BLANK:
             statement.reasons[f"observations[{i}].term"] = (
-                f"the file calls it '{name}', which is not in the vocabulary: {', '.join(sorted(TERMS))}; or a method "
-                "term_NAME in the task file (docs/bring-your-policy.md)"
+                f"the file calls it '{name}', which is not in the vocabulary: {', '.join(sorted(TERMS))}; or "
+                "own.NAME, a method of your own in the task file (docs/bring-your-policy.md)"
             )
 
 

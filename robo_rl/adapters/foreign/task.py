@@ -4,9 +4,8 @@
         description = "policy.toml"
         files = ("policy.toml",)
 
-in a file of the user's is such a task; ``robo-rl adopt`` writes one. An observation that the vocabulary doesn't have
-is a
-term of the user's own there: a method ``term_NAME(self, view)`` that gives (n, k), and its size in ``sizes``.
+in a file of the user's is such a task; ``robo-rl adopt`` writes one. A term "own.NAME" of the description is what its
+method ``own_NAME(self, view)`` gives, (n, size), for a ``terms.View``.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.adapters.foreign import description as described
+from robo_rl.adapters.foreign import motion as motions
 from robo_rl.adapters.foreign.description import AdoptionError, Description
 from robo_rl.adapters.foreign.terms import TERMS, Term, View, advance
 from robo_rl.contract import Signal, StateBlock
@@ -50,8 +50,9 @@ class AdoptedWalk(FlatWalk):
     """The file, beside the class's own."""
 
     def __init__(self, card: LeggedCard | None = None, told: Description | None = None) -> None:
+        folder = Path(inspect.getfile(type(self))).parent
         if told is None:
-            told = described.read(Path(inspect.getfile(type(self))).with_name(self.description))
+            told = described.read(folder / self.description)
         self.base_card = card or load_legged(told.robot)
         super().__init__(with_gains(self.base_card, told))
         self.told = told
@@ -65,16 +66,31 @@ class AdoptedWalk(FlatWalk):
         self.offset = self.default if action.offset == "default" else torch.tensor([action.offset])
         self.bounds = None if action.target_clip is None else torch.tensor(action.target_clip).T[:, None]
         self.terms = told.observations
+        self.motion = motions.read(folder / told.motion, len(told.joints)) if told.motion else None
+        tracking = [term.name for term in self.terms if term.name.startswith("motion_")]
+        if tracking and self.motion is None:
+            raise AdoptionError(f"motion is blank; expected the clip that the terms {tracking} need")
         self.widths = [self._size(term, n) for term in self.terms]
         self.observation_size = sum(w * t.history for w, t in zip(self.widths, self.terms, strict=True))
         self.spec = self._specified()
 
     def _size(self, term: Term, joints: int) -> int:
-        return TERMS[term.name].size(joints, term.settings)
+        if not term.name.startswith("own."):
+            return TERMS[term.name].size(joints, term.settings)
+        if not hasattr(self, term.name.replace(".", "_")):
+            method = term.name.replace(".", "_")
+            raise AdoptionError(f"term '{term.name}' needs a method {method}(self, view) of {type(self).__name__}")
+        return term.settings["size"]
+
+    def _value(self, term: Term, view: View) -> Tensor:
+        if term.name.startswith("own."):
+            return getattr(self, term.name.replace(".", "_"))(view)
+        return TERMS[term.name].value(view, term.settings)
 
     def _specified(self) -> Any:
         spec, told, n = self.spec, self.told, len(self.told.joints)
-        needed = {name for term in self.terms for name in TERMS[term.name].signals}
+        needed = {name for term in self.terms if term.name in TERMS
+                  for name in TERMS[term.name].signals}  # fmt: skip
         ranges = {
             name: _fixed(value, NOMINAL[name]) if name in NOMINAL else value for name, value in spec.ranges.items()
         }
@@ -99,6 +115,8 @@ class AdoptedWalk(FlatWalk):
         if "gait_phase" in names:
             first = 2 * math.pi * self.terms[names.index("gait_phase")].settings.get("first", 0.0)
             blocks.append(StateBlock("phase", (2,), (math.cos(first), math.sin(first))))
+        if self.motion is not None:
+            blocks += [StateBlock(motions.STEP, (1,), (0.0,)), StateBlock(motions.START, (3,), (0.0, 0.0, 0.0))]
         past = [StateBlock(f"past_{i}", (term.history - 1, width), (0.0,) * ((term.history - 1) * width))
                 for i, (term, width) in enumerate(zip(self.terms, self.widths, strict=True)) if term.history > 1]  # fmt: skip
         if past and self.told.history.start == "first":
@@ -115,7 +133,7 @@ class AdoptedWalk(FlatWalk):
         """What terms see."""
         return View(
             signals, memory, self._picked(signals["joint_position"]), self._picked(signals["joint_velocity"]),
-            self.default, self.spec.control_period,
+            self.default, self.spec.control_period, self.motion,
         )  # fmt: skip
 
     def _picked(self, joints: Any) -> Any:
@@ -126,7 +144,7 @@ class AdoptedWalk(FlatWalk):
     def values(self, signals: Tensors, memory: Tensors) -> list[Tensor]:
         """The terms now, (n, k) each, clipped and scaled."""
         view = self.view(signals, memory)
-        return [term.shaped(TERMS[term.name].value(view, term.settings)) for term in self.terms]
+        return [term.shaped(self._value(term, view)) for term in self.terms]
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         now, newest_last = self.values(signals, memory), self.told.history.order == "oldest first"
@@ -167,6 +185,8 @@ class AdoptedWalk(FlatWalk):
         if "phase" in memory:
             period = next(t.settings["period"] for t in self.terms if t.name == "gait_phase")
             kept["phase"] = advance(memory["phase"], 2 * math.pi * self.spec.control_period / period)
+        if self.motion is not None:
+            kept |= self.motion.remembered(signals["orientation"], memory)
         if "started" in memory:
             kept["started"] = torch.ones_like(memory["started"])
         for i, value in enumerate(self.values(signals, memory)):
@@ -224,5 +244,4 @@ def _further() -> tuple[Signal, ...]:
             noise=(0.05,) * 3,
             delay=(0.0, 0.01),
         ),
-        Signal("position", XYZ, "m", "world", (-1e4,) * 3, (1e4,) * 3, noise=(0.01,) * 3, delay=(0.0, 0.01)),
     )

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robo_rl.controllers.rotation import turn_back
+
 
 @dataclass(frozen=True)
 class Term:
@@ -29,9 +31,11 @@ class Term:
 
     def shaped(self, value: Tensor) -> Tensor:
         """(n, k) clipped and scaled."""
-        scale = self.scale if isinstance(self.scale, float) else value.new_tensor(self.scale)
+        if self.clip is None and self.scale == 1.0:
+            return value
+        scale = self.scale if isinstance(self.scale, float) else torch.tensor(self.scale)
         if self.clip is None:
-            return value if scale == 1.0 and isinstance(scale, float) else value * scale
+            return value * scale
         if self.clip_first:
             return torch.clamp(value, *self.clip) * scale
         return torch.clamp(value * scale, *self.clip)
@@ -84,20 +88,16 @@ def gravity(orientation: Any) -> Any:
     return torch.stack([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], -1)
 
 
-def rotation_columns(orientation: Any, columns: int = 2) -> Any:
-    """(n, 3 · columns) the first columns of the rotation matrix, row by row, as trackers of clips have it."""
-    x, y, z, w = orientation.unbind(-1)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return torch.stack([row[k] for row in rows for k in range(columns)], -1)
-
-
 def _gravity(view: View, settings: Mapping[str, Any]) -> Tensor:
     down = gravity(view.signals["orientation"])
     return -down if settings.get("direction") == "up" else down
+
+
+def _velocity(view: View, settings: Mapping[str, Any]) -> Tensor:
+    """An estimator gives it in the world's frame."""
+    return torch.stack(
+        turn_back(view.signals["orientation"].unbind(-1), view.signals["linear_velocity"].unbind(-1)), -1
+    )
 
 
 def _quaternion(view: View, settings: Mapping[str, Any]) -> Tensor:
@@ -135,7 +135,7 @@ def _joints(n: int, settings: Mapping[str, Any]) -> int:
 
 
 TERMS: dict[str, Definition] = {
-    "base_lin_vel": Definition(lambda v, s: v.signals["linear_velocity"], lambda n, s: 3, signals=("linear_velocity",)),
+    "base_lin_vel": Definition(_velocity, lambda n, s: 3, signals=("linear_velocity",)),
     "base_ang_vel": Definition(lambda v, s: v.signals["angular_velocity"], lambda n, s: 3),
     "projected_gravity": Definition(_gravity, lambda n, s: 3, {"direction": _one_of("down", "up")}),
     "orientation": Definition(_quaternion, lambda n, s: 4, {"order": _one_of("wxyz", "xyzw")}, ("order",)),
@@ -154,8 +154,9 @@ TERMS: dict[str, Definition] = {
         _height, lambda n, s: s["points"], {"offset": _number, "points": _positive}, ("points",), ("height_scan",),
     ),
     "motion_command": Definition(lambda v, s: v.motion.command(v.memory), lambda n, s: 2 * n),
-    "motion_anchor_pos_b": Definition(lambda v, s: v.motion.position(v), lambda n, s: 3, signals=("position",)),
-    "motion_anchor_ori_b": Definition(lambda v, s: v.motion.orientation(v), lambda n, s: 6),
+    "motion_anchor_ori_b": Definition(
+        lambda v, s: v.motion.orientation(v.signals["orientation"], v.memory), lambda n, s: 6
+    ),
 }  # fmt: skip
 """By name."""
 

@@ -1,0 +1,486 @@
+"""Policies in the files of six trainers become bundles that do what the trainers' own programs do.
+
+Observations and targets are computed a second time here as the deploy programs of those trainers do it, with numpy,
+from the
+text of those programs, and their networks run in their own runtime.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from robo_rl.adapters.foreign.description import AdoptionError
+from robo_rl.commands import adopt
+from robo_rl.deploy.build.verify import verify
+from robo_rl.deploy.robot.bundle import Bundle, BundleError, command_differences, greatest
+from robo_rl.sim.tasks.loading import load_task
+
+
+def _beside(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+forms = _beside("adopted")
+CARD, MJLAB, ISAAC = forms.CARD, forms.MJLAB, forms.ISAAC
+PLAIN = 45
+TERMS = """
+[[observations]]
+term = "base_ang_vel"
+scale = 0.25
+[[observations]]
+term = "projected_gravity"
+[[observations]]
+term = "velocity_commands"
+[[observations]]
+term = "joint_pos_rel"
+[[observations]]
+term = "joint_vel_rel"
+scale = 0.05
+[[observations]]
+term = "last_action"
+"""
+
+
+def mlp(size: int = PLAIN, seed: int = 0) -> nn.Sequential:
+    """Actions of some 0.1: enough to tell joints apart, too small to fall."""
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(size, 32), nn.ELU(), nn.Linear(32, 32), nn.ELU(), nn.Linear(32, 12))
+    with torch.no_grad():
+        net[-1].weight.mul_(0.3)
+        net[-1].bias.mul_(0.3)
+    return net.requires_grad_(False)
+
+
+def run(capsys: Any, *words: Any, **settings: Any) -> tuple[int, dict[str, Any], str]:
+    code = adopt.main(*words, json=True, **settings)
+    said = capsys.readouterr()
+    return code, json.loads(said.out.strip().splitlines()[-1]), said.err
+
+
+def fill(toml: Path, **values: Any) -> None:
+    """What a user does: put values in the place of blanks, by the names of the fields."""
+    text = toml.read_text()
+    for name, value in values.items():
+        text, count = re.subn(rf'^{name} = "\?".*$', f"{name} = {json.dumps(value)}", text, flags=re.MULTILINE)
+        assert count == 1, name
+    toml.write_text(text)
+
+
+def terms_by_hand(toml: Path, terms: str = TERMS) -> None:
+    head = toml.read_text().split("[[observations]]")[0]
+    toml.write_text(head + terms)
+
+
+Step = Callable[[dict[str, np.ndarray]], np.ndarray]
+
+
+def same_rollout(bundle: Bundle, by_hand: Step, steps: int = 120) -> float:
+    """The greatest difference between a bundle and a program, in units of the commands' range, each with its memory."""
+    signals = bundle.golden.signals
+    state, found = bundle.contract.initial_state[None], []
+    count = len(bundle.golden)
+    for k in range(steps):
+        now = {name: value[k % count] for name, value in signals.items()}
+        ours, state = bundle.run({name: value[None] for name, value in now.items()}, state)
+        target = np.clip(by_hand(now), *(np.array(getattr(bundle.contract.commands[0], x)) for x in ("lower", "upper")))
+        theirs = {"joint_position_target": target.astype(np.float32)[None]}
+        found += command_differences(bundle.contract, ours, theirs)
+    return greatest(found)
+
+
+def down(q: np.ndarray) -> np.ndarray:
+    """As unitree_rl_gym's get_gravity_orientation, which takes w first."""
+    qx, qy, qz, qw = q
+    return np.array([2 * (-qz * qx + qw * qy), -2 * (qz * qy + qw * qx), 1 - 2 * (qw * qw + qz * qz)])
+
+
+def verified(toml: Path) -> None:
+    """By the command that was printed."""
+    found = verify(
+        toml.with_name("policy.onnx"), episodes=8, min_success=0.0, foreign=True,
+        task=f"{toml.with_name('policy_task.py')}:Policy",
+    )  # fmt: skip
+    assert not [failure for failure in found.failures if "rest" not in failure], found.failures
+
+
+# --- the six ------------------------------------------------------------------------------------------------
+
+
+def test_mjlab_s_onnx_walks_as_before_in_our_simulator(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """The zoo's walk behind mjlab's observations and metadata."""
+    monkeypatch.chdir(tmp_path)
+    walker = forms.Walker(MJLAB)
+    file = forms.to_onnx(walker, forms.size_of(walker), Path("walk.onnx"), forms.mjlab_metadata(walker))
+    code, told, _ = run(capsys, file)
+    assert (code, told["blanks"]) == (1, ["robot", "rate", "observations[4].period"])
+    fill(Path(told["description"]), robot="go2", rate=50.0, period=forms.PERIOD)
+    code, told, _ = run(capsys, file, episodes=8)
+    assert code == 0
+    assert told["difference"] <= 1e-6
+    assert told["success"] == 1.0
+    assert told["velocity_error"] < 0.15  # m/s; the zoo's policy has 0.07
+    verified(Path(told["description"]))
+    contract = Bundle.read(told["file"]).contract
+    assert contract.commands[0].law.stiffness == (forms.STIFFNESS,) * 12  # type: ignore[union-attr]
+    assert contract.control_period == 0.02
+
+
+def test_unitree_rl_gym_s_torchscript_and_yaml(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """As deploy/deploy_mujoco/deploy_mujoco.py runs it."""
+    monkeypatch.chdir(tmp_path)
+    actor = mlp(47)
+    torch.jit.script(actor).save("motion.pt")
+    default = [forms.STAND[name] for name in MJLAB]
+    config = {
+        "policy_path": "x", "simulation_dt": 0.002, "control_decimation": 10, "kps": [35.0] * 12, "kds": [0.5] * 12,
+        "default_angles": default, "ang_vel_scale": 0.25, "dof_pos_scale": 1.0, "dof_vel_scale": 0.05,
+        "action_scale": 0.25, "cmd_scale": [2.0, 2.0, 0.25], "num_actions": 12, "num_obs": 47, "cmd_init": [0.5, 0, 0],
+    }  # fmt: skip
+    Path("go2.yaml").write_text(yaml.dump(config))
+    code, told, _ = run(capsys, Path("motion.pt"), told=(Path("go2.yaml"),), robot="go2", episodes=0)
+    assert (code, told["blanks"]) == (1, ["joints"])
+    code, told, _ = run(
+        capsys, Path("motion.pt"), told=(Path("go2.yaml"),), robot="go2", joints=tuple(MJLAB), episodes=0
+    )
+    assert code == 0
+    order, counter, action = [CARD.index(name) for name in MJLAB], 0, np.zeros(12, np.float32)
+    script = torch.jit.load("motion.pt")
+
+    def program(now: dict[str, np.ndarray]) -> np.ndarray:
+        nonlocal counter, action
+        counter += config["control_decimation"]
+        phase = counter * config["simulation_dt"] % 0.8 / 0.8
+        command = np.concatenate([now["linear_velocity_command"], now["yaw_rate_command"]])
+        obs = np.concatenate([
+            now["angular_velocity"] * 0.25, down(now["orientation"]), command * np.array(config["cmd_scale"]),
+            now["joint_position"][order] - default, now["joint_velocity"][order] * 0.05, action,
+            [np.sin(2 * np.pi * phase), np.cos(2 * np.pi * phase)],
+        ]).astype(np.float32)  # fmt: skip
+        action = script(torch.from_numpy(obs)[None]).numpy().squeeze()
+        return (action * 0.25 + default)[[MJLAB.index(name) for name in CARD]]
+
+    assert same_rollout(Bundle.read(told["file"]), program) < 2e-6
+    verified(Path(told["description"]))
+
+
+def test_unitree_rl_lab_s_deploy_yaml(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """As deploy/include/isaaclab of unitree_rl_lab runs it: history by term, oldest first, clip before scale."""
+    monkeypatch.chdir(tmp_path)
+    actor, history = mlp(3 * PLAIN, seed=1), 3
+    forms.to_onnx(actor, 3 * PLAIN, Path("policy.onnx"))
+    default = [forms.STAND[name] for name in ISAAC]
+    scales = {"base_ang_vel": 0.2, "projected_gravity": 1.0, "velocity_commands": 1.0, "joint_pos_rel": 1.0,
+              "joint_vel_rel": 0.05, "last_action": 1.0}  # fmt: skip
+    sizes = dict(zip(scales, (3, 3, 3, 12, 12, 12), strict=True))
+    clips = {"joint_vel_rel": [-2.0, 2.0]}
+    motors = [CARD.index(name) for name in ISAAC]
+    config = {
+        "joint_ids_map": motors, "step_dt": 0.02, "stiffness": [25.0] * 12, "damping": [0.5] * 12,
+        "default_joint_pos": default,
+        "commands": {"base_velocity": {"ranges": {"lin_vel_x": [-0.5, 1.0], "lin_vel_y": [-0.3, 0.3],
+                                                  "ang_vel_z": [-0.2, 0.2], "heading": None}}},
+        "actions": {"JointPositionAction": {"clip": None, "joint_names": [".*"], "scale": [0.25] * 12,
+                                            "offset": default, "joint_ids": None}},
+        "observations": {name: {"params": {}, "clip": clips.get(name), "scale": [scale] * sizes[name],
+                                "history_length": history} for name, scale in scales.items()},
+    }  # fmt: skip
+    Path("params").mkdir()
+    text = yaml.dump(config, sort_keys=False).replace(
+        "joint_ids: null", "joint_ids: !!python/object/apply:builtins.slice [null, null, null]"
+    )
+    Path("params/deploy.yaml").write_text(text)
+    code, told, _ = run(capsys, Path("policy.onnx"), robot="go2", episodes=0)
+    assert (code, told["blanks"]) == (0, [])
+    buffers: dict[str, deque[np.ndarray]] = {}
+    last = np.zeros(12)
+
+    def program(now: dict[str, np.ndarray]) -> np.ndarray:
+        nonlocal last
+        q = now["orientation"]
+        values = {
+            "base_ang_vel": now["angular_velocity"], "projected_gravity": down(q),
+            "velocity_commands": np.concatenate([now["linear_velocity_command"], now["yaw_rate_command"]]),
+            "joint_pos_rel": now["joint_position"][motors] - default, "joint_vel_rel": now["joint_velocity"][motors],
+            "last_action": last,
+        }  # fmt: skip
+        parts = []
+        for name, value in values.items():
+            buffer = buffers.setdefault(name, deque([value] * history, maxlen=history))
+            buffer.append(value)
+            for old in buffer:
+                clipped = np.clip(old, *clips[name]) if name in clips else old
+                parts.append(clipped * scales[name])
+        obs = torch.from_numpy(np.concatenate(parts).astype(np.float32))[None]
+        last = actor(obs).numpy()[0]
+        sdk = np.zeros(12)
+        sdk[motors] = last * 0.25 + default
+        return sdk
+
+    bundle = Bundle.read(told["file"])
+    assert same_rollout(bundle, program) < 2e-6
+    assert bundle.contract.commands[0].law.stiffness == (25.0,) * 12  # type: ignore[union-attr]
+    known = load_task(told["task"])
+    assert known.spec.ranges["command/x"].end == (-0.5, 1.0)
+    verified(Path(told["description"]))
+
+
+def test_isaac_lab_s_env_yaml_with_an_rsl_rl_checkpoint(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """rsl_rl's own model and normaliser give the actions; patterns of joints are read once the order is known."""
+    from rsl_rl.models import MLPModel
+    from tensordict import TensorDict
+
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(3)
+    obs = TensorDict({"policy": torch.zeros(1, PLAIN)}, batch_size=[1])
+    model = MLPModel(obs, {"actor": ["policy"]}, "actor", 12, [32, 16], "elu", obs_normalization=True)
+    model.obs_normalizer._mean.normal_(0.0, 0.1)
+    model.obs_normalizer._std.uniform_(0.5, 1.5)
+    critic = MLPModel(obs, {"critic": ["policy"]}, "critic", 1, [16], "elu")
+    torch.save({"actor_state_dict": model.state_dict(), "critic_state_dict": critic.state_dict(),
+                "optimizer_state_dict": {"state": {}, "param_groups": []}, "iter": 5, "infos": None}, "model_5.pt")  # fmt: skip
+    term = {"params": {}, "noise": None, "clip": None, "scale": None, "history_length": 0}
+    functions = {"base_ang_vel": 0.25, "projected_gravity": None, "generated_commands": None, "joint_pos_rel": None,
+                 "joint_vel_rel": 0.05, "last_action": None}  # fmt: skip
+    env = {
+        "decimation": 4, "sim": {"dt": 0.005},
+        "scene": {"robot": {
+            "init_state": {"joint_pos": {".*_hip_joint": 0.0, ".*_thigh_joint": 0.9, ".*_calf_joint": -1.8}},
+            "actuators": {"legs": {"joint_names_expr": [".*_hip_joint", ".*_thigh_joint", ".*_calf_joint"],
+                                   "stiffness": 25.0, "damping": 0.5}},
+        }},
+        "actions": {"joint_pos": {"joint_names": [".*"], "scale": {".*_hip_joint": 0.125, "^(?!.*_hip_joint).*": 0.25},
+                                  "use_default_offset": True, "clip": None}},
+        "observations": {"policy": {"history_length": None, "concatenate_terms": True, **{
+            name: {**term, "func": f"isaaclab.envs.mdp.observations:{name}", "scale": scale}
+            for name, scale in functions.items()}}},
+        "commands": {"base_velocity": {"ranges": {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5)}}},
+    }  # fmt: skip
+    Path("params").mkdir()
+    Path("params/env.yaml").write_text(yaml.dump(env, sort_keys=False))  # with Isaac Lab's tags of tuples
+    assert "python/tuple" in Path("params/env.yaml").read_text()
+    Path("params/agent.yaml").write_text(yaml.dump({"policy": {"activation": "elu"}, "clip_actions": None}))
+    code, told, _ = run(capsys, Path("model_5.pt"), robot="go2", episodes=0)
+    assert (code, told["blanks"]) == (1, ["joints", "default", "action.scale", "gains.stiffness", "gains.damping"])
+    code, told, _ = run(capsys, Path("model_5.pt"), robot="go2", joints=tuple(ISAAC), episodes=0)
+    assert code == 0
+    default, order = np.array([forms.STAND[name] for name in ISAAC]), [CARD.index(name) for name in ISAAC]
+    scale = np.array([0.125 if "hip" in name else 0.25 for name in ISAAC])
+    script, last = model.as_jit().eval(), np.zeros(12)
+
+    def program(now: dict[str, np.ndarray]) -> np.ndarray:
+        nonlocal last
+        seen = np.concatenate([
+            now["angular_velocity"] * 0.25, down(now["orientation"]), now["linear_velocity_command"],
+            now["yaw_rate_command"], now["joint_position"][order] - default, now["joint_velocity"][order] * 0.05, last,
+        ]).astype(np.float32)  # fmt: skip
+        with torch.no_grad():
+            last = script(torch.from_numpy(seen)[None]).numpy()[0]
+        return (default + scale * last)[[ISAAC.index(name) for name in CARD]]
+
+    assert same_rollout(Bundle.read(told["file"]), program) < 2e-6
+    verified(Path(told["description"]))
+
+
+def test_stable_baselines3_s_zip_with_its_statistics(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[bench]'")
+    import gymnasium
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    class Plain(gymnasium.Env):  # type: ignore[type-arg]
+        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (PLAIN,), np.float32)
+        action_space = gymnasium.spaces.Box(-1.0, 1.0, (12,), np.float32)
+
+        def reset(self, **_: Any) -> Any:
+            return self.np_random.normal(0.2, 0.7, PLAIN).astype(np.float32), {}
+
+        def step(self, action: Any) -> Any:
+            return self.np_random.normal(0.2, 0.7, PLAIN).astype(np.float32), 0.0, False, False, {}
+
+    monkeypatch.chdir(tmp_path)
+    env = VecNormalize(DummyVecEnv([Plain]), norm_reward=False)
+    model = PPO("MlpPolicy", env, n_steps=16, batch_size=16, n_epochs=1, device="cpu", seed=0).learn(16)
+    model.save("walk.zip")
+    code, told, _ = run(capsys, Path("walk.zip"), episodes=0)
+    assert code == 1
+    assert "layers.statistics" in told["blanks"]
+    env.save("vecnormalize.pkl")
+    toml = Path(told["description"])
+    toml.unlink()
+    code, told, _ = run(capsys, Path("walk.zip"), robot="go2", rate=50.0, joints=tuple(CARD), episodes=0)
+    assert "layers.statistics" not in told["blanks"]
+    default = [forms.STAND[name] for name in CARD]
+    fill(toml, default=default, scale=0.25, stiffness=35.0, damping=0.5) if False else None
+    head = toml.read_text().split("[[observations]]")[0]
+    toml.write_text(head)
+    fill(toml, default=default, scale=0.25, stiffness=35.0, damping=0.5)
+    toml.write_text(toml.read_text() + TERMS)
+    code, told, _ = run(capsys, Path("walk.zip"), episodes=0)
+    assert code == 0
+    last = np.zeros(12, np.float32)
+
+    def program(now: dict[str, np.ndarray]) -> np.ndarray:
+        nonlocal last
+        seen = np.concatenate([
+            now["angular_velocity"] * 0.25, down(now["orientation"]), now["linear_velocity_command"],
+            now["yaw_rate_command"], now["joint_position"] - default, now["joint_velocity"] * 0.05, last,
+        ]).astype(np.float32)  # fmt: skip
+        last = model.predict(env.normalize_obs(seen[None]), deterministic=True)[0][0]
+        return default + 0.25 * last
+
+    assert same_rollout(Bundle.read(told["file"]), program) < 2e-6
+    verified(Path(told["description"]))
+
+
+def test_beyondmimic_s_onnx_brings_its_clip(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """As whole_body_tracking exports it: the clip's joints and bodies are outputs, by a time step that is an input."""
+    monkeypatch.chdir(tmp_path)
+    steps, rng = 40, np.random.default_rng(0)
+    default = np.array([forms.STAND[name] for name in ISAAC], np.float32)
+    joints = (default + 0.05 * rng.normal(size=(steps, 12))).astype(np.float32)
+    speeds = (0.1 * rng.normal(size=(steps, 12))).astype(np.float32)
+    quaternions = rng.normal(size=(steps, 2, 4)).astype(np.float32) * 0.1 + np.array([1, 0, 0, 0], np.float32)
+    quaternions /= np.linalg.norm(quaternions, axis=-1, keepdims=True)  # w first
+
+    class Exported(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.actor = mlp(24 + 6 + 3 + 36, seed=2)
+            for name, value in (("joint_pos", joints), ("joint_vel", speeds), ("body_quat_w", quaternions)):
+                self.register_buffer(name, torch.from_numpy(value))
+
+        def forward(self, x: torch.Tensor, time_step: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            at = torch.clamp(time_step.long().squeeze(-1), max=steps - 1)
+            return (self.actor(x), *(self.get_buffer(n)[at] for n in ("joint_pos", "joint_vel", "body_quat_w")))
+
+    model = Exported().eval()
+    torch.onnx.export(
+        model, (torch.zeros(1, 69), torch.zeros(1, 1)), "dance.onnx", input_names=["obs", "time_step"],
+        output_names=["actions", "joint_pos", "joint_vel", "body_quat_w"], dynamo=True, verbose=False,
+        external_data=False,
+    )  # fmt: skip
+    import onnx
+
+    file = onnx.load("dance.onnx")
+    csv = lambda values: ",".join(f"{v:.3f}" if isinstance(v, float) else str(v) for v in values)  # noqa: E731
+    names = "command,motion_anchor_ori_b,base_ang_vel,joint_pos,joint_vel,actions"
+    for key, value in {
+        "run_path": "x", "joint_names": csv(ISAAC), "joint_stiffness": csv([35.0] * 12), "joint_damping": csv([0.5] * 12),
+        "default_joint_pos": csv([float(x) for x in default]), "command_names": "motion", "observation_names": names,
+        "observation_history_lengths": "1,1,1,1,1,1", "action_scale": csv([0.25] * 12), "anchor_body_name": "base",
+        "body_names": "thigh,base",
+    }.items():  # fmt: skip
+        file.metadata_props.add(key=key, value=value)
+    onnx.save(file, "dance.onnx")
+    code, told, _ = run(capsys, Path("dance.onnx"), robot="go2", rate=50.0, episodes=0)
+    assert (code, told["blanks"]) == (0, [])
+    order, last, step, turn = [CARD.index(name) for name in ISAAC], np.zeros(12, np.float32), 0, None
+    from scipy.spatial.transform import Rotation
+
+    def program(now: dict[str, np.ndarray]) -> np.ndarray:
+        nonlocal last, step, turn
+        w, x, y, z = quaternions[min(step, steps - 1), 1]
+        reference, robot = Rotation.from_quat([x, y, z, w]), Rotation.from_quat(now["orientation"])
+        if turn is None:
+            first = reference.as_euler("ZYX")[0]
+            turn = Rotation.from_euler("z", robot.as_euler("ZYX")[0] - first)
+        seen = (robot.inv() * turn * reference).as_matrix()[:, :2].reshape(-1)
+        now_step = min(step, steps - 1)
+        obs = np.concatenate([
+            joints[now_step], speeds[now_step], seen, now["angular_velocity"], now["joint_position"][order] - default,
+            now["joint_velocity"][order], last,
+        ]).astype(np.float32)  # fmt: skip
+        last = model.actor(torch.from_numpy(obs)[None]).numpy()[0]
+        step += 1
+        return (default + 0.25 * last)[[ISAAC.index(name) for name in CARD]]
+
+    bundle = Bundle.read(told["file"])
+    assert same_rollout(bundle, program) < 3e-6
+    assert "source/motion.npz" in bundle.attached.files
+    verified(Path(told["description"]))
+
+
+# --- refusals -------------------------------------------------------------------------------------------------
+
+
+def test_an_onnx_file_of_another_program_is_told_from_a_damaged_bundle(tmp_path: Path) -> None:
+    file = forms.to_onnx(mlp(), PLAIN, tmp_path / "policy.onnx")
+    with pytest.raises(BundleError, match=r"obs 1 × 45; outputs actions 1 × 12.*robo-rl adopt"):
+        Bundle.read(file)
+    with pytest.raises(BundleError, match="no digest in it"):
+        (tmp_path / "damaged.onnx").write_bytes(file.read_bytes()[:300])
+        Bundle.read(tmp_path / "damaged.onnx")
+
+
+def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path) -> None:
+    import pickle
+
+    from robo_rl.adapters.foreign import parameters
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return Path.touch, (tmp_path / "ran",)
+
+    data = pickle.dumps({"model_state_dict": Evil()})
+    with pytest.raises(AdoptionError, match="can't be read"):
+        parameters.read(data, "model.pt")
+    with pytest.raises(AdoptionError, match="no VecNormalize|can't be read"):
+        parameters.read_statistics(data, "statistics.pkl")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_tags_of_python_in_yaml_are_read_as_data_and_nothing_is_run(tmp_path: Path) -> None:
+    from robo_rl.adapters.foreign import yaml_file
+
+    text = f"a: !!python/object/apply:os.system ['touch {tmp_path}/ran']\nb: !!python/tuple [1, 2]\nc: !!python/name:os.x ''"
+    assert yaml_file.read(text.encode(), "x.yaml")["b"] == [1, 2]
+    assert not (tmp_path / "ran").exists()
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)
+    )
+    with pytest.raises(AdoptionError, match=r"x\.yaml"):
+        yaml_file.read(bomb.encode(), "x.yaml")
+
+
+def test_a_torchscript_with_a_memory_or_a_branch_is_refused(tmp_path: Path) -> None:
+    from robo_rl.adapters.foreign import script_network
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen[:] = self.seen + 1
+            return x * self.seen
+
+    class Branching(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if bool(x.sum() > 0):
+                return x
+            return -x
+
+    for module, match in ((Counting(), "memory of its own"), (Branching(), "a branch")):
+        path = tmp_path / "m.pt"
+        torch.jit.script(module).save(str(path))
+        with pytest.raises(AdoptionError, match=match):
+            script_network.read(path.read_bytes(), "m.pt")
