@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnxruntime
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx.shape_inference import infer_shapes
 
 from robo_rl.contract import Contract
 from robo_rl.deploy.build.search import JUMP, Rows, scaled
@@ -48,6 +49,8 @@ class Opened:
         """Every activation gets an input that is added to it; activations and decisions become outputs."""
         opened = ModelProto()
         opened.CopyFrom(model)
+        kinds = {value.name: value.type.tensor_type.elem_type for value in infer_shapes(model).graph.value_info}
+        kinds |= {value.name: TensorProto.FLOAT for value in model.graph.output}
         graph, nodes = opened.graph, list[NodeProto]()
         units, decisions, labels = list[str](), list[str](), dict[str, str]()
         for found in graph.node:
@@ -57,6 +60,8 @@ class Opened:
             if node.domain or node.op_type not in DECISIONS | ACTIVATIONS:
                 continue
             name = node.output[0]
+            if node.op_type in ACTIVATIONS and kinds.get(name, TensorProto.FLOAT) != TensorProto.FLOAT:
+                continue  # of numbers that what is added is not
             labels[name] = f"{node.op_type} '{node.name or name}'"
             graph.output.append(helper.make_tensor_value_info(f"{name}?", TensorProto.FLOAT, None))
             if node.op_type in DECISIONS:
@@ -80,7 +85,7 @@ class Opened:
         self, contract: Contract, rows: Rows, moved: dict[str, np.ndarray] | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """(n, K) commands in units of their ranges, and by name what decisions and units are."""
-        none = {f"{name}+": np.zeros((1,), np.float32) for name in self.units}
+        none = {f"{name}+": np.zeros((), np.float32) for name in self.units}
         told = {f"{name}+": value for name, value in (moved or {}).items()}
         names = [c.name for c in contract.commands]
         seen = [f"{name}?" for name in (*self.units, *self.decisions)]
@@ -97,11 +102,13 @@ def resting(contract: Contract, model: ModelProto, seen: Rows, spread: Rows, dec
     commands, wide = opened.run(contract, spread)
     told = []
     for name in opened.decisions if decisions else ():
-        if len(flown[name]) == len(seen) and not (flown[name] != flown[name][:1]).any():
+        if not _has_rows(flown[name], seen) or not _has_rows(wide[name], spread):
+            continue  # one number for all: ``robo_rl.deploy.rows`` tells whether that may be
+        if not (flown[name] != flown[name][:1]).any():
             share = float((wide[name] != flown[name][:1]).reshape(len(spread), -1).any(1).mean())
             told.append(f"{opened.labels[name]} never decides otherwise in flights, but in {share:.1%} of the ranges")
     for name in opened.units:
-        if len(flown[name]) != len(seen) or flown[name].ndim != 2:
+        if flown[name].ndim != 2 or not _has_rows(flown[name], seen) or not _has_rows(wide[name], spread):
             continue
         deviation = flown[name].std(0)
         still = np.flatnonzero(deviation <= STILL * np.median(deviation))
@@ -116,6 +123,10 @@ def resting(contract: Contract, model: ModelProto, seen: Rows, spread: Rows, dec
                 "their range within the signals' limits"
             )
     return told
+
+
+def _has_rows(value: np.ndarray, rows: Rows) -> bool:
+    return value.shape[:1] == (len(rows),)
 
 
 def steep(contract: Contract, model: ModelProto, seen: Rows) -> list[str]:
@@ -137,7 +148,11 @@ def steep(contract: Contract, model: ModelProto, seen: Rows) -> list[str]:
         weight = np.asarray(weight if turned else weight.T, np.float64)  # (units, inputs)
         above = made.get(node.input[0])
         sides = [("what goes into unit", 1, len(weight))]
-        if above is not None and above.op_type in ACTIVATIONS:
+        if (
+            above is not None
+            and above.op_type in ACTIVATIONS
+            and np.shape(flown.get(node.input[0]))[1:] == weight.shape[1:]
+        ):
             sides.append(("what comes out of unit", 0, weight.shape[1]))
         for what, axis, count in sides:
             norms = np.linalg.norm(weight, axis=axis)

@@ -19,12 +19,15 @@ from robo_rl.deploy.build.export import ExportError, exported_graph
 from robo_rl.deploy.build.search import JUMP, Jump, Rows, find_jump, growing, late_jump, saturated, scaled, spread_rows
 from robo_rl.deploy.build.structure import SHOWN, differences, structure_of, weights_digest
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.rows import Apart
 from robo_rl.policy import PolicyGraph
 
 WIDE_TOLERANCE = 1e-4
 """Torch against onnxruntime all over the ranges: commands in units of their range, memory as a part of its size."""
 KEPT, EVERY, LONGEST = 64, 8, 1000
 """Of flights: so many robots, every eighth step; and one robot's steps."""
+ALONE = 256
+"""Rows from all over the ranges that are asked together and one by one."""
 
 
 @dataclass(frozen=True)
@@ -108,19 +111,24 @@ def check_graph(bundle: Bundle, policy: PolicyGraph | None) -> tuple[GraphCheck,
     return GraphCheck(not told, found.digest, weights, operators, strange, tuple(told)), failures
 
 
-def search(bundle: Bundle, policy: PolicyGraph | None, seen: Seen, same: bool, seed: int) -> tuple[Search, list[str]]:
+def search(
+    bundle: Bundle, policy: PolicyGraph | None, seen: Seen, same: bool, seed: int, apart: Apart
+) -> tuple[Search, list[str]]:
     """Search the ranges of signals and memory; and sentences on what is wrong there.
 
-    ``same``: the graph is known to be that of ``policy``, so what its task's code does on its own account is no fault.
+    ``apart`` asks it with batches; some rows are compared with the same rows alone. ``same``: the graph is known to be
+    that of ``policy``, so what its task's code does on its own account is no fault.
     """
     contract, generator = bundle.contract, np.random.default_rng(seed)
 
     def run(signals: dict[str, np.ndarray], state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        commands, following = bundle.run(signals, state)
+        commands, following = apart.run(signals, state)
         return scaled(contract, commands), following
 
     rows, failures = Rows.joined(seen.rows), list[str]()
     spread = spread_rows(contract, rows, generator)
+    few = spread.take(np.arange(min(ALONE, len(spread))))
+    apart.compare(few.signals, few.state)
     wide = [run(part.signals, part.state) for part in spread.parts()]
     commands, following = (np.concatenate([part[k] for part in wide]) for k in (0, 1))
     if not (np.isfinite(commands).all() and np.isfinite(following).all()):

@@ -25,6 +25,7 @@ from robo_rl.deploy.build.export import read_parameters
 from robo_rl.deploy.robot.bundle import Bundle, BundleError, command_differences, greatest
 from robo_rl.deploy.robot.bundle.attachment import INSIDE, SOURCE, Attached
 from robo_rl.deploy.robot.runtime import GOLDEN_TOLERANCE
+from robo_rl.deploy.rows import Apart, Batching, batching
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.files.escaping import shell_word
 from robo_rl.learn.factory import MEMORY, graph_of
@@ -56,25 +57,35 @@ class Verification:
 
 
 class BundlePolicy:
-    """An exported file as a policy."""
+    """An exported file as a policy, each robot of a batch as if it were alone.
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
+    BundleError if its graph mixes the rows of a batch, and by ``__call__`` when rows are seen to differ.
+    """
+
+    def __init__(self, bundle: Bundle, found: Batching | None = None) -> None:
+        """``found``: what is known of the graph's rows; a fault in it is the caller's affair then."""
+        self.bundle, self.strict = bundle, found is None
+        found = found or batching(bundle)
+        if self.strict and found.fault:
+            raise BundleError(f"{bundle.path}: {found.fault}")
+        self.apart = Apart(bundle, found)
 
     def initial_state(self, n: int) -> Tensor:
         return torch.from_numpy(np.tile(self.bundle.contract.initial_state, (n, 1)))
 
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         arrays = {name: np.ascontiguousarray(value.numpy()) for name, value in signals.items()}
-        commands, following = self.bundle.run(arrays, state.numpy())
+        commands, following = self.apart.run(arrays, state.numpy())
+        if self.strict and self.apart.told:
+            raise BundleError(f"{self.bundle.path}: {self.apart.told}")
         return {name: torch.from_numpy(value) for name, value in commands.items()}, torch.from_numpy(following)
 
 
 class Witness(BundlePolicy):
     """Flies by the file, asks torch the same at every step, and keeps the greatest difference and what was seen."""
 
-    def __init__(self, bundle: Bundle, policy: PolicyGraph | None) -> None:
-        super().__init__(bundle)
+    def __init__(self, bundle: Bundle, policy: PolicyGraph | None, found: Batching | None = None) -> None:
+        super().__init__(bundle, found)
         self.policy, self.worst, self.steps, self.seen = policy, 0.0, 0, Seen()
 
     def __call__(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -217,7 +228,9 @@ def verify(
     golden_error = bundle.golden_error()
     policy = None if foreign else _torch_policy(bundle, known)
     graph, failures = check_graph(bundle, policy)
-    witness = Witness(bundle, policy)
+    rows = batching(bundle)
+    failures += [f"graph: {rows.fault}"] if rows.fault else []
+    witness = Witness(bundle, policy, rows)
     flights = rollout(known, witness, Conditions(episodes=episodes, seed=seed), "verifying").summary()
     if not golden_error <= GOLDEN_TOLERANCE:
         failures.append(f"golden vectors: off by {golden_error:.2g}; expected at most {GOLDEN_TOLERANCE:g}")
@@ -225,10 +238,12 @@ def verify(
         failures.append(f"torch and onnxruntime differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     if not flights["success"] >= least:
         failures.append(f"{flights['success']:.1%} of episodes succeeded; expected at least {least:.1%}")
-    found, strange = search(bundle, policy, witness.seen, bool(graph.same), seed)
+    asked = Apart(bundle, Batching()) if rows.fault else witness.apart
+    found, strange = search(bundle, policy, witness.seen, bool(graph.same), seed, asked)
     failures += strange
     if found.resting and episodes < MANY:
         failures[-1] += f". It flew {episodes} episodes: what is at work seldom moves in more (--episodes {MANY})"
+    failures += [f"rows: {witness.apart.told}"] if witness.apart.told else []
     worst = None if foreign else witness.worst
     return Verification(golden_error, worst, witness.steps, flights, known.measures, graph, found, failures)
 

@@ -102,9 +102,7 @@ def main(arguments: Sequence[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the robot's process decides when this one ends
     _yield_to_the_robot()
-    bundle = Bundle.read(Path(arguments[2]), tried=arguments[3])
-    if bundle.digest != arguments[3]:
-        return
+    bundle = Bundle.read(Path(arguments[2]), tried=arguments[3], expected=arguments[3])
     serve(source, to, bundle)
 
 

@@ -75,10 +75,10 @@ class Policy:
 
     @classmethod
     def load(
-        cls, path: str | Path, rate_hz: float, isolate: bool = False, trusted_keys: str | Path | None = None,
+        cls, path: str | Path, rate_hz: float | None, isolate: bool = False, trusted_keys: str | Path | None = None,
         native: bool | str | Path = False,
     ) -> Policy:  # fmt: skip
-        """Read and check a bundle that will be stepped ``rate_hz`` times a second.
+        """Read and check a bundle that will be stepped ``rate_hz`` times a second; None for the rate of its contract.
 
         ``isolate``: the graph runs in a process of its own, which ``close`` ends. ``trusted_keys``: a file of public
         keys, one of which must have signed the bundle (``robo_rl.deploy.robot.bundle.signing``). ``native``: the
@@ -93,7 +93,7 @@ class Policy:
             raise BundleError(f"{native}: nobody signs libraries; with trusted keys it is compiled here (native=True)")
         bundle, signer = read_signed(path, trusted_keys)
         wanted = 1 / bundle.contract.control_period
-        if not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
+        if rate_hz is not None and not abs(rate_hz / wanted - 1) <= RATE_TOLERANCE:
             raise BundleError(
                 f"{path}: rate_hz is {rate_hz:g}; the policy was trained for {wanted:g} Hz and no other rate"
             )

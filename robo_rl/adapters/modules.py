@@ -24,6 +24,7 @@ from robo_rl.deploy.build.export import ExportError
 from robo_rl.deploy.build.export import export as export_graph
 from robo_rl.deploy.build.verify import PARITY_TOLERANCE, Witness
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.rows import batching
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.learn.runs.folder import versions
 from robo_rl.policy import PolicyGraph
@@ -90,7 +91,11 @@ def export(
         source=source.label if source else "", source_digest=source.digest if source else "", versions=versions(),
     )  # fmt: skip
     bundle = export_graph(policy.eval().requires_grad_(False), provenance, path)
-    witness = Witness(bundle, policy)
+    rows = batching(bundle)
+    if rows.fault:
+        Path(path).unlink()
+        raise ExportError(rows.fault)
+    witness = Witness(bundle, policy, rows)
     rollout(known, witness, Conditions(episodes=COMPARED, seed=1), "comparing")
     if not witness.worst <= PARITY_TOLERANCE:
         Path(path).unlink()

@@ -153,19 +153,19 @@ def _install(
     file: str, mode: str, record: Path | None, robot: str, other: tuple[str, ...], namespace: str,
     parameter: tuple[str, ...], out: Path,
 ) -> int:  # fmt: skip
-    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.deploy.robot.bundle.signing import read_signed
     from robo_rl.deploy.robot.service import install
 
     if not file:
         raise ValueError("expected a bundle: robo-rl ros install FILE")
-    task = Bundle.read(file).contract.task
     given = [one.partition(":=") for one in parameter]
     named = {name: value for name, mark, value in given if mark}
     if len(named) < len(given):
         raise ValueError(f"parameters are {list(parameter)}; expected each as name:=value")
-    for name in ("calibration", "robot_file"):
+    for name in ("calibration", "robot_file", "trusted_keys"):
         if named.get(name):
             named[name] = str(Path(named[name]).expanduser().absolute())
+    task = read_signed(file, named.get("trusted_keys"))[0].contract.task
     arguments = ["ros", "policy", str(located(file).absolute()), "--mode", mode]
     arguments += ["--record", str(record.absolute())] if record else []
     arguments += ["--robot", robot] if robot else []

@@ -76,7 +76,6 @@ def main(
     from robo_rl.controllers.gate.codes import Event, State
     from robo_rl.deploy.robot.actor import Actor
     from robo_rl.deploy.robot.automatic import AutomaticStart
-    from robo_rl.deploy.robot.bundle import Bundle
     from robo_rl.deploy.robot.drivers import make
     from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
     from robo_rl.deploy.robot.loop import Loop
@@ -89,8 +88,8 @@ def main(
         raise ValueError("cores are for --realtime; give both")
     for sentence in keep_time(cores) if realtime else []:
         say(sentence, json)
-    rate = 1 / Bundle.read(file).contract.control_period
-    policy = Policy.load(file, rate, trusted_keys=trusted_keys, native=native)
+    policy = Policy.load(file, None, trusted_keys=trusted_keys, native=native)
+    rate = 1 / policy.contract.control_period
     if policy.runtime_note:
         say(f"onnxruntime runs it: {policy.runtime_note}", json)
     settings = Settings(port, robot_file, calibration)

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space on the device, over the quota, over the limit of a file's size."""
 LOCK = "lock"
+MOST_HOLES = 1 << 28
+"""Bytes of a file that may be missing on the disk, as after a loss of power."""
 
 
 class WriteError(OSError):
@@ -21,6 +24,27 @@ class WriteError(OSError):
 
 class HeldError(ValueError):
     """Another process works on a run. The message says which."""
+
+
+def require_file(path: Path, most: int) -> None:
+    """ValueError unless that is a file, not a pipe or a device, of at most so many bytes, most of which are there.
+
+    Files with holes, in which nothing is stored, take no room on a disk, and read as any number of zeros.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path}: a folder, pipe or device; expected a file")
+    if found.st_size > most:
+        raise ValueError(f"{path}: {found.st_size} bytes; expected at most {most}")
+    stored = 512 * getattr(found, "st_blocks", found.st_size)
+    if found.st_size - stored > MOST_HOLES:
+        raise ValueError(f"{path}: {found.st_size} bytes, of which {stored} are stored; expected a file without holes")
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """What is in a file of at most so many bytes; ValueError as ``require_file``."""
+    require_file(path, most)
+    return path.read_bytes()
 
 
 @contextlib.contextmanager

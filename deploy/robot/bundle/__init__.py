@@ -113,15 +113,18 @@ class Bundle:
     attached: Attached = field(default_factory=Attached)
 
     @staticmethod
-    def read(path: str | Path, threads: int = 1, tried: str = "") -> Bundle:
+    def read(path: str | Path, threads: int = 1, tried: str = "", expected: str = "") -> Bundle:
         """Read, and refuse what is truncated, changed, or at odds with its own contract. ``zoo:NAME`` is a path too.
 
         A file that is not from the zoo is tried out in another process first (``trial``), once for each digest;
-        ``tried`` is one for which the caller knows that this was done.
+        ``tried`` is one for which the caller knows that this was done. ``expected``: the digest that it must have; of
+        another file nothing is read.
         """
         path = located(path)
         data = _read_bytes(path)
         digest = _check_digest(data, path)
+        if expected and digest != expected:
+            raise BundleError(f"{path}: it was replaced meanwhile (digest {digest[:12]}…, not {expected[:12]}…)")
         try:
             metadata = onnx_file.metadata(data)
         except onnx_file.GraphError as error:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from robo_rl.deploy.robot.bundle import Bundle, BundleError, file_digest
-from robo_rl.files import write
+from robo_rl.files import read_bytes, write
 from robo_rl.zoo import located
 
 FORMAT = "robo-rl signatures 1"
@@ -120,7 +120,7 @@ def read_trusted(path: Path) -> list[Key]:
     if not path.is_file():
         raise SignatureError(f"{path}: there is no such file; expected public keys, one per line ({KIND} … NAME)")
     keys = []
-    for number, line in enumerate(path.read_bytes()[: 1 << 20].decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(_small(path, 1 << 20).decode(errors="replace").splitlines(), 1):
         words = line.split(None, 2)
         if not words or words[0].startswith("#"):
             continue
@@ -154,10 +154,7 @@ def read_signed(path: str | Path, trusted: str | Path | None) -> tuple[Bundle, s
         return Bundle.read(path), ""
     path = located(path)
     digest, key = require_trusted(path, trusted)
-    bundle = Bundle.read(path)
-    if bundle.digest != digest:
-        raise SignatureError(f"{path}: it was replaced while its signature was checked; try again")
-    return bundle, str(key)
+    return Bundle.read(path, expected=digest), str(key)
 
 
 def signature_file(path: Path) -> Path:
@@ -167,7 +164,7 @@ def signature_file(path: Path) -> Path:
 
 def _digest_of(path: Path) -> str:
     """The digest that ``FILE.sig`` says its signatures are of."""
-    return str(json.loads(signature_file(path).read_bytes()).get("digest"))
+    return str(json.loads(_small(signature_file(path))).get("digest"))
 
 
 def _entries(path: Path) -> list[tuple[str, str]]:
@@ -176,9 +173,7 @@ def _entries(path: Path) -> list[tuple[str, str]]:
     if not path.is_file():
         return []
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"larger than {MOST_BYTES} bytes")
-        data = json.loads(path.read_bytes())
+        data = json.loads(_small(path))
         entries = [(one["key"], one["signature"]) for one in data["signatures"]]
         if data["format"] != FORMAT or len(entries) > MOST_SIGNATURES:
             raise ValueError("another format, or too many signatures")
@@ -200,7 +195,7 @@ def _private(path: Path, passphrase: str) -> Any:
     serialization, ed25519 = _library()
     if not path.is_file():
         raise SignatureError(f"{path}: there is no such file; expected a private key (robo-rl keys new NAME)")
-    data = path.read_bytes()[:MOST_BYTES]
+    data = _small(path)
     if b"PUBLIC KEY" in data or data.startswith(KIND.encode()):
         raise SignatureError(f"{path}: a public key; expected the private one, without .pub")
     try:
@@ -214,6 +209,13 @@ def _private(path: Path, passphrase: str) -> Any:
     if not isinstance(made, ed25519.Ed25519PrivateKey):
         raise SignatureError(f"{path}: a key of another kind; expected Ed25519 (robo-rl keys new NAME)")
     return made
+
+
+def _small(path: Path, most: int = MOST_BYTES) -> bytes:
+    try:
+        return read_bytes(path, most)
+    except ValueError as error:
+        raise SignatureError(str(error)) from None
 
 
 def _public_text(public: Any) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from robo_rl.deploy.robot.bundle import Bundle, BundleError, file_digest
-from robo_rl.deploy.robot.bundle.signing import read_signed
 from robo_rl.deploy.robot.runtime import Policy
 
 SELF_TEST_STEPS = 200
@@ -35,8 +34,8 @@ def load(
         raise BundleError(f"parameter 'runtime' is {runtime!r}; expected one of {RUNTIMES}")
     if not path:
         raise BundleError("parameter 'bundle' is empty; expected the path of a bundle (*.onnx)")
-    contract = read_signed(path, trusted_keys)[0].contract
-    policy = Policy.load(path, 1 / contract.control_period, isolate, trusted_keys, native=runtime == "native")
+    policy = Policy.load(path, None, isolate, trusted_keys or None, native=runtime == "native")
+    contract = policy.contract
     if not policy.bundle.digest.startswith(digest):
         raise BundleError(f"{path}: its digest is {policy.bundle.digest}; expected {digest}")
     if robot and robot != contract.robot_name:
