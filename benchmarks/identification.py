@@ -21,8 +21,8 @@ from robo_rl.deploy.build.verify import named_task
 from robo_rl.deploy.emulate.simulated import record
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.reader import read_log
-from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.identification import Identified, Record, faults, identify, walk
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.sim.env import VecEnv
 
 SERIES = ("orientation", "angular_velocity", "joint_position", "joint_velocity", "target", "velocity")

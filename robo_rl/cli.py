@@ -10,58 +10,79 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Mapping
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
 from robo_rl.files.escaping import terminal
+from robo_rl.suggestions import did_you_mean
 
 STDOUT = 1
-COMMANDS = {
-    "tasks": "list tasks and robots",
-    "new": "make a project for a robot of your own: card, task, test",
-    "robots": "show robots: figures, sources, pictures",
-    "train": "train a policy on a task",
-    "demonstrate": "record a task's script, to learn from",
-    "learn": "learn while a robot runs, from what it does and from an operator who takes over",
-    "demos": "list, check, replay and convert demonstrations: LeRobotDataset v3, robomimic",
-    "reset-states": "store states on the way to success, where episodes of a training begin",
-    "resume": "continue a training that was interrupted",
-    "why": "say why a training does not learn, and what to try",
-    "sweep": "train many policies: seeds, settings, robots and tasks, on one computer or many",
-    "work": "do one job of a sweep",
-    "plan": "predict how long a training takes on many processes, and what limits it",
-    "runs": "list the runs in a folder",
-    "compare": "compare runs of several settings over their seeds",
-    "evaluate": "run a policy for many episodes and report success rate and error with confidence intervals",
-    "transfer": "run a policy in other simulators and beyond the ranges of its training",
-    "play": "watch a policy, in the browser or as a video file",
-    "adopt": "take over a policy of another trainer: mjlab, Isaac Lab, rsl_rl, stable-baselines3, legged_gym",
-    "export": "write a trained policy as one self-describing .onnx file",
-    "inspect": "show the contract of a policy file: signals, commands, limits",
-    "sign": "sign a policy file, so that robots can tell that it is yours",
-    "keys": "make a pair of keys to sign policy files with",
-    "verify": "check that a policy file reproduces the trained policy",
-    "distill": "train a policy that a robot can run to imitate a teacher in simulation",
-    "compress": "distill a policy into a smaller one that fits a microcontroller's flash",
-    "firmware": "compile a policy file to C for a microcontroller",
-    "run": "run a policy on a robot, through the driver for its own protocol",
-    "emulate": "emulate a robot that speaks its own protocol",
-    "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
-    "doctor": "check a robot's messages, or its computer, against a policy file, before the motors are enabled",
-    "record": "record a simulated robot in the log format of a real one",
-    "sysid": "identify a robot's parameters from a recorded walk or flight",
-    "retrain": "identify a robot from its logs, and train its policy again for it",
-    "zoo": "list the trained policies that come with robo-rl",
-    "replay": "rerun a recorded session and find the first difference",
-    "report": "write an HTML report of a policy with plots, tables and video",
-    "bench": "measure simulation speed on this machine, and compare with other simulators",
+GROUPS = {
+    "train": {
+        "tasks": "list tasks and robots",
+        "train": "train a policy on a task",
+        "why": "say why a training does not learn, and what to try",
+        "resume": "continue a training that was interrupted",
+        "demonstrate": "record a task's script, to learn from",
+        "demos": "list, check, replay and convert demonstrations: LeRobotDataset v3, robomimic",
+        "learn": "learn while a robot runs, from what it does and from an operator who takes over",
+        "reset-states": "store states on the way to success, where episodes of a training begin",
+        "distill": "train a policy that a robot can run to imitate a teacher in simulation",
+    },
+    "look": {
+        "play": "watch a policy, in the browser or as a video file",
+        "evaluate": "run a policy for many episodes and report success rate and error with confidence intervals",
+        "transfer": "run a policy in other simulators and beyond the ranges of its training",
+        "report": "write an HTML report of a policy with plots, tables and video",
+        "zoo": "list the trained policies that come with robo-rl",
+    },
+    "export": {
+        "export": "write a trained policy as one self-describing .onnx file",
+        "adopt": "take over a policy of another trainer: mjlab, Isaac Lab, rsl_rl, stable-baselines3, legged_gym",
+        "inspect": "show the contract of a policy file: signals, commands, limits",
+        "verify": "check that a policy file reproduces the trained policy",
+        "sign": "sign a policy file, so that robots can tell that it is yours",
+        "keys": "make a pair of keys to sign policy files with",
+        "compress": "distill a policy into a smaller one that fits a microcontroller's flash",
+        "firmware": "compile a policy file to C for a microcontroller",
+    },
+    "run": {
+        "run": "run a policy on a robot, through the driver for its own protocol",
+        "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
+        "doctor": "check a robot's messages, or its computer, against a policy file, before the motors are enabled",
+        "emulate": "emulate a robot that speaks its own protocol",
+        "record": "record a simulated robot in the log format of a real one",
+        "replay": "rerun a recorded session and find the first difference",
+    },
+    "robots": {
+        "robots": "show robots: figures, sources, pictures",
+        "new": "make a project for a robot of your own: card, task, test",
+        "sysid": "identify a robot's parameters from a recorded walk or flight",
+        "retrain": "identify a robot from its logs, and train its policy again for it",
+    },
+    "many runs": {
+        "sweep": "train many policies: seeds, settings, robots and tasks, on one computer or many",
+        "work": "do one job of a sweep",
+        "plan": "predict how long a training takes on many processes, and what limits it",
+        "runs": "list the runs in a folder",
+        "compare": "compare runs of several settings over their seeds",
+        "bench": "measure simulation speed on this machine, and compare with other simulators",
+    },
 }
+"""Commands by what a user does with them, in the order of a user's path."""
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+
+def _lines(group: Mapping[str, str]) -> str:
+    """A line of help for each command."""
+    return "\n".join(f"  {name:<12} {text}" for name, text in group.items())
+
 
 USAGE = f"""usage: robo-rl COMMAND [OPTIONS]
 
 Train a policy in simulation, export it as one file, verify it, and run it on a robot.
 
-commands:
-{chr(10).join(f"  {name:<12} {text}" for name, text in COMMANDS.items())}
+{chr(10).join(f"{title}:{chr(10)}{_lines(group)}" for title, group in GROUPS.items())}
 
 robo-rl COMMAND --help shows the options of a command; --json prints one JSON object on the last line of stdout.
 To start:  robo-rl train quadrotor-hover"""
@@ -83,7 +104,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"robo-rl {version('robo-rl')}")
         return
     if name not in COMMANDS:
-        print(terminal(f"robo-rl: '{name}' is not a command\n\n{USAGE}"), file=sys.stderr)
+        meant = did_you_mean(name, COMMANDS)
+        print(terminal(f"robo-rl: '{name}' is not a command{meant}\n\n{USAGE}"), file=sys.stderr)
         sys.exit(2)
     atexit.register(gc.freeze)  # so that the interpreter's last collections need not go through all of torch: 0.3 s
     try:

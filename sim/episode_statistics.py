@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from robo_rl.sim.tasks import Task
-
 if TYPE_CHECKING:
     from robo_rl.sim.env import VecEnv
 
@@ -31,6 +29,8 @@ class EpisodeStatistics:
 
     def __init__(self, env: VecEnv) -> None:
         self.env, self.terms = env, list(env.task.spec.reward)
+        self.last = torch.zeros(0, len(self.terms))
+        """(m, t) what the episodes that were recorded last had earned by term."""
         self._each = -(-env.episode_steps // MOST_BINS)
         self._ended: list[tuple[Tensor, ...]] = []
         self._sums = torch.zeros(len(self.terms) + 1, dtype=torch.float64)
@@ -51,7 +51,8 @@ class EpisodeStatistics:
         """The episodes of ``ids`` (m,) end now, or, if not ``over``, are broken off."""
         past = self.env.past
         lost, won = past.marks
-        self._ended.append((past.sums[ids], past.step[ids], lost[ids], won[ids], *(() if over else (ids,))))
+        self.last = past.sums[ids]
+        self._ended.append((self.last, past.step[ids], lost[ids], won[ids], *(() if over else (ids,))))
         if over:
             self._calls += 1
             if self._calls >= SAMPLED:
@@ -97,7 +98,7 @@ class EpisodeStatistics:
         found = {f"reward/{name}": value / max(steps, 1.0) for name, value in zip(self.terms, earned, strict=True)}
         count, failed, succeeded = self._counts.tolist()
         if count:
-            done = self._knows_success()
+            done = self.env.task.knows_success
             found |= {
                 "episode/count": count,
                 "episode/failure": failed / count,
@@ -117,9 +118,6 @@ class EpisodeStatistics:
         found |= self._at_limits()
         self._restart(running)
         return found
-
-    def _knows_success(self) -> bool:
-        return type(self.env.task).succeeded is not Task.succeeded
 
     def _at_limits(self) -> dict[str, float]:
         found = {}

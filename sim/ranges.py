@@ -23,6 +23,7 @@ from robo_rl.files.escaping import printable, toml_string
 from robo_rl.files.text import read_toml
 from robo_rl.sim.accelerate.fuse.random import uniforms
 from robo_rl.sim.robots.figures import is_number
+from robo_rl.suggestions import did_you_mean
 
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""
@@ -103,7 +104,8 @@ class Levels:
     def fix(self, name: str, value: float | Tensor) -> None:
         """Every later draw of ``name`` is ``value``: one number, or one per environment (n,), where NaN fixes none."""
         if name not in self.names:
-            raise ValueError(f"'{name}' is not one of the task's ranges {self.names}")
+            meant = did_you_mean(name, self.names)
+            raise ValueError(f"'{name}' is not one of the task's ranges {self.names}{meant}")
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
         self.fixed[name] = numbers.expand(len(self.level)).contiguous()
 
@@ -174,7 +176,10 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
         raise ValueError(f"{path}: ranges is {found}; expected a table with at least one range")
     for name, bounds in found.items():
         if name not in known:
-            raise ValueError(f"{path}: ranges: '{name}' is not one of the ranges of task '{task}': {list(known)}")
+            raise ValueError(
+                f"{path}: ranges: '{name}' is not one of the ranges of task '{task}': {list(known)}"
+                f"{did_you_mean(name, known)}"
+            )
         good = isinstance(bounds, list) and len(bounds) == 2
         good = good and all(is_number(x) for x in bounds)
         if not good or bounds[0] > bounds[1]:
@@ -188,7 +193,10 @@ def parse_bounds(words: Sequence[str], task: str, known: Mapping[str, Range]) ->
     for word in words:
         name, low, high = [*word.rsplit(":", 2), "", ""][:3]
         if name not in known:
-            raise ValueError(f"--bounds {word!r}: {name!r} is not one of the ranges of task '{task}': {list(known)}")
+            raise ValueError(
+                f"--bounds {word!r}: {name!r} is not one of the ranges of task '{task}': {list(known)}"
+                f"{did_you_mean(name, known)}"
+            )
         try:
             pair = float(low), float(high)
         except ValueError:

@@ -30,7 +30,7 @@ from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.files.escaping import shell_word
 from robo_rl.learn.factory import MEMORY, graph_of
 from robo_rl.policy import PolicyGraph
-from robo_rl.sim.tasks import Measure, Task
+from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import FILE, load_task
 
 PARITY_TOLERANCE = 1e-5  # commands in units of their range, states as they are
@@ -46,7 +46,7 @@ class Verification:
     """None of a foreign graph."""
     steps: int
     flights: Mapping[str, float]
-    measures: tuple[Measure, ...]
+    task: Task
     graph: GraphCheck
     search: Search
     failures: list[str] = field(default_factory=list)
@@ -245,7 +245,7 @@ def verify(
         failures[-1] += f". It flew {episodes} episodes: what is at work seldom moves in more (--episodes {MANY})"
     failures += [f"rows: {witness.apart.told}"] if witness.apart.told else []
     worst = None if foreign else witness.worst
-    return Verification(golden_error, worst, witness.steps, flights, known.measures, graph, found, failures)
+    return Verification(golden_error, worst, witness.steps, flights, known, graph, found, failures)
 
 
 def _torch_policy(bundle: Bundle, task: Task) -> PolicyGraph:

@@ -22,8 +22,8 @@ from robo_rl.controllers.gate.safety import step as gate_step
 from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
-from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.files import room_for
+from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task, Tensors
 

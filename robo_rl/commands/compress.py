@@ -52,7 +52,7 @@ def main(
     from robo_rl.deploy.build.export import export
     from robo_rl.deploy.build.verify import BundlePolicy, task_of, torch_policy
     from robo_rl.deploy.robot.bundle import Bundle
-    from robo_rl.evaluate.evaluation import Conditions, rollout
+    from robo_rl.evaluate.evaluation import Conditions, outcome, rollout
     from robo_rl.learn.config import DistillConfig
     from robo_rl.learn.distill import CODE_BYTES, distill, largest_width
     from robo_rl.policy import PolicyGraph
@@ -72,7 +72,7 @@ def main(
     flights = rollout(known, BundlePolicy(bundle), Conditions(episodes=episodes)).summary()
     weights = sum(parameter.numel() for parameter in student.network.parameters())
     say(
-        f"{bundle.path}: {flights['success']:.1%} of {episodes} held-out episodes succeed\n"
+        f"{bundle.path}: {outcome(known, flights, seed=0, held_out=True)}\n"
         f"Next:  robo-rl firmware {shell_word(bundle.path)} --small --run",
         json,
     )

@@ -92,13 +92,14 @@ def main(
     result: dict[str, Any] = {"target": target, "task": loaded.task.spec.name, "robot": loaded.task.spec.robot.name}
     result |= rollout(loaded.task, loaded.policy, conditions).summary()
     say(f"{loaded.name} on {result['task']} ({result['robot']})", json)
-    say(
-        f"  {'success':<22} {result['success']:7.2%}   95 % interval {result['success_low']:.2%} to "
-        f"{result['success_high']:.2%}, {episodes} episodes",
-        json,
-    )
     for measure in loaded.task.measures:
         say(f"  {measure.error.replace('_', ' '):<22} {_described(measure, result)}", json)
+    name = "success" if loaded.task.knows_success else loaded.task.survival
+    say(
+        f"  {name:<22} {result['success']:7.2%}   95 % interval {result['success_low']:.2%} to "
+        f"{result['success_high']:.2%}, {episodes} episodes of seed {seed}",
+        json,
+    )
     if sweep:
         few = Conditions(max(200, episodes // 4), seed, seconds, fixed)
         result["sweep"] = run_sweep(loaded.task, loaded.policy, perturbations(loaded.task), few)

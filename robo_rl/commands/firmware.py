@@ -181,14 +181,14 @@ def _fly(bundle: Any, task: Any, made: Any, device: Any, target: str, count: int
     from robo_rl.deploy.build.c.device import HostDevice
     from robo_rl.deploy.build.firmware.loop import fly_devices
     from robo_rl.deploy.build.verify import BundlePolicy
-    from robo_rl.evaluate.evaluation import Conditions, rollout, shown
+    from robo_rl.evaluate.evaluation import Conditions, outcome, rollout
 
     conditions = Conditions(episodes=count)
     flown = fly_devices(bundle, device, HostDevice(made, count), conditions, f"evaluating on {target}", task)
     simulated = rollout(task, BundlePolicy(bundle), conditions, "evaluating by onnxruntime").summary()
     passed = not flown.different and flown.flights["success"] >= simulated["success"] - LOST_SUCCESS
     for what, flights in (("in the loop", flown.flights), ("simulated", simulated)):
-        say(f"  {what:<14}{flights['success']:.1%} of {count} episodes succeed, {shown(task.measures, flights)}", json)
+        say(f"  {what:<14}{outcome(task, flights, conditions.seed)}", json)
     same = "all" if not flown.different else f"all but {flown.different:,}"
     say(f"  commands      {same} of {flown.steps:,} steps bit for bit those of the same C here", json)
     say(f"                onnxruntime's within {flown.worst:.2g} of their range", json)
@@ -231,7 +231,7 @@ def _integers(
     bundle: Any, task: Any, options: Any, budget: float, episodes: int, json: bool
 ) -> tuple[Any, dict[str, Any]]:
     from robo_rl.deploy.build.c.budget import budgeted
-    from robo_rl.evaluate.evaluation import shown
+    from robo_rl.evaluate.evaluation import outcome
 
     options, cost = budgeted(bundle, task, options, budget, episodes)
     for name, errors in cost.rms.items():
@@ -239,11 +239,7 @@ def _integers(
         say(f"  {name}: off by {max(errors):.2g} of its range (root mean square), by {most:.2g} at most", json)
     for what, flights in ((options.precision, cost.flights), ("float32", cost.exact_flights)):
         if flights is not None:
-            say(
-                f"  {what:<8}{flights['success']:.1%} of {episodes} episodes succeed ({flights['success_low']:.1%} to "
-                f"{flights['success_high']:.1%}), {shown(task.measures, flights)}",
-                json,
-            )
+            say(f"  {what:<8}{outcome(task, flights)}", json)
     return options, {
         "rms_error": cost.rms,
         "max_error": cost.greatest,

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from robo_rl.console import give, say
 from robo_rl.files.escaping import shell_word
 
+if TYPE_CHECKING:
+    from robo_rl.learn.runs.folder import Run
+
 
 def words_of(run: Path, device: str, episodes: int, checkpoint_seconds: float, json: bool) -> list[str]:
     """This command's."""
     kept = ["--device", device, "--episodes", str(episodes), "--checkpoint-seconds", str(checkpoint_seconds)]
     return ["resume", str(run), *kept, *(["--json"] if json else [])]
+
+
+def again_from(run: Run) -> str:
+    """The command that begins a new training with the networks of a run that is finished."""
+    algorithm = run.algorithm if run.algorithm != "distilled" else "ppo"
+    robot = f" --robot {shell_word(run.robot_source)}" if run.robot_source else ""
+    updates = f" --{algorithm}.updates {run.hyperparameters['updates']}" if "updates" in run.hyperparameters else ""
+    begin = f"--begin-from {shell_word(run.folder)}"
+    return f"robo-rl train {shell_word(run.task_source)}{robot} --algorithm {algorithm} {begin}{updates}"
 
 
 def main(
@@ -52,6 +64,7 @@ def main(
         word = shell_word(run)
         say(f"{run} is finished; there is nothing to resume", json)
         say(f"Next:  robo-rl evaluate {word}      robo-rl export {word} --out policy.onnx", json)
+        say(f"To train on from its networks:  {again_from(opened)}", json)
         give({**done, "finished": True}, json)
         return 0
     require_plant(opened.plant, opened.task_source, device)

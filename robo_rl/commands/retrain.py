@@ -134,13 +134,12 @@ def _listed(bounds: Mapping[str, Sequence[float]], task: Task) -> str:
 
 
 def _say_compared(result: dict[str, Any], task: Task, json: bool) -> None:
-    from robo_rl.evaluate.evaluation import shown
+    from robo_rl.evaluate.evaluation import outcome
 
     for name in ("old", "new"):
         row = result[name]
         say(
-            f"{name} policy on the identified robot: {row['success']:.1%} of {row['episodes']} held-out episodes "
-            f"succeed ({row['success_low']:.1%} to {row['success_high']:.1%}), {shown(task.measures, row)}",
+            f"{name} policy on the identified robot: {outcome(task, row, held_out=True)}",
             json,
         )
     if result["episodes"]:

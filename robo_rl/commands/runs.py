@@ -26,8 +26,9 @@ def main(
 ) -> int:
     """List the runs in a folder, with the state and the success rate of each.
 
-    Beside them, in thousands of control steps per second: simulation alone, and simulation with learning. With --json:
-    runs, a list of run, task, robot, algorithm, seed, state (new, begun, done), success, policy_digest,
+    Columns: success is the part of the held-out episodes that succeed, or that do not fail where a task knows no
+    success; "simulated" and "trained" are thousands of control steps per second, of simulation alone and with learning.
+    With --json: runs, a list of run, task, robot, algorithm, seed, state (new, begun, done), success, policy_digest,
     steps_per_second, simulation_steps_per_second.
 
     Args:
@@ -56,6 +57,9 @@ def main(
         for row in rows
     ]  # fmt: skip
     wide = max((len(str(one["run"])) for one in listed), default=0)
+    if listed:
+        titles = f"{'run':<{wide}}  {'algorithm':<9}  {'seed':<9}  {'state':<5}  {'success':<7}"
+        say(f"{titles}  {'simulated':>12}  {'trained':>12}", json)
     for one in listed:
         success = one["success"]
         rate = f"{success:7.1%}" if isinstance(success, float) else ""

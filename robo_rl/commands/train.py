@@ -337,7 +337,7 @@ def _learn(
 ) -> int:  # fmt: skip
     import torch
 
-    from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout, shown
+    from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, outcome, rollout
     from robo_rl.learn import new_learner
     from robo_rl.learn.distributed import processes
     from robo_rl.learn.runs import training
@@ -401,12 +401,7 @@ def _learn(
         policy, _ = run.policy()
         flights = rollout(policy.task, GraphPolicy(policy), Conditions(episodes=episodes)).summary()
         result |= flights
-        say(
-            f"{flights['success']:.1%} of {episodes} held-out episodes succeed "
-            f"({flights['success_low']:.1%} to {flights['success_high']:.1%}), "
-            f"{shown(policy.task.measures, flights)}",
-            as_json,
-        )
+        say(outcome(policy.task, flights, seed=0, held_out=True), as_json)
         word = shell_word(run.folder)
         say(
             f"Next:  robo-rl play {word}      robo-rl export {word} --out policy.onnx\n"

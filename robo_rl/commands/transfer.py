@@ -11,6 +11,7 @@ import tyro
 from robo_rl.console import give, require_place, say
 
 if TYPE_CHECKING:
+    from robo_rl.evaluate.transfer import Transfer
     from robo_rl.sim.engines import Engine
     from robo_rl.sim.tasks import Task
 
@@ -70,10 +71,8 @@ def main(
         for row in rows:
             say(f"  {row['value']:>22.3g} {_success(row)}   {_kept(row)}   {shown(found.measures, row)}", json)
     passed = not chosen or found.least_kept >= min_kept
-    if chosen:
-        bar = f"; asked for {min_kept:.0%}" if min_kept else ""
-        verdict = "every simulator keeps at least" if passed else "FAILED: a simulator keeps only"
-        say(f"{verdict} {found.least_kept:.1%} of the training simulator's success{bar}", json)
+    for line in verdicts(found, min_kept):
+        say(line, json)
     if plot is not None:
         from robo_rl.report.plots import transfer as draw
 
@@ -91,6 +90,24 @@ def main(
     }
     give(result, json)
     return 0 if passed else 1
+
+
+def verdicts(found: Transfer, min_kept: float) -> list[str]:
+    """The worst of the other simulators, and the worst of the perturbations, in a line each."""
+    lines = []
+    if found.engines:
+        worst = min(found.engines, key=lambda row: row["kept"])
+        bar = f"; asked for {min_kept:.0%} of it" if min_kept else ""
+        begin = "FAILED: " if found.least_kept < min_kept else ""
+        lines.append(
+            f"{begin}other simulators: lowest success {worst['success']:.1%}, in {worst['engine']}, against "
+            f"{found.home['success']:.1%} in the training simulator{bar}"
+        )
+    rows = [(name, row) for name, rows in found.perturbations.items() for row in rows]
+    if rows:
+        name, row = min(rows, key=lambda pair: pair[1]["success"])
+        lines.append(f"beyond training: lowest success {row['success']:.1%}, at {name} {row['value']:.3g}")
+    return lines
 
 
 def _engines(task: Task, names: Sequence[str]) -> list[Engine]:
@@ -119,5 +136,5 @@ def _success(row: Any) -> str:
 
 
 def _kept(row: Any) -> str:
-    span = f"{100 * row['drop_low']:.1f} to {100 * row['drop_high']:.1f}"
-    return f"kept {row['kept']:6.1%}, drop {100 * row['drop']:5.1f} ({span})"
+    span = f"{-100 * row['drop_high']:+.1f} to {-100 * row['drop_low']:+.1f}"
+    return f"change {-100 * row['drop']:+6.1f} points ({span})"

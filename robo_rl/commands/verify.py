@@ -45,7 +45,7 @@ def main(
     if episodes < 1:
         raise ValueError(f"--episodes is {episodes}; expected at least 1")
     from robo_rl.deploy.build.verify import verify
-    from robo_rl.evaluate.evaluation import shown
+    from robo_rl.evaluate.evaluation import outcome
 
     found = verify(file, episodes, seed, min_success, robot, task, foreign)
     graph, search = found.graph, found.search
@@ -58,8 +58,7 @@ def main(
         f"  golden vectors    off by {found.golden_error:.1g}\n"
         f"  {_parity(found.max_abs_error, found.steps)}\n"
         f"  searched          {search.rows:,} times within the signals' limits: {_searched(search)}\n"
-        f"  {found.flights['success']:.2%} of {episodes} episodes succeed, "
-        f"{shown(found.measures, found.flights)}",
+        f"  {outcome(found.task, found.flights, seed)}",
         json,
     )
     for failure in found.failures:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from robo_rl import zoo
 from robo_rl.console import give, say
 
 
@@ -18,15 +19,13 @@ def main(json: bool = False) -> int:
     Args:
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl import zoo
-
     policies = []
     for name in zoo.names():
         about = json_text.loads((zoo.FOLDER / f"{name}.json").read_text())
         told = about["evaluation"]
-        say(f"  zoo:{name:<18} {told['success']:.1%} of {told['episodes']} episodes succeed, {errors(told)}", json)
-        say(f"  {'':<22} {about['command']}", json)
-        say(f"  {'':<22} robo-rl report {zoo.PREFIX}{name}", json)
+        say(f"  zoo:{name:<26} {', '.join([*errors(told), rate(told, name)])}", json)
+        say(f"  {'':<30} {about['command']}", json)
+        say(f"  {'':<30} robo-rl report {zoo.PREFIX}{name}", json)
         policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
     if policies:
         say(f"Next:  robo-rl play {policies[0]['name']}", json)
@@ -34,7 +33,13 @@ def main(json: bool = False) -> int:
     return 0
 
 
-def errors(told: Mapping[str, Any]) -> str:
+def rate(told: Mapping[str, Any], name: str) -> str:
+    """Which part of the episodes succeeds, or does not fail, of a policy of a task that knows no success."""
+    what = "without failure" if name in zoo.ENDLESS else "succeed"
+    return f"{told['success']:.1%} of {told['episodes']:,} episodes {what}"
+
+
+def errors(told: Mapping[str, Any]) -> list[str]:
     """The errors in a summary of 'evaluate', by their names alone: the task, which knows them, is made of torch."""
     found = []
     for key, value in told.items():
@@ -42,4 +47,4 @@ def errors(told: Mapping[str, Any]) -> str:
             unit = match[3].replace("_", "/")
             number = f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f} {unit}"
             found.append(f"{match[1].replace('_', ' ')} {number}")
-    return ", ".join(found)
+    return found

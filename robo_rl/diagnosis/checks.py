@@ -67,6 +67,9 @@ class Training:
     """Of a network that gives 0, and of random actions."""
     random: Look
     sources: Sequence[Sequence[str]]
+    """By column of the observation."""
+    unused: Sequence[int]
+    """Elements of an action that change no command."""
     moved: float | None
     """Relative change of the policy's weights since the beginning; None where that is not known."""
     normalizes: bool
@@ -125,23 +128,19 @@ def ends_at_once(t: Training) -> Iterator[Finding]:
 
 
 def ignored_actions(t: Training) -> Iterator[Finding]:
-    """Commands that are the same whatever the network gives."""
-    for command in t.task.spec.commands:
-        sent = t.random.commands[command.name]
-        width = np.array(command.upper) - np.array(command.lower)
-        spread = sent.std(0).numpy() / width
-        still = [command.elements[i] for i in np.flatnonzero(spread < 1e-6)]
-        if still:
-            yield Finding(
-                "ignored actions",
-                f"the command {command.name} ({', '.join(still)}) does not change under random actions: its standard "
-                f"deviation is {float(spread.max()):.1g} of its range",
-                "command() must use every element of the action that the network gives",
-            )
+    """Elements of an action that change no command."""
+    if t.unused:
+        names = [f"{i} ({t.task.action_names[i]})" if t.task.action_names else str(i) for i in t.unused]
+        yield Finding(
+            "ignored actions",
+            f"{len(names)} of {t.task.action_size} elements of the action change no command: number {', '.join(names)}",
+            "command() must use every element of the action; else a smaller action_size",
+        )
 
 
 def at_limits(t: Training) -> Iterator[Finding]:
-    """Commands that are held at their limits, by the policy and by random actions."""
+    """Commands that are held at their limits, by random actions as well, or all of them by the policy."""
+    held = []
     for command in t.task.spec.commands:
         low, high = np.array(command.lower), np.array(command.upper)
         parts = []
@@ -150,19 +149,22 @@ def at_limits(t: Training) -> Iterator[Finding]:
             near = 1e-3 * (high - low)
             parts.append(float(((sent <= low + near) | (sent >= high - near)).mean()))
         newest, random = parts
-        if newest > HELD and random > HELD:
+        held.append(newest)
+        changes = float(t.random.commands[command.name].std()) > 1e-6 * float((high - low).max())
+        if newest > HELD and random > HELD and changes:
             yield Finding(
                 "at limits",
                 f"the command {command.name} is at a limit in {newest:.0%} of the steps of the newest policy, and in "
                 f"{random:.0%} of those of random actions between -2 and 2",
                 "scale the action in command(): an action of 1 should be a moderate command",
             )
-        elif newest > 0.95:
-            yield Finding(
-                "at limits",
-                f"the newest policy has the command {command.name} at a limit in {newest:.0%} of its steps",
-                "a term that weighs commands or their change, a smaller learning rate, or less of a reward for speed",
-            )
+            return
+    if min(held) > MOSTLY:
+        yield Finding(
+            "at limits",
+            f"the newest policy has all commands at a limit in {min(held):.0%} of its steps",
+            "a term that weighs commands or their change, a smaller learning rate, or less of a reward for speed",
+        )
 
 
 def observation(t: Training) -> Iterator[Finding]:
@@ -213,6 +215,8 @@ def constant_terms(t: Training) -> Iterator[Finding]:
             continue
         lows, highs = [float(x.min()) for x in values], [float(x.max()) for x in values]
         past = t.series(f"reward/{name}")
+        if not len(past):
+            continue  # a longer episode than was looked at may have it
         low, high = min(*lows, *past[:1]), max(*highs, *past[:1])
         if high - low > 1e-6 * max(abs(high), abs(low), TINY) or np.ptp(past if len(past) else [0.0]) > TINY:
             continue
@@ -261,7 +265,7 @@ def rewards_the_opposite(t: Training) -> Iterator[Finding]:
         if measure.failed is not None or measure.unit == "s" or len(error) < FEWEST:
             continue
         for name, term in t.random.terms.items():
-            alike = float(torch.corrcoef(torch.stack([_ranks(error), _ranks(term.double())]))[0, 1])
+            alike = float(torch.corrcoef(torch.stack([_ranks(error), _ranks(term[: len(error)].double())]))[0, 1])
             if alike > ALIKE:
                 yield Finding(
                     "rewards the opposite",

@@ -7,7 +7,7 @@ import math
 import torch
 
 from robo_rl.diagnosis.checks import Finding, Training, diagnose
-from robo_rl.diagnosis.look import look, sources
+from robo_rl.diagnosis.look import look, sources, unused_actions
 from robo_rl.evaluate.evaluation import GraphPolicy
 from robo_rl.evaluate.untrained import RandomPolicy, ZeroPolicy
 from robo_rl.learn import config_of
@@ -37,6 +37,7 @@ def examine(run: Run) -> tuple[float, list[Finding]]:
         idle=look(task, ZeroPolicy(task)),
         random=look(task, RandomPolicy(task)),
         sources=sources(task),
+        unused=unused_actions(task),
         moved=None if run.begun_from or run.algorithm == "distilled" else _moved(run, policy),
         normalizes=isinstance(policy.normalizer, Normalizer),
     )

@@ -18,23 +18,22 @@ from robo_rl.sim.tasks import Task
 
 ROBOTS, STEPS = 32, 200
 """Robots, and control steps at most."""
+TRIED = 20
+"""Control steps in which elements of an action are tried."""
 SMALL = 1e-3
 """Part of a signal's range, or of 1 where that is not finite, by which it is changed to see what depends on it."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen in s samples, of all robots and control steps.
-
-    Terms and errors are without the steps that ended an episode.
-    """
+    """What was seen in s samples, of all robots and control steps."""
 
     terms: dict[str, Tensor]
-    """(s,) weighted terms of the reward."""
+    """(s,) weighted terms of the reward; those of steps that ended an episode stand last."""
     commands: dict[str, Tensor]
     """(s, elements) within their limits."""
     errors: dict[str, Tensor]
-    """(s,) by the task's measures."""
+    """(s,) by the task's measures; without the steps that ended an episode."""
     observation: Tensor | None
     """(s, k) the vector; None of policies that are not networks."""
     lengths: list[int]
@@ -49,10 +48,10 @@ def look(task: Task, policy: Any, graph: PolicyGraph | None = None, seed: int = 
     """Run ``policy``, which is ``graph`` if that is given, over the full ranges of its task."""
     env = VecEnv(task, -(-ROBOTS // task.spec.team), HELD_OUT + seed, evaluation=True)
     state, signals = policy.initial_state(env.n), env.signals()
-    terms, seen, lengths = [], [], list[int]()
+    terms, last, seen, lengths = [], [], [], list[int]()
     commanded: dict[str, list[Tensor]] = {command.name: [] for command in task.spec.commands}
     errors: dict[str, list[Tensor]] = {measure.error: [] for measure in task.measures}
-    env.keep_statistics()
+    statistics = env.keep_statistics()
     for _ in range(min(STEPS, task.spec.episode_steps)):
         before, steps = env.kept.sums.clone(), env.episode.step.clone()
         if graph is not None:
@@ -62,6 +61,8 @@ def look(task: Task, policy: Any, graph: PolicyGraph | None = None, seed: int = 
         goes_on = torch.ones(env.n, dtype=torch.bool)
         goes_on[step.ids] = False
         terms.append((env.kept.sums - before)[goes_on])
+        if len(step.ids):
+            last.append(statistics.last - before[step.ids])
         for command in task.spec.commands:
             limits = (torch.tensor(x) for x in (command.lower, command.upper))
             commanded[command.name].append(commands[command.name].clamp(*limits).clone())
@@ -70,9 +71,9 @@ def look(task: Task, policy: Any, graph: PolicyGraph | None = None, seed: int = 
         lengths += [int(steps[i]) + 1 for i in step.ids if step.failed[i]]
         signals = step.signals
         state[step.ids] = policy.initial_state(len(step.ids))
-    told = env.keep_statistics().read()
+    told = statistics.read()
     causes = {name[8:]: round(100 * part) for name, part in told.items() if name.startswith("failure/")}
-    columns = torch.cat(terms)
+    columns = torch.cat([*terms, *last])
     observation = torch.cat(seen) if seen else None
     named = {name: columns[:, i] for i, name in enumerate(task.spec.reward)}
     sent = {name: torch.cat(parts) for name, parts in commanded.items()}
@@ -106,5 +107,26 @@ def sources(task: Task) -> list[list[str]]:
 
 
 def _width(lower: Any, upper: Any) -> float:
-    widths = [b - a for a, b in zip(lower, upper, strict=True) if math.isfinite(b - a)]
+    """The smallest width of a signal's limits, which are numbers or one of each."""
+    ends = torch.as_tensor(upper, dtype=torch.float64) - torch.as_tensor(lower, dtype=torch.float64)
+    widths = [float(x) for x in ends.flatten() if math.isfinite(x)]
     return min(widths, default=1.0)
+
+
+@torch.no_grad()
+def unused_actions(task: Task) -> list[int]:
+    """Numbers of the elements of an action that change no command, tried at random for some control steps."""
+    torch.manual_seed(0)
+    env = VecEnv(task, -(-8 // task.spec.team), HELD_OUT, evaluation=True)
+    memory, signals, unused = task.first_memory(env.n), env.signals(), set(range(task.action_size))
+    for _ in range(TRIED):
+        action = 4.0 * torch.rand(env.n, task.action_size) - 2.0
+        commands = {name: value.clone() for name, value in task.command(action, memory).items()}
+        for i in list(unused):
+            moved = action.clone()
+            moved[:, i] = 4.0 * torch.rand(env.n) - 2.0
+            if any(not torch.equal(value, commands[name]) for name, value in task.command(moved, memory).items()):
+                unused.remove(i)
+        memory = task.remember(memory, signals, commands)
+        signals = env.step(commands).signals
+    return sorted(unused)

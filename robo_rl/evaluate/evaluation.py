@@ -29,6 +29,7 @@ from robo_rl.sim.drawing import Motion, can_draw, record
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.tasks import Measure, Task
+from robo_rl.suggestions import did_you_mean
 
 BATCH = 2048  # episodes simulated at once
 LONGEST = 3600.0  # s
@@ -124,6 +125,18 @@ class Episodes:
 def shown(measures: Sequence[Measure], summary: Mapping[str, float | int]) -> str:
     """The errors of a summary for people: "position error 1.2 cm, tracking error 3.4 cm"."""
     return ", ".join(f"{m.error.replace('_', ' ')} {quantity(summary[m.key], m.unit)}" for m in measures)
+
+
+def outcome(task: Task, summary: Mapping[str, float | int], seed: int | None = None, held_out: bool = False) -> str:
+    """What became of episodes, for people, with the 95 % interval: of a task that knows success, which part succeeds,
+    and the errors; of others, the errors first, and which part did not fail, which alone shows nothing."""
+    which = f"{'held-out ' if held_out else ''}episodes" + ("" if seed is None else f" of seed {seed}")
+    part = f"{summary['success']:.1%} of {summary['episodes']:,} {which}"
+    interval = f"({summary['success_low']:.1%} to {summary['success_high']:.1%})"
+    errors = shown(task.measures, summary)
+    if task.knows_success:
+        return f"{part} succeed {interval}, {errors}"
+    return f"{errors}; {task.survival}: {part} {interval}"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -256,7 +269,8 @@ def _check(task: Task, conditions: Conditions) -> None:
         raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {longest:g}")
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
-            raise ValueError(f"fixed: '{name}' is not one of the task's ranges {list(task.spec.ranges)}")
+            meant = did_you_mean(name, task.spec.ranges)
+            raise ValueError(f"fixed: '{name}' is not one of the task's ranges {list(task.spec.ranges)}{meant}")
         if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
         if isinstance(value, Tensor) and value.ndim and (value.ndim > 1 or len(value) < conditions.episodes):

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robo_rl.suggestions import did_you_mean
+
 FOLDER = Path(__file__).parent
 PREFIX = "zoo:"
+ENDLESS = (
+    "go2-flat", "go2-recover", "go2-rough", "quadrotor-hover", "quadrotor-rates", "quadrotor-rates-crazyflie", "quadrotor-track",
+)  # fmt: skip
+"""Policies of tasks that know no success, so that their rate is that of episodes without failure: known here, since
+tasks are made of torch, whose import takes a second."""
 
 
 def names() -> list[str]:
@@ -24,5 +31,5 @@ def located(target: str | Path) -> Path:
         return Path(target)
     name = text.removeprefix(PREFIX)
     if name not in names():
-        raise ValueError(f"'{name}' is not one of the zoo's policies {names()}")
+        raise ValueError(f"'{name}' is not one of the zoo's policies {names()}{did_you_mean(name, names())}")
     return FOLDER / f"{name}.onnx"

@@ -21,6 +21,7 @@ from robo_rl.contract.checks import NAME
 from robo_rl.files.text import read_toml
 from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 from robo_rl.sim.robots.figures import CardError, require
+from robo_rl.suggestions import did_you_mean
 
 FOLDER = Path(__file__).parent
 
@@ -101,7 +102,8 @@ def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
     if not path.is_file():
         missing = ": there is no such file" if own else ""
         expected = f"one of {robot_names()} or the path of a card, *.toml"
-        raise CardError(f"robot '{name}' is not known{missing}; expected {expected}")
+        meant = "" if own else did_you_mean(name, robot_names())
+        raise CardError(f"robot '{name}' is not known{missing}; expected {expected}{meant}")
     try:
         card = read_toml(path)
     except ValueError as error:

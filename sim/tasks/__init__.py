@@ -138,6 +138,8 @@ class Task(ABC):
     """Part of the episodes that a trained policy survives at least, over all that the ranges hold: for ``verify``."""
     shortest: float = 0.0
     """s; an episode that is shorter does not show success."""
+    survival: str = "no failure"
+    """What is said of episodes that did not fail, where the task knows no success: of a walk "no fall"."""
     update_scale: float = 1.0
     """How many times the algorithms' usual number of updates the task needs."""
     algorithms: tuple[Literal["apg", "bc", "ppo", "sac"], ...] = ("ppo",)
@@ -285,6 +287,11 @@ class Task(ABC):
     def succeeded(self, truth: Tensors) -> Any:
         """(n,) whether the episode has reached its end; None where a task goes on until its time is over."""
         return None
+
+    @property
+    def knows_success(self) -> bool:
+        """Whether an episode can reach its end, rather than go on until its time is over."""
+        return type(self).succeeded is not Task.succeeded
 
     def advance(self, truth: Tensors, goal: Any) -> Any:
         """The goal (n, goal_size) from now on; None where goals stay for the whole episode."""

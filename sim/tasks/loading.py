@@ -23,6 +23,7 @@ from types import ModuleType
 from robo_rl.contract.checks import LABEL
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks import Task
+from robo_rl.suggestions import did_you_mean
 
 FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -88,7 +89,8 @@ def task_class(name: str) -> type[Task]:
     if name in (offered := _offered()):
         return _from_package(offered[name])
     hint = f"; of a file, say which class: {name}:CLASS" if name.endswith(".py") else ", or FILE.py:CLASS"
-    raise ValueError(f"task '{name}' is not known; expected one of {task_names()}{hint}")
+    meant = did_you_mean(name, task_names())
+    raise ValueError(f"task '{name}' is not known; expected one of {task_names()}{hint}{meant}")
 
 
 def included_tasks() -> dict[str, type[Task]]:

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 import safetensors.torch
 
-from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.learn.config import ApgConfig, PpoConfig
-from robo_rl.learn.runs.folder import Run, RunError
+from robo_rl.learn.runs.folder import HELD_OUT, Run, RunError
 from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.figures import CardError
 

@@ -42,6 +42,7 @@ class Recover(FlatWalk):
 
     name = "go2-recover"
     summary = "stand up from any pose"
+    survival = "stands in time"
     contacts = "all"
     shortest = TIME + 0.1
     measures = (Measure("base_height_error", "m", "end"), Measure("tilt_error", "rad", "end"))

@@ -61,6 +61,7 @@ class FlatWalk(Task):
 
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
+    survival = "no fall"
     card_type = LeggedCard
     plants: tuple[str, ...] = ("mujoco", "warp")
     contacts = "points"

@@ -39,7 +39,7 @@ def test_ci_of_the_project_installs_what_its_test_needs_and_runs_it(tmp_path: Pa
     main(tmp_path / "my_robot")
     workflow = yaml.safe_load((tmp_path / "my_robot/.github/workflows/test.yml").read_text())
     steps = [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step]
-    assert steps == ["pip install 'robo-rl[train]' pytest", "pytest"]
+    assert steps == ['pip install "robo-rl[train] @ ${{ vars.ROBO_RL }}" pytest', "pytest"]
     assert "runs/" in (tmp_path / "my_robot/.gitignore").read_text().split()
 
 

@@ -23,7 +23,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...], str, str]] = {
     "FailsAtOnce": ("FailsAtOnce", PPO, "ends at once", "within 1 control steps"),
     "WrongSign": ("WrongSign", APG, "rewards the opposite", "place grows with the cart position error"),
     "NoAlive": ("NoAlive", PPO, "better to fail", "fails early costs less"),
-    "IgnoredAction": ("IgnoredAction", APG, "ignored actions", "cart_force (cart) does not change"),
+    "IgnoredAction": ("IgnoredAction", APG, "ignored actions", "1 of 1 elements of the action change no command"),
     "RuleOutOfReach": ("RuleOutOfReach", APG, "levels", "wants survived of 1.5"),
     "BlindCritic": ("BlindCritic", PPO, "critic", "of the variance of the returns"),
     "LogarithmOfLess": ("LogarithmOfLess", APG, "not finite", "no longer finite"),

@@ -1,0 +1,15 @@
+"""What a person may have meant by a name that is not known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """ "; did you mean 'train'?" for a name that is like a known one, or like its beginning or end; else ""."""
+    text, names = str(name), list(known)
+    found = difflib.get_close_matches(text.lower(), names, n=1, cutoff=0.6)
+    if not found and len(text) >= 3:
+        found = [one for one in names if one.startswith(text.lower()) or one.endswith(text.lower())][:1]
+    return f"; did you mean '{found[0]}'?" if found else ""

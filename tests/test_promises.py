@@ -1,0 +1,108 @@
+"""What pages promise is there: metrics, extras, files of the repository, files of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from robo_rl.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"]
+MADE = (
+    "examples/main.c",
+    "runs/",
+    "demo/",
+    "demonstrations",
+    "crazyflie_app/",
+    "ros2_ws/install",
+    "/opt/",
+    "/etc/",
+    "dist/",
+    "site/",
+)
+"""Beginnings of paths that commands make."""
+ENDINGS = ("py", "toml", "md", "sh", "cpp", "h", "c", "ipynb", "yaml", "json", "png", "gif", "onnx", "html")
+TOP = (
+    "benchmarks",
+    "controllers",
+    "deploy",
+    "docker",
+    "docs",
+    "examples",
+    "plugins",
+    "robo_rl",
+    "ros2_ws",
+    "sim",
+    "tests",
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_are_in_the_repository(page: Path) -> None:
+    named = re.findall(rf"(?<![\w/.<-])((?:{'|'.join(TOP)})/[\w./-]+\.(?:{'|'.join(ENDINGS)}))\b", page.read_text())
+    missing = [name for name in named if not (ROOT / name).exists() and not name.startswith(MADE)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_extras_that_a_page_names_are_offered(page: Path) -> None:
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = re.findall(r"(?:robo-rl|'\.)\[([\w,-]+)\]", page.read_text())
+    assert {extra for one in named for extra in one.split(",")} <= set(offered)
+
+
+def test_the_page_of_installation_names_the_extras_of_drivers_and_tools() -> None:
+    text = (ROOT / "docs" / "getting-started.md").read_text()
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [extra for extra in offered if extra not in ("bench", "dev") and f"`{extra}`" not in text
+            and f"[{extra}]" not in text] == []  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_installs_nothing_from_pypi_that_is_not_there(page: Path) -> None:
+    assert re.findall(r"pip install '?robo-rl'?(?:\s|`|$)", page.read_text(), re.M) == []
+
+
+def documented_metrics() -> list[str]:
+    """Names and patterns of the table of metrics, "…" and capitals for what tasks name."""
+    text = (ROOT / "docs" / "algorithms.md").read_text()
+    (section,) = re.findall(r"^## Metrics\n(.*?)^## ", text, re.S | re.M)
+    rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
+    names = []
+    for cell, about in rows:
+        if not about.strip().startswith("sac"):
+            names += re.findall(r"`([^`]+)`", cell + (about if "`" in about else ""))
+    return [name for name in names if name[0].islower() and name != "success"]
+
+
+def test_every_metric_that_is_documented_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--runs", str(tmp_path), "--episodes", "0", "--algorithm", "ppo", "--ppo.updates", "6")
+    with pytest.raises(SystemExit) as done:
+        main(["train", "quadrotor-hover", *options, "--ppo.environments", "16", "--ppo.horizon", "64", "--json"])
+    assert done.value.code == 0
+    run = Path(json.loads(capsys.readouterr().out.splitlines()[-1])["run"])
+    written = set().union(*(json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()))
+    told = {
+        "TERM": "position|near|alive",
+        "MEASURE": r"\w+",
+        "CAUSE": ".+",
+        "RANGE": ".+",
+        "COMMAND": r"\w+",
+        "…": ".+",
+    }
+    missing = []
+    for name in documented_metrics():
+        pattern = re.escape(name)
+        for word, meant in told.items():
+            pattern = pattern.replace(re.escape(word), f"(?:{meant})")
+        shown = name.startswith("_p") or name == "episode/success"  # the last of a row of quantiles; tasks with success
+        if not shown and not any(re.fullmatch(pattern, one) for one in written):
+            missing.append(name)
+    assert missing == []
+    known = {name.split("/")[0] for name in documented_metrics()} | {"update", "environment_steps", "alive"}
+    assert {name.split("/")[0] for name in written} <= known | {"learning_rate"}
