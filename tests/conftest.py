@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
+import suite
 import torch
 from browser import WITHOUT_GPU, Browser, find_browser
 
@@ -26,25 +27,44 @@ hypothesis.settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    suite.longest_first(items, config.rootpath)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if found := suite.unexpected_skips(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.section("skips that tests/suite.py does not expect")
+        terminalreporter.write_line("\n".join(found))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where CI is set, a skip that is not expected fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter and suite.unexpected_skips(reporter.stats.get("skipped", [])):
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(scope="session")
 def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of quadrotor-hover, trained by the command with its defaults."""
-    from robo_rl.commands.train import main
+    """The folder of a finished run of quadrotor-hover, trained by the command with its defaults, and its bundle."""
+    from robo_rl.commands.export import main as export
+    from robo_rl.commands.train import main as train
 
-    folder = tmp_path_factory.mktemp("runs")
-    assert main("quadrotor-hover", runs=folder, episodes=0) == 0
-    (run,) = folder.iterdir()
+    def make(folder: Path) -> None:
+        assert train("quadrotor-hover", runs=folder / "runs", episodes=0) == 0
+        (run,) = (folder / "runs").iterdir()
+        assert export(run, run / "policy.onnx") == 0
+
+    (run,) = (suite.once_for_all(tmp_path_factory, "trained_run", make) / "runs").iterdir()
     return run
 
 
 @pytest.fixture(scope="session")
 def bundle_file(trained_run: Path) -> Path:
     """The bundle of that run. Copy it before you change it."""
-    from robo_rl.commands.export import main
-
-    out = trained_run / "policy.onnx"
-    assert main(trained_run, out) == 0
-    return out
+    return trained_run / "policy.onnx"
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,49 @@
+"""How the whole suite runs: long files first, what is expensive once for all processes, no skip that nobody expects."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+LONGEST = Path(__file__).with_name("longest_files.txt")
+"""Files that take more than ten seconds of a core, the longest first: "412 tests/walk/test_pages.py"."""
+EXPECTED_SKIPS = (
+    r"needs an NVIDIA GPU",
+    r"needs ROS's launch system",
+)
+"""Reasons for which a test may be skipped where ``CI`` is set: nothing that the project's own files install mends them."""
+
+
+def _seconds() -> dict[str, float]:
+    lines = LONGEST.read_text().splitlines() if LONGEST.is_file() else []
+    return {name: float(seconds) for seconds, name in (line.split(" ", 1) for line in lines)}
+
+
+def longest_first(items: list[pytest.Item], root: Path) -> None:
+    """Sort tests by what their files take, so that no process is left with a long one in the end."""
+    taken = _seconds()
+    items.sort(key=lambda item: -taken.get(item.path.relative_to(root).as_posix(), 0.0))
+
+
+def unexpected_skips(reports: list[pytest.TestReport]) -> list[str]:
+    """Places and reasons of skips that are not expected."""
+    told = [report.longrepr for report in reports if isinstance(report.longrepr, tuple)]
+    return sorted({f"{file}: {why}" for file, _, why in told if not any(re.search(one, why) for one in EXPECTED_SKIPS)})
+
+
+def once_for_all(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of that name that the first process makes, and the others use. Nobody may change what is in it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").is_file():
+            folder.mkdir(exist_ok=True)
+            make(folder)
+            (folder / "made").touch()
+    return folder
