@@ -47,9 +47,9 @@ ARM = """
 <mujoco>
   <compiler angle="radian"/>
   <worldbody>
-    <body name="link0" pos="0.1 -0.2 0.4" euler="0.3 -0.2 0.9">
+    <body name="link0">
       <geom name="link0" type="cylinder" size="0.05 0.04"/>
-      <body name="link1" pos="0 0 0.1" euler="0.4 0.5 -0.3">
+      <body name="link1" pos="0 0 0.1" euler="0.7 0.3 0.6">
         <joint name="joint1" axis="0 0 1" pos="0.02 -0.01 0.03"/>
         <inertial pos="0.05 0.02 0.1" quat="0.9 0.1 -0.3 0.2" mass="2" diaginertia="0.02 0.03 0.012"/>
         <geom name="link1" type="capsule" size="0.04" fromto="0 0 0 0 0 0.3"/>
@@ -111,8 +111,8 @@ GRIPPER = """
   <compiler angle="radian"/>
   <worldbody>
     <geom name="table" type="box" size="0.3 0.3 0.01" pos="0 0 -0.011"/>
-    <body name="gantry" pos="0 0 0.12">
-      <body name="hand">
+    <body name="gantry">
+      <body name="hand" pos="0 0 0.12">
         <joint name="lift" type="slide" axis="0 0 1"/>
         <joint name="swing" axis="0 1 0" pos="0 0 0.2"/>
         <geom name="palm" type="box" size="0.02 0.06 0.02" pos="0 0 0.06" mass="0.6"/>
