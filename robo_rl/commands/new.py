@@ -11,17 +11,25 @@ from robo_rl.console import give, say
 from robo_rl.files.escaping import shell_word
 
 
-def main(folder: Annotated[Path, tyro.conf.Positional], like: str = "crazyflie", json: bool = False) -> int:
-    """Make a project for a robot of your own: card, task, test and README.
+def main(
+    folder: Annotated[Path, tyro.conf.Positional], like: str = "crazyflie", urdf: Path | None = None,
+    mjcf: Path | None = None, json: bool = False,
+) -> int:  # fmt: skip
+    """Make a project for a robot of your own: card, task, test and README; or the robot file of a maker's model.
 
-    It works from the start, with the figures of an included robot, which you replace one by one. With --json: folder,
-    files, task (for 'train').
+    It works from the start, with the figures of an included robot, which you replace one by one. With --urdf or --mjcf
+    the folder has a robot file (card.toml) for that model, and a copy of it: what the model does not say is guessed,
+    and marked so. With --json: folder, files, task (for 'train'), and of a model kind and doubts instead of task.
 
     Args:
         folder: The new folder; its name is the robot's.
         like: The included robot to begin with: its kind, figures and model.
+        urdf: A URDF of legs or of an arm.
+        mjcf: An MJCF of the same.
         json: Print one JSON object on the last line of stdout.
     """
+    if urdf is not None or mjcf is not None:
+        return _from_model(folder, urdf, mjcf, json)
     from robo_rl.commands.project import write_project
 
     files = write_project(folder, like)
@@ -31,6 +39,25 @@ def main(folder: Annotated[Path, tyro.conf.Positional], like: str = "crazyflie",
     named = f"{task}:{class_of(task)}"
     say(f"Next:  robo-rl train {shell_word(named)}      pytest {shell_word(folder)}", json)
     give({"folder": str(folder), "files": [str(path) for path in files], "task": named}, json)
+    return 0
+
+
+def _from_model(folder: Path, urdf: Path | None, mjcf: Path | None, json: bool) -> int:
+    from robo_rl.commands.project.from_model import EXAMPLES, write_card
+
+    if urdf is not None and mjcf is not None:
+        raise ValueError("--urdf and --mjcf are both given; expected one model")
+    proposal, files = write_card(folder, urdf or mjcf or Path())
+    card = folder / "card.toml"
+    taken = "an arm" if proposal.kind == "arm" else "a robot with legs"
+    say(f'{card}: taken for {taken} (kind = "{proposal.kind}")', json)
+    for doubt in proposal.doubts:
+        say(f"  check {doubt}", json)
+    shown, train = f"{shell_word(card)} --picture {shell_word(folder)}.png", EXAMPLES[proposal.kind]
+    say('What is marked "guessed, check" in it is not in the model: replace it, with its source.', json)
+    say(f"Next:  robo-rl robots {shown}      robo-rl train {train} --robot {shell_word(card)}", json)
+    found = {"folder": str(folder), "files": [str(path) for path in files]}
+    give({**found, "kind": proposal.kind, "doubts": list(proposal.doubts)}, json)
     return 0
 
 

@@ -40,6 +40,9 @@ def main(
                     say(f"    {name:<26} {what}", json)
             elif isinstance(value, str) and key not in ("name", "title", "kind"):
                 say(f"    {key}: {value}", json)
+        guesses = [key for key, source in facts["sources"].items() if source.startswith("guessed")]
+        if robots and guesses:
+            say(f"    doubtful: {len(guesses)} of {len(facts['sources'])} figures are guessed; replace each", json)
     if picture:
         from robo_rl.sim.pictures.portrait import draw_portraits
 

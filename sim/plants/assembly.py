@@ -30,6 +30,9 @@ from robo_rl.sim.scenes.terrain import Ground, add_ground
 GROUND = "ground"
 """Names of the ground's shapes begin so; the first has the friction of all."""
 
+WHOLE = 1.0
+"""m, radius of a site that feels all contacts of its link."""
+
 ORANGE = (0.90, 0.62, 0.0, 1.0)
 """Colour of objects in pictures, of Okabe and Ito 2008."""
 
@@ -62,7 +65,7 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
         raise CardError(
             f"{mechanism.model}: MuJoCo can't compile it ({said}){what_to_do(said, mechanism.model)}"
         ) from None
-    if not mechanism.fixed and (loose := loose_joints(model, mechanism)):
+    if mechanism.complete and (loose := loose_joints(model, mechanism)):
         raise CardError(
             f"{mechanism.model}: what no motor moves is {loose}; expected each in the card's joints, or in its table "
             "[held] with the position where it stays"
@@ -84,6 +87,9 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
                     f"{model}: joint '{name}' is of type {is_a}; expected a {expected}. One that stays where it is, "
                     "such as a torso's, is fixed in the model, or in the table [held] of an arm's card"
                 )
+    for point in mechanism.points:
+        if spec.geom(point) is None and spec.site(point) is None:
+            _name_shape(spec.body(point))
     hold_joints(spec, mechanism)
     keep_bodies(spec, mechanism)
     for tool in (*(part.at for part in mechanism.impedances), *(part.at for part in mechanism.frames)):
@@ -95,6 +101,15 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         free_base(spec, mechanism)
 
 
+def _name_shape(body: Any) -> None:
+    """Of a link that is a contact point, its one primitive shape that touches has its name; of others a site does."""
+    shapes = [shape for shape in body.geoms if shape.contype or shape.conaffinity]
+    if len(shapes) == 1 and shapes[0].type != mujoco.mjtGeom.mjGEOM_MESH:
+        shapes[0].name = body.name
+    else:
+        body.add_site(name=body.name, size=[WHOLE] * 3)
+
+
 def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
     bodies, shapes, sites = ([part.name for part in parts] for parts in (spec.bodies, spec.geoms, spec.sites))
     followers = [name for coupling in mechanism.couplings for name, _ in coupling.followers]
@@ -103,7 +118,7 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         ("base", (mechanism.base,), bodies),
         ("joints", (*mechanism.joint_names, *followers), [joint.name for joint in spec.joints]),
         ("held joints", [name for name, _ in mechanism.held], [joint.name for joint in spec.joints]),
-        *((f"points '{contact.name}'", contact.at, shapes + sites) for contact in mechanism.contacts),
+        *((f"points '{contact.name}'", contact.at, shapes + sites + bodies) for contact in mechanism.contacts),
         ("tools", [impedance.at for impedance in mechanism.impedances], sites + bodies),
         ("frames", [frame.at for frame in mechanism.frames], sites + bodies + shapes),
         ("rays", [rays.at for rays in mechanism.rays], sites + bodies),
@@ -114,7 +129,9 @@ def _require_names(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
         if missing:
             named = [name for name in found if name] or "none with a name"
             how = (
-                "" if what[:6] != "points" else "; <geom name=...> of MJCF or <collision name=...> of a URDF names one"
+                ""
+                if what[:6] != "points"
+                else "; expected shapes (<geom name=...> of MJCF, <collision name=...> of a URDF), sites, or links"
             )
             raise CardError(f"{mechanism.model}: {missing} of the robot's {what} are not in it; it has {named}{how}")
 

@@ -60,6 +60,11 @@ def has_linkages(model: mujoco.MjModel, mechanism: Mechanism) -> bool:
     return bool(_passive(model, mechanism)) and model.neq > 0
 
 
+def has_loops(model: mujoco.MjModel) -> bool:
+    """Whether bodies are held to each other besides by joints."""
+    return any(mujoco.mjtEq(kind) in LOOPS for kind in model.eq_type)
+
+
 def linkage_curves(model: mujoco.MjModel, mechanism: Mechanism) -> tuple[Curve, ...]:
     """Of all joints that one motor moves through a linkage. CardError where a loop can't close on its way."""
     if not has_linkages(model, mechanism):

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
 from robo_rl.contract.checks import NAME
+from robo_rl.files.escaping import shell_word
 from robo_rl.files.text import read_toml
 from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 from robo_rl.sim.robots.figures import CardError, require
@@ -98,6 +99,12 @@ def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
     ``card_type`` is the class of the kind that is expected, which need not be one that robo-rl knows.
     """
     own = Path(name).suffix.lower() == ".toml"
+    if Path(name).suffix.lower() in (".urdf", ".xml", ".mjcf", ".xacro"):
+        kind = "urdf" if Path(name).suffix.lower() in (".urdf", ".xacro") else "mjcf"
+        raise CardError(
+            f"robot '{name}' is a model; expected a robot file (card.toml), which says what motors it has and where it "
+            f"stands: robo-rl new NAME --{kind} {shell_word(name)} writes one"
+        )
     path = Path(name) if own else FOLDER / name / "card.toml"
     if not path.is_file():
         missing = ": there is no such file" if own else ""

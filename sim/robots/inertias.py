@@ -16,6 +16,8 @@ from robo_rl.sim.robots.figures import CardError
 
 LEEWAY = 0.25
 """By which part of the others' sum a moment of inertia may be above it, and is lowered."""
+SLIGHT = 0.01
+"""Part of the robot's mass below which a link that is fixed to another, such as a camera, is not worth a refusal."""
 PLACEHOLDER = 1e-3, 0.3
 """kg and m: a link that has no more mass, and a greater radius of gyration, is one whose author had to write something
 (ROS's tutorials: 1e-6 kg and 1e-6 kg m² in all six)."""
@@ -43,10 +45,12 @@ def mend_inertias(spec: mujoco.MjSpec, path: Path) -> None:
                 )
             body.mass, body.explicitinertial = 0.0, False
             body.fullinertia, body.inertia = np.full(6, np.nan), np.zeros(3)
+    whole = sum(float(body.mass) for body in spec.bodies if body.explicitinertial)
     if not spec.compiler.balanceinertia:
         for body in spec.bodies:
             if body.explicitinertial:
-                _trim_inertia(body, path)
+                slight = not body.joints and body.mass < SLIGHT * whole
+                _trim_inertia(body, path, np.inf if slight else LEEWAY)
 
 
 def require_sane_inertias(model: mujoco.MjModel, path: Path) -> None:
@@ -104,7 +108,7 @@ def _is_carried(body: Any) -> bool:
     return any(not part.joints and (part.mass > PLACEHOLDER[0] or _is_carried(part)) for part in body.bodies)
 
 
-def _trim_inertia(body: Any, path: Path) -> None:
+def _trim_inertia(body: Any, path: Path, leeway: float) -> None:
     """None of a body's principal moments of inertia may be greater than the sum of the others.
 
     Published URDFs break that by rounding, or by as much as 16 % (UFACTORY's xArm 6).
@@ -118,7 +122,7 @@ def _trim_inertia(body: Any, path: Path) -> None:
     most = moments[0] + moments[1]
     if moments[2] <= most:
         return
-    if moments[2] > (1.0 + LEEWAY) * most:
+    if moments[2] > (1.0 + leeway) * most:
         raise CardError(
             f"{path}: body '{body.name}' has the principal moments of inertia {', '.join(f'{x:.4g}' for x in moments)} "
             "kg*m^2; expected none greater than the sum of the others, as of every distribution of mass. Correct it, "

@@ -154,6 +154,7 @@ class LeggedCard:
             groups=(JointGroup("joint", joints, dc_motor=True),),
             contacts=(ContactPoints("foot", self.feet),),
             held=self.held,
+            complete=True,
         )
 
 

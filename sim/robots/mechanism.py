@@ -224,6 +224,8 @@ class Mechanism:
     """Whether the robot's own controller carries the weight of its links (not of what it holds), as many arms' does."""
     held: tuple[tuple[str, float], ...] = ()
     """Joints of the model that don't move, and where they stay (rad or m)."""
+    complete: bool = False
+    """Whether a joint of the model that nothing here names, and no linkage moves, is refused: it would hang limp."""
     floor: bool = True
     """Whether there is level ground at height 0 where a task has no ground of its own."""
 

@@ -169,7 +169,7 @@ def test_rough_ground_is_drawn_as_high_as_it_is():
 
 
 URDF = """<robot name="r"><link name="base"><inertial><mass value="1"/>
-<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
 <visual><geometry><sphere radius="0.3"/></geometry></visual>
 <collision><geometry><box size="0.3 0.2 0.1"/></geometry></collision></link></robot>"""
 

@@ -30,8 +30,10 @@ from robo_rl.sim.plants.articulated import ArticulatedPlant, ArticulatedState
 from robo_rl.sim.plants.assembly import assemble
 from robo_rl.sim.plants.bullet.world import SAMPLES, TIMESTEP, World, WorldState
 from robo_rl.sim.plants.cameras import require_no_camera
+from robo_rl.sim.plants.linkages import has_loops
 from robo_rl.sim.plants.parameters import ArticulatedParameters
 from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import Mechanism
 from robo_rl.sim.scenes.terrain import Ground
 
@@ -51,6 +53,11 @@ class BulletPlant(ArticulatedPlant):
         """
         require_no_camera(mechanism, "Bullet")
         super().__init__(mechanism, n, period, TIMESTEP, assemble(mechanism, Physics(contacts="all")), ground)
+        if has_loops(self.model):
+            raise CardError(
+                f"{mechanism.model}: it has a closed linkage (<connect> or <weld>), which Bullet does not have; "
+                "expected an open chain, or the plant 'mujoco'"
+            )
         self.parameters = ArticulatedParameters(*(value.repeat(n, *[1] * (value.ndim - 1)) for value in self.nominal))
         self._told = torch.zeros(n, len(mechanism.driven), dtype=torch.float64)
         self._told_tools = torch.zeros(n, len(mechanism.impedances), 7, dtype=torch.float64)

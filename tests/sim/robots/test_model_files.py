@@ -1,5 +1,5 @@
-"""What a model file says beside bodies, axes and shapes: replaced by the card and the task, used as documented, or
-refused.
+# ruff: noqa: E501
+"""What a model file says beside bodies, axes and shapes: replaced by card and task, used as documented, or refused.
 
 The quadruped of the examples is written as MJCF once; every case changes it as makers' files are, and the robot has to
 move as without the change, or be refused in a sentence that names the element.
@@ -33,7 +33,8 @@ def plain() -> str:
     spec.compiler.fusestatic = False
     spec.compile()
     text = spec.to_xml()
-    assert text.count("<joint ") == 12 and "<option" not in text
+    assert text.count("<joint ") == 12
+    assert "<option" not in text
     return re.sub(r' (actuatorfrcrange|armature|damping)="[^"]*"', "", text)
 
 
@@ -181,7 +182,7 @@ def test_a_link_to_a_file_outside_is_refused(plain: str, tmp_path: Path) -> None
     (tmp_path / "outside.xml").write_text("<mujoco/>")
     card = written(tmp_path / "robot", plain.replace("<worldbody>", '<include file="in.xml"/><worldbody>'))
     (tmp_path / "robot" / "in.xml").symlink_to(tmp_path / "outside.xml")
-    with pytest.raises(CardError, match="include file='in.xml'"):
+    with pytest.raises(CardError, match=r"include file='in\.xml'"):
         assemble(load_robot(card).mechanism, Physics())
 
 
@@ -207,7 +208,7 @@ def test_the_trunk_on_an_empty_base_is_what_varies(plain: str, tmp_path: Path) -
     mechanism = load_robot(written(tmp_path, text, {'base = "body"': 'base = "root"'})).mechanism
     model = assemble(mechanism, Physics())
     indices = find_indices(model, mechanism)
-    assert model.body(indices.trunk).name == "body" and model.body(indices.base).name == "root"
+    assert (model.body(indices.trunk).name, model.body(indices.base).name) == ("body", "root")
 
 
 INERTIAS = {
@@ -292,7 +293,8 @@ def test_feet_may_be_sites(plain: str, tmp_path: Path) -> None:
     own, sites = (
         load_robot(card).figures() for card in (written(tmp_path / "a", plain), written(tmp_path / "b", text))
     )
-    assert sites["no_walk"] is None and sites["joints"] == own["joints"]
+    assert sites["no_walk"] is None
+    assert sites["joints"] == own["joints"]
     assert sites["height_m"] == pytest.approx(own["height_m"], abs=1e-6)
 
 
@@ -315,3 +317,15 @@ def test_an_arm_that_stands_elsewhere_or_is_turned_is_the_same_arm(pose: str, tm
     (tmp_path / "arm.xml").write_text(text.replace(first, '<body name="base_link" quat="0.9 0.4359 0 0">'))
     with pytest.raises(CardError, match="upright"):
         load_robot(str(tmp_path / "card.toml"))
+
+
+def test_textures_stay_behind_and_are_not_missed(plain: str, tmp_path: Path) -> None:
+    (tmp_path / "skin.png").write_bytes(b"no picture")
+    asset = (
+        '<asset><texture name="t" type="2d" file="skin.png"/><material name="m" texture="t" rgba="1 0 0 1"/></asset>'
+    )
+    card = written(tmp_path, plain.replace(END, asset + END).replace(FOOT, FOOT + ' material="m"'))
+    assert load_robot(card).files() == (tmp_path / "robot.xml",)
+    (tmp_path / "skin.png").unlink()
+    drawing, _ = load_robot(card).drawing()
+    assert [1.0, 0.0, 0.0, 1.0] in drawing.mat_rgba.tolist()

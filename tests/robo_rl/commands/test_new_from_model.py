@@ -1,0 +1,93 @@
+"""``robo-rl new NAME --urdf FILE``: a robot file that loads, stands and reaches, with every guess marked."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+
+import mujoco
+import pytest
+import torch
+
+from robo_rl.commands.new import main
+from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
+from robo_rl.sim.robots import FOLDER, load_robot
+from robo_rl.sim.robots.figures import CardError
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def made(folder: Path, how: str, model: Path) -> str:
+    assert main(folder, **{how: model}) == 0
+    return str(folder / "card.toml")
+
+
+@pytest.mark.parametrize(
+    ("how", "model"),
+    [("mjcf", FOLDER / "go2" / "go2.xml"), ("urdf", EXAMPLES / "own_quadruped" / "quadruped.urdf")],
+)
+def test_a_quadruped_of_a_model_has_its_legs_and_stands(how: str, model: Path, tmp_path: Path) -> None:
+    robot = load_robot(made(tmp_path / "made", how, model))
+    figures = robot.figures()
+    assert figures["no_walk"] is None
+    assert len(robot.joints) == 12
+    plant = MujocoPlant(robot.mechanism, 1, 0.02)
+    plant.place(torch.arange(1))
+    stand = torch.tensor([[joint.stand for joint in robot.joints]])
+    for _ in range(100):
+        plant.step({"joint_position_target": stand})
+    height, (x, y, z, _) = float(plant.truth()["position"][0, 2]), plant.truth()["orientation"][0].tolist()
+    assert height > 0.7 * figures["height_m"]
+    assert math.hypot(x, y) < 0.1
+    assert abs(z) < 0.1
+
+
+def test_an_arm_of_a_model_reaches_around_its_home_with_its_tool_down(tmp_path: Path) -> None:
+    robot = load_robot(made(tmp_path / "made", "mjcf", FOLDER / "ur5e" / "ur5e.xml"))
+    pose = robot.chain.pose([float(angle) for angle in robot.home])
+    assert float(pose.z[2]) == pytest.approx(-1.0, abs=1e-3)
+    assert robot.figures()["no_reach"] is None
+
+
+def test_what_is_read_is_the_model_s_and_what_is_guessed_says_so(tmp_path: Path) -> None:
+    model = EXAMPLES / "own_quadruped" / "quadruped.urdf"
+    card = Path(made(tmp_path / "made", "urdf", model))
+    told, joints = tomllib.loads(card.read_text()), mujoco.MjModel.from_xml_path(str(model))
+    for motor in told["motors"]:
+        (joint,) = motor["joints"]
+        assert motor["range"]["value"] == pytest.approx(joints.joint(joint).range)
+        for figure, value in motor.items():
+            if isinstance(value, dict):
+                read = figure in ("range", "effort", "velocity")
+                assert value["source"].startswith("quadruped.urdf" if read else "guessed, check"), figure
+
+
+def test_meshes_elsewhere_in_the_package_come_along(tmp_path: Path) -> None:
+    text = (EXAMPLES / "own_quadruped" / "quadruped.urdf").read_text()
+    package = tmp_path / "dog_description"
+    (package / "urdf").mkdir(parents=True)
+    (package / "meshes").mkdir()
+    (package / "meshes" / "hull.obj").write_text(
+        "v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    )
+    mesh = '<geometry><mesh filename="package://dog_description/meshes/hull.obj"/></geometry>'
+    text = text.replace('<link name="body">', f'<link name="body"><collision name="hull">{mesh}</collision>')
+    (package / "urdf" / "dog.urdf").write_text(text)
+    made(tmp_path / "made", "urdf", package / "urdf" / "dog.urdf")
+    assert (tmp_path / "made" / "meshes" / "hull.obj").is_file()
+
+
+def test_models_of_no_kind_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "cart.xml").write_text(
+        '<mujoco><worldbody><body name="cart"><joint name="x" type="slide"/><geom size="0.1"/></body></worldbody>'
+        "</mujoco>"
+    )
+    with pytest.raises(CardError, match=r"cart\.xml: it has 1 joints, 0 legs"):
+        main(tmp_path / "made", mjcf=tmp_path / "cart.xml")
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_model_given_for_a_robot_file_leads_to_the_command() -> None:
+    with pytest.raises(CardError, match="robo-rl new NAME --urdf"):
+        load_robot(EXAMPLES / "own_quadruped" / "quadruped.urdf")
