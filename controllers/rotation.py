@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 Vector = tuple[Any, ...]
 Quaternion = tuple[Any, ...]
 Matrix = tuple[Vector, Vector, Vector]
@@ -84,6 +86,12 @@ def heading(q: Quaternion) -> tuple[Any, Any]:
     _, _, z, w = q
     scale = 1 / (w * w + z * z + 1e-6)
     return (w * w - z * z) * scale, 2 * w * z * scale
+
+
+def yaw_angle(q: Quaternion) -> Any:
+    """Yaw (rad) of roll, pitch and yaw, which turn about x, then y, then z of the world: of numpy arrays or numbers."""
+    x, y, z, w = q
+    return np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 
 def turn_back(v: Vector, cosine: Any, sine: Any) -> Vector:

@@ -15,7 +15,7 @@ from robo_rl.learn.ppo import Learner
 from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
-from robo_rl.sim.tasks.loading import load_task
+from robo_rl.sim.tasks.loading import load_task, task_names
 
 DEVICE = "cuda"
 pytestmark = [
@@ -85,3 +85,19 @@ def test_walking_robots_in_mujoco_warp_stand_and_are_learnt_from() -> None:
     assert learner.env.env.diverged == 0
     assert all(torch.isfinite(value).all() for value in policy.state_dict().values())
     assert metrics["reward"] > 0
+
+
+CLAIMING = [name for name in task_names() if "cuda" in load_task(name).devices]
+
+
+@pytest.mark.parametrize("name", CLAIMING)
+@pytest.mark.parametrize("algorithm", ["apg", "ppo"])
+def test_what_claims_a_gpu_learns_there_and_goes_on(
+    name: str, algorithm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if algorithm not in load_task(name).algorithms:
+        pytest.skip(f"{name} is not learnt by {algorithm}")
+    size = (f"--{algorithm}.updates", "2", f"--{algorithm}.environments", "64", "--episodes", "0")
+    result = trained(tmp_path, capsys, name, "--algorithm", algorithm, *size)
+    assert result["diverged"] == result["skipped"] == 0
+    run("resume", result["run"], "--device", DEVICE, "--episodes", "0")

@@ -14,9 +14,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from robo_rl.contract import Contract, Robot, Scan
+from robo_rl.contract.gravity import GRAVITY
 
 KIND = "car"
-GRAVITY = 9.81  # m/s²
 SLOWLY = 2.0  # m/s, of a car that no policy drives: a choice, about a walker's hurry
 GRIP = 0.6
 """Part of the friction in the robot's facts that is used: half of a car's range of grip is below it."""

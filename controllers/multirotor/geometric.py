@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.controllers.multirotor.facts import Multirotor
 from robo_rl.controllers.rotation import Vector, cross, dot, matrix
 
-GRAVITY = 9.81
-"""m/s²."""
 INTEGRATED = 0.3
 """m: a larger position error counts as this much in the integral, which is not for the way there."""
 STEADY = 3.0

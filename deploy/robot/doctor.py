@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robo_rl.contract import Contract, Signal
+from robo_rl.contract.gravity import GRAVITY
 
 ENOUGH_TURN = 0.15
 """rad: root mean square of the rotation about every axis that is needed to judge axes."""
@@ -29,7 +30,6 @@ AXIS_TOLERANCE = 0.3
 """How far a fitted axis matrix may be from the identity, in its largest element."""
 STILL_NOISE = 5.0
 """A robot at rest may be noisier than in training by this factor."""
-GRAVITY = 9.81
 
 
 @dataclass

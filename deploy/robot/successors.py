@@ -3,11 +3,11 @@
     successors = Successors(folder, policy, say)
     if (successor := successors.take()) is not None: …      # between two steps
 
-A thread looks for files ``policy-000012.onnx`` that are new, or were changed since it looked last, and takes the
-good one
-of the highest number: whatever other number is there, a new bundle is found. A bundle must be whole, reproduce
-its golden vectors on this computer, and have the contract of the policy that is at work, but for where it comes from.
-Any other is refused in a sentence, and the policy at work goes on. Learners write a bundle aside and rename it.
+A thread looks for files ``policy-000012.onnx`` that are new, or were changed since it looked last. Of those that are
+good it takes the one of the highest number: whatever numbers are there, a new bundle is found. A bundle must be whole,
+reproduce its golden vectors on this computer, and have the contract of the policy that is at work, but for where it
+comes from. Any other is refused in a sentence, and the policy at work goes on. Learners write a bundle aside and rename
+it.
 """
 
 from __future__ import annotations

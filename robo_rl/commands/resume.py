@@ -56,9 +56,9 @@ def main(
     from robo_rl.learn.runs.checkpoint import CheckpointError, load
     from robo_rl.learn.runs.folder import Run
 
-    require_device(device)
     require_times(episodes, checkpoint_seconds)
     opened = Run.open(run)
+    require_device(device, opened.algorithm)
     if (done := opened.done()) is not None:
         opened.policy()  # what is damaged, or was changed, is refused
         word = shell_word(run)

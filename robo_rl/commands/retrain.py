@@ -80,6 +80,8 @@ def main(
     if not 0.0 <= margin < 0.5:
         raise ValueError(f"--margin is {margin:g}; expected 0 to below 0.5")
     origin = origin_of(target, task, robot)
+    origin.task.require_device(device)
+    require_device(device, origin.algorithm)
     chosen = {**origin.hyperparameters, **({} if updates is None else {"updates": updates})}
     logs = [read_log(path) for path in from_log]
     for log in logs:

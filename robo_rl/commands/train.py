@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from robo_rl.sim.tasks import Task
 
 Flag = tyro.conf.FlagCreatePairsOff
+ON_DEVICES = ("apg", "ppo")
+"""Algorithms that learn on a GPU as well."""
 
 
 def main(
@@ -101,8 +103,8 @@ def main(
     from robo_rl.sim.ranges import parse_bounds, read_ranges
     from robo_rl.sim.tasks.loading import load_task
 
-    require_device(device)
     require_plant(plant, task, device)
+    require_device(device, algorithm)
     require_times(episodes, checkpoint_seconds)
     if wandb is not None:
         from robo_rl.learn.runs.trackers import require_wandb
@@ -264,10 +266,12 @@ def require_base(
     return content
 
 
-def require_device(device: str) -> None:
-    """Refuse a device that is not there, before a run's folder is."""
+def require_device(device: str, algorithm: str = "ppo") -> None:
+    """Refuse a device that is not there, or that an algorithm can't use, before there is a run's folder."""
     import torch
 
+    if device != "cpu" and algorithm not in ON_DEVICES:
+        raise ValueError(f"device is '{device}', but {algorithm} learns on the cpu alone; expected cpu")
     if device != "cpu" and not device.startswith("cuda"):
         raise ValueError(f"device is '{device}'; expected cpu or cuda")
     if device != "cpu" and not torch.cuda.is_available():
@@ -301,7 +305,9 @@ def require_plant(plant: str | None, task: str, device: str) -> None:
     """Refuse an engine that the task's robots can't be simulated by, before a run's folder is."""
     from robo_rl.sim.tasks.loading import load_task
 
-    known = load_task(task).plants
+    loaded = load_task(task)
+    loaded.require_device(device)
+    known = loaded.plants
     if plant is not None and plant not in known:
         raise ValueError(
             f"plant is '{plant}'; expected {f'one of {list(known)}' if known else 'none'} for task '{task}'"

@@ -30,8 +30,8 @@ class ZeroPolicy:
         n, blocks = len(state), self.task.spec.memory
         parts = state.split([math.prod(block.shape) for block in blocks], 1) if blocks else []
         memory = {block.name: part.unflatten(1, block.shape) for block, part in zip(blocks, parts, strict=True)}
-        commands = self.task.command(self.action(n), memory)
-        return commands, self._packed(self.task.remember(memory, signals, commands), n)
+        commands, memory = self.task.act(self.action(n), signals, memory)
+        return commands, self._packed(memory, n)
 
     def _packed(self, memory: Mapping[str, Tensor], n: int) -> Tensor:
         return torch.cat([torch.zeros(n, 0), *(memory[block.name].flatten(1) for block in self.task.spec.memory)], 1)

@@ -10,7 +10,6 @@ constant it is not needed.)
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from robo_rl.learn.config import ApgConfig
 from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.gradient_rollout import GradientRollout
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
+from robo_rl.learn.schedule import set_cosine_rate
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
@@ -70,8 +70,7 @@ class Learner:
         return metrics
 
     def _update(self) -> dict[str, float]:
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.done / self.total))
+        set_cosine_rate(self.optimizer, self.config.learning_rate, self.done, self.total)
         if self.adversary:
             self.adversary.plan(self.done, self.total)
         begun = time.perf_counter()

@@ -21,6 +21,7 @@ from robo_rl.learn.config import BcConfig
 from robo_rl.learn.experience.demonstrations import DemonstrationError, kept_file, tensors_of
 from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors
+from robo_rl.learn.schedule import set_cosine_rate
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.flow import FlowGraph, chunks
 from robo_rl.sim.env import VecEnv
@@ -78,8 +79,7 @@ class Learner:
     def update(self) -> dict[str, float]:
         """A round of mini-batches; ``error``: root mean square of the difference in actions, or a flow's velocities."""
         config, squares = self.config, 0.0
-        for group in self.optimizer.param_groups:
-            group["lr"] = 0.5 * config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.total))
+        set_cosine_rate(self.optimizer, config.learning_rate, self.done, self.total)
         for _ in range(config.steps):
             found = loss(self.policy, self.observation, self.action, config)
             self.optimizer.zero_grad()

@@ -8,7 +8,6 @@ says so (``Task.beside``), of its own, such as the image of a camera that sees w
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from torch.nn import functional
 from robo_rl.console import Progress
 from robo_rl.learn.config import DistillConfig
 from robo_rl.learn.finite import gradient_norm, stepped
+from robo_rl.learn.schedule import set_cosine_rate
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.networks import VECTOR
 from robo_rl.sim.env import VecEnv
@@ -76,8 +76,7 @@ class Distillation:
         """Learn from this moment and some past ones, then let the robots make a step; returns the mean square of the
         difference in commands, in units of their range."""
         self._past.append(_lesson(self.teacher, self.student, self._signals, self._states).finite())
-        for group in self.optimizer.param_groups:
-            group["lr"] = 0.5 * self.config.learning_rate * (1.0 + math.cos(math.pi * self.done / self.config.updates))
+        set_cosine_rate(self.optimizer, self.config.learning_rate, self.done, self.config.updates)
         loss, good = _update(self.student, self._past, self.config.mixed, self.optimizer)
         self.skipped += not good
         self._step()

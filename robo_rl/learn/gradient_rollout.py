@@ -110,8 +110,7 @@ class GradientRollout:
 
     def _control_step(self, world: World, parameters: Any, draws: Draws, action: Any, chance: Chance) -> Moment:
         env, task = self.env, self.env.task
-        commands = task.command(action, world.memory)
-        memory = task.remember(world.memory, world.signals, commands)
+        commands, memory = task.act(action, world.signals, world.memory)
         state = env.plant.dynamics(world.state, commands, parameters)
         if self.advances:
             draws = draws._replace(goal=world.goal)

@@ -77,9 +77,8 @@ class InterventionPolicy(PolicyGraph):
         observation = self.task.observe(signals, memory)
         own = self.network(self.features(observation))
         action = torch.where(given[:, :1] > 0.5, given[:, 1:], self.acted(own, observation, signals))
-        commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
-        kept = {**self.task.remember(memory, signals, commands), OWN: own, DONE: action}
-        return commands, self.pack(kept)
+        commands, remembered = self.task.act(action, signals, memory, self._limit)
+        return commands, self.pack({**remembered, OWN: own, DONE: action})
 
     def acted(self, own: Tensor, observation: Tensor, signals: Mapping[str, Tensor]) -> Tensor:
         """The action (n, a) that is taken while nobody else has the robot."""

@@ -99,8 +99,8 @@ class PolicyGraph(nn.Module):
         if self.recurrence is not None:
             seen = kept[RECURRENT] = self.recurrence.step(seen, memory[RECURRENT])
         action = self.network(seen)
-        commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
-        kept |= self.task.remember(memory, signals, commands)
+        commands, remembered = self.task.act(action, signals, memory, self._limit)
+        kept |= remembered
         return commands, self.pack(kept) if self.memory else state
 
     def _limit(self, name: str, value: Tensor) -> Tensor:

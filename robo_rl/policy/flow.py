@@ -77,9 +77,9 @@ class FlowGraph(PolicyGraph):
         fresh = self.planned(seen, uniform(memory[NOISE])).unflatten(1, self.plan)
         over = memory[LEFT] < 0.5
         chunk = torch.where(over[:, :, None], fresh, memory[CHUNK])
-        commands = {n: self._limit(n, value) for n, value in self.task.command(chunk[:, 0], memory).items()}
+        commands, remembered = self.task.act(chunk[:, 0], signals, memory, self._limit)
         kept = {
-            **self.task.remember(memory, signals, commands),
+            **remembered,
             CHUNK: torch.cat([chunk[:, 1:], chunk[:, -1:]], 1),
             LEFT: torch.where(over, 0.0 * memory[LEFT] + float(self.plan[0]), memory[LEFT]) - 1.0,
             NOISE: torch.where(over, following(memory[NOISE]), memory[NOISE]),

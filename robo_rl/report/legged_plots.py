@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from robo_rl.controllers.rotation import yaw_angle
 from robo_rl.report.plots import POLICY, TARGET, WIDE, small_axes, styled
 
 STANCE = 1.0
@@ -19,8 +20,7 @@ def velocities(course: Mapping[str, np.ndarray], period: float) -> Figure:
     figure = Figure(figsize=(8.2, 4.2), layout="constrained")
     rows = figure.subplots(3, 1, sharex=True)
     time = np.arange(len(course["position"])) * period
-    x, y, z, w = course["orientation"].T
-    yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    yaw = yaw_angle(course["orientation"].T)
     u, v, _ = course["linear_velocity"].T
     true = (np.cos(yaw) * u + np.sin(yaw) * v, np.cos(yaw) * v - np.sin(yaw) * u)
     wanted = (*course["linear_velocity_command"].T, course["yaw_rate_command"][:, 0])

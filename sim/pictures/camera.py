@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robo_rl.controllers.rotation import yaw_angle
 from robo_rl.sim.drawing import Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
 from robo_rl.sim.pictures.stage import FIELD_OF_VIEW
 
@@ -85,8 +86,7 @@ def headings(motion: Motion) -> np.ndarray:
     """(n,) degrees: of the straight way from begin to end, or of the first body's x axis where there is hardly any."""
     first, last = motion.poses[0, :, 0], motion.poses[-1, :, 0]
     way = last[:, :2] - first[:, :2]
-    x, y, z, w = last[:, 3:].T
-    turned = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    turned = yaw_angle(last[:, 3:].T)
     gone = np.linalg.norm(way, axis=-1) > FAR * size_of(motion.model, motion.poses[0, 0])
     return np.degrees(np.where(gone, np.arctan2(way[:, 1], way[:, 0]), turned))
 

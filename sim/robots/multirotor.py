@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from robo_rl.contract import ContractError, Robot
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.controllers.multirotor.facts import KIND, Multirotor, Rotor
 from robo_rl.sim.robots.figures import CardError, figure, is_number, require
 
-GRAVITY = 9.81
-"""m/s², as the published quadrotor models have it."""
 INDEPENDENT = 0.02
 """Of the rotors' effects on thrust, roll, pitch and yaw, in parts of the greatest: the least singular value."""
 SPARE = 0.05

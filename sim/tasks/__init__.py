@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -168,6 +168,14 @@ class Task(ABC):
     first. Such a task has a script (``robo_rl.sim.tasks.scripted``), ``family`` and ``hold``."""
     plant: str | None = None
     """The one of them that ``make_plant`` takes; None for the usual one of the device."""
+    devices: tuple[str, ...] = ("cpu",)
+    """Kinds of devices that its plant and its tensors can be on."""
+
+    def require_device(self, device: str | torch.device) -> None:
+        """ValueError for a device that its robots can't be simulated on."""
+        if torch.device(device).type not in self.devices:
+            alone = " or ".join(self.devices)
+            raise ValueError(f"device is '{device}', but '{self.name}' is simulated on {alone} alone")
 
     def first_memory(self, n: int, device: str | torch.device = "cpu") -> dict[str, Tensor]:
         """The memory of n policies before their first step, tensors (n, *shape) by name."""
@@ -208,6 +216,20 @@ class Task(ABC):
     @abstractmethod
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
         """The memory for the next step, after these commands were given on these signals."""
+
+    def act(
+        self,
+        action: Any,
+        signals: Tensors,
+        memory: Tensors,
+        limit: Callable[[str, Any], Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """One step of a policy: commands (n, k) by name, and the memory for the next step, of a network's output
+        (n, action_size), signals and memory. ``limit`` keeps a command, by its name, within what may be sent."""
+        commands = self.command(action, memory)
+        if limit is not None:
+            commands = {name: limit(name, value) for name, value in commands.items()}
+        return commands, self.remember(memory, signals, commands)
 
     @abstractmethod
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:

@@ -31,6 +31,5 @@ class Scripted:
         """What the policy commands with a network that gives the script's actions."""
         parts = zip(self.blocks, torch.split(state, self.sizes, 1), strict=True)
         memory = {block.name: part for block, part in parts}
-        commands = self.task.command(self.act(signals, memory), memory)
-        memory = self.task.remember(memory, signals, commands)
+        commands, memory = self.task.act(self.act(signals, memory), signals, memory)
         return commands, torch.cat([memory[block.name] for block in self.blocks], 1)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from robo_rl.controllers.rotation import yaw_angle
+
 STEP = 0.002
 """s: ATTITUDE_RATE"""
 WORD = 32767
@@ -116,8 +118,7 @@ def angles_of(quaternion: np.ndarray) -> tuple[float, float, float]:
     x, y, z, w = map(float, quaternion)
     roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
     pitch = math.asin(min(max(2 * (x * z - w * y), -1.0), 1.0))
-    yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-    return math.degrees(roll), math.degrees(pitch), math.degrees(yaw)
+    return math.degrees(roll), math.degrees(pitch), math.degrees(yaw_angle((x, y, z, w)))
 
 
 def capped(angle: float) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING
 from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, LowState, decode_command, encode_state
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
@@ -31,7 +32,6 @@ NORMAL = "normal"
 MODES = (NORMAL, "ai", "advanced")
 STOP_KEYS = bytes([0, 0, 0x20, 0x02]) + bytes(36)
 """L2 and B."""
-GRAVITY = 9.81  # m/s²
 BELLY = 0.1  # m, height of the base of a robot that lies
 
 

@@ -97,7 +97,7 @@ class SimulatedRobot:
         signals, hold = self.env.signals(), self.task.hold
         if not self.task.families:
             return self._stop(signals, self._stop.initial_state(1))[0]
-        memory = self.task.remember(self._memory, signals, self.task.command(hold(signals, self._memory), self._memory))
+        _, memory = self.task.act(hold(signals, self._memory), signals, self._memory)
         return self.task.command(hold(signals, memory), memory)
 
     def _told(self, signals: Mapping[str, Any], before: Samples) -> dict[str, tuple[np.ndarray, int]]:

@@ -57,8 +57,7 @@ class LearningEnv:
         return self.env.signals()
 
     def _act(self, memory: Mapping[str, Any], signals: Mapping[str, Any], action: Any) -> tuple[dict, dict]:
-        commands = self.task.command(action, memory)
-        return commands, self.task.remember(memory, signals, commands)
+        return self.task.act(action, signals, memory)
 
     def reset(self) -> Observation:
         """Reset all environments; returns the observations."""

@@ -42,8 +42,7 @@ class NativeStep:
         self, signals: Tensors, action: Any, memory: Tensors, current: Any, parameters: Any,
         kept: Any, stream: Any, limit: Any,
     ) -> Any:  # fmt: skip
-        commands = self.task.command(action, memory)
-        remembered = self.task.remember(memory, signals, commands)
+        commands, remembered = self.task.act(action, signals, memory)
 
         def observe(truth: Tensors, outcome: Outcome) -> tuple[Any, Any]:
             goal = kept.draws.goal if isinstance(outcome.goal, tuple) else outcome.goal

@@ -33,12 +33,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
 from robo_rl.sim.drawing import Poser
 from robo_rl.sim.plants.car.drawing import draw_car, joints
 from robo_rl.sim.robots.car import CarCard
 
-GRAVITY = 9.81  # m/s²
 SLOW = 0.3  # m/s, below which tyres are viscous
 STEP = 0.0085  # s: 2 s of racing end within 1 cm and 0.1 degrees of the exact solution; three in 25 ms
 HELD = 0.95  # part of friction that the motor and the brakes may take

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse import empty_block
 from robo_rl.sim.drawing import GREY, Poser
+from robo_rl.sim.plants import saving
 from robo_rl.sim.plants.car import CarParameters, CarPlant, CarState
 from robo_rl.sim.plants.car.drawing import car_spec, joints
 from robo_rl.sim.robots.car import CarCard
@@ -202,13 +203,8 @@ class CarInLanes:
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
-        state = {f"state/{name}": value for name, value in self.state(torch.arange(self.n))._asdict().items()}
-        return {**state, **self.parameters._asdict()}
+        return saving.save(self)
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
-        every = torch.arange(self.n)
-        for name in NAMES:
-            self.param(name).copy_(saved[name])
-        self.refresh(every)
-        self.set_state(every, InLanesState(*(saved[f"state/{name}"] for name in InLanesState._fields)))
+        saving.load(self, saved)

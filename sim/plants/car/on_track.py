@@ -13,6 +13,7 @@ from torch import Tensor
 
 from robo_rl.contract import Scan
 from robo_rl.sim.accelerate.fuse import empty_block
+from robo_rl.sim.plants import saving
 from robo_rl.sim.plants.car import CarParameters, CarPlant, CarState
 from robo_rl.sim.robots.car import CarCard
 from robo_rl.sim.scenes.tracks import KNOTS, Body, Lidar, Tracks
@@ -154,13 +155,8 @@ class CarOnTrack:
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
-        state = {f"state/{name}": value for name, value in self.state(torch.arange(self.n))._asdict().items()}
-        return {**state, **self.parameters._asdict()}
+        return saving.save(self)
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
-        every = torch.arange(self.n)
-        for name in NAMES:
-            self.param(name).copy_(saved[name])
-        self.refresh(every)
-        self.set_state(every, OnTrackState(*(saved[f"state/{name}"] for name in OnTrackState._fields)))
+        saving.load(self, saved)

@@ -16,6 +16,7 @@ from torch import Tensor
 from robo_rl.contract import Scan
 from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
 from robo_rl.sim.drawing import Poser
+from robo_rl.sim.plants import saving
 from robo_rl.sim.plants.mobile_base import BaseParameters, BaseState, advance, nominal_parameters
 from robo_rl.sim.plants.mobile_base.drawing import draw_base
 from robo_rl.sim.robots.mobile_base import MobileBaseCard
@@ -207,16 +208,11 @@ class BaseInRoom:
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
-        state = {f"state/{name}": value for name, value in self.state(torch.arange(self.n))._asdict().items()}
-        return {**state, **self.parameters._asdict()}
+        return saving.save(self)
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
-        every = torch.arange(self.n)
-        for name in self.parameters._fields:
-            self.param(name).copy_(saved[name])
-        self.refresh(every)
-        self.set_state(every, self.state_type(*(saved[f"state/{name}"] for name in self.state_type._fields)))
+        saving.load(self, saved)
 
 
 @functools.cache

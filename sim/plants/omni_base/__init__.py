@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.plants.mobile_base import STEP, clipped, wrapped
 from robo_rl.sim.robots.omni_base import OmniBaseCard
-
-GRAVITY = 9.81  # m/s²
 
 
 class OmniState(NamedTuple):

@@ -75,7 +75,8 @@ def arm_envelope(card: ArmCard, space: Workspace) -> tuple[Envelope, ...]:
 def simulated(task: Any, n: int, device: str | torch.device, **choices: float) -> Any:
     """A plant of n robots of a task, in the engine that is asked for; ``choices`` are changes of ``GRASP``."""
     physics = dataclasses.replace(GRASP, contacts="model", **choices)  # type: ignore[arg-type]
-    if task.plant == "warp" or torch.device(device).type != "cpu":
+    task.require_device(device)
+    if task.plant == "warp":
         from robo_rl.sim.plants.warp import WarpPlant
 
         return task.simulate(WarpPlant, n, device=device, physics=physics)

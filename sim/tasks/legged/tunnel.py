@@ -50,6 +50,7 @@ class TunnelWalk(FlatWalk):
     name = "tunnel-walk"
     summary = "walk along a planned path through a tight room, by lidar"
     plants = ("mujoco",)
+    devices = ("cpu",)
     measures = (Measure("path_left", "m", "end", PERIOD), Measure("arrival_time", "s", "end", PERIOD))
     perturbed = ("room/fill", "payload", "ground_friction", "strength", "delay", "noise")
     goal_size = 2

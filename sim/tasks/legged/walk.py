@@ -64,6 +64,7 @@ class FlatWalk(Task):
     survival = "no fall"
     card_type = LeggedCard
     plants: tuple[str, ...] = ("mujoco", "warp")
+    devices: tuple[str, ...] = ("cpu", "cuda")
     contacts = "points"
     """What can touch the ground: the feet alone, or all shapes."""
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))

@@ -105,6 +105,7 @@ class QuadrotorHover(Task):
     summary = "hover at a point, from any tilt up to 90 degrees"
     card_type = MultirotorCard
     algorithms = ("apg", "ppo")
+    devices: tuple[str, ...] = ("cpu", "cuda")
     goal_size = 3
     measures = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
     perturbed: tuple[str, ...] = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")

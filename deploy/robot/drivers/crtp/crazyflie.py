@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.deploy.robot.drivers.crtp import estimate
 from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
 from robo_rl.deploy.robot.drivers.crtp.session import ECHO, STATE, TRUST, Came, Session
 from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from robo_rl.deploy.robot.drivers.ticks import Ticks
 
-GRAVITY = 9.81
 MEASURED = ("position", "orientation", "linear_velocity", "angular_velocity")
 COMMANDS = (("body_rate", ("x", "y", "z"), "rad/s"), ("thrust", ("z",), "m/s^2"))
 TYPE = "Crazyflie 2.1"

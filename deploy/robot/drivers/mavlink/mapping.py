@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from robo_rl.contract import Contract
+from robo_rl.contract.gravity import GRAVITY
 from robo_rl.deploy.robot.drivers.driver import DriverError
 
-GRAVITY = 9.81
 COMMANDS = (("body_rate", ("x", "y", "z"), "rad/s"), ("thrust", ("z",), "m/s^2"))
 FASTEST = 100.0
 """Hz of set-points and of the estimate: what a link of 921,600 baud and EKF2 give."""
