@@ -57,11 +57,7 @@ def listen(driver: Driver, contract: Contract, seconds: float, clock: Any = time
 
 
 def examine_driver(
-    driver: Driver,
-    contract: Contract,
-    seconds: float,
-    clock: Any = time,
-    say: Callable[[str], None] = str,
+    driver: Driver, contract: Contract, seconds: float, clock: Any = time, say: Callable[[str], object] = str
 ) -> list[Finding]:
     """Findings on a robot that is connected to here, and left as it is; ``say`` is told what to do meanwhile."""
     try:

@@ -33,6 +33,7 @@ def main(
     calibration: str = "",
     robot_file: str = "",
     repair: bool = False,
+    log: Path | None = None,
     computer: float = 0.0,
     cores: tuple[int, ...] = (),
     json: bool = False,
@@ -60,6 +61,7 @@ def main(
         calibration: With --driver, the robot's calibration file.
         robot_file: With --driver, what differs between two robots of a type (*.toml).
         repair: With --driver, first set the parameters of the robot that the driver would refuse (px4: its failsafe).
+        log: Check how fast the autopilot's rate loop follows, from the log of a flight (*.mcap), instead.
         computer: Duration (s) of the check of this computer, such as 60: its kernel, its permissions, and how late it
             wakes a process up that has a real-time priority, where that is granted.
         cores: With --computer, the cores to use, such as isolated ones; by default all.
@@ -74,6 +76,8 @@ def main(
         raise ValueError("cores are for --computer; give both")
     if not driver and (port or calibration or robot_file or repair):
         raise ValueError("--port, --calibration, --robot-file and --repair are for --driver; give its name")
+    if log is not None:
+        return _log(contract, log, json)
     if driver:
         from robo_rl.deploy.robot.drivers.driver import Settings
 
@@ -128,6 +132,19 @@ def _driver(contract: Contract, name: str, settings: Settings, repair: bool, sec
         _tell(finding, "WRONG", json)
     well = healthy(findings)
     say("all checks passed" if well else "checks failed: do not arm this robot", json)
+    give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
+    return 0 if well else 1
+
+
+def _log(contract: Contract, log: Path, json: bool) -> int:
+    from robo_rl.deploy.rate_loop import examine_rate_loop
+    from robo_rl.deploy.robot.doctor import healthy
+    from robo_rl.deploy.robot.logs.reader import read_log
+
+    findings = examine_rate_loop(contract, read_log(log).steps)
+    for finding in findings:
+        _tell(finding, "WRONG", json)
+    well = healthy(findings)
     give({"healthy": well, "findings": [dataclasses.asdict(finding) for finding in findings]}, json)
     return 0 if well else 1
 

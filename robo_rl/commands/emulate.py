@@ -20,6 +20,8 @@ def main(
     interface: str = "lo",
     port: int | None = None,
     address: str = "127.0.0.1",
+    firmware: str = "1.16",
+    delivered: bool = False,
     fault: str = "",
     after: float = 5.0,
     realtime: bool = False,
@@ -44,6 +46,8 @@ def main(
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
         port: Of this computer: to which an autopilot sends, by default 14540, or at which a Crazyflie listens, 19850.
         address: Of this computer, at which a Franka or a UR5e is; 127.0.0.2 for another one.
+        firmware: Version of PX4 whose behaviour an autopilot has, 1.12 to 1.17.
+        delivered: An autopilot has PX4's own parameters, as it comes: 'robo-rl run' refuses its failsafe.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
         realtime: Ask for a real-time priority and for memory that is not paged out.
@@ -51,7 +55,8 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     parts = {
-        "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": _px4, "crazyflie": _crazyflie,
+        "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": lambda: _px4(firmware, delivered),
+        "crazyflie": _crazyflie,
         "franka": lambda: _franka(address), "ur": _ur,
     }  # fmt: skip
     faults, wire_of = parts[robot]()
@@ -136,11 +141,19 @@ def _car() -> tuple[Any, Any]:
     return FAULTS, lambda: CarWire(Racer())
 
 
-def _px4() -> tuple[Any, Any]:
-    from robo_rl.deploy.emulate.px4 import Vehicle
+def _px4(firmware: str, delivered: bool) -> tuple[Any, Any]:
+    from robo_rl.deploy.emulate.px4 import DEFAULTS, PARAMETERS, Vehicle
     from robo_rl.deploy.emulate.px4.wire import FAULTS, PilotWire
 
-    return FAULTS, lambda: PilotWire(Vehicle())
+    if firmware not in (versions := [f"1.{minor}" for minor in range(12, 18)]):
+        raise ValueError(f"--firmware is {firmware[:40]!r}; expected one of {', '.join(versions)}")
+
+    def wire() -> PilotWire:
+        vehicle = Vehicle(version=(1, int(firmware[2:])))
+        vehicle.parameters = dict(DEFAULTS if delivered else PARAMETERS)
+        return PilotWire(vehicle)
+
+    return FAULTS, wire
 
 
 def _franka(address: str) -> tuple[Any, Any]:

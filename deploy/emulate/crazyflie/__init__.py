@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from robo_rl.deploy.emulate.crazyflie.pid import STEP, Cascade, Wanted
+from robo_rl.deploy.emulate.crazyflie.setpoints import Plan, towards
 from robo_rl.deploy.emulate.crazyflie.supervisor import MOTORS, PERIOD, State, Supervisor
 from robo_rl.sim.plants.multirotor import MultirotorPlant
 from robo_rl.sim.robots import load_robot
@@ -67,6 +68,7 @@ class Vehicle:
         """From power-on."""
         self.time, self.ticks = 0.0, 0
         self.supervisor, self.cascade, self.wanted = Supervisor(self.auto), Cascade(), Wanted()
+        self.plan: Plan | None = None
         self.told_at = -math.inf
         """s of the newest set-point."""
         self.motors = np.zeros(4)
@@ -92,11 +94,18 @@ class Vehicle:
     def take(self, wanted: Wanted) -> None:
         """A set-point."""
         if self.supervisor.state in MOTORS:  # others are blocked (crtpCommanderBlock)
-            self.wanted, self.told_at = wanted, self.time
+            self.wanted, self.told_at, self.plan = wanted, self.time, None
+
+    def follow(self, plan: Plan | None) -> None:
+        """A plan of the high-level commander; None: a halt."""
+        self.take(Wanted())
+        self.plan = plan if self.supervisor.state in MOTORS else None
 
     def advance(self) -> None:
         """Move on by a tick."""
         self.time, self.ticks = self.time + TICK, self.ticks + 1
+        if self.plan is not None and self.supervisor.state in MOTORS:
+            self.wanted, self.told_at = self.plan.wanted(self.time), self.time
         truth = self.truth
         self._accelerometer(truth)
         if self.ticks % round(PERIOD / TICK) == 0:
@@ -125,8 +134,9 @@ class Vehicle:
         if self.supervisor.state is State.LEVELS:
             wanted = replace(wanted, turn=(0.0, 0.0, 0.0), level=True)
             if wanted.velocity is not None:
-                wanted = replace(wanted, velocity=(0.0, 0.0, wanted.velocity[2]))
+                wanted = replace(wanted, velocity=(0.0, 0.0, wanted.velocity[2]), place=None)
         seen = self.estimated if self.broken.estimate in ("diverged", "jumped") else truth
+        wanted = towards(wanted, seen["position"], truth["orientation"])
         self.motors = self.cascade(wanted, truth["orientation"], seen["linear_velocity"], truth["angular_velocity"])
         if self.supervisor.state not in MOTORS:
             self.motors = np.zeros(4)

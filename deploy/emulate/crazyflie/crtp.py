@@ -11,13 +11,13 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from robo_rl.deploy.emulate.crazyflie import TICK, Vehicle
-from robo_rl.deploy.emulate.crazyflie.pid import Wanted
+from robo_rl.deploy.emulate.crazyflie.pid import angles_of
+from robo_rl.deploy.emulate.crazyflie.setpoints import HALT, Plan, decode
 from robo_rl.deploy.robot.drivers.crtp.estimate import FIELDS, compress
 
-PARAM, SETPOINT, MEM, LOG, LOCALIZATION, GENERIC, SUPERVISOR, PLATFORM, LINK = 2, 3, 4, 5, 6, 7, 9, 13, 15
+PARAM, SETPOINT, MEM, LOG, LOCALIZATION, GENERIC, HIGH_LEVEL, SUPERVISOR = 2, 3, 4, 5, 6, 7, 8, 9
+PLATFORM, LINK = 13, 15
 PROTOCOL = 12
 FORMATS = {1: "<B", 2: "<H", 3: "<I", 4: "<b", 5: "<h", 6: "<i", 7: "<f"}
 """By the type of a log variable."""
@@ -33,11 +33,13 @@ PARAMETERS: dict[str, tuple[str, float, bool]] = {
     "firmware.revision1": ("<H", 0, False),
 }  # fmt: skip
 """Format, value, and whether it may be set."""
+PLACE = ("x", "y", "z", "vx", "vy", "vz")
 LOGGED = {
     **{f"stateEstimateZ.{name}": 3 if name == "quat" else 5 for name in FIELDS},
     **{f"kalman.var{name}": 7 for name in ("X", "Y", "Z", "PX", "PY", "PZ")},
     "controller.rollRate": 7, "controller.pitchRate": 7, "stabilizer.thrust": 7, "supervisor.info": 2, "pm.vbat": 7,
-    "stateEstimate.x": 7, "stateEstimate.y": 7, "stateEstimate.z": 7, "sys.isFlying": 1,
+    **{f"stateEstimate.{name}": 7 for name in (*PLACE, "roll", "pitch", "yaw")},
+    **{f"stabilizer.{name}": 7 for name in ("roll", "pitch", "yaw")}, "sys.isFlying": 1,
 }  # fmt: skip
 """Types of the log variables."""
 
@@ -83,6 +85,7 @@ class Firmware:
         ports = {
             LINK: self._link, PLATFORM: self._platform, LOG: self._log, PARAM: self._param, MEM: self._memory,
             GENERIC: self._setpoint, SUPERVISOR: self._supervise, LOCALIZATION: self._localization,
+            HIGH_LEVEL: self._plan,
         }  # fmt: skip
         try:
             found = ports[port](channel, body) if port in ports else None
@@ -119,12 +122,14 @@ class Firmware:
         state = [*mm, compress(seen["orientation"]), roll, -pitch, yaw]
         named = dict(zip((f"stateEstimateZ.{name}" for name in FIELDS), state, strict=True))
         variances = zip(("X", "Y", "Z", "PX", "PY", "PZ"), vehicle.variances, strict=True)
-        place = dict(zip(("x", "y", "z"), seen["position"], strict=True))
+        place = dict(zip(PLACE, [*seen["position"], *seen["linear_velocity"]], strict=True))
+        turned = dict(zip(("roll", "pitch", "yaw"), angles_of(seen["orientation"]), strict=True))
         return {
             **named, **{f"kalman.var{name}": value for name, value in variances},
             "controller.rollRate": cascade.desired[0], "controller.pitchRate": cascade.desired[1],
             "stabilizer.thrust": cascade.thrust, "supervisor.info": vehicle.supervisor.info, "pm.vbat": vehicle.voltage,
-            **{f"stateEstimate.{name}": value for name, value in place.items()},
+            **{f"stateEstimate.{name}": value for name, value in {**place, **turned}.items()},
+            **{f"stabilizer.{name}": value for name, value in turned.items()},
             "sys.isFlying": float(vehicle.supervisor.info >> 4 & 1),
         }  # fmt: skip
 
@@ -207,21 +212,15 @@ class Firmware:
         return None
 
     def _setpoint(self, channel: int, body: bytes) -> None:
-        if channel != 0:
-            return
-        kind, rest = body[0], body[1:]
-        if kind == 0:
-            self.vehicle.take(Wanted())
-        elif kind == 8:
-            *velocity, turn = struct.unpack("<ffff", rest)
-            self._take(Wanted(0.0, (0.0, 0.0, turn), velocity=(velocity[0], velocity[1], velocity[2])))
-        elif kind == 11:
-            roll, pitch, yaw, thrust, rates = struct.unpack("<fffHB", rest)
-            self._take(Wanted(float(thrust), (roll, pitch, yaw), level=not rates))
-
-    def _take(self, wanted: Wanted) -> None:
-        if np.isfinite([wanted.thrust, *wanted.turn, *(wanted.velocity or ())]).all():
+        if channel == 0 and (wanted := decode(body)) is not None:
             self.vehicle.take(wanted)
+
+    def _plan(self, channel: int, body: bytes) -> bytes:
+        vehicle = self.vehicle
+        plan = Plan.of(body, vehicle.time, vehicle.estimated["position"])
+        if plan is not None or body[0] == HALT:
+            vehicle.follow(plan)
+        return body[:3].ljust(3, b"\0") + b"\0"
 
     def _supervise(self, channel: int, body: bytes) -> bytes | None:
         supervisor, command = self.vehicle.supervisor, body[0]

@@ -52,11 +52,17 @@ class Wanted:
     turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
     level: bool = False
     velocity: tuple[float, float, float] | None = None
+    ahead: bool = False
+    """Whether the velocity's x is where the nose points."""
+    place: tuple[float | None, float | None, float | None] | None = None
+    """m, world, where it is to be held; None: not along this axis."""
+    climb: float | None = None
+    """m/s by which the thrust of a levelled vehicle is controlled."""
 
     @property
     def mode(self) -> tuple[bool, bool]:
         """What a change of resets the loops."""
-        return self.level, self.velocity is not None
+        return self.level, self.velocity is not None or self.climb is not None
 
 
 @dataclass
@@ -83,6 +89,8 @@ class Cascade:
         goal, self.thrust = wanted.turn[:2], wanted.thrust
         if wanted.velocity is not None:
             goal, self.thrust = self._fly(np.array(wanted.velocity) - speed, math.radians(yaw))
+        elif wanted.climb is not None:
+            self.thrust = self._lift(wanted.climb - float(speed[2]))
         asked = [
             self.angles[0](goal[0] - roll),
             self.angles[1](goal[1] - pitch),
@@ -104,8 +112,10 @@ class Cascade:
         forward = math.cos(yaw) * error[0] + math.sin(yaw) * error[1]
         left = -math.sin(yaw) * error[0] + math.cos(yaw) * error[1]
         pitch, roll = -self.speeds[0](forward), -self.speeds[1](left)
-        thrust = BASE + SCALE * self.speeds[2](float(error[2]))
-        return (min(max(roll, -TILT), TILT), min(max(pitch, -TILT), TILT)), min(max(thrust, LEAST), 65535.0)
+        return (min(max(roll, -TILT), TILT), min(max(pitch, -TILT), TILT)), self._lift(float(error[2]))
+
+    def _lift(self, error: float) -> float:
+        return min(max(BASE + SCALE * self.speeds[2](error), LEAST), 65535.0)
 
     def _reset(self, yaw: float) -> None:
         for pid in (*self.rates, *self.angles, *self.speeds):

@@ -35,6 +35,8 @@ HOLDING = 5.0
 """s: COM_FAIL_ACT_T."""
 GROUND_SILENT = 2.5
 """s without a ground station's heartbeat, after which no texts are sent (mavlink_receiver, STATUSTEXT.hpp)."""
+YAW_CUTOFF = 2.0
+"""Hz: newer versions filter the torque about yaw (mc_rate_control_params.c, MC_YAW_TQ_CUTOFF)."""
 YAW_GAIN = 2.4
 """1/s: how fast yaw follows with PX4's default MC_YAWRATE_P of 0.2; 2.3 to 2.5 were measured in its own simulator."""
 SPOOL_UP = 1.0
@@ -93,6 +95,8 @@ class Vehicle:
     line: float = math.inf
     """Bytes in a second that its line takes; its streams get slower to fit (mavlink_main.cpp, update_rate_mult)."""
     yaw_gain: float = YAW_GAIN
+    yaw_cutoff: float = YAW_CUTOFF
+    """Hz; 0: the torque about yaw is not filtered."""
 
     def __post_init__(self) -> None:
         self.plant = MultirotorByRates(self.card, 1, TICK, ground=True)
@@ -116,6 +120,8 @@ class Vehicle:
         self._odometry_before: list[Any] = []
         self._goal = np.zeros(3)
         self._kept = self.pilot.first_state(1)
+        self._yaw = 0.0
+        """rad/s, filtered: by which yaw turns too slowly."""
         self._shift, self._resets, self._stamp = np.zeros(3), 0, 0.0
 
     @property
@@ -262,10 +268,20 @@ class Vehicle:
             rates, thrust = self.rates, GRAVITY * (self.thrust / self.hover) ** self.curve
         else:
             rates, thrust = self._by_itself()
+        rates = np.array([*rates[:2], self._filtered(float(rates[2]))])
         told = {"body_rate": rates[None], "thrust": np.array([[thrust]])}
         self.plant.step({name: torch.from_numpy(value).float() for name, value in told.items()})
         if not self.armed:
             self.plant.current.rotor_speed[:] *= 0.9
+
+    def _filtered(self, wanted: float) -> float:
+        """The rate about yaw (rad/s) by which the loop, without a filter, asks for the filtered torque."""
+        here = float(self.truth["angular_velocity"][2])
+        if self.yaw_cutoff <= 0.0:
+            return wanted
+        part = TICK / (TICK + 1.0 / (math.tau * self.yaw_cutoff))
+        self._yaw += part * (wanted - here - self._yaw)
+        return here + self._yaw
 
     def _by_itself(self) -> tuple[np.ndarray, float]:
         """It holds its place, or sinks."""

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
+from robo_rl.commands.emulate import _px4, main
 from robo_rl.deploy.emulate.px4 import DEFAULTS, Vehicle
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
@@ -163,3 +164,14 @@ def test_on_the_ground_the_vehicle_is_left_disarmed_and_not_in_offboard() -> Non
     assert session.vehicle.mode == OFFBOARD
     session.driver.disable()
     assert (session.vehicle.armed, session.vehicle.mode) == (False, HOLD)
+
+
+def test_the_emulated_version_is_chosen_on_the_command_line() -> None:
+    for firmware in ("1.11", "1.18", "main", ""):
+        with pytest.raises(ValueError, match=r"--firmware is .*; expected one of 1\.12"):
+            main("px4", firmware=firmware)
+    _, made = _px4("1.12", True)
+    assert made().vehicle.version == (1, 12)
+    assert made().vehicle.parameters == DEFAULTS
+    _, made = _px4("1.17", False)
+    assert made().vehicle.parameters["COM_OF_LOSS_T"][0] == 0.2

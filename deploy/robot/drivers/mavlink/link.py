@@ -118,8 +118,8 @@ def open_port(name: str) -> Port:
             if len(rest) == 1:
                 return Udp(int(rest[0]))
             host, port, *local = rest
-            (local_port,) = local or [LOCAL]
-            return Udp(int(port), host, int(local_port))
+            (ours,) = map(int, local or [str(LOCAL)])
+            return Udp(int(port), host, ours)
         return SerialPort(kind, int(rest[0]) if rest else BAUD)
     except (ValueError, OverflowError):
         raise DriverError(
