@@ -147,16 +147,19 @@ class Enabling:
     def _run(self, work: Callable[[], None]) -> None:
         self.power, self._work = Power.ENABLING, None
         if self.background:
-            self._work = threading.Thread(target=work, name="enabling", daemon=True)
-            self._work.start()
-        else:
-            work()
+            try:
+                self._work = threading.Thread(target=work, name="enabling", daemon=True)
+                self._work.start()
+                return
+            except RuntimeError:  # the interpreter ends and starts no more threads
+                self._work = None
+        work()
 
     def _enable(self) -> None:
         try:
             self._driver.enable()
         except ValueError as error:  # a DriverError: nothing was enabled
-            self._error = str(error) or "the driver refused without a reason"
+            self._error = f"the driver refused: {error}"
         except Exception as error:  # who knows what is enabled now
             self._error, self._before = f"enabling failed: {error!r}", Power.DISABLED
             self._disable()

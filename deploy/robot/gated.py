@@ -1,11 +1,14 @@
 """A robot behind its gate, for a program that commands it step by step: teleoperation, or another library's policy.
 
-    robot = Gated(driver, own_contract(contract, driver))
-    robot.start()
-    robot.arm()                      actuators hold where they are
-    robot.signals()                  the newest measurements
-    robot.send({"joint_position_target": target})     what was sent in fact: within limits and speed
-    robot.close()
+    driver.connect()
+    with Gated(driver, own_contract(contract, driver)) as robot:
+        robot.arm()                  actuators hold where they are
+        robot.signals()              the newest measurements
+        robot.send({"joint_position_target": target})     what was sent in fact: within limits and speed
+
+However the program ends, the robot is stopped and its port is closed: at the end of the block, by an exception, by
+Ctrl-C, SIGTERM or SIGHUP, or at the end of the interpreter without ``close``. Where the process is killed, the robot
+does what its driver's ``silence`` and ``guard`` say.
 
 The plain loop runs at the contract's rate in a thread, with the newest target in the policy's place. So gate, watchdog
 and driver do what they do for a policy; what the gate finds ends the session, and every call says why. While the
@@ -14,23 +17,26 @@ program sends nothing, the last target holds.
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import math
+import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from robo_rl.contract import Contract
-from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.controllers.gate.codes import Event, Request, State
 from robo_rl.controllers.gate.config import NEVER
+from robo_rl.deploy.robot.automatic import FIRST_STEPS
 from robo_rl.deploy.robot.drivers.driver import Driver, ForLoop
+from robo_rl.deploy.robot.enabling import LEAVING
 from robo_rl.deploy.robot.loop import Loop, Step
 
-RUN_IN = 25
-"""Steps before the robot may be armed: the first calls of everything are slow."""
 PATIENCE = 5.0
 """s for what takes a few steps: arming, or the next command."""
 
@@ -113,25 +119,50 @@ class Gated:
         self._taken: tuple[int, Step | None] = 0, None
         """The number of a target, and the first step that sent what it asked for."""
         self._stepped = threading.Condition()
-        self._why = ""
+        self._why = self._refused = ""
+        self._closed = False
+        self._before: dict[int, Any] = {}
+        """Handlers of signals that were there before."""
+
+    def __enter__(self) -> Gated:
+        """Run the loop."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the robot, whatever has happened."""
+        self.close()
 
     def start(self) -> None:
         """Run the loop; nothing moves yet. The driver is connected already."""
+        atexit.register(self.close)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:  # it would end the process without a word
+                    self._before[number] = signal.signal(number, _leave)
         self._thread.start()
-        self._wait(lambda step: step.number >= RUN_IN, "the loop does not run")
+        self._wait(lambda step: step.number >= FIRST_STEPS, "the loop does not run")
 
     def arm(self) -> None:
-        """Enable the actuators where they are. GateError, with the reason, where gate or driver don't."""
+        """Enable the actuators where they are, however long that takes. GateError, with the reason, where gate or
+        driver don't.
+        """
+        self._refused = ""
         self._loop.request(Request.ARM)
-        self._wait(lambda step: step.output.state != State.IDLE and self._loop.reserve.arrived, "it can't be armed")
+        self._wait(
+            lambda step: self._refused or (step.output.state != State.IDLE and self._loop.reserve.arrived),
+            "it can't be armed",
+        )
+        if self._refused:
+            raise GateError(f"it can't be armed: {self._refused}")
 
     def signals(self) -> dict[str, np.ndarray]:
         """The newest measurements, by name. GateError once the robot was stopped."""
         step = self._wait(lambda step: min(step.inputs.stamps) > NEVER, "not all signals have come")
         values, start, found = step.inputs.signals, 0, {}
-        for signal in self.contract.signals:
-            found[signal.name] = values[start : start + signal.size].copy()
-            start += signal.size
+        for one in self.contract.signals:
+            found[one.name] = values[start : start + one.size].copy()
+            start += one.size
         return found
 
     def send(self, commands: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -161,14 +192,21 @@ class Gated:
 
     def close(self, release: bool = False) -> None:
         """Stop the robot where it is, and close its port. ``release``: make it passive; an arm falls."""
+        if self._closed:
+            return
+        self._closed = True
         self._loop.end()
         if self._thread.is_alive():
-            self._thread.join(timeout=2 * PATIENCE)
+            self._thread.join(timeout=2 * PATIENCE + LEAVING)
         try:
             if release:
                 self.driver.disable()
         finally:
             self.driver.close()
+            atexit.unregister(self.close)
+            if threading.current_thread() is threading.main_thread():
+                for number, handler in self._before.items():
+                    signal.signal(number, handler)
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -185,6 +223,9 @@ class Gated:
             self._step = step
             if step.output.state == State.ACTIVE and self.target.used > self._taken[0]:
                 self._taken = self.target.used, step
+            refused = step.refused or (step.output.events & Event.REFUSED and step.output.state == State.IDLE)
+            if refused and not self._refused:
+                self._refused = "; ".join(filter(None, (step.sentence, *self.driver.health().problems)))
             if step.output.state == State.FAULT and not self._why:
                 self._why = "; ".join(filter(None, (step.sentence, *self.driver.health().problems)))
             self._stepped.notify_all()
@@ -192,12 +233,21 @@ class Gated:
     def _wait(self, until: Any, otherwise: str) -> Step:
         """For a step of which ``until`` holds."""
         with self._stepped:
-            done = self._stepped.wait_for(
-                lambda: self._why or (self._step is not None and until(self._step)), timeout=PATIENCE
-            )
+            done, enabling = False, self._loop.enabling
+            while not done:
+                done = self._stepped.wait_for(
+                    lambda: self._why or (self._step is not None and until(self._step)), timeout=PATIENCE
+                )
+                if enabling is None or enabling.settled:
+                    break
             if self._why:
                 raise GateError(f"the robot was stopped: {self._why}")
             if not done or self._step is None:
                 sentence = self._step.sentence if self._step else ""
                 raise GateError("; ".join(filter(None, (otherwise, sentence, *self.driver.health().problems))))
             return self._step
+
+
+def _leave(number: int, frame: Any) -> NoReturn:
+    """A signal that would end the process at once ends it as an exception does."""
+    sys.exit(128 + number)

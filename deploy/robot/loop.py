@@ -13,8 +13,6 @@ dead-man's switch.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import signal
 import sys
 import threading
@@ -27,11 +25,13 @@ import numpy as np
 
 from robo_rl.controllers.gate.codes import UNANSWERED, Event, Reason, Request, Source, State, explain
 from robo_rl.controllers.gate.config import NEVER, SLOW_TIME
-from robo_rl.controllers.gate.reserve import Reserve
 from robo_rl.controllers.gate.safety import Inputs, Output
+from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.intact import Watch
 from robo_rl.deploy.robot.logs.logfile import StepRecord
-from robo_rl.deploy.robot.runtime import Policy, SignalError
+from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.session import Decision, Proposal, Session
 from robo_rl.deploy.robot.watchdog import Watchdog
 
 Samples = Mapping[str, tuple[np.ndarray, int]]
@@ -39,6 +39,8 @@ Samples = Mapping[str, tuple[np.ndarray, int]]
 
 AWAKENING = Request.ARM | Request.ACTIVATE | Request.RESET
 """Requests that are not heard any more while the loop ends."""
+LOOK = 10
+"""Tenths of a second between two looks at the bundle's file."""
 UNHEARD = 1.0
 """s after which a second request to end is obeyed, though no step has heard the first one."""
 TURN = 5e-4
@@ -70,15 +72,20 @@ class Step:
     inputs: Inputs
     memory: np.ndarray
     """(S,) the policy's, before it."""
-    refused: str = ""
-    """Why the driver refused to be enabled, in the step in which that is known."""
+    decision: Decision
+    mode: str = "live"
+    """Of ``robo_rl.deploy.robot.session.MODES``."""
     took: int = 0
     """µs from its beginning until its command was sent."""
 
+    @property
+    def refused(self) -> str:
+        """Why an ARM did not enable the actuators, in the step in which that is known."""
+        return self.decision.refused
+
     def record(self) -> StepRecord:
         """As the recorder takes it."""
-        given, now = self.inputs, time.time_ns()
-        return StepRecord.of(given, self.output, self.memory, given.command, now, self.time, sentence=self.sentence)
+        return self.decision.record(self.mode, self.sentence)
 
 
 class Loop:
@@ -92,6 +99,8 @@ class Loop:
         clock: Any = time,
         patience: float | None = None,
         successor: Callable[[], Policy | None] = lambda: None,
+        mode: str = "live",
+        blend_time: float = 5.0,
     ) -> None:
         """``note`` sees every step after its command was sent, and may ask for something.
 
@@ -99,12 +108,13 @@ class Loop:
         the one before; None: there is no new one.
 
         ``clock`` does what ``time`` does; where it is another, ``patience`` is what counts as a control period for the
-        watchdog, in s of real time.
+        watchdog, in s of real time. ``mode`` and ``blend_time`` as for ``robo_rl.deploy.robot.session.Session``.
         """
-        self.policy, self.driver, self.note, self.clock = policy, driver, note, clock
-        self.successor = successor
-        self.reserve = Reserve(policy.contract)
-        self.enabling = driver.enabling if isinstance(driver, ForLoop) else None
+        self.session = Session(policy, mode, blend_time)
+        self.session.successor = successor
+        self.reserve = self.session.reserve
+        self.driver, self.note, self.clock = driver, note, clock
+        self.enabling = self.session.enabling = driver.enabling if isinstance(driver, ForLoop) else None
         if self.enabling is not None:
             self.enabling.background = clock is time
         self.watchdog = Watchdog(patience or policy.contract.control_period, self._step_without_policy)
@@ -119,6 +129,16 @@ class Loop:
         """s of real time."""
         self._ended = threading.Event()
         self._enabling_hangs = False
+        self._damage = ""
+        """What is wrong with the bundle's file."""
+        self._file: Watch | None = None
+        self._watched: Bundle | None = None
+        self._look_at_the_file()
+
+    @property
+    def policy(self) -> Policy:
+        """The one that is at work."""
+        return self.session.policies.policy
 
     @property
     def samples(self) -> Samples:
@@ -153,8 +173,11 @@ class Loop:
         with self._signals():
             thread.start()
             self.watchdog.start()
+            looks = 0
             while not self._ended.wait(0.1):
-                pass
+                looks += 1
+                if looks % LOOK == 0:
+                    self._look_at_the_file()
             sys.setswitchinterval(interval)
             self.watchdog.stop()
             thread.join(timeout=1.0)
@@ -162,6 +185,15 @@ class Loop:
         if self.error is not None:
             raise self.error
         return 1 if self._faulted else 0
+
+    def _look_at_the_file(self) -> None:
+        """Whether it is still what was verified; a successor has one of its own."""
+        bundle = getattr(self.policy, "bundle", None)
+        if bundle is None:
+            return
+        if self._file is None or self._watched is not bundle:
+            self._file, self._watched = Watch(bundle), bundle
+        self._damage = "" if self._file.look() else self._file.complaint
 
     @property
     def stuck(self) -> bool:
@@ -186,25 +218,12 @@ class Loop:
                 self.clock.sleep(period)
 
     def _step(self) -> None:
-        if (successor := self.successor()) is not None:
-            successor.continue_from(self.policy)
-            self.policy = successor
         now = self._microseconds()
         self._samples = self.driver.read(now)
-        if self.reserve.gate.state != State.ACTIVE:
-            self.policy.reset()  # it takes over without a past
         self.watchdog.begin()
-        proposed, complaint, memory = None, "", self._memory()
-        try:
-            values = {name: value for name, (value, _) in self._samples.items()}
-            ages = self.reserve.ages(self._samples, now)
-            proposed = self.reserve.config.flat_command(self.policy.step(values, ages=ages))
-        except SignalError as error:
-            complaint = str(error)
-        except Exception as error:  # whatever it is, a policy that fails is one without a command
-            complaint = f"the policy failed: {error!r}"
+        proposal = self.session.propose(now, self._samples)
         if self.watchdog.end():
-            self._decide(now, proposed, complaint, memory)
+            self._decide(now, proposal, self.session.complaint)
 
     def _step_without_policy(self) -> None:
         """A step of the gate alone. What can't even do that sends what is left to send."""
@@ -217,53 +236,36 @@ class Loop:
             self.error = self.error or error
             self._close()
             with contextlib.suppress(Exception):
-                left = self.reserve.last_resort
-                self.driver.write(
-                    None if left is None else self.reserve.config.commands_by_name(left), self.reserve.gate.reaction
-                )
+                left = self.session.last_resort
+                commands = None if left is None else self.reserve.config.commands_by_name(left)
+                self.driver.write(commands, self.reserve.gate.reaction)
             self._leave_in_time()
 
-    def _decide(self, now: int, proposed: np.ndarray | None, complaint: str, memory: np.ndarray | None = None) -> None:
+    def _decide(self, now: int, proposal: Proposal | None, complaint: str) -> None:
         if self._now() >= self._end:
             self._close(Request.DISARM)
-        memory = self._memory() if memory is None else memory
-        config, samples = self.reserve.config, self._samples
         with self._lock:
             requests, self._requests = self._requests, Request.NONE
         if self._latest < float("inf"):
             requests &= ~AWAKENING
-        values, stamps = self.reserve.flat_signals(samples, now)
-        given = Inputs(
-            time=now,
-            signals=values,
-            stamps=stamps,
-            command=proposed,
-            command_stamp=now,
-            operator_stamp=self._operator(now),
-            bundle_intact=True,  # Policy.load has seen to it
-        )
-        if self.enabling is not None:
-            requests = self.enabling.filter(
-                requests, self.reserve.gate.state, functools.partial(self.reserve.obstacle, given)
-            )
-        by_name = {name: value for name, (value, _) in samples.items()}
-        given = dataclasses.replace(given, requests=requests)
-        given, output = self.reserve.step(given, by_name)
-        if self.enabling is not None:
-            self.enabling.decided(requests, output.state)
-        silent = output.source == Source.SILENT
-        self.driver.write(None if silent else config.commands_by_name(output.command), output.source)
+        session, config, damage = self.session, self.reserve.config, self._damage
+        decision = session.decide(now, self._samples, proposal, requests, self._operator(now), not damage)
+        output = decision.output
+        self.driver.write(None if decision.send is None else config.commands_by_name(decision.send), output.source)
         took = self._microseconds() - now
-        self.reserve.finish(output, by_name)
+        session.finish_step()
         if output.events & Event.FAULTED and self._latest == float("inf"):
             self._faulted = True
         parts = [explain(config, output.problem)] if output.problem.reason else []
+        parts += [damage] if output.problem.reason == Reason.BUNDLE and damage else []
         parts += [self._late(now)] if output.problem.reason == Reason.OVERRUN else []
-        refused = self.enabling.refusal if self.enabling is not None else ""
-        parts += [f"the driver refused: {refused}"] if refused else []
+        parts += [decision.doubt] if decision.doubt else []
         parts += [complaint] if complaint and output.problem.reason in UNANSWERED else []
         self._steps, self._before = self._steps + 1, now
-        self.note(Step(now, output, "; ".join(parts), self._steps - 1, given, memory, refused, took))
+        told = "; ".join(parts)
+        self.note(
+            Step(now, output, told, self._steps - 1, decision.inputs, decision.state, decision, session.mode, took)
+        )
         if self._latest < float("inf") and output.state in (State.IDLE, State.FAULT) and self.reserve.at_rest:
             self._ended.set()
         self._leave_in_time()
@@ -292,10 +294,6 @@ class Loop:
         """The time of the operator's last set-point; without set-points, that of the program."""
         names = [s.name for s in self.policy.contract.signals if s.source == "operator"]
         return max((self._samples[name][1] for name in names if name in self._samples), default=NEVER if names else now)
-
-    def _memory(self) -> np.ndarray:
-        state = getattr(self.policy, "state", None)
-        return self.policy.contract.initial_state if state is None else state[0]
 
     def _now(self) -> float:
         return self.clock.monotonic_ns() / 1e9

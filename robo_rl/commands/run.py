@@ -8,7 +8,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -29,6 +29,8 @@ def main(
     robot_file: str = "",
     setpoint: tuple[str, ...] = (),
     new_goal_every: float | None = None,
+    mode: Literal["dry_run", "shadow", "blend", "live"] = "live",
+    blend_time: float = 5.0,
     arm: bool = False,
     seconds: float = float("inf"),
     record: Path | None = None,
@@ -44,9 +46,9 @@ def main(
 
     The robot is connected to and checked first; nothing moves until 'arm' and 'go' are typed (or --arm is given). Lines
     on standard input: arm; go (the policy takes over); stop; disarm; reset (after a fault); 'NAME 1.0 0.0 …' (a
-    set-point); quit. With --learn also: 'lead 0.1 0 …' (the operator's action, −1 to 1 each, until the next such line);
-    release (the policy goes on); succeeded, failed (the end of an episode). Ctrl-C stops the robot as its contract
-    says, and ends. With --json: driver, robot, digest,
+    set-point); promote, demote (up or down the ladder to live); quit. With --learn also: 'lead 0.1 0 …' (the operator's
+    action, −1 to 1 each, until the next such line); release (the policy goes on); succeeded, failed (the end of an
+    episode). Ctrl-C stops the robot as its contract says, and ends. With --json: driver, robot, digest,
     runtime, steps, late (of them, by more than a tenth of a period), longest_interval_ms, computing_p50_ms, _p99_ms and
     _max_ms (from a step's beginning until its command is sent), memory_mb (greatest, resident), state, problems,
     figures.
@@ -61,6 +63,9 @@ def main(
         setpoint: Operator's signals at the beginning, each 'NAME=1.0 0.0 …'.
         new_goal_every: Set-points as the task draws its goals, new ones so often (s), in place of --setpoint: to record
             a motion for 'robo-rl sysid'. The policy's task must be one of robo-rl.
+        mode: Where to begin on the ladder: dry_run (nothing is enabled or sent), shadow (the same, beside the robot's
+            controller), blend (from the controller to the policy), live.
+        blend_time: In the mode blend, s from no authority of the policy to all.
         arm: Arm, once, as soon as all signals are there, however late; let the policy take over when the robot is in
             its start pose. A refusal is told, and not tried again: type arm.
         seconds: How long to run.
@@ -119,7 +124,7 @@ def main(
             if recorder is not None:
                 recorder.note(step.record())
             if actor is not None:
-                actor.note(step.inputs, step.output, step.memory)
+                actor.note(step.inputs, step.output, step.memory, step.mode == "live")
                 given.setpoints.update(actor.exploration())
                 after_episode(robot, loop, actor, step)
             if automatic is not None:
@@ -132,7 +137,10 @@ def main(
                 )
                 say(" ".join(filter(None, (State(step.output.state).name, events, waiting or problems))), json)
 
-        loop = Loop(policy, given, note, successor=lambda: actor.successor() if actor is not None else None)
+        loop = Loop(
+            policy, given, note, successor=lambda: actor.successor() if actor is not None else None, mode=mode,
+            blend_time=blend_time,
+        )  # fmt: skip
         if learn is not None:
             told, failed = partial(say, as_json=json), partial(_failed, loop, json=json)
             actor = Actor(learn, policy, loop.reserve.config, told, failed, trusted_keys, native)
@@ -245,6 +253,8 @@ def _listen(
             automatic.end()
         if word in requests:
             loop.request(requests[word])
+        elif word in ("promote", "demote"):
+            _move(loop, word, json)
         elif word == "quit":
             loop.end()
         elif actor is not None and word in ("succeeded", "failed"):
@@ -256,4 +266,12 @@ def _listen(
             except ValueError as error:
                 say(str(error), json)
         elif word:
-            say(f"{word[:40]!r} is not one of {', '.join([*requests, 'quit', *given.setpoints])}", json)
+            known = [*requests, "promote", "demote", "quit", *given.setpoints]
+            say(f"{word[:40]!r} is not one of {', '.join(known)}", json)
+
+
+def _move(loop: Loop, word: str, json: bool) -> None:
+    try:
+        say(loop.session.promote() if word == "promote" else loop.session.demote(), json)
+    except ValueError as error:
+        say(str(error), json)

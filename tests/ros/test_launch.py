@@ -76,6 +76,7 @@ def test_launched_together_policy_and_twin_fly_and_a_fault_stays(flight, workspa
 
 def test_a_launched_policy_waits_for_a_robot_that_starts_later_and_flies_it(flight, workspace, bundle_file: Path):
     arguments = f"policy:={bundle_file}", "use_sim_time:=true", "activate:=true", "activate_timeout:=600", PATIENT
+    arguments = *arguments, "mode:=live"
     flight.run("launch", [*ROS2, "launch", "robo_rl_bringup", "policy.launch.py", *arguments], workspace)
     flight.until(lambda: "digest" in flight.log("launch"), "the configured node")
     flight.start("twin", "--use-sim-time")

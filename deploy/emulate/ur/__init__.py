@@ -14,6 +14,7 @@ import torch
 
 from robo_rl.deploy.emulate.ur.program import Program, recognised
 from robo_rl.deploy.robot.drivers.rtde import messages as m
+from robo_rl.deploy.robot.drivers.rtde.program import Following
 from robo_rl.deploy.robot.drivers.rtde.states import NORMAL, PAUSED, PLAYING, RUNNING, STOPPED, TEACH
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import GRASP
@@ -71,8 +72,12 @@ class Broken:
 class Arm:
     """The arm, and its controller."""
 
-    def __init__(self, card: ArmCard | None = None, pose: tuple[float, ...] | None = None) -> None:
-        """``pose``: rad; by default the card's home."""
+    def __init__(
+        self, card: ArmCard | None = None, pose: tuple[float, ...] | None = None, starting: float = 0.0
+    ) -> None:
+        """``pose``: rad; by default the card's home. ``starting``: s from the arrival of a program until it runs; a
+        controller compiles it first, which takes up to seconds.
+        """
         self.card = card or load_arm("ur5e")
         physics = dataclasses.replace(GRASP, contacts="model", timestep=TICK)
         self.plant = MujocoPlant(self.card.mechanism, 1, TICK, physics=physics, threads=1)
@@ -86,6 +91,9 @@ class Arm:
         """By input field, the connection that writes it."""
         self.outputs: dict[str, tuple[float, ...]] = {}
         self.program: Program | None = None
+        self.starting = starting
+        self._starts: tuple[Following, float] | None = None
+        """A program that is being compiled, and when it runs (s)."""
         self.tcp = np.zeros(3)
         """m by which the active tool centre point is elsewhere than the card's tool, along its axes."""
         self.broken, self.random = Broken(), np.random.default_rng(0)
@@ -107,11 +115,21 @@ class Arm:
         if self.robot_mode != RUNNING or self.safety_mode != NORMAL:
             return "a program came while the robot may not move; it is not run"
         self._stop = None
-        self.program, self.runtime = Program(told, self), PLAYING
+        self._starts = told, self.seconds + self.starting
+        self._begin()
         return ""
+
+    def _begin(self) -> None:
+        """Run what is compiled by now, where the arm may still move."""
+        if self._starts is None or self.seconds < self._starts[1]:
+            return
+        if self.robot_mode == RUNNING and self.safety_mode == NORMAL:
+            self.program, self.runtime = Program(self._starts[0], self), PLAYING
+        self._starts = None
 
     def advance(self) -> None:
         """One tick."""
+        self._begin()
         if self.program is not None and self.runtime == PLAYING and self._stop is None:
             self.program.tick(self)
         if self._stop is not None:

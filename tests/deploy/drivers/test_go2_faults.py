@@ -13,7 +13,7 @@ from robo_rl.deploy.emulate.go2.virtual import VirtualLink
 from robo_rl.deploy.emulate.go2.wire import FAULTS
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.go2 import JOINTS
-from robo_rl.deploy.robot.drivers.unitree.dog import Dog
+from robo_rl.deploy.robot.drivers.unitree.dog import CHECK, Dog
 from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING, Phase
 
 sys.path.append(str(Path(__file__).parent))
@@ -150,6 +150,20 @@ def test_a_robot_that_gets_no_commands_is_noticed_and_damped_when_it_gets_them_a
     session.world.sleep(0.02)
     assert not session.robot.stiff
     assert_lies(session, 4.0)
+
+
+@pytest.mark.parametrize("answer", [(3102, ""), (0, ""), (0, "[" * 5000), (0, '{"form": "0"}')])
+def test_a_question_for_the_mode_that_fails_does_not_stop_a_robot_that_walks(answer: tuple[int, str]) -> None:
+    session = Session()
+    told = session.robot.request
+
+    def fail(of: Session) -> None:
+        of.robot.request = lambda code, parameter: answer if code == CHECK else told(code, parameter)
+
+    session.run("", AT, 2.5, fail)
+    assert {step.output.state for step in session.steps[session.at : -1]} == {State.ACTIVE}
+    assert not session.problems
+    assert session.driver.health().figures["questions for the mode that failed"] >= 2
 
 
 def test_a_program_that_is_killed_leaves_legs_that_are_damped() -> None:

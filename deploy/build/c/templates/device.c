@@ -13,11 +13,14 @@
 #define STAGE_POLICY 1u
 #define STAGE_GATE 2u
 
-/* The interrupt runs on the same processor, so all that is needed is that the compiler keeps the order of accesses. */
+/* The interrupt runs on the same processor, so all that is needed is that the compiler keeps the order of accesses. In
+ * C99 it must, around a call that it can't see through: a device is the caller's, and whatever is called may look at it. */
 #if defined(__GNUC__)
 #define KEEP_ORDER() __asm__ volatile("" ::: "memory")
 #else
-#define KEEP_ORDER() ((void)0)
+static void nothing(void) {}
+static void (*volatile const unseen)(void) = nothing;
+#define KEEP_ORDER() unseen()
 #endif
 
 /* Signals and commands are floats without gaps, in the order of the contract. */
@@ -222,6 +225,8 @@ void device_take(device *d, uint8_t byte, int64_t now) {
     if (!link_decode(&d->decoder, byte, &frame)) {
         return;
     }
+    d->stage = STAGE_GATE; /* what comes in and goes out is not the interrupt's meanwhile */
+    KEEP_ORDER();
     switch (link_accept(&d->session, &frame, now)) {
     case LINK_OPENED:
         greet(d, &frame, now);
@@ -245,6 +250,23 @@ void device_take(device *d, uint8_t byte, int64_t now) {
     default:
         break;
     }
+    KEEP_ORDER();
+    d->stage = STAGE_REST;
+}
+
+size_t device_output(device *d, uint8_t *to) {
+    const uint8_t stage = d->stage;
+    if (stage == STAGE_GATE) {
+        return 0; /* the main loop is at it */
+    }
+    d->stage = STAGE_GATE;
+    KEEP_ORDER();
+    const size_t size = d->out_size;
+    (void)memcpy(to, d->out, size);
+    d->out_size = 0;
+    KEEP_ORDER();
+    d->stage = stage;
+    return size;
 }
 
 void device_wake(device *d, int64_t now) {
@@ -257,8 +279,8 @@ void device_wake(device *d, int64_t now) {
         d->due = now + GATE_CONFIG.period;
     }
     if (now >= d->due + GATE_CONFIG.period / 2) {
-        d->late_steps++;
         step(d, now);
+        d->late_steps++;
         d->due += GATE_CONFIG.period;
         if (now >= d->due + GATE_CONFIG.period / 2) {
             d->due = now; /* steps that were missed stay missed */

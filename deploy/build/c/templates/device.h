@@ -10,7 +10,7 @@
  *   for every byte from the wire:  device_take(&robot, byte, now);
  *   every millisecond or so:       device_wake(&robot, now);
  *   from a timer's interrupt, too: device_tick(&robot, now);
- *   after each of them:            send robot.out[0] to robot.out[robot.out_size - 1], then robot.out_size = 0;
+ *   after each of the first two:   size = device_output(&robot, buffer); send buffer[0] to buffer[size - 1]
  *   at all times:                  the actuators get robot.motors; while robot.enabled is false they are disabled
  *
  * The interrupt has the last word: where the policy takes a whole control period, or two pass without a step of the gate,
@@ -48,11 +48,11 @@ typedef struct {
     /* for the board */
     const float *motors; /* GATE_COMMAND_SIZE values in SI units */
     bool enabled;        /* false until the first arming since power-up */
-    uint8_t out[DEVICE_OUT_SIZE];
-    size_t out_size;
     uint32_t step_time; /* the longest step, microseconds, for the statistics; the board measures it, if it does */
 
     /* the wire */
+    uint8_t out[DEVICE_OUT_SIZE]; /* for device_output */
+    size_t out_size;
     link_decoder decoder;
     link_session session;
     link_clock clock;
@@ -96,6 +96,10 @@ void device_take(device *d, uint8_t byte, int64_t now);
 
 /* The dead-man's switch, and the step that is due if signals stay away. */
 void device_wake(device *d, int64_t now);
+
+/* Moves what is to be sent to a buffer of DEVICE_OUT_SIZE bytes; how many there are. The interrupt may say more while they
+ * are sent. */
+size_t device_output(device *d, uint8_t *to);
 
 /* From an interrupt that the main loop can't hold up: the step of the gate that is overdue, if one is. */
 void device_tick(device *d, int64_t now);

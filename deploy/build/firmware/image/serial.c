@@ -25,6 +25,7 @@ static device robot;
 static ${name}_state state;
 static ${name}_arena arena;
 static timer_clock ours;
+static volatile bool sending;
 
 int main(void);
 void systick_handler(void);
@@ -38,15 +39,17 @@ static int64_t now(void)
 /* Here the actuators would get robot.motors, or be disabled while robot.enabled is false. */
 static void send(void)
 {
-    uart_write(WIRE, robot.out, robot.out_size);
-    robot.out_size = 0u;
+    static uint8_t out[DEVICE_OUT_SIZE];
+    sending = true;
+    uart_write(WIRE, out, device_output(&robot, out));
+    sending = false;
 }
 
 /* The last word, if the main loop does not come to its own. */
 void systick_handler(void)
 {
     device_tick(&robot, now());
-    if (robot.interrupted) {
+    if (robot.interrupted && !sending) {
         send();
     }
 }

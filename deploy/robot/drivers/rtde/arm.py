@@ -28,8 +28,8 @@ from robo_rl.deploy.robot.drivers.ticks import Ticks
 
 RATE = 125.0
 """Hz of the states that are asked for; the controller can tell 500."""
-FINDING, STARTING, ENDING = 1.0, 2.0, 1.0
-"""s for the first state, and for the program's beginning and end."""
+FINDING, STARTING, ENDING = 1.0, 10.0, 1.0
+"""s for the first state, and for the program's beginning and end. A controller compiles it first."""
 BEAT = 0.01
 """s between two commands while the program starts."""
 SILENT = 0.1

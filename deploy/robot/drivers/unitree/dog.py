@@ -70,6 +70,8 @@ class Dog:
         self._rising = np.zeros(len(self.joints), int)
         self._following = Following()
         self._came = -1e9
+        self._unanswered = 0
+        """Questions for the mode that failed while the robot was enabled."""
         self._gone = ""
 
     # --- connecting -------------------------------------------------------------------------------------------------
@@ -104,14 +106,10 @@ class Dog:
     def _check_mode(self) -> str:
         """The mode of the robot that commands its legs; "" for none. DriverError for an answer that can't be read."""
         code, status, data = self._request(CHECK, "{}")
-        try:
-            found = json.loads(data)
-            name = found["name"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            name = None
-        if code != CHECK or status != 0 or not isinstance(name, str):
+        name = _name(data)
+        if code != CHECK or status != 0 or name is None:
             raise DriverError(f"the motion switcher answered {status} {data[:80]!r} to CheckMode; expected a name")
-        return name[:40]
+        return name
 
     def _release(self) -> None:
         end = self._now() + RELEASING
@@ -159,6 +157,7 @@ class Dog:
 
     def enable(self) -> None:
         """Hold the pose of now, softly at first."""
+        self._wait(0.0, lambda: False)
         state = self._state
         if state is None or self._now() - self._came > FRESH:
             raise DriverError("the robot's state is too old to enable it")
@@ -193,6 +192,7 @@ class Dog:
         """What is wrong, and counters."""
         figures = {"clock's rate": self._ticks.rate}
         figures |= {f"keeper/{name}": float(v) for name, v in self._status.items() if isinstance(v, int)}
+        figures["questions for the mode that failed"] = float(self._unanswered)
         if self._state is not None:
             figures |= {
                 "battery %": float(self._state.charge), "voltage V": self._state.voltage,
@@ -219,7 +219,7 @@ class Dog:
                 code, status, text = json.loads(data)
                 self._answers.append((code, status, text))
                 if self._enabled_at is not None and code == CHECK:
-                    self._mode = _name(text)
+                    self._hear_mode(status, text)
             elif kind == b"K":
                 self._status = json.loads(data)
             elif kind == b"X":
@@ -229,6 +229,14 @@ class Dog:
             self._count_lost(state)
             self._following.state(state.q, state.dq, state.tau)
             self._state = state
+
+    def _hear_mode(self, status: int, text: str) -> None:
+        """A question that failed, or an answer that can't be read, tells of no mode: it is asked again."""
+        name = _name(text) if status == 0 else None
+        if name is None:
+            self._unanswered += 1
+        else:
+            self._mode = name
 
     def _count_lost(self, state: LowState) -> None:
         if self._state is not None:
@@ -301,10 +309,10 @@ class Dog:
         return count if isinstance(count, int) else 0
 
 
-def _name(text: str) -> str:
-    """The mode in an answer; one that can't be read counts as a mode."""
+def _name(text: str) -> str | None:
+    """The mode in an answer; None where it can't be read."""
     try:
         name = json.loads(text)["name"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        return "unknown"
-    return name[:40] if isinstance(name, str) else "unknown"
+        return None
+    return name[:40] if isinstance(name, str) else None

@@ -136,6 +136,12 @@ class Car:
         """The brakes are on, and the car is watched from now on."""
         if self._problems:
             raise DriverError("; ".join(self._problems))
+        try:
+            found = self._ask_all()
+        except OSError as error:
+            raise DriverError(f"the port is gone ({error.strerror or error}); plug it in again") from None
+        if found is not None:
+            self._values, self._came = found[0], self._now()
         if self._values is None or self._now() - self._came > FRESH:
             raise DriverError("the VESC's values are too old to enable the car")
         if abs(speed := self.file.speed(self._values.erpm)) > AT_REST:

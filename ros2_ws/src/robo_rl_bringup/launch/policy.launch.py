@@ -1,6 +1,8 @@
 """Start policy_node, configure it, and, if wanted, arm it as soon as the robot's signals are there.
 
-ros2 launch robo_rl_bringup policy.launch.py policy:=policy.onnx robot:=crazyflie [dry_run:=true] [namespace:=…]
+ros2 launch robo_rl_bringup policy.launch.py policy:=policy.onnx robot:=crazyflie [mode:=live] [namespace:=…]
+
+It sends no commands until it is told to: the mode is dry_run, unless the argument or the params_file has another.
 """
 
 from launch import LaunchDescription
@@ -16,7 +18,7 @@ from lifecycle_msgs.msg import Transition
 ARGUMENTS = {
     "policy": ("", "path of the bundle (*.onnx)"),
     "robot": ("", "robot that the bundle must be for; '': any"),
-    "mode": ("", "initial mode; '': as in params_file"),
+    "mode": ("", "initial mode: dry_run, shadow, blend or live; '': as in params_file, dry_run if it has none"),
     "dry_run": ("false", "compute, but send no commands; the same as mode:=dry_run"),
     "activate": ("", "true: arm as soon as the robot's signals are there; '': as in params_file"),
     "activate_timeout": ("", "s to wait for them; '': as in params_file"),

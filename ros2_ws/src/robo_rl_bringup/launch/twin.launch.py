@@ -15,6 +15,7 @@ ARGUMENTS = {
     "policy": ("", "path of the bundle (*.onnx)"),
     "task": ("", "task whose plant and signals are simulated; '': the policy's, else quadrotor-hover"),
     "robot": ("", "another robot card than the task's"),
+    "mode": ("live", "initial mode: dry_run, shadow, blend or live"),
     "activate": ("false", "arm as soon as the robot's signals are there"),
     "namespace": ("", "of topics and services"),
     "use_sim_time": (
@@ -44,7 +45,7 @@ def generate_launch_description():
         output="screen",
     )
     launch = PathJoinSubstitution([FindPackageShare("robo_rl_bringup"), "launch", "policy.launch.py"])
-    passed = {name: LaunchConfiguration(name) for name in ("policy", "activate", "namespace", "use_sim_time")}
+    passed = {name: LaunchConfiguration(name) for name in ("policy", "mode", "activate", "namespace", "use_sim_time")}
     policy = IncludeLaunchDescription(PythonLaunchDescriptionSource(launch), launch_arguments=passed.items())
     arguments = [DeclareLaunchArgument(n, default_value=v, description=t) for n, (v, t) in ARGUMENTS.items()]
     return LaunchDescription([*arguments, twin, policy])

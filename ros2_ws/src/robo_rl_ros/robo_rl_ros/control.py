@@ -292,8 +292,8 @@ class Control:
 
     def _last_resort(self) -> None:
         """What to send where not even the gate can be asked."""
-        left = self.runner.reserve.last_resort
-        if left is not None and self.runner.publishes:
+        left = self.runner.last_resort
+        if left is not None:
             self._command(left, self.runner.gate.reaction)
 
     def _command(self, command: np.ndarray, source: Source) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 
-from robo_rl.deploy.robot.bundle import Bundle, BundleError, file_digest
+from robo_rl.deploy.robot.bundle import BundleError
+from robo_rl.deploy.robot.intact import Watch
 from robo_rl.deploy.robot.runtime import Policy
 
 SELF_TEST_STEPS = 200
 SELF_TEST_PART = 0.5
 """Part of the control period that a policy's step may take; the rest is for messages and the gate."""
 
+__all__ = ["RUNTIMES", "Watch", "load"]
 RUNTIMES = ("onnxruntime", "native")
 """native: machine code, compiled when the policy is loaded; onnxruntime where that is not possible."""
 
@@ -60,33 +60,3 @@ def _median_step(policy: Policy) -> float:
         times.append(time.perf_counter() - start)
     policy.reset()
     return float(np.median(times))
-
-
-class Watch:
-    """Whether the file of a bundle is still the one that was verified."""
-
-    def __init__(self, bundle: Bundle) -> None:
-        self._path, self._digest, self._seen = bundle.path, bundle.digest, fingerprint(bundle.path)
-        self.complaint = ""
-        """What is wrong with the file; "" while it is intact."""
-
-    def look(self) -> bool:
-        """Read the file again if it was touched; whether it is intact."""
-        seen = fingerprint(self._path)
-        if seen != self._seen:
-            self._seen, self.complaint = seen, ""
-            try:
-                if file_digest(self._path) != self._digest:
-                    self.complaint = f"{self._path}: it is another bundle than the one that was verified"
-            except (ValueError, OSError) as error:
-                self.complaint = str(error)
-        return not self.complaint
-
-
-def fingerprint(path: str | Path) -> tuple[int, int, int] | None:
-    """What changes when a file does; None if there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -13,7 +13,7 @@ FIXED = {
     "digest": ("", "digest that the bundle must have, or its beginning; '': any"),
     "trusted_keys": ("", "file of public keys, one of which must have signed the bundle; '': any bundle"),
     "robot": ("", "robot that the bundle must be for; '': any"),
-    "mode": ("live", f"where to begin on the ladder: one of {MODES}"),
+    "mode": ("dry_run", f"where to begin on the ladder: one of {MODES}"),
     "command_message": ("", "message type of commands; '': what suits the contract"),
     "wires": ([""], "other sources of signals: 'signal=topic type field', of a LaserScan also 'yaw=… roll=…'"),
     "cmd_vel": ("TwistStamped", "message type of cmd_vel: TwistStamped or Twist"),
