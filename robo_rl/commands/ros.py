@@ -53,8 +53,8 @@ def main(
     'permissions FILE' prints who may do what in a secured network, for 'ros2 security create_permission'. 'install
     FILE' writes a systemd unit for 'policy FILE' with the same options, a udev rule for the driver's adapter, and
     limits, and prints how to put them in place. 'layout FILE' prints a layout for Foxglove: signals, commands, gate and
-    diagnostics, of the running robot and of a recorded session. 'messages' builds the package
-    tf2_msgs where no ROS distribution has it.
+    diagnostics, of the running robot and of a recorded session. 'messages' builds the packages robo_rl_msgs and
+    tf2_msgs where no ROS distribution has them.
 
     Args:
         what: The node to run, or the request to a running one.

@@ -303,6 +303,20 @@ def flight(tmp_path: Path) -> Iterator[Flight]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """robo_rl_msgs and tf2_msgs, built as 'robo-rl ros messages' does; what processes need in their environment."""
+    from robo_rl.ros.interfaces import build_all, importable
+
+    found = {"XDG_CACHE_HOME": str(tmp_path_factory.getbasetemp() / "interfaces")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", found["XDG_CACHE_HOME"])
+        build_all()
+        assert importable("robo_rl_msgs")
+        assert importable("tf2_msgs")
+        yield found
+
+
 @pytest.fixture
 def domain() -> Iterator[int]:
     """The number of a domain for nodes in this process."""

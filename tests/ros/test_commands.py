@@ -87,7 +87,7 @@ def test_a_joint_that_does_not_follow_is_told_and_the_others_are_not(dead: int) 
     effects, config = monitor(ARM)
     names = [*ARM.command("joint_position_target").elements, "gripper"]
     for k in range(2 * effects.steps):
-        command = np.full(6, 0.4 * np.sin(0.03 * k))
+        command = np.full(6, 0.4 * np.sin(0.1 * k))
         followed = command + np.random.default_rng(k).normal(0.0, 1e-3, 6)
         followed[dead] = 0.2
         effects.note(command, signals_of(config, joint_position=followed[:5], gripper_position=followed[5:]))
@@ -96,6 +96,27 @@ def test_a_joint_that_does_not_follow_is_told_and_the_others_are_not(dead: int) 
     (told,) = effects.complaints()
     assert f"sent {effects.steps} commands in 1 s: '{names[dead]}'" in told
     assert "has not moved from 0.2 rad" in told
+
+
+def test_a_command_that_has_just_changed_has_its_time() -> None:
+    effects, config = monitor(ARM)
+    for k in range(2 * effects.steps):
+        late = k > 2 * effects.steps - effects.steps // 3
+        effects.note(np.full(6, 0.5 * late), signals_of(config, joint_position=[0.0] * 5, gripper_position=[0.0]))
+    assert effects.complaints() == []
+
+
+def test_a_gripper_that_something_stops_is_no_complaint_and_one_that_never_moved_is() -> None:
+    effects, config = monitor(ARM)
+    for blocked in (0.6, 1.5):
+        effects.note(None, signals_of(config))
+        told = []
+        for k in range(4 * effects.steps):
+            command = np.append(np.zeros(5), 1.5 - 0.3 * k / effects.steps)
+            measured = [min(1.5, max(command[5], blocked))]
+            effects.note(command, signals_of(config, joint_position=[0.0] * 5, gripper_position=measured))
+            told += effects.complaints() if k % effects.steps == 0 else []
+        assert bool(told) == (blocked == 1.5), told
 
 
 def test_a_joint_that_is_held_somewhere_else_by_its_load_is_no_complaint() -> None:

@@ -135,4 +135,4 @@ def test_the_command_prints_it_without_ros(capsys: pytest.CaptureFixture[str]) -
     assert ended.value.code == 0
     found = json.loads(capsys.readouterr().out)
     assert found == json.loads(json.dumps(layout(contract_of("go2-flat"), "left")))
-    assert found["configById"]["RawMessages!robot/gate"]["topicPath"] == "/left/policy/gate"
+    assert found["configById"]["RawMessages!robot/gate"]["topicPath"] == "/left/policy/gate_status"

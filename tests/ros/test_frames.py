@@ -165,6 +165,14 @@ def test_a_goal_is_in_the_frame_in_which_the_robot_knows_its_position() -> None:
     assert any("frame_id is 'map'" in told for told in buffer.complaints())  # odometry that changes its frame
 
 
+def test_the_world_is_the_base_of_an_arm_that_stands_and_of_no_other() -> None:
+    cube = vector("base", "cube_position", "m")
+    given, kind = message(PoseStamped, "world"), POSE
+    assert read(kind, "position", given, cube, Wire("x", "t", kind, "position").view(Frames())).shape == (3,)
+    with pytest.raises(MessageError, match="frame_id is 'world'"):
+        read(kind, "position", given, cube, Wire("x", "t", kind, "position").view(Frames(drives=True)))
+
+
 def test_frames_that_tf_connects_are_transformed() -> None:
     """Against scipy's rotations."""
     rotation = Rotation.from_euler("xyz", [0.4, -1.0, 2.2])

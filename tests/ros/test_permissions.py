@@ -54,7 +54,7 @@ def test_a_namespace_is_before_all_names_but_the_global_ones() -> None:
     rules = allowed(permissions(contract_of("quadrotor-hover"), "red/"))
     names = {name for who in rules.values() for group in who.values() for name in group}
     assert {name for name in names if not name.startswith("/red/")} == {
-        "/clock", "/diagnostics", "/parameter_events", "/rosout",
+        "/clock", "/diagnostics", "/parameter_events", "/rosout", "/tf", "/tf_static",
     }  # fmt: skip
 
 
@@ -90,10 +90,12 @@ def test_nothing_starts_without_the_security_that_was_asked_for(
 
 
 @pytest.mark.slow
-def test_what_running_nodes_offer_and_use_is_what_they_are_allowed(flight, bundle_file: Path) -> None:
-    flight.start("twin", "--use-sim-time")
-    flight.start("policy", str(bundle_file), "--use-sim-time")
-    flight.start("panel", "--port", "0", "--use-sim-time")
+def test_what_running_nodes_offer_and_use_is_what_they_are_allowed(
+    flight, bundle_file: Path, messages: dict[str, str]
+) -> None:
+    flight.start("twin", "--use-sim-time", env=messages)
+    flight.start("policy", str(bundle_file), "--use-sim-time", env=messages)
+    flight.start("panel", "--port", "0", "--use-sim-time", env=messages)
     flight.fly(0.5)
     rules, node = allowed(permissions(Bundle.read(bundle_file).contract)), flight.operator.node
 

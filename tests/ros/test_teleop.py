@@ -171,10 +171,10 @@ def test_sticks_and_twists_lift_a_quadrotor(grounded, source: str):
     grounded.patiently("activate")
     grounded.patiently("engage")
 
-    def push(enabled: bool) -> None:
+    def push(enabled: bool, stick: float = 1.0) -> None:
         message = kind()
         if source == "joy":
-            message.axes, message.buttons = [0.0, 0.0, 0.0, 0.0, 1.0], [0, 0, 0, 0, int(enabled)]
+            message.axes, message.buttons = [0.0, 0.0, 0.0, 0.0, stick], [0, 0, 0, 0, int(enabled)]
         elif enabled:
             message.linear.z = 0.5
         publisher.publish(message)
@@ -183,6 +183,9 @@ def test_sticks_and_twists_lift_a_quadrotor(grounded, source: str):
         push(enabled)
         return height(grounded) > 0.5
 
+    for _ in range(10):
+        push(False, stick=0.0)  # an axis counts once it was seen at rest
+        grounded.operator.wait(lambda: False, 0.05)
     for _ in range(20):
         push(False)  # the enabling button is not held
         grounded.operator.wait(lambda: False, 0.05)

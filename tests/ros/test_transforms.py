@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +17,6 @@ from sensor_msgs.msg import LaserScan
 
 from robo_rl.contract import Scan, Signal
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.ros import interfaces
 from robo_rl.ros.frames import Frames
 from robo_rl.ros.reading import MessageError, read
 from robo_rl.ros.signal_buffer import SignalBuffer
@@ -166,18 +164,7 @@ def test_a_lidars_mounting_comes_from_tf_as_it_would_from_its_wire(yaw: float, r
         read(SCAN, "ranges", message, FAN, plain.view(Frames(tree.find)))
 
 
-@pytest.fixture(scope="module")
-def tf2_msgs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, built as 'robo-rl ros messages' builds it where no distribution has it."""
-    with pytest.MonkeyPatch.context() as patch:
-        cache = tmp_path_factory.mktemp("cache")
-        patch.setenv("XDG_CACHE_HOME", str(cache))
-        interfaces.build_all()
-        assert interfaces.importable("tf2_msgs")
-        yield cache
-
-
-def test_a_node_hears_tf_in_messages_that_were_built_here(tf2_msgs: Path, domain: int) -> None:
+def test_a_node_hears_tf_in_messages_that_were_built_here(messages: dict[str, str], domain: int) -> None:
     import time
 
     import rclpy

@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "ros2_ws/src"
-PACKAGES = sorted(path.parent for path in SOURCES.glob("*/package.xml"))
+PACKAGES = sorted(path.parent for path in SOURCES.glob("*/setup.py"))
+"""Those of Python; tests/ros/test_messages.py has that of messages."""
 NAMES = [path.name for path in PACKAGES]
 OURS = {"robo_rl", "robo_rl_ros"}
 FROM_PYPI = {"numpy", "torch", "scipy", "onnxruntime"}

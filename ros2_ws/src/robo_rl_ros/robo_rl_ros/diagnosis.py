@@ -43,18 +43,25 @@ class Statistics:
         self.decision = decision
         self.effects.note(decision.send, decision.inputs.signals)
 
+    def numbers(self) -> dict[str, float]:
+        """Rate in Hz, and times in s, by name; {} before the second step."""
+        times, inference, latency = (list(found) for found in (self.times, self.inference, self.latency))
+        if len(times) < 2:
+            return {}
+        return {
+            "rate": (len(times) - 1) / max(1e-9, (times[-1] - times[0]) * 1e-6),
+            "longest_interval": float(np.diff(times).max()) * 1e-6,
+            "inference_p50": float(np.quantile(inference, 0.5)),
+            "inference_p99": float(np.quantile(inference, 0.99)),
+            "step_to_command_p99": float(np.quantile(latency, 0.99)),
+        }
+
     def figures(self) -> dict[str, str]:
         """For a diagnostic message."""
-        if len(self.times) < 2:
+        numbers = self.numbers()
+        if not numbers:
             return {"steps": str(self.steps)}
-        times = np.array(self.times) * 1e-6
-        figures = {
-            "rate Hz": (len(times) - 1) / max(1e-9, times[-1] - times[0]),
-            "longest interval ms": 1e3 * np.diff(times).max(),
-            "inference p50 ms": 1e3 * np.quantile(self.inference, 0.5),
-            "inference p99 ms": 1e3 * np.quantile(self.inference, 0.99),
-            "step to command p99 ms": 1e3 * np.quantile(self.latency, 0.99),
-        }
+        figures = {"rate Hz": numbers.pop("rate"), **{f"{k.replace('_', ' ')} ms": 1e3 * v for k, v in numbers.items()}}
         counts = {"steps": self.steps, "missed periods": self.missed, "rate-limited steps": self.limited}
         return {**{k: f"{v:.3f}" for k, v in figures.items()}, **{k: str(v) for k, v in counts.items()}}
 

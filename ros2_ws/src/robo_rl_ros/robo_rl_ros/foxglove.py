@@ -80,7 +80,7 @@ def _live(
     ]  # fmt: skip
     plots += [_image(panels, f"robot/{w.name}", prefix + w.topic)
               for w in inputs if isinstance(signals[w.name].layout, Image)]  # fmt: skip
-    panels["RawMessages!robot/gate"] = {"topicPath": f"{prefix}policy/gate"}
+    panels["RawMessages!robot/gate"] = {"topicPath": f"{prefix}policy/gate_status"}
     panels["RawMessages!robot/refusal"] = {"topicPath": f"{prefix}policy/refusal"}
     panels["DiagnosticSummary!robot"] = {"topicToRender": "/diagnostics", "minLevel": 0}
     gate: list[Node] = ["RawMessages!robot/gate", "RawMessages!robot/refusal", "DiagnosticSummary!robot"]

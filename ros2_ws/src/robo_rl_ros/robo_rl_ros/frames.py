@@ -105,6 +105,8 @@ class Frames:
     """Of tf; None: there is no tf."""
     world: str = ""
     """frame_id of the robot's own position; "" as long as it is not known."""
+    drives: bool = False
+    """Whether the robot's base moves: then the base of its arm is not the world."""
 
 
 @dataclass(frozen=True)
@@ -156,13 +158,14 @@ class View:
             known = self.frames.world.strip("/")
             return frame.strip("/") == known if known else found in WORLD
         if wanted in ROBOT:
-            return found in BODY or found in also or (wanted == "base" and not also and bool(ARM_BASE.fullmatch(found)))
+            arm = wanted == "base" and not also and not (found in WORLD and self.frames.drives)
+            return found in BODY or found in also or (arm and bool(ARM_BASE.fullmatch(found)))
         return found == wanted
 
     def _find(self, frame: str, wanted: str) -> Transform | None:
         if self.frames.find is None:
             return None
-        targets = BODY if wanted in ROBOT else (wanted,)
+        targets: Sequence[str] = BODY if wanted in ROBOT else (wanted,)
         if wanted == "world":
             targets = (self.frames.world,) if self.frames.world else WORLD
         return self.frames.find(targets, frame)

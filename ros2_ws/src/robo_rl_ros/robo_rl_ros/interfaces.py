@@ -25,8 +25,8 @@ from pathlib import Path
 
 TF2 = {"msg/TFMessage.msg": "geometry_msgs/TransformStamped[] transforms\n"}
 """tf2_msgs/TFMessage (geometry2, Jazzy); its services and action are not needed."""
-SOURCES = Path(__file__).resolve().parents[2]
-"""The packages of the workspace, or, installed, what stands in their place."""
+SOURCES = Path(__file__).parent / "definitions"
+"""The package robo_rl_msgs of the workspace: a link to it, whose files wheels contain."""
 USED = ("nav_msgs", "std_msgs", "builtin_interfaces", "action_msgs", "unique_identifier_msgs", "service_msgs",
         "geometry_msgs")  # fmt: skip
 """Packages whose messages definitions may use."""
@@ -34,7 +34,7 @@ KINDS = ("rosidl_generator_c", "rosidl_generator_py", "rosidl_typesupport_fastrt
          "rosidl_typesupport_introspection_c")  # fmt: skip
 SUPPORTS = ["rosidl_typesupport_fastrtps_c", "rosidl_typesupport_introspection_c"]
 COMPILED = ("gcc", "-O0", "-w", "-fPIC", "-c")
-PACKAGES = ("tf2_msgs",)
+PACKAGES = ("robo_rl_msgs", "tf2_msgs")
 
 
 class InterfaceError(ValueError):
@@ -45,10 +45,10 @@ def definitions(package: str) -> dict[str, str]:
     """The definitions of one of ``PACKAGES``, by their paths in it, such as "msg/TFMessage.msg"."""
     if package == "tf2_msgs":
         return TF2
-    folder = SOURCES / package
-    found = {f"{kind}/{file.name}": file.read_text() for kind in ("msg", "srv") for file in (folder / kind).glob("*.*")}
+    kinds = ("msg", "srv")
+    found = {f"{kind}/{file.name}": file.read_text() for kind in kinds for file in (SOURCES / kind).glob(f"*.{kind}")}
     if not found:
-        raise InterfaceError(f"{folder}: no messages of '{package}' in it; run this from a clone, or build with colcon")
+        raise InterfaceError(f"{SOURCES}: no messages of '{package}' in it; build them with colcon")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from std_srvs.srv import Trigger
 from robo_rl.contract import Command, Contract, Signal
 from robo_rl.deploy.robot.named_values import texts_by_name
 from robo_rl.ros import quality
+from robo_rl.ros.gate_topic import listen_to_gate
 from robo_rl.ros.transport import prefer_udp
 from robo_rl.ros.wiring import Wire, command_wires, signal_wires
 
@@ -73,7 +73,7 @@ class Operator:
         self.node = Node(self.name, context=self.context, start_parameter_services=False, enable_rosout=False)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
-        self.node.create_subscription(String, f"{self.policy}/gate", self._on_gate, quality.LATCHED)
+        listen_to_gate(self.node, self.policy, self._on_gate)
         self.node.create_subscription(String, f"{self.policy}/refusal", self._on_refusal, quality.LATCHED)
         return self
 
@@ -82,8 +82,8 @@ class Operator:
         self.node.destroy_node()
         self.context.try_shutdown()
 
-    def _on_gate(self, message: String) -> None:
-        self.gate = json.loads(message.data)
+    def _on_gate(self, told: dict[str, Any]) -> None:
+        self.gate = told
 
     def _on_refusal(self, message: String) -> None:
         self.refusal = message.data

@@ -8,7 +8,6 @@ falls silent, and the gate acts within the contract's time.
 
 from __future__ import annotations
 
-import json
 import queue
 import secrets
 import signal
@@ -29,6 +28,7 @@ from std_srvs.srv import Trigger
 import robo_rl.viewer
 from robo_rl.contract import Contract
 from robo_rl.ros import quality
+from robo_rl.ros.gate_topic import listen_to_gate
 from robo_rl.ros.operate import REQUESTS, TRANSITIONS, Operator, OperatorError
 from robo_rl.ros.reading import MessageError, read
 from robo_rl.ros.wiring import Wire
@@ -81,7 +81,7 @@ class Panel:
         self._stop = node.create_client(Trigger, f"{self.policy}/stop")
         self._state = node.create_client(GetState, f"{self.policy}/get_state")
         node.create_subscription(String, f"{self.policy}/contract", self._on_contract, quality.LATCHED)
-        node.create_subscription(String, f"{self.policy}/gate", self._on_gate, quality.LATCHED)
+        listen_to_gate(node, self.policy, self._on_gate)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         node.create_timer(1 / FRAMES_PER_SECOND, self._publish)  # these are served while an action waits, too
         node.create_timer(1.0, self._ask_state)
@@ -194,8 +194,8 @@ class Panel:
     def _on_contract(self, message: String) -> None:
         self._contract_text = message.data
 
-    def _on_gate(self, message: String) -> None:
-        if json.loads(message.data)["state"] in ("IDLE", "FAULT"):
+    def _on_gate(self, told: dict[str, Any]) -> None:
+        if told["state"] in ("IDLE", "FAULT"):
             self._holder = ""
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:

@@ -17,17 +17,22 @@ from robo_rl.contract import Contract
 from robo_rl.ros.wiring import command_wires, signal_wires
 
 ENCLAVES = ("policy", "robot", "operator", "viewer")
-REQUESTS = ("arm", "engage", "disarm", "stop", "reset", "promote", "demote", "succeeded", "failed")
+REQUESTS = (
+    "arm", "engage", "disarm", "stop", "reset", "promote", "demote", "succeeded", "failed", "select_policy",
+)  # fmt: skip
 LIFE_CYCLE = ("change_state", "get_state", "get_available_states", "get_available_transitions", "get_transition_graph")
 PARAMETERS = (
     "describe_parameters", "get_parameters", "get_parameter_types", "list_parameters", "set_parameters",
     "set_parameters_atomically",
 )  # fmt: skip
-TOLD = ("gate", "refusal", "contract", "transition_event")
+TOLD = (
+    "gate", "gate_status", "decision", "status", "refusal", "contract", "policy_contract", "transition_event",
+)  # fmt: skip
 """What the policy's node publishes of itself."""
 READ_ONLY = ("get_state", "get_parameters")
 """Services that change nothing."""
 TF = ("/tf", "/tf_static")
+"""Where the frames of messages are in each other."""
 EVERYBODY = ("/parameter_events", "/rosout")
 """Topics of every node."""
 FOLLOWED = ("path_points", "speed_limit")

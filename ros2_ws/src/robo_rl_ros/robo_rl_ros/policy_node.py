@@ -57,6 +57,7 @@ from robo_rl.ros.parameters import declare
 from robo_rl.ros.receivers import Receivers
 from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import SignalBuffer
+from robo_rl.ros.status_topics import StatusTopics
 from robo_rl.ros.switcher import PolicySwitcher
 from robo_rl.ros.transport import prefer_udp
 from robo_rl.ros.wiring import Wire, command_wires, signal_wires
@@ -103,6 +104,7 @@ class PolicyNode(LifecycleNode):
         for service, act in services.items():
             group = urgent if service in URGENT else None
             self.create_service(Trigger, f"~/{service}", _trigger(act), callback_group=group)
+        self.status_topics = StatusTopics(self, self._select)
         self._gate_topic = self.create_publisher(String, "~/gate", quality.LATCHED)
         self._refusal_topic = self.create_publisher(String, "~/refusal", quality.LATCHED)
         self._contract_topic = self.create_publisher(String, "~/contract", quality.LATCHED)
@@ -192,6 +194,7 @@ class PolicyNode(LifecycleNode):
         )
         self._create_commands(contract)
         self._contract_topic.publish(String(data=contract.to_json()))
+        self.status_topics.contract(policies.policy.bundle, [*heard, *self.command_wires])
         if self._text("record"):
             self._record()
         if self._text("learn"):
@@ -284,6 +287,7 @@ class PolicyNode(LifecycleNode):
         """After the command left: record, count, and publish what the gate decided when it changed."""
         assert self.listener is not None
         self.statistics.note(decision, self.listener.now())
+        self.status_topics.decision(decision, self.listener.ros_ns())
         if self.driven is not None and self.control is not None:
             self.driven.publish(self.control.measured, self.listener.now(), self.listener.ros_ns())
         if self.recorder is not None:
@@ -317,6 +321,8 @@ class PolicyNode(LifecycleNode):
             "policy": self.runner.policies.name,
         }
         self._gate_topic.publish(String(data=json.dumps(told)))
+        now = self.get_clock().now().nanoseconds
+        self.status_topics.gate(decision, now, told["sentence"], self.runner)
         if output.problem.reason:
             self.get_logger().error(f"{output.state.name}: {told['sentence']}")
         else:
@@ -365,6 +371,7 @@ class PolicyNode(LifecycleNode):
         stamp = self.get_clock().now().to_msg()
         commanding = self.driven is None and self.runner.publishes and self.runner.gate.state == State.ACTIVE
         complaints = [*self.quality_complaints.values(), *self.receivers.look(commanding)]
+        self.status_topics.status(self.runner, self.statistics, [*complaints, *self.buffer.complaints()])
         self._diagnostics_topic.publish(diagnostics(self.get_name(), stamp, self.control, self.statistics, complaints))
 
     def _check_integrity(self) -> None:

@@ -77,7 +77,7 @@ class SignalBuffer:
         """By topic and type: one subscription each."""
         for wire in wires:
             self.wires.setdefault((wire.topic, wire.kind), []).append(wire)
-        self.frames = Frames()
+        self.frames = Frames(drives=any(s.name == POSITION for s in sensed))
         self._views = {wire.name: wire.view(self.frames) for wire in wires}
         world = {s.name for s in contract.signals if s.frame.rpartition(" to ")[2] == "world"}
         self._in_world = frozenset(world)

@@ -42,7 +42,7 @@ class SignalCheck:
         self.series: dict[str, Series] = {}
         self.joystick: list[Sequence[float]] = []
         """The axes of a joystick, of every message, if there is one."""
-        self.frames = Frames()
+        self.frames = Frames(drives="position" in sensed)
         self._simulated = 0
         """ns, the newest time of /clock; 0 where there is none."""
         self._heard = 0

@@ -25,6 +25,7 @@ from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
@@ -36,6 +37,7 @@ from robo_rl.contract import Signal
 from robo_rl.deploy.robot.named_values import texts_by_name
 from robo_rl.ros import quality
 from robo_rl.ros.faults import Fault, FaultError, FaultInjector
+from robo_rl.ros.interfaces import importable
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.reading import READERS, MessageError, read, stamp_ns
 from robo_rl.ros.transport import prefer_udp
@@ -135,7 +137,16 @@ class TwinNode(Node):
         self._restarting, self._moving, self.watchdog = False, False, ""
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/handle", self._on_handle)
+        if importable("robo_rl_msgs"):
+            from robo_rl_msgs.srv import InjectFault
+
+            self.create_service(InjectFault, "~/inject_fault", self._on_inject)
         self._tell()
+
+    def _on_inject(self, request: Any, response: Any) -> Any:
+        result = self.set_parameters([Parameter("fault", value=request.fault)])[0]
+        response.success, response.message = result.successful, result.reason
+        return response
 
     def _create_outlets(self, wires: list[Wire]) -> list[tuple[str, list[Wire], Any]]:
         by_topic: dict[tuple[str, str], list[Wire]] = {}
