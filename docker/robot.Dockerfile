@@ -2,7 +2,7 @@
 #
 #   docker build -f docker/robot.Dockerfile -t robo-rl .
 #   docker run --rm -it --network host --device /dev/ttyACM0 --ulimit rtprio=99 --ulimit memlock=-1 -v "$PWD:/data" \
-#       robo-rl ros2 launch robo_rl_bringup robot.launch.py robot:=so101 port:=/dev/ttyACM0 \
+#       --cap-drop ALL --security-opt no-new-privileges robo-rl ros2 launch robo_rl_bringup robot.launch.py robot:=so101 port:=/dev/ttyACM0 \
 #       calibration:=/data/my_arm.json policy:=/data/policy.onnx record:=/data/logs
 FROM ros:jazzy-ros-base
 
@@ -23,6 +23,10 @@ ENV PATH=/opt/robo-rl/bin:$PATH
 WORKDIR /robo-rl/ros2_ws
 RUN . /opt/ros/jazzy/setup.sh && python -m colcon build
 
+# Nothing runs as root: the base image's user is 1000, as a computer's first user is, whose folder /data usually is.
+# The group dialout opens serial lines.
 WORKDIR /data
+RUN usermod --append --groups dialout ubuntu && chown ubuntu:ubuntu /data
+USER ubuntu
 ENTRYPOINT ["/robo-rl/docker/entrypoint.sh"]
 CMD ["robo-rl", "--help"]

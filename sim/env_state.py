@@ -13,6 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robo_rl.files import require_file
+from robo_rl.learn.runs.checkpoint import MOST_BYTES
+
 
 @dataclass(frozen=True)
 class EnvState:
@@ -67,6 +70,7 @@ class EnvState:
         """Read what ``save`` wrote."""
         import safetensors
 
+        require_file(Path(path), MOST_BYTES)
         try:
             with safetensors.safe_open(path, "pt") as file:
                 return EnvState({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118 (not a dict)

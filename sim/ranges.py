@@ -25,6 +25,8 @@ from robo_rl.sim.accelerate.fuse.random import uniforms
 from robo_rl.sim.robots.figures import is_number
 from robo_rl.suggestions import did_you_mean
 
+REACH = 1000.0
+"""Times what is usual for a range: others are mistakes, or meant to take all memory."""
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""
 
@@ -208,7 +210,13 @@ def parse_bounds(words: Sequence[str], task: str, known: Mapping[str, Range]) ->
 
 
 def replaced(ranges: Mapping[str, Range], bounds: Mapping[str, Sequence[float]]) -> dict[str, Range]:
-    """The ranges with the bounds of some of them changed, at every level."""
+    """The ranges with the bounds of some of them changed, at every level. ValueError for what they can't be."""
+    for name, (low, high) in bounds.items():
+        if name not in ranges:
+            raise ValueError(f"ranges: '{name}' is not one of the task's: {list(ranges)}")
+        most = REACH * max(1.0, *map(abs, (*ranges[name].start, *ranges[name].end)))
+        if not -most <= low <= high <= most:
+            raise ValueError(f"ranges: {name} is {[low, high]}; expected two numbers within ±{most:g}, the lower first")
     fixed = {
         name: Range.fixed(low, high, ranges[name].count, ranges[name].unit) for name, (low, high) in bounds.items()
     }

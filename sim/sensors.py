@@ -29,6 +29,8 @@ from robo_rl.contract import Signal
 from robo_rl.sim.accelerate.fuse import normal_uniforms, normals, uniforms
 from robo_rl.sim.ranges import Range
 
+MOST_LATENCY, MOST_STEPS = 1.0, 100
+"""s, and control steps, of a past that is kept for every robot: the larger of the two."""
 LARGE = 512
 """Numbers per environment, past included, from which on a signal is computed apart from the others."""
 
@@ -125,6 +127,12 @@ class Sensors:
         self.delays = list(dict.fromkeys(name for name in late.values() if name is not None))
         self.dropouts = [s.name for s in measured if f"dropout/{s.name}" in ranges]
         steps = {name: math.ceil(_longest(drawn[name], fixed.get(name)) / period - 1e-9) for name in self.delays}
+        for name, count in steps.items():
+            if count > max(MOST_STEPS, MOST_LATENCY / period):
+                raise ValueError(
+                    f"ranges: {name} is up to {count * period:g} s; expected at most {MOST_LATENCY:g} s, or "
+                    f"{MOST_STEPS} control steps"
+                )
         groups: dict[Any, list[Signal]] = {}
         for s in measured:
             alone = s.name if s in slow or s.name in self.dropouts or s.shape is not None else None

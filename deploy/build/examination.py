@@ -164,7 +164,7 @@ def search(
 
 
 def _model(bundle: Bundle) -> ModelProto:
-    return onnx.load_from_string(bundle.path.read_bytes())
+    return onnx.load_from_string(bundle.data())
 
 
 def _release(bundle: Bundle) -> str:

@@ -14,9 +14,9 @@ import onnxruntime
 from onnx import ModelProto
 
 from robo_rl.contract import Contract
-from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
+from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, MAX_BYTES, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.deploy.robot.bundle.attachment import FILES_KEY, Attached
-from robo_rl.files import write
+from robo_rl.files import read_bytes, write
 from robo_rl.zoo import located
 
 NOTHING = Attached()
@@ -27,7 +27,7 @@ def repack(path: str | Path, contract: Contract, out: str | Path, attached: Atta
 
     ``attached`` are the files of its robot and task, by default those that it has.
     """
-    model = onnx.load_from_string(located(path).read_bytes())
+    model = onnx.load_from_string(read_bytes(located(path), MAX_BYTES))
     entries = {entry.key: entry.value for entry in model.metadata_props}
     if attached is None:
         attached = Attached.from_json(entries[FILES_KEY]) if FILES_KEY in entries else NOTHING

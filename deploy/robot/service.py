@@ -58,8 +58,50 @@ def limits(user: str) -> str:
     return f"{user} - rtprio {PRIORITY}\n{user} - memlock unlimited\n"
 
 
-def unit(name: str, command: Sequence[str], user: str, folder: str, environment: Mapping[str, str]) -> str:
-    """A systemd unit that runs ``command`` in ``folder``. ValueError for what systemd can't hold."""
+LOCKED = """NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+LockPersonality=yes
+RestrictSUIDSGID=yes
+RestrictNamespaces=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+KeyringMode=private
+UMask=0027
+"""
+"""What the service may not, whatever becomes of it: no rights of others, no system calls but those of services, nothing
+written but where ``unit`` says. Real-time scheduling and locked memory it needs; memory that is written and run, too:
+ctypes makes it."""
+
+
+def devices(driver: str) -> str:
+    """The only devices, beside those that every program needs: serial lines, where the robot is on one."""
+    kinds = ("char-ttyACM", "char-ttyUSB") if driver in ADAPTERS else ()
+    return "".join(["DevicePolicy=closed\n", *(f"DeviceAllow={kind} rw\n" for kind in kinds)])
+
+
+def unit(
+    name: str, command: Sequence[str], user: str, folder: str, environment: Mapping[str, str], driver: str = "",
+    written: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """A systemd unit that runs ``command`` in ``folder``, and writes only below the paths ``written``, logs of ROS and
+    compiled policies. ValueError for what systemd can't hold."""
+    home = Path.home()
+    places = [place.replace("%", "%%") for place in (*written, str(home / ".ros"), str(home / ".cache/robo-rl"))]
+    if any(ord(character) < 32 or character == '"' for place in places for character in place):
+        raise ValueError(f"the folders {str(list(written))[:80]} have characters that a unit can't hold")
+    open_for_writing = "".join(f'ReadWritePaths="-{place}"\n' for place in places)
     variables = "".join(f"Environment={quoted(f'{key}={value}')}\n" for key, value in environment.items())
     if any(ord(character) < 32 for character in folder):
         raise ValueError(f"the folder {folder[:60]!r} has characters that a unit can't hold")
@@ -80,7 +122,7 @@ CPUSchedulingPolicy=fifo
 CPUSchedulingPriority={PRIORITY}
 LimitRTPRIO={PRIORITY}
 LimitMEMLOCK=infinity
-
+{LOCKED}{open_for_writing}{devices(driver)}
 [Install]
 WantedBy=multi-user.target
 """
@@ -94,10 +136,11 @@ def quoted(word: str) -> str:
     return f'"{plain}"'
 
 
-def install(out: Path, name: str, driver: str, arguments: Sequence[str]) -> list[str]:
+def install(out: Path, name: str, driver: str, arguments: Sequence[str], written: Sequence[str] = ()) -> list[str]:
     """Write the files into the folder ``out``; the commands that put them in place.
 
-    ``arguments`` are those of ``robo-rl``. ValueError for a name that is no unit's.
+    ``arguments`` are those of ``robo-rl``, ``written`` the folders that it writes to. ValueError for a name that is no
+    unit's.
     """
     if not NAME.fullmatch(name):
         raise ValueError(f"the name {name[:60]!r} is no unit's; expected lower-case letters, digits, - and _")
@@ -107,7 +150,7 @@ def install(out: Path, name: str, driver: str, arguments: Sequence[str]) -> list
     command = interpreter.module("robo_rl", *arguments)
     kept = {key: os.environ[key] for key in KEPT if os.environ.get(key)}
     files = {
-        f"{name}.service": (unit(name, command, user, str(Path.cwd()), kept), "/etc/systemd/system"),
+        f"{name}.service": (unit(name, command, user, str(Path.cwd()), kept, driver, written), "/etc/systemd/system"),
         f"{name}-limits.conf": (limits(user), "/etc/security/limits.d"),
     }
     if driver in ADAPTERS:

@@ -174,7 +174,8 @@ def _install(
     arguments += ["--other", *paths] if paths else []
     arguments += ["--parameter", *(f"{name}:={value}" for name, value in named.items())] if named else []
     name = "-".join(filter(None, ("robo-rl", namespace.strip("/").lower(), task.lower())))
-    for line in install(out, name, named.get("driver", ""), arguments):
+    written = [str(Path(place).expanduser().absolute()) for place in (record, named.get("learn")) if place]
+    for line in install(out, name, named.get("driver", ""), arguments, written):
         say(line)
     return 0
 

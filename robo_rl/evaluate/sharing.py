@@ -10,17 +10,24 @@ import hashlib
 import os
 import re
 import sys
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
 from robo_rl.console import say
-from robo_rl.files.escaping import terminal
+from robo_rl.files.escaping import printable, terminal
 
 MOST = 64 << 20
 """Bytes of a file. Bundles have some 10 to 1000 kB."""
-PATIENCE = 30.0  # s
+PATIENCE = 30.0
+"""s that it may take in all."""
+HANDLERS = (
+    urllib.request.ProxyHandler, urllib.request.UnknownHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
+    urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPRedirectHandler, urllib.request.HTTPErrorProcessor,
+)  # fmt: skip
+"""HTTP alone, wherever a server sends us on to: no files, no FTP."""
 
 
 def is_address(target: str) -> bool:
@@ -55,15 +62,36 @@ def fetched(address: str, digest: str | None, as_json: bool = False) -> Path:
 
 
 def _read(address: str) -> bytes:
-    try:
-        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
-            data: bytes = answer.read(MOST + 1)
-    except (OSError, ValueError) as error:  # urllib's own errors are OSErrors, a broken address is a ValueError
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise ValueError(f"{address}: it can't be read: {reason}") from None
+    """What is there, in ``PATIENCE`` as a whole, however steadily it trickles in."""
+    shown = printable(address)[:200]
+    found: list[bytes | Exception] = []
+    reader = threading.Thread(target=lambda: found.append(_answer(address)), daemon=True)
+    reader.start()
+    reader.join(PATIENCE)
+    if not found:
+        raise ValueError(f"{shown}: it can't be read: no whole answer within {PATIENCE:g} s")
+    (data,) = found
+    if isinstance(data, Exception):
+        reason = data.reason if isinstance(data, urllib.error.URLError) else data
+        raise ValueError(f"{shown}: it can't be read: {printable(str(reason))[:200] or type(reason).__name__}")
     if len(data) > MOST:
-        raise ValueError(f"{address}: it is larger than {MOST >> 20} MiB, which no bundle is")
+        raise ValueError(f"{shown}: it is larger than {MOST >> 20} MiB, which no bundle is")
     return data
+
+
+def _answer(address: str) -> bytes | Exception:
+    """What a server sends, or what went wrong: it may be no web server at all."""
+    opener = urllib.request.OpenerDirector()
+    for handler in HANDLERS:
+        opener.add_handler(handler())
+    try:
+        with opener.open(address, timeout=PATIENCE) as answer:
+            data: bytes = answer.read(MOST + 1)
+            if answer.length and len(data) <= MOST:
+                return ValueError(f"it was cut off after {len(data)} bytes")
+            return data
+    except Exception as error:  # of urllib and http.client, whose errors share no type below Exception
+        return error
 
 
 def _confirm(address: str, found: str) -> None:

@@ -32,9 +32,11 @@ MEMORY = 500 << 20
 """Bytes that it may take in addition to what this process has."""
 SECONDS = 8.0
 """Of processor time."""
-WAITS = 3.0
+WAITS = 10.0
 """Times as long as that, on a busy computer, it may take in all."""
 MOST_SAID = 1 << 26
+STUCK = 2.0
+"""s that a process may sleep, without working: it waits for a lock, or for a pipe that was put in a file's place."""
 IDLE = 0.05
 """A fork that worked less than this part of its time was stuck in a lock."""
 ANSWER, REFUSAL = b"a", b"x"
@@ -48,12 +50,22 @@ class _StuckError(Exception):
     """A fork that waits for ever."""
 
 
-def attempt(function: str, *arguments: bytes, memory: int = MEMORY, seconds: float = SECONDS) -> bytes:
-    """What ``function`` ("module:name") answers to ``arguments`` in a process of its own. Refused if it does not."""
+def attempt(
+    function: str, *arguments: bytes, memory: int = MEMORY, seconds: float = SECONDS, most: int = MOST_SAID
+) -> bytes:
+    """What ``function`` ("module:name") answers to ``arguments`` in a process of its own: ``most`` bytes.
+
+    Refused if it does not.
+    """
     if sys.platform == "linux":
         with contextlib.suppress(_StuckError):
-            return _forked(_found(function), arguments, memory, seconds)
-    return _started(function, arguments, memory, seconds)
+            return _forked(_found(function), arguments, memory, seconds, most)
+    return _started(function, arguments, memory, seconds, most)
+
+
+def follow_no_files() -> None:
+    """From now on this process opens nothing more: what is read must not name other files, pipes or devices."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 def _found(function: str) -> Callable[..., bytes]:
@@ -96,7 +108,9 @@ def _serve(function: Callable[..., bytes], arguments: Sequence[bytes], to: int) 
         said = said[os.write(to, said) :]
 
 
-def _forked(function: Callable[..., bytes], arguments: Sequence[bytes], memory: int, seconds: float) -> bytes:
+def _forked(
+    function: Callable[..., bytes], arguments: Sequence[bytes], memory: int, seconds: float, most: int = MOST_SAID
+) -> bytes:
     ours, theirs = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks of processes with threads: see above
@@ -111,7 +125,7 @@ def _forked(function: Callable[..., bytes], arguments: Sequence[bytes], memory: 
     os.close(theirs)
     began = time.monotonic()
     try:
-        said = _read(ours, began + WAITS * seconds)
+        said = _read(ours, began + WAITS * seconds, child, most)
     finally:
         os.close(ours)
         with contextlib.suppress(ProcessLookupError):
@@ -137,7 +151,7 @@ def _leave_all(kept: int) -> None:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def _started(function: str, arguments: Sequence[bytes], memory: int, seconds: float) -> bytes:
+def _started(function: str, arguments: Sequence[bytes], memory: int, seconds: float, most: int = MOST_SAID) -> bytes:
     ours, theirs = os.pipe()
     words = interpreter.module(__name__, function, str(memory), str(seconds), str(theirs))
     process = subprocess.Popen(
@@ -151,7 +165,10 @@ def _started(function: str, arguments: Sequence[bytes], memory: int, seconds: fl
             for argument in arguments:
                 process.stdin.write(len(argument).to_bytes(8, "little") + argument)
             process.stdin.close()
-        said = _read(ours, time.monotonic() + WAITS * seconds + START)
+        until = time.monotonic() + WAITS * seconds + START
+        said = _read(ours, until, process.pid, most)
+        if said is None and time.monotonic() < until:
+            raise Refused("it waits for something that does not come, such as a pipe; expected files")
     finally:
         os.close(ours)
         process.kill()
@@ -163,18 +180,35 @@ START = 20.0
 """s that a new interpreter may take to begin."""
 
 
-def _read(source: int, until: float) -> bytes | None:
-    """All that comes before the end; None where it does not come in time."""
+def _read(source: int, until: float, process: int, most: int) -> bytes | None:
+    """All that comes before the end; None where it does not come in time, or where the process sleeps for ``STUCK``."""
     found = bytearray()
-    while len(found) <= MOST_SAID:
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([source], [], [], left)[0]:
-            return None
+    at_work, worked = time.monotonic(), _work(process)
+    while len(found) <= most:
+        now = time.monotonic()
+        if not select.select([source], [], [], max(0.0, min(0.2, until - now)))[0]:
+            work = _work(process)
+            if work is None or work != worked:
+                at_work, worked = now, work
+            if now >= until or now - at_work > STUCK:
+                return None
+            continue
+        at_work = now
         data = os.read(source, 1 << 16)
         if not data:
             return bytes(found)
         found += data
     return b""
+
+
+def _work(process: int) -> str | None:
+    """What a process that sleeps has worked so far; None where it does not sleep, or where that is not known."""
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            told = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return " ".join(told[11:13]) if told[0] == "S" else None
 
 
 def _understood(said: bytes | None, code: int, memory: int, seconds: float) -> bytes:

@@ -7,10 +7,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from robo_rl.files import read_bytes
 from robo_rl.files import sandbox as confined
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
+MAX_VALUES = 4_000_000
+"""Of one file: as many as are checked in some seconds."""
 MAX_TEXT = 1000
 """Characters of a text or a key."""
 SECONDS = 2.0
@@ -26,15 +29,23 @@ def read_toml(path: Path) -> dict[str, Any]:
     ValueError says what is wrong, and names the file. A file that robo-rl did not come with is read by another process:
     there are files of a few kilobytes that take the parser minutes.
     """
-    data = _bytes(path)
+    data = read_bytes(path, MAX_BYTES)
     if path.resolve().is_relative_to((OURS / "sim" / "robots").resolve()):
         return _checked(tomllib.loads(data.decode()), path)
+    try:
+        return _checked(loads_toml(data), path)
+    except ValueError as error:
+        raise error if str(error).startswith(str(path)) else ValueError(f"{path}: {error}") from None
+
+
+def loads_toml(data: bytes) -> dict[str, Any]:
+    """The table that a stranger's bytes are: another process parses them. ValueError if it is none."""
     data = data.removeprefix(BOM)
     try:
         found = json.loads(confined.attempt("robo_rl.files.text:parse_toml", data, seconds=SECONDS))
     except confined.Refused as error:
-        raise ValueError(f"{path}: not TOML ({error}); expected TOML") from None
-    return _checked(found, path)
+        raise ValueError(f"not TOML ({error}); expected TOML") from None
+    return found
 
 
 def parse_toml(data: bytes) -> bytes:
@@ -44,9 +55,12 @@ def parse_toml(data: bytes) -> bytes:
     return json.dumps(found, default=_refuse_date).encode()
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, as ``read_toml``."""
-    data = _bytes(path)
+def read_json(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
+    """The object in a JSON file of at most so many bytes, as ``read_toml``."""
+    data = read_bytes(path, most)
+    values = sum(map(data.count, (b",", b"[", b"{")))
+    if values > MAX_VALUES:
+        raise ValueError(f"{path}: some {values} values; expected at most {MAX_VALUES}")
     try:
         found = json.loads(data)
     except RecursionError:
@@ -56,13 +70,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path}: {str(found)[:100]!r}; expected an object")
     return _checked(found, path)
-
-
-def _bytes(path: Path) -> bytes:
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise ValueError(f"{path}: {size} bytes; expected at most {MAX_BYTES}")
-    return path.read_bytes()
 
 
 def _checked(found: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl.contract import Base
+from robo_rl.files import read_bytes
 from robo_rl.learn.experience.demonstrations import contract_of
 from robo_rl.learn.runs import checkpoint
 from robo_rl.policy import PolicyGraph
@@ -138,6 +139,6 @@ def put_base(policy: PolicyGraph, folder: Path, base: str) -> None:
 
 def _file(folder: Path, digest: str) -> Path:
     path = folder / FILE_NAME
-    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+    if not path.is_file() or hashlib.sha256(read_bytes(path, checkpoint.MOST_BYTES)).hexdigest() != digest:
         raise BaseError(f"{path}: not the base that the run began with; expected SHA-256 {digest}")
     return path

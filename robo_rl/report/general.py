@@ -20,6 +20,8 @@ from robo_rl.evaluate.comparison import compare, scores
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbations, rollout, sweep
 from robo_rl.evaluate.loading import CLASSICAL, Loaded, load
 from robo_rl.evaluate.transfer import Transfer
+from robo_rl.files import read_bytes
+from robo_rl.files.text import MAX_BYTES
 from robo_rl.learn.runs.folder import Run
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import RECORDED, Findings, Plot, Section, Subject
@@ -106,9 +108,9 @@ def read_transfer(path: Path, task: Task) -> Transfer:
     if not path.is_file():
         raise ValueError(f"{path}: the file does not exist; {expected}")
     try:
-        found = json.loads(path.read_text().splitlines()[-1])
+        found = json.loads(read_bytes(path, MAX_BYTES).decode().splitlines()[-1])
         parts = found["home"], found["engines"], found["perturbations"]
-    except (ValueError, IndexError, KeyError, TypeError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path}: {type(error).__name__}: {error}; {expected}") from None
     if (found.get("task"), found.get("robot")) != (task.spec.name, task.spec.robot.name):
         raise ValueError(f"{path}: it is of {found.get('task')} and {found.get('robot')}; {expected}")

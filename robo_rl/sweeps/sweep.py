@@ -14,10 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from robo_rl.files import HeldError, held, write
+from robo_rl.files import HeldError, held, read_bytes, write
 from robo_rl.files.escaping import file_name
+from robo_rl.files.text import read_json
 
 FILE = "sweep.json"
+MOST_BYTES = 3 << 24
+OWN = ("task", "robot", "seed", "runs", "name", "json", "help")
+"""Options of 'robo-rl train' that a sweep gives itself."""
 KEPT = ("episodes", "device", "checkpoint-seconds")
 """Options that 'robo-rl resume' has too."""
 BUSY = 75
@@ -61,7 +65,7 @@ def create(folder: Path, jobs: Sequence[Job]) -> None:
     content = json.dumps({"jobs": told}, indent=1) + "\n"
     file = folder / FILE
     if file.is_file():
-        if file.read_text() != content:
+        if read_bytes(file, MOST_BYTES).decode(errors="replace") != content:
             raise ValueError(f"{file} is of other jobs; expected the same sweep as before, or another --out")
         return
     write(file, content)
@@ -73,15 +77,47 @@ def read(folder: Path) -> list[Job]:
     if not file.is_file():
         raise ValueError(f"{file} does not exist; expected the folder of a sweep, written by 'robo-rl sweep'")
     try:
-        jobs = [Job(**job) for job in json.loads(file.read_text())["jobs"]]  # ours, and larger than a stranger's may be
-        for job in jobs:
-            origin = Path(job.origin or "x").name
-            words = [word for words in job.options.values() for word in words]
-            if file_name(job.name) != job.name or file_name(origin) != origin or not _texts(words):
-                raise ValueError(f"job {job.name!r}")
+        jobs = [Job(**job) for job in read_json(file, MOST_BYTES)["jobs"]]
+        for number, job in enumerate(jobs):
+            _check(job, f"job {number}")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{file}: {error!r}; expected a file written by 'robo-rl sweep'") from None
+        said = str(error) if isinstance(error, ValueError) else repr(error)
+        told = said if str(file) in said else f"{file}: {said}"
+        raise ValueError(f"{told[:1000]}; expected a file written by 'robo-rl sweep'") from None
     return jobs
+
+
+def _check(job: Job, where: str) -> None:
+    """ValueError unless a job stays in the sweep's folder, and has options of a training alone.
+
+    Its task and its robot may be files of a user's own, which are run: docs/security.md says so.
+    """
+
+    def require(good: object, field: str, value: object, expected: str) -> None:
+        if not good:
+            raise ValueError(f"{where}: {field} is {str(value)[:200]!r}; expected {expected}")
+
+    require(_is_name(job.name), "name", job.name, "the name of a folder")
+    for field, value, none in (("task", job.task, False), ("robot", job.robot, True)):
+        good = (value is None and none) or (_is_text(value) and not str(value).startswith("-"))
+        require(good, field, value, "a name, or a file's")
+    require(type(job.seed) is int and job.seed >= 0, "seed", job.seed, "an integer, 0 or more")
+    require(_is_text(job.files_digest), "files_digest", job.files_digest, "a text")
+    origin = job.origin is None or (_is_text(job.origin) and all(map(_is_name, job.origin.split("/"))))
+    require(origin, "origin", job.origin, "a run's folder in this one")
+    require(isinstance(job.options, dict), "options", job.options, "words by option")
+    for name, words in job.options.items():
+        require(_is_name(name) and name not in OWN, "an option", name, f"one of train, not of {OWN}")
+        good = isinstance(words, list) and all(_is_text(word) and not word.startswith("--") for word in words)
+        require(good, f"options.{name}", words, "a list of words that are no options")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and file_name(value) == value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
 
 
 def done(folder: Path, job: Job) -> bool:
@@ -116,10 +152,6 @@ def _run(folder: Path, job: Job, run: Callable[[list[str]], int]) -> int:
     if words[0] == "train":
         shutil.rmtree(folder / job.name, ignore_errors=True)  # of one that was killed before it wrote run.json
     return run(words)
-
-
-def _texts(words: Sequence[object]) -> bool:
-    return all(isinstance(word, str) for word in words)
 
 
 def _words(options: dict[str, list[str]]) -> Iterator[str]:

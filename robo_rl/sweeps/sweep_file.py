@@ -25,11 +25,9 @@ from typing import Any
 
 from robo_rl.files.escaping import file_name
 from robo_rl.files.text import read_toml
-from robo_rl.sweeps.sweep import Job
+from robo_rl.sweeps.sweep import OWN, Job
 
 MOST_JOBS = 100_000
-OWN = ("task", "robot", "seed", "runs", "name", "json", "help")
-"""Options of 'robo-rl train' that a sweep gives itself."""
 STRATEGIES = ("stop", "search", "population", "contexts")
 
 

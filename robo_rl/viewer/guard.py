@@ -10,6 +10,7 @@ a truth value or a short text; the page puts numbers into the control's limits. 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import socket
 import threading
@@ -27,8 +28,12 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from robo_rl.viewer.access import Access
+from robo_rl.viewer.places import Places
 
-MOST_CLIENTS = 8
+MOST_CLIENTS, MOST_WAITING = 8, 64
+"""Browsers, and connections whose request has not come."""
+PATIENCE = 5.0
+"""s for a request to arrive."""
 LONGEST_MESSAGE = 1 << 17  # bytes
 MESSAGES, AT_ONCE = 240.0, 480.0
 """1/s in the long run, and at once: dragging the mouse sends one per frame of the browser."""
@@ -67,11 +72,22 @@ class Bucket:
 
 
 class Connection(ServerConnection):
-    """A browser's connection that passes on what a page may send, and closes when it is too much."""
+    """A browser's connection that passes on what a page may send, and closes when it is too much.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    Until its request has come it takes a place among those that wait, where the newest always finds room.
+    """
+
+    def __init__(self, waiting: Places, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.bucket = Bucket(MESSAGES, AT_ONCE)
+        self.waiting, self.bucket = waiting, Bucket(MESSAGES, AT_ONCE)
+
+    def connection_made(self, transport: Any) -> None:
+        self.waiting.enter(self, transport.abort)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.waiting.leave(self)
+        super().connection_lost(exc)
 
     async def recv(self, decode: bool | None = None) -> Any:
         while True:
@@ -120,13 +136,16 @@ def _is_plain(value: Any) -> bool:
 
 def start(access: Access, port: int, label: str) -> viser.ViserServer:
     """A server of viser's on the address and port (0: any free one) that ``access`` says. OSError if it is taken."""
-    listener = socket.create_server((access.address, port))
+    listener = socket.create_server((access.address, port), backlog=256)
     bound = listener.getsockname()[1]
+
+    waiting = Places(MOST_WAITING)
 
     def checked(ask: Any) -> Any:
         """Of viser's answers to requests: ours first."""
 
         def process(connection: ServerConnection, request: Request) -> Response | None:
+            waiting.leave(connection)
             refused = access.refusal(request.path, request.headers, bound)
             if refused is not None:
                 return _response(refused.status, refused.body, dict(refused.headers))
@@ -140,7 +159,7 @@ def start(access: Access, port: int, label: str) -> viser.ViserServer:
 
         return process
 
-    with _served_by(listener, checked):
+    with _served_by(listener, checked, waiting):
         rich.get_console().quiet = True  # viser prints where it listens, wherever our results go
         server = viser.ViserServer(host=access.address, port=bound, label=label, verbose=False)
     if server.get_port() != bound:
@@ -153,7 +172,7 @@ _starting = threading.Lock()
 
 
 @contextlib.contextmanager
-def _served_by(listener: socket.socket, checked: Any) -> Iterator[None]:
+def _served_by(listener: socket.socket, checked: Any, waiting: Places) -> Iterator[None]:
     """Within, what is served by the websockets library is served on ``listener``, with requests ``checked``.
 
     viser offers no other way to see requests before it does. A test asks it as a stranger would.
@@ -161,7 +180,8 @@ def _served_by(listener: socket.socket, checked: Any) -> Iterator[None]:
     original = library.serve
 
     def serve(handler: Any, host: str, port: int, *, process_request: Any, **options: Any) -> Any:
-        options |= {"max_size": LONGEST_MESSAGE, "create_connection": Connection, "sock": listener}
+        made = functools.partial(Connection, waiting)
+        options |= {"max_size": LONGEST_MESSAGE, "create_connection": made, "sock": listener, "open_timeout": PATIENCE}
         return original(handler, process_request=checked(process_request), **options)
 
     with _starting:

@@ -10,10 +10,15 @@ Who is let in is in ``access``.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import json
 import re
+import socket
 import sys
+import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robo_rl.viewer.access import Access, Role
+from robo_rl.viewer.places import Places
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
@@ -34,7 +40,10 @@ COMMON = {
     "Cache-Control": "no-store",
 }
 LONGEST_REQUEST = 4096  # bytes
-PATIENCE = 10.0  # s for a request to arrive, or for a frame to be taken
+PATIENCE = 5.0
+"""s for a whole request to arrive, and for an answer or a frame to be taken."""
+MOST_CONNECTIONS, MOST_STREAMS, MOST_COMPOSED = 64, 16, 2
+"""At once: of requests that come or are answered, of streams of frames, and of large answers that are put together."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +78,14 @@ class Viewer(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 256
+    """Connections that wait to be accepted: with fewer, a flood of them makes others wait for a second."""
 
     def __init__(self, source: Source, port: int, access: Access) -> None:
         self.access, self.source = access, source
+        self._event = -1, b""
+        self.composing = threading.BoundedSemaphore(MOST_COMPOSED)
+        self.places, self.streams = Places(MOST_CONNECTIONS), Places(MOST_STREAMS)
         super().__init__((access.address, port), Handler)
 
     @property
@@ -83,17 +97,66 @@ class Viewer(ThreadingHTTPServer):
         """Where the page is for those who may operate, token included."""
         return self.access.url(self.port)
 
+    def event(self, frame: Frame) -> bytes:
+        """A frame as all streams send it, put together once."""
+        with self.composing:
+            if self._event[0] != frame.number:
+                self._event = frame.number, b"data: " + json.dumps(frame.content).encode() + b"\n\n"
+            return self._event[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Hand a new connection to a thread."""
+        self.places.enter(request, lambda: _end(request))
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection has ended."""
+        self.places.leave(request)
+        self.streams.leave(request)
+        super().shutdown_request(request)
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A browser that goes away is no error."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
+def _end(connection: socket.socket) -> None:
+    """What waits for it, in its thread, goes on with an error."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Timely(io.RawIOBase):
+    """What comes on a connection until a time. TimeoutError afterwards, however steadily bytes trickle in."""
+
+    def __init__(self, connection: socket.socket, until: float) -> None:
+        self._connection, self._until = connection, until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request did not arrive in time")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class Handler(BaseHTTPRequestHandler):
     """One request."""
 
     server: Viewer
-    timeout = PATIENCE
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(_Timely(self.connection, time.monotonic() + PATIENCE))
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin an answer, every part of which must be taken in time."""
+        self.connection.settimeout(PATIENCE)
+        super().send_response(code, message)
 
     def do_GET(self) -> None:
         if not self._is_welcome():
@@ -101,8 +164,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.split("?")[0] == "/":
             self._send(self.server.source.page.read_bytes(), "text/html; charset=utf-8")
         elif self.path == "/scene":
-            scene = {**self.server.source.scene(), "role": self._role()}
-            self._send(json.dumps(scene).encode(), "application/json")
+            with self.server.composing:
+                scene = json.dumps({**self.server.source.scene(), "role": self._role()}).encode()
+            self._send(scene, "application/json")
         elif self.path == "/stream":
             self._stream(itertools.count())
         elif counted := re.fullmatch(r"/stream\?frames=(\d{1,6})", self.path):
@@ -152,6 +216,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def _stream(self, counts: Iterable[int]) -> None:
         """Frames until the browser goes away; a slow browser misses frames."""
+        if not self.server.streams.enter_if_free(self.connection):
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {MOST_STREAMS} streams; close other pages")
+            return
+        self.server.places.leave(self.connection)
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
@@ -161,7 +229,7 @@ class Handler(BaseHTTPRequestHandler):
             while (frame := self.server.source.next_frame(number, timeout=1.0)) is None:
                 self.wfile.write(b": still here\n\n")
             number = frame.number
-            self.wfile.write(b"data: " + json.dumps(frame.content).encode() + b"\n\n")
+            self.wfile.write(self.server.event(frame))
 
     def _send(self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
         self.send_response(status)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import http.server
 import io
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from robo_rl.cli import main as command
 from robo_rl.commands.play import main
 from robo_rl.evaluate import sharing
 from robo_rl.evaluate.sharing import fetched
@@ -34,6 +38,58 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.fixture
+def server_that_is_none(request: pytest.FixtureRequest) -> Iterator[str]:
+    """It sends bytes, and says no more."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            connection.recv(1000)
+            if request.param is None:  # a byte every now and then
+                for _ in range(1000):
+                    connection.sendall(b"H")
+                    time.sleep(0.02)
+            connection.sendall(request.param)
+            connection.close()
+
+    threading.Thread(target=answer, daemon=True).start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/hover.onnx"
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    "server_that_is_none",
+    [
+        b"", b"\x1b[31mSSH-2.0\r\n", b"\x1b]0;title\x07" * 99 + b"\r\n\r\n", b"\0" * 200_000,
+        b"HTTP/1.1 404 \x1b[31mred\r\n\r\n", b"HTTP/1.1 99999 x\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500,
+        b"HTTP/1.1 302 x\r\nLocation: file:///etc/passwd\r\n\r\n",
+        b"HTTP/1.1 302 x\r\nLocation: ftp://127.0.0.1/hover.onnx\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nno more",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz",
+    ],
+    indirect=True,
+)  # fmt: skip
+def test_a_server_that_is_none_is_told_in_a_sentence(
+    server_that_is_none: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(["play", server_that_is_none, "--digest", DIGEST])
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert "it can't be read: " in said
+    assert "\x1b" not in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("server_that_is_none", [None], indirect=True)
+def test_a_server_that_trickles_is_given_up(server_that_is_none: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "PATIENCE", 1.0)
+    with pytest.raises(ValueError, match="no whole answer within 1 s"):
+        fetched(server_that_is_none, DIGEST)
 
 
 class Terminal(io.StringIO):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
-from robo_rl.files import write
+from robo_rl.files import read_bytes, write
+from robo_rl.files.text import loads_toml
 
 MOST_BYTES = 1 << 16
 Figures = TypeVar("Figures")
@@ -19,17 +19,15 @@ def read_figures(path: str, kind: type[Figures]) -> Figures:
     if not path:
         return kind()
     where = Path(path).expanduser()
-    if not where.is_file() or where.stat().st_size > MOST_BYTES:
-        raise DriverError(f"{path}: there is no such file, or it is larger than {MOST_BYTES} bytes")
     try:
-        return parse_figures(where.read_bytes(), kind)
-    except (ValueError, RecursionError) as error:
+        return parse_figures(read_bytes(where, MOST_BYTES), kind)
+    except (OSError, ValueError, RecursionError) as error:
         raise DriverError(f"{path}: {str(error)[:300]}") from None
 
 
 def parse_figures(data: bytes, kind: type[Figures]) -> Figures:
     """A file's content. ValueError for anything else."""
-    found = tomllib.loads(data.decode("utf-8"))
+    found = loads_toml(data)
     known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(found) - set(known)):
         raise ValueError(f"{str(unknown)[:100]} are unknown; expected {', '.join(known)}")

@@ -26,6 +26,9 @@ from robo_rl.deploy.robot.logs.recovery import (
     records,
     recover,
 )
+from robo_rl.files import require_file
+
+MOST_BYTES = 1 << 36
 
 SCHEMA, CHANNEL, MESSAGE = 0x03, 0x04, 0x05
 STEP_TOPICS = {"signals", "stamps", "sent", "gate"}
@@ -62,6 +65,10 @@ def read_log(path: str | Path) -> Log:
     path = Path(path)
     if not path.is_file():
         raise LogError(f"{path}: the file does not exist; expected a log, as policy_node records it")
+    try:
+        require_file(path, MOST_BYTES)
+    except ValueError as error:
+        raise LogError(str(error)) from None
     found = recover(path, METADATA_NAME)
     reader = _Reader(path, list(found.damage))
     reader.prepare(found.pieces)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
+
+from robo_rl.files import sandbox as confined
 
 
 class DatasetError(ValueError):
@@ -52,6 +58,60 @@ class Dataset:
                     f"{where}: '{name[:100]}' has numbers that are not finite, first in episode {episode}, control "
                     f"step {row - int(np.argmax(self.episode == episode))}"
                 )
+
+    def to_bytes(self) -> bytes:
+        """For another process, which reads them with ``from_bytes``: JSON, its length before it, and safetensors."""
+        about = {
+            "task": self.task, "robot": self.robot, "fps": self.fps, "names": self.names, "left_out": self.left_out,
+            "order": list(self.columns),
+        }  # fmt: skip
+        text = json.dumps(about).encode()
+        arrays = {"episode": self.episode, **{f"column/{name}": value for name, value in self.columns.items()}}
+        solid = {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+        return len(text).to_bytes(8, "little") + text + safetensors.numpy.save(solid)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Dataset:
+        """What ``to_bytes`` gave."""
+        end = 8 + int.from_bytes(data[:8], "little")
+        about, arrays = json.loads(data[8:end]), safetensors.numpy.load(data[end:])
+        names = {name: tuple(elements) for name, elements in about["names"].items()}
+        columns = {name: arrays[f"column/{name}"] for name in about["order"]}
+        return Dataset(
+            about["task"], about["robot"], about["fps"], arrays["episode"], columns, names, tuple(about["left_out"])
+        )
+
+
+MOST_BYTES = 1 << 27
+"""Of numbers that are read from one data set, after they are unpacked."""
+MEMORY, SECONDS = 800 << 20, 8.0
+"""Bytes, and s of processor time, that the process has which reads them."""
+
+
+def read_confined(function: str, path: Path, module: str) -> Dataset:
+    """A stranger's data set, as ``function`` ("module:name") reads it from a path in a process that is confined.
+
+    ``module`` is the package that it reads it with.
+    """
+    needed(module)  # before the process has little memory
+    try:
+        data = confined.attempt(function, os.fsencode(path), memory=MEMORY, seconds=SECONDS, most=4 * MOST_BYTES)
+    except confined.Refused as error:
+        said = str(error)
+        raise DatasetError(said if str(path) in said else f"{path}: it can't be read: {said}") from None
+    return Dataset.from_bytes(data)
+
+
+class Budget:
+    """Of bytes that a data set may have."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.left = where, MOST_BYTES
+
+    def take(self, name: str, size: int) -> None:
+        """DatasetError where there is no more."""
+        self.left -= size
+        require(self.left >= 0, self.where, name, f"{size} bytes", f"at most {MOST_BYTES >> 20} MiB of numbers in all")
 
 
 def needed(module: str) -> Any:

@@ -14,14 +14,16 @@ Read is v2.1 too, and v2.0: a file ``data/chunk-000/episode_000000.parquet`` per
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robo_rl.adapters.datasets import Dataset, DatasetError, needed, require
+from robo_rl.adapters.datasets import Budget, Dataset, DatasetError, needed, read_confined, require
 from robo_rl.files.text import read_json
 from robo_rl.sim.robots.figures import is_number
 
@@ -40,6 +42,8 @@ LATE = 1e-4
 """s, of a time stamp from its step, at most, as LeRobot checks."""
 MOST = 100_000_000
 """Control steps that are read."""
+MOST_FILES, MOST_TEXT = 100_000, 1 << 24
+"""Parquet files, and bytes of the list of tasks."""
 NUMBERS = {"float32": "f4", "float64": "f8", "int64": "i8", "int32": "i4", "bool": "?"}
 
 
@@ -94,8 +98,21 @@ def write(folder: Path, data: Dataset) -> None:
 
 
 def read(folder: Path) -> Dataset:
-    """The numbers of a data set; DatasetError where it is damaged, or not of this format."""
-    parquet = needed("pyarrow.parquet")
+    """The numbers of a data set; DatasetError where it is damaged, or not of this format.
+
+    Another process reads it, with ``MEMORY`` and ``SECONDS`` of ``robo_rl.adapters.datasets``.
+    """
+    return read_confined(f"{__name__}:trial", folder, "pyarrow.parquet")
+
+
+def trial(folder: bytes) -> bytes:
+    """Read a data set: what a process that is confined does with a stranger's."""
+    return _read(Path(os.fsdecode(folder))).to_bytes()
+
+
+def _read(folder: Path) -> Dataset:
+    parquet, budget = needed("pyarrow.parquet"), Budget(str(folder))
+    needed("pyarrow").set_memory_pool(needed("pyarrow").system_memory_pool())  # others reserve more than they need
     path = folder / "meta/info.json"
     if not path.is_file() and any(folder.glob("data/*/*.parquet")):
         raise DatasetError(
@@ -113,16 +130,20 @@ def read(folder: Path) -> Dataset:
     require(is_number(fps) and 0 < fps <= 1e6, str(path), "fps", fps, "a positive number")  # type: ignore[operator]
     good = isinstance(features, dict) and all(isinstance(name, str) for name in features)
     require(good, str(path), "features", features, "a table of columns by name")
-    files = sorted(folder.glob("data/*/*.parquet"))
+    files = sorted(itertools.islice(folder.glob("data/*/*.parquet"), MOST_FILES + 1))
+    require(len(files) <= MOST_FILES, str(folder), "files in data", len(files), f"at most {MOST_FILES}")
     require(files, str(folder), "data/*/*.parquet", "missing", "at least one file")
     shapes = {name: _shape(path, name, feature) for name, feature in features.items()}  # type: ignore[union-attr]
     numeric = {name: kind for name, kind in shapes.items() if kind is not None}
     parts: list[dict[str, np.ndarray]] = []
     for file in files:
         try:
+            require(file.is_file(), str(file), "file", "a folder, pipe or device", "a file")
             opened = parquet.ParquetFile(file)
             require(opened.metadata.num_rows <= MOST, str(file), "rows", opened.metadata.num_rows, f"at most {MOST}")
-            table = opened.read()
+            there = opened.schema_arrow.names
+            table = opened.read([name for name in numeric if name in there], use_threads=False)
+            budget.take(str(file), table.nbytes)
         except DatasetError:
             raise
         except Exception as error:  # whatever a Parquet reader finds in a strange file
@@ -243,9 +264,10 @@ def _task(folder: Path) -> str:
     if not file.is_file():
         return _task_of_lines(folder / "meta/tasks.jsonl")
     try:
-        table = parquet.read_table(file)
-        words = [name for name in table.column_names if name != "task_index"]
-        return _and_others(str(table.column(words[0])[0].as_py()), table.num_rows - 1)
+        opened = parquet.ParquetFile(file)
+        words = [name for name in opened.schema_arrow.names if name != "task_index"]
+        first = next(opened.iter_batches(1, columns=words[:1], use_threads=False))
+        return _and_others(str(first.column(0)[0].as_py()), opened.metadata.num_rows - 1)
     except Exception as error:  # as above
         raise DatasetError(f"{file}: can't be read as a table of tasks ({str(error)[:200]})") from None
 
@@ -257,7 +279,8 @@ def _task_of_lines(file: Path) -> str:
     try:
         with file.open("rb") as lines:
             first = str(json.loads(lines.readline(1_000_000))["task"])
-            return _and_others(first, sum(bool(line.strip()) for line in lines))
+            others = lines.read(MOST_TEXT).splitlines()
+            return _and_others(first, sum(bool(line.strip()) for line in others))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DatasetError(f"{file}: line 1 can't be read as a task ({str(error)[:200]})") from None
 

@@ -9,27 +9,41 @@ data   attribute env_args: JSON, with the environment's name and its control_fre
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robo_rl.adapters.datasets import Dataset, DatasetError, needed, require
+from robo_rl.adapters.datasets import MOST_BYTES, Budget, Dataset, DatasetError, needed, read_confined, require
+from robo_rl.files import sandbox as confined
 from robo_rl.files.escaping import printable
 
-MOST = 1_000_000_000
-"""Numbers of one data set that are read."""
 RATE = 20.0
 """Hz, robosuite's rate, where a file does not tell one."""
 
 
 def read(path: Path) -> Dataset:
-    """The numbers in a file; columns are those of LeRobot, ``observation.state`` all that is observed but images."""
-    h5py = needed("h5py")
+    """The numbers in a file; columns are those of LeRobot, ``observation.state`` all that is observed but images.
+
+    Another process reads it, with ``MEMORY`` and ``SECONDS`` of ``robo_rl.adapters.datasets``.
+    """
     require(path.is_file(), str(path), "file", "missing", "an HDF5 file of robomimic")
+    return read_confined(f"{__name__}:trial", path, "h5py")
+
+
+def trial(path: bytes) -> bytes:
+    """Read a file: what a process that is confined does with a stranger's. It opens no other files."""
+    return _opened(Path(os.fsdecode(path))).to_bytes()
+
+
+def _opened(path: Path) -> Dataset:
+    h5py = needed("h5py")
     try:
         with h5py.File(path, "r") as file:
+            confined.follow_no_files()
             return _read(path, h5py, file)
     except DatasetError:
         raise
@@ -38,7 +52,8 @@ def read(path: Path) -> Dataset:
 
 
 def _read(path: Path, h5py: Any, file: Any) -> Dataset:
-    where, group = str(path), file.get("data")
+    where, budget = str(path), Budget(str(path))
+    group = _inside(h5py, where, file, "data")
     if "traj_0" in file:
         raise DatasetError(
             f"{path}: holds traj_0, …, as ManiSkill's files; expected robomimic's data/demo_0, data/demo_1, …"
@@ -51,12 +66,13 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
     observed: list[str] | None = None
     left_out: set[str] = set()
     for name in names:
-        demo, place = group[name], f"{path}: {name}"
+        place = f"{path}: {name}"
+        demo = _inside(h5py, place, group, name)
         require(isinstance(demo, h5py.Group), place, name, type(demo).__name__, "a group")
-        actions = _array(h5py, place, demo, "actions")
+        actions = _array(h5py, place, demo, "actions", budget)
         at_least = "numbers (steps, actions), at least one step"
         require(actions.ndim == 2 and len(actions), place, "actions", actions.shape, at_least)
-        steps, seen = len(actions), demo.get("obs")
+        steps, seen = len(actions), _inside(h5py, place, demo, "obs")
         if seen is None and "states" in demo:
             raise DatasetError(
                 f"{place}: has states, as robosuite records them, but no obs; expected observations, which robomimic's "
@@ -65,16 +81,16 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
         require(isinstance(seen, h5py.Group) and len(seen), place, "obs", _kind(seen), "a group of data sets")
         parts = {}
         for key in sorted(seen):
-            entry = seen[key]
+            entry = _inside(h5py, place, seen, key)
             if not isinstance(entry, h5py.Dataset) or entry.ndim not in (1, 2) or entry.dtype.kind not in "fiub":
                 left_out.add(key)
                 continue
-            value = _array(h5py, place, seen, key)
+            value = _array(h5py, place, seen, key, budget)
             require(len(value) == steps, place, f"obs/{key}", value.shape, f"{steps} rows, as actions")
             parts[key] = value.reshape(steps, -1)
         columns = {f"obs/{key}": value for key, value in parts.items()} | {"actions": actions}
         for key in ("rewards", "dones"):
-            value = _array(h5py, place, demo, key) if key in demo else np.zeros(steps)
+            value = _array(h5py, place, demo, key, budget) if key in demo else np.zeros(steps)
             require(value.shape == (steps,), place, key, value.shape, f"({steps},)")
             columns[key] = value
         widths = [f"{key}: {value.shape[1:]}" for key, value in columns.items()]
@@ -107,11 +123,23 @@ def _read(path: Path, h5py: Any, file: Any) -> Dataset:
     return data
 
 
-def _array(h5py: Any, where: str, group: Any, key: str) -> np.ndarray:
-    entry = group.get(key)
+def _inside(h5py: Any, where: str, group: Any, key: str) -> Any:
+    """A group or data set of this very file; None where there is none."""
+    link = group.get(key, getlink=True) if key in group.keys() else None  # noqa: SIM118 ('in' follows links)
+    good = link is None or isinstance(link, h5py.HardLink)
+    require(good, where, key, type(link).__name__, "what is in the file itself, under its own name")
+    return None if link is None else group[key]
+
+
+def _array(h5py: Any, where: str, group: Any, key: str, budget: Budget) -> np.ndarray:
+    entry = _inside(h5py, where, group, key)
     good = isinstance(entry, h5py.Dataset) and entry.dtype.kind in "fiub"
     require(good, where, key, _kind(entry), "a data set of numbers")
-    require(entry.size <= MOST, where, key, entry.shape, f"at most {MOST} numbers")
+    require(entry.external is None and not entry.is_virtual, where, key, "kept in other files", "numbers in this file")
+    budget.take(f"{key} {entry.shape}", entry.size * max(8, entry.dtype.itemsize))
+    if entry.chunks is not None:
+        most = math.prod(entry.chunks) * entry.dtype.itemsize
+        require(most <= MOST_BYTES, where, f"{key}: chunks", entry.chunks, f"at most {MOST_BYTES} bytes each")
     return np.asarray(entry[()])
 
 

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from robo_rl.files import write
+from robo_rl.files import require_file, write
+
+MOST_BYTES = 3 << 27
 
 
 class CheckpointError(ValueError):
@@ -43,6 +45,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not path.is_file():
         raise CheckpointError(f"{path}: the file does not exist; expected a checkpoint written by 'robo-rl train'")
     try:
+        require_file(path, MOST_BYTES)
         with safetensors.safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
             metadata = file.metadata()

@@ -34,7 +34,7 @@ from robo_rl.console import finite
 from robo_rl.contract import Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.deploy.robot.bundle.attachment import attached_of
-from robo_rl.files import write
+from robo_rl.files import read_bytes, write
 from robo_rl.files.escaping import file_name
 from robo_rl.files.text import read_json
 from robo_rl.learn.config import CONFIGS
@@ -45,11 +45,14 @@ from robo_rl.policy import PolicyGraph
 from robo_rl.sim.ranges import replaced
 from robo_rl.sim.robots import load_robot, place_of
 from robo_rl.sim.robots.figures import is_number
+from robo_rl.sim.sensors import Sensors
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import FILE, load_task
 
 HELD_OUT = 1 << 20
 """Seeds of evaluations begin here; those of trainings are smaller."""
+MOST_METRICS = 1 << 26
+"""Bytes of metrics.jsonl."""
 SOURCE = "source"
 """The folder in a run's folder with the files of a user's own task."""
 
@@ -103,7 +106,8 @@ class Run:
             own = folder / f"{card.name}.toml"  # a file card.toml is called after its folder, which it now leaves
             robot = Path(shutil.copy(robot, own)).name
         moved = {name: list(pair) for name, pair in (ranges or {}).items()}
-        begun_from = hashlib.sha256(origin.checkpoint_file.read_bytes()).hexdigest() if origin else None
+        newest = read_bytes(origin.checkpoint_file, checkpoint.MOST_BYTES) if origin else b""
+        begun_from = hashlib.sha256(newest).hexdigest() if origin else None
         digest = ""
         if task.source is not None:
             digest, task_name = task.source.digest, f"{SOURCE}/{task.source.label}"
@@ -193,7 +197,11 @@ class Run:
             raise RunError(
                 f"{self.folder / SOURCE}: the files of the task were changed since the start of the training"
             )
-        task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
+        try:
+            task.spec = dataclasses.replace(task.spec, ranges=replaced(task.spec.ranges, self.ranges))
+            Sensors(task.spec.signals, task.spec.control_period, task.spec.ranges)  # whose memory latency is
+        except ValueError as error:
+            raise RunError(f"{self.folder / 'run.json'}: {error}") from None
         return task
 
     @property
@@ -237,7 +245,7 @@ class Run:
         file, found = self.folder / "metrics.jsonl", []
         if not file.is_file():
             return []
-        lines = file.read_text(errors="replace").split("\n")
+        lines = read_bytes(file, MOST_METRICS).decode(errors="replace").split("\n")
         for number, line in enumerate(lines[:-1], 1):
             try:
                 row = json.loads(line)

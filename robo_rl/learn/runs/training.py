@@ -22,11 +22,11 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
 
 from robo_rl.console import Progress
-from robo_rl.files import room_for, write
+from robo_rl.files import read_bytes, room_for, write
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.finite import MOST_SKIPPED
 from robo_rl.learn.runs import checkpoint
-from robo_rl.learn.runs.folder import Run
+from robo_rl.learn.runs.folder import MOST_METRICS, Run
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.episode_statistics import EpisodeStatistics
@@ -242,7 +242,7 @@ class _Log:
         self.done = learner.done
 
     def __enter__(self) -> _Log:
-        lines = self.file.read_text(errors="replace").splitlines() if self.file.exists() else []
+        lines = _lines(self.file) if self.file.exists() else []
         kept = [line for line in lines if _update_of(line) <= self.done]  # later ones will come again
         write(self.file, "".join(line + "\n" for line in kept))
         self._lines = self.file.open("ab", buffering=0)
@@ -286,9 +286,13 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
         data = data[file.write(data) :]
 
 
+def _lines(file: Path) -> list[str]:
+    return read_bytes(file, MOST_METRICS).decode(errors="replace").splitlines()
+
+
 def _update_of(line: str) -> float:
     """The update that a line of metrics is about; infinite for a line that was cut off in the middle of writing."""
     try:
         return json.loads(line)["update"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return float("inf")

@@ -14,6 +14,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial import cKDTree
 
+from robo_rl.files import read_bytes
+
 COLUMNS = ("x_m", "y_m", "w_tr_right_m", "w_tr_left_m")
 """Of a CSV file, as TUM's racetrack-database and the F1TENTH racetracks have them."""
 UNITS = ("_m", "_rad", "_mps", "_mps2", "_radpm")
@@ -170,10 +172,8 @@ def _resampled(part: np.ndarray, points: int) -> np.ndarray:
 def _rows(path: Path) -> np.ndarray:
     """(k, 4) m."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise CourseError(f"{path}: is larger than {MAX_BYTES >> 20} MiB")
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(path, MAX_BYTES).decode("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
         raise CourseError(f"{path}: can't be read ({error})") from None
     rows: list[list[float]] = []
     for number, line in enumerate(lines, 1):

@@ -7,6 +7,7 @@ free (occupied or unknown).
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ import numpy as np
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
+from robo_rl.files import read_bytes, require_file
+from robo_rl.files import sandbox as confined
 from robo_rl.sim.scenes.tracks.courses import MAX_BYTES, MAX_POINTS, Course, CourseError, evenly, finished
 
 MAX_CELLS = 1 << 24
+MEMORY, SECONDS = 900 << 20, 10.0
+"""Bytes, and s of processor time, for the largest maps."""
 SPECK = 0.05
 """m²: what is smaller, and stands alone in the lane, is noise of the mapping, and left out."""
 UNKNOWN = 205
@@ -26,14 +31,39 @@ FIELDS = {"image", "resolution", "origin", "negate", "occupied_thresh", "free_th
 
 
 def read_map(path: Path) -> Course:
-    """The track in the map of a ``.yaml`` file, driven anticlockwise; CourseError with a sentence."""
+    """The track in the map of a ``.yaml`` file, driven anticlockwise; CourseError with a sentence.
+
+    Another process reads it, with ``MEMORY`` and ``SECONDS``.
+    """
+    try:
+        data = confined.attempt(f"{__name__}:trial", os.fsencode(path), memory=MEMORY, seconds=SECONDS)
+    except confined.Refused as error:
+        said = str(error)
+        raise CourseError(said if str(path.parent) in said else f"{path}: it can't be read: {said}") from None
+    parts = np.frombuffer(data).reshape(3, -1, 2)
+    return finished(path, *parts)
+
+
+def trial(path: bytes) -> bytes:
+    """Centre line and walls of a map: what a process that is confined does with a stranger's."""
+    return np.stack(_lines(Path(os.fsdecode(path)))).tobytes()
+
+
+def _lines(path: Path) -> tuple[np.ndarray, ...]:
+    """Centre line, left and right wall, (k, 2) m each."""
     given = _description(path)
     free = _free_cells(path, given)
     resolution, (x, y, yaw) = given["resolution"], given["origin"]
     inner, outer = _walls(path, free, resolution)
-    away = ndimage.distance_transform_edt(~outer) - ndimage.distance_transform_edt(~inner)
-    centre = _smoothed(_outline(away, path), _half_width(inner, outer))
-    left, right = (_beside(centre, _outline(wall, path)) for wall in (inner.astype(float), 1.0 - outer))
+    del free
+    to_outer, to_inner = (ndimage.distance_transform_edt(~wall).astype(np.float32) for wall in (outer, inner))
+    lane = ~(inner | outer)
+    half_width = 0.5 * float(to_inner[lane].mean(dtype=np.float64) + to_outer[lane].mean(dtype=np.float64))
+    to_outer -= to_inner
+    del to_inner, lane
+    centre = _smoothed(_outline(to_outer, path), half_width)
+    del to_outer
+    left, right = (_beside(centre, _outline(wall.astype(np.float32), path)) for wall in (inner, ~outer))
 
     def in_metres(cells: np.ndarray) -> np.ndarray:
         place = (cells + 0.5 - 1) * resolution  # the grid has one more row and column around it; cells have middles
@@ -42,7 +72,7 @@ def read_map(path: Path) -> Course:
              y + math.sin(yaw) * place[:, 0] + math.cos(yaw) * place[:, 1]], 1,
         )  # fmt: skip
 
-    return finished(path, *map(in_metres, (centre, left, right)))
+    return tuple(map(in_metres, (centre, left, right)))
 
 
 def _description(path: Path) -> dict[str, Any]:
@@ -51,7 +81,7 @@ def _description(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > 1 << 14:
             raise CourseError(f"{path}: is larger than 16 KiB; expected the description of a map")
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path, 1 << 14).decode("utf-8-sig")
         if any(isinstance(token, yaml.AnchorToken | yaml.AliasToken) for token in yaml.scan(text)):
             raise CourseError(f"{path}: has & or *, anchors of YAML that may unfold to anything; expected none")
         given = yaml.safe_load(text)
@@ -93,8 +123,7 @@ def _free_cells(path: Path, given: dict[str, Any]) -> np.ndarray:
 
     image = path.parent / given["image"]
     try:
-        if image.stat().st_size > MAX_BYTES:
-            raise CourseError(f"{image}: is larger than {MAX_BYTES >> 20} MiB")
+        require_file(image, MAX_BYTES)
         with Image.open(image, formats=("PPM", "PNG", "BMP")) as opened:
             if opened.width * opened.height > MAX_CELLS:
                 raise CourseError(
@@ -163,13 +192,6 @@ def _outline(height: np.ndarray, path: Path) -> np.ndarray:
     line = max(lines, key=len)[:-1]
     x, y = line.T
     return line if np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) > 0 else line[::-1]
-
-
-def _half_width(inner: np.ndarray, outer: np.ndarray) -> float:
-    """Cells, the mean over the lane."""
-    lane = ~(inner | outer)
-    both = ndimage.distance_transform_edt(~inner) + ndimage.distance_transform_edt(~outer)
-    return 0.5 * float(both[lane].mean())
 
 
 def _smoothed(line: np.ndarray, width: float) -> np.ndarray:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
-from robo_rl.files import write
+from robo_rl.files import read_bytes, write
 
 MOST_BYTES = 1 << 16
 TURN = 4096
@@ -65,10 +65,8 @@ def read_calibration(path: str | Path, most_offset: int) -> dict[str, JointCalib
         raise DriverError(
             f"{path}: there is no such file; expected LeRobot's calibration (lerobot-calibrate writes it)"
         )
-    if path.stat().st_size > MOST_BYTES:
-        raise DriverError(f"{path}: larger than {MOST_BYTES} bytes; expected LeRobot's calibration")
     try:
-        return parse(path.read_bytes(), most_offset)
+        return parse(read_bytes(path, MOST_BYTES), most_offset)
     except (ValueError, RecursionError) as error:
         raise DriverError(f"{path}: {str(error)[:300]}; expected LeRobot's calibration") from None
 

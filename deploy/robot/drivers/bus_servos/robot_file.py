@@ -13,14 +13,14 @@ d_gain = 400
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
-from robo_rl.files import write
+from robo_rl.files import read_bytes, write
+from robo_rl.files.text import loads_toml
 
 MOST_BYTES = 1 << 16
 MOST_GAIN = 16_383
@@ -61,17 +61,15 @@ def read_robot_file(path: str, names: Sequence[str], known: tuple[set[str], set[
     if not path:
         return RobotFile()
     where = Path(path).expanduser()
-    if not where.is_file() or where.stat().st_size > MOST_BYTES:
-        raise DriverError(f"{path}: there is no such file, or it is larger than {MOST_BYTES} bytes")
     try:
-        return parse(where.read_bytes(), names, known)
-    except (ValueError, RecursionError) as error:
+        return parse(read_bytes(where, MOST_BYTES), names, known)
+    except (OSError, ValueError, RecursionError) as error:
         raise DriverError(f"{path}: {str(error)[:300]}") from None
 
 
 def parse(data: bytes, names: Sequence[str], known: tuple[set[str], set[str]] = FEETECH) -> RobotFile:
     """A robot file's content. ValueError for anything else."""
-    found = tomllib.loads(data.decode("utf-8"))
+    found = loads_toml(data)
     unknown = sorted(set(found) - known[0])
     if unknown:
         raise ValueError(f"{str(unknown)[:100]} are unknown; expected {', '.join(sorted(known[0]))}")

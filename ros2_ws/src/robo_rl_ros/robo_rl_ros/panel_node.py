@@ -43,6 +43,8 @@ STOP_TIME = 1.0
 """s that a stop may take to be confirmed."""
 ACTION_TIME = 60.0
 """s that any other action may take."""
+MOST_WANTED = 8
+"""Actions, other than stop, that wait for their turn."""
 TAKES_OVER = ("arm", "engage", "activate")
 """Actions that make the requesting page the operator."""
 ACTIONS = (*TRANSITIONS, *REQUESTS, "select")
@@ -73,7 +75,7 @@ class Panel:
         self._lifecycle = "unknown"
         self._holder = ""
         """The page that armed the robot, and must stay open."""
-        self._wanted: queue.Queue[tuple[Callable[[], str], queue.Queue[str | OperatorError]]] = queue.Queue()
+        self._wanted: queue.Queue[tuple[Callable[[], str], queue.Queue[str | OperatorError]]] = queue.Queue(MOST_WANTED)
         self._history: deque[dict[str, Any]] = deque(maxlen=MEMORY)
         self._frame, self._changed, self._begun = Frame(0, {}), threading.Condition(), time.monotonic()
         node = operator.node
@@ -142,7 +144,10 @@ class Panel:
 
     def _do(self, action: str, page: str, name: str) -> str:
         answer: queue.Queue[str | OperatorError] = queue.Queue()
-        self._wanted.put((lambda: self._serve(action, page, name), answer))
+        try:
+            self._wanted.put_nowait((lambda: self._serve(action, page, name), answer))
+        except queue.Full:
+            raise OperatorError(f"{action}: {MOST_WANTED} other requests wait; ask again when they are done") from None
         try:
             said = answer.get(timeout=ACTION_TIME)
         except queue.Empty:
