@@ -12,23 +12,22 @@ from robo_rl.files.escaping import shell_word
 
 
 def main(
-    file: Annotated[Path, tyro.conf.Positional], told: Annotated[tuple[Path, ...], tyro.conf.arg(name="with")] = (),
+    file: Annotated[Path, tyro.conf.Positional], config: tuple[Path, ...] = (),
     robot: str | None = None, rate: float | None = None, joints: tuple[str, ...] = (), out: Path | None = None,
-    episodes: int = 64, json: bool = False,
+    episodes: int = 16, json: bool = False,
 ) -> int:  # fmt: skip
     """Take over a policy of another trainer: write it as a bundle with contract, limits and recorded test vectors.
 
     FILE is an .onnx, a TorchScript or checkpoint .pt, a stable-baselines3 .zip or a .safetensors file. What it and the
     YAML beside it say is read; the rest is asked for in policy.toml, which is written with blanks and reasons. Fill
-    them
-    in and give the same command again. Then the bundle is compared with the trainer's own runtime, walks in simulation,
-    and if it falls, the usual mistakes are searched.
+    them in and give the same command again. Then the bundle is compared with the trainer's own runtime, walks in
+    simulation, and if it falls, the usual mistakes are searched.
 
     With --json: file, description, task, blanks, and after the bundle: difference, success, mistake.
 
     Args:
         file: The policy's file.
-        told: Files of its trainer that describe it (deploy.yaml, env.yaml, agent.yaml, rl_sar's and unitree_rl_gym's
+        config: Files of its trainer that describe it (deploy.yaml, env.yaml, agent.yaml, rl_sar's and unitree_rl_gym's
             YAML); by default those that are beside it.
         robot: The robot, a name or the path of a card.
         rate: Hz, how often the policy acts.
@@ -44,7 +43,7 @@ def main(
     given: dict[str, Any] = description.parse(toml) if toml.is_file() else {}
     said = {"robot": robot, "rate": rate, "joints": list(joints) or None}
     given |= {key: value for key, value in said.items() if value is not None}
-    files = list(told) or adopting.near(file)
+    files = list(config) or adopting.near(file)
     folder.mkdir(parents=True, exist_ok=True)
     data, reasons, trainer = adopting.draft(file, given, files, folder)
     adopting.write_motion(file, data, folder)
@@ -83,8 +82,11 @@ def _written(
     say("writing the bundle (torch takes some seconds to load its exporter)", json)
     made, agreement = graph.write(known, found.network, found.runtime, bundle, trainer)  # type: ignore[arg-type]
     say(f"{bundle}: {bundle.stat().st_size:,} bytes, digest {made.digest[:16]}…", json)
-    say(f"  differs from the runtime of {trainer} by {agreement.network:.1g} over {graph.SAMPLES} random observations, by "
-        f"{agreement.rollout:.1g} over an episode", json)  # fmt: skip
+    say(
+        f"  differs from the runtime of {trainer} by {agreement.network:.1g} over {graph.SAMPLES} random observations",
+        json,
+    )
+    say(f"  and by {agreement.rollout:.1g} over an episode", json)
     facts |= {"file": str(bundle), "difference": max(agreement.network, agreement.rollout)}
     good = True
     if episodes:
@@ -102,11 +104,11 @@ def _proved(task: Any, network: Any, episodes: int, facts: dict[str, Any], json:
 
     found = mistakes.tried(task, network, episodes)
     facts |= {"success": found.success, "velocity_error": found.error}
-    say(f"  in simulation of {task.spec.robot.name}: {found}", json)
+    say(f"  in simulation of {task.spec.robot.name} it {found}", json)
     if found.walks:
         return True
-    say("It doesn't walk. Searching the usual mistakes (a minute or two):", json)
+    say("Searching the usual mistakes (a minute or two):", json)
     better = mistakes.search(task, network)
     facts["mistake"] = None if better is None else better.change.name
     say(f"  {better}" if better else "  no single change makes it walk", json)
-    return False
+    return found.stands

@@ -1,8 +1,7 @@
 """Policies that walk, in the forms of other trainers: the zoo's go2-flat behind a peer's observations.
 
-``Walker`` takes an observation in the layout of a peer, finds the zoo's own observation in it, asks the zoo's
-network, and
-gives an action in the peer's units. So it walks as the zoo's policy does, and nothing had to be trained.
+``Walker`` takes an observation in the layout of a peer, finds the zoo's own observation in it, asks the zoo's network,
+and gives an action in the peer's units. So it walks as the zoo's policy does, and nothing had to be trained.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Walker(nn.Module):
         down: dict[str, Any] = {"term": "projected_gravity"}
         if quaternion:
             down = {"term": "orientation", "order": quaternion}
-        history = HISTORY + 1 if self.layout.get("by", "term") == "term" else HISTORY + 1
+        history = HISTORY + 1
         frames = self.layout.get("by") == "frame"
         first = [
             {"term": "base_ang_vel", "scale": self.rates[0]},

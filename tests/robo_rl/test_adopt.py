@@ -1,8 +1,7 @@
 """Policies in the files of six trainers become bundles that do what the trainers' own programs do.
 
-Observations and targets are computed a second time here as the deploy programs of those trainers do it, with numpy,
-from the
-text of those programs, and their networks run in their own runtime.
+Observations and targets are computed a second time here as the deploy programs of those trainers do it, with numpy, and
+their networks run in their own runtime.
 """
 
 from __future__ import annotations
@@ -156,10 +155,10 @@ def test_unitree_rl_gym_s_torchscript_and_yaml(tmp_path: Path, monkeypatch: Any,
         "action_scale": 0.25, "cmd_scale": [2.0, 2.0, 0.25], "num_actions": 12, "num_obs": 47, "cmd_init": [0.5, 0, 0],
     }  # fmt: skip
     Path("go2.yaml").write_text(yaml.dump(config))
-    code, told, _ = run(capsys, Path("motion.pt"), told=(Path("go2.yaml"),), robot="go2", episodes=0)
+    code, told, _ = run(capsys, Path("motion.pt"), config=(Path("go2.yaml"),), robot="go2", episodes=0)
     assert (code, told["blanks"]) == (1, ["joints"])
     code, told, _ = run(
-        capsys, Path("motion.pt"), told=(Path("go2.yaml"),), robot="go2", joints=tuple(MJLAB), episodes=0
+        capsys, Path("motion.pt"), config=(Path("go2.yaml"),), robot="go2", joints=tuple(MJLAB), episodes=0
     )
     assert code == 0
     order, counter, action = [CARD.index(name) for name in MJLAB], 0, np.zeros(12, np.float32)
@@ -255,8 +254,8 @@ def test_isaac_lab_s_env_yaml_with_an_rsl_rl_checkpoint(tmp_path: Path, monkeypa
     model.obs_normalizer._mean.normal_(0.0, 0.1)
     model.obs_normalizer._std.uniform_(0.5, 1.5)
     critic = MLPModel(obs, {"critic": ["policy"]}, "critic", 1, [16], "elu")
-    torch.save({"actor_state_dict": model.state_dict(), "critic_state_dict": critic.state_dict(),
-                "optimizer_state_dict": {"state": {}, "param_groups": []}, "iter": 5, "infos": None}, "model_5.pt")  # fmt: skip
+    saved = {"actor_state_dict": model.state_dict(), "critic_state_dict": critic.state_dict(), "iter": 5, "infos": None}
+    torch.save({**saved, "optimizer_state_dict": {"state": {}, "param_groups": []}}, "model_5.pt")
     term = {"params": {}, "noise": None, "clip": None, "scale": None, "history_length": 0}
     functions = {"base_ang_vel": 0.25, "projected_gravity": None, "generated_commands": None, "joint_pos_rel": None,
                  "joint_vel_rel": 0.05, "last_action": None}  # fmt: skip
@@ -329,7 +328,6 @@ def test_stable_baselines3_s_zip_with_its_statistics(tmp_path: Path, monkeypatch
     code, told, _ = run(capsys, Path("walk.zip"), robot="go2", rate=50.0, joints=tuple(CARD), episodes=0)
     assert "layers.statistics" not in told["blanks"]
     default = [forms.STAND[name] for name in CARD]
-    fill(toml, default=default, scale=0.25, stiffness=35.0, damping=0.5) if False else None
     head = toml.read_text().split("[[observations]]")[0]
     toml.write_text(head)
     fill(toml, default=default, scale=0.25, stiffness=35.0, damping=0.5)
@@ -384,7 +382,8 @@ def test_beyondmimic_s_onnx_brings_its_clip(tmp_path: Path, monkeypatch: Any, ca
     csv = lambda values: ",".join(f"{v:.3f}" if isinstance(v, float) else str(v) for v in values)  # noqa: E731
     names = "command,motion_anchor_ori_b,base_ang_vel,joint_pos,joint_vel,actions"
     for key, value in {
-        "run_path": "x", "joint_names": csv(ISAAC), "joint_stiffness": csv([35.0] * 12), "joint_damping": csv([0.5] * 12),
+        "run_path": "x", "joint_names": csv(ISAAC), "joint_stiffness": csv([35.0] * 12),
+        "joint_damping": csv([0.5] * 12),
         "default_joint_pos": csv([float(x) for x in default]), "command_names": "motion", "observation_names": names,
         "observation_history_lengths": "1,1,1,1,1,1", "action_scale": csv([0.25] * 12), "anchor_body_name": "base",
         "body_names": "thigh,base",
@@ -419,6 +418,27 @@ def test_beyondmimic_s_onnx_brings_its_clip(tmp_path: Path, monkeypatch: Any, ca
     verified(Path(told["description"]))
 
 
+def test_a_clip_is_turned_to_the_robot_s_heading_at_any_attitude() -> None:
+    from scipy.spatial.transform import Rotation
+
+    from robo_rl.adapters.foreign.motion import START, STEP, Motion
+
+    rng, none = np.random.default_rng(0), torch.zeros(9, 12)
+    clip, robots = (Rotation.random(n, random_state=rng) for n in (9, 50))
+    motion = Motion(none, none, torch.from_numpy(clip.as_quat().astype(np.float32)))
+    memory = {STEP: torch.zeros(50, 1), START: torch.zeros(50, 3)}
+    seen = torch.from_numpy(robots.as_quat().astype(np.float32))
+    found = motion.orientation(seen, memory).numpy()
+    later = {**motion.remembered(seen, memory)}
+    turn = Rotation.from_euler("z", robots.as_euler("ZYX")[:, 0] - clip[0].as_euler("ZYX")[0])
+    expected = (robots.inv() * turn * clip[0]).as_matrix()[:, :, :2].reshape(50, 6)
+    assert np.abs(found - expected).max() < 1e-5
+    moved = robots * Rotation.from_rotvec([0.3, -0.2, 0.5])
+    found = motion.orientation(torch.from_numpy(moved.as_quat().astype(np.float32)), later).numpy()
+    expected = (moved.inv() * turn * clip[1]).as_matrix()[:, :, :2].reshape(50, 6)
+    assert np.abs(found - expected).max() < 1e-5
+
+
 # --- refusals -------------------------------------------------------------------------------------------------
 
 
@@ -426,8 +446,8 @@ def test_an_onnx_file_of_another_program_is_told_from_a_damaged_bundle(tmp_path:
     file = forms.to_onnx(mlp(), PLAIN, tmp_path / "policy.onnx")
     with pytest.raises(BundleError, match=r"obs 1 × 45; outputs actions 1 × 12.*robo-rl adopt"):
         Bundle.read(file)
+    (tmp_path / "damaged.onnx").write_bytes(file.read_bytes()[:300])
     with pytest.raises(BundleError, match="no digest in it"):
-        (tmp_path / "damaged.onnx").write_bytes(file.read_bytes()[:300])
         Bundle.read(tmp_path / "damaged.onnx")
 
 
@@ -443,7 +463,7 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path) -> None:
     data = pickle.dumps({"model_state_dict": Evil()})
     with pytest.raises(AdoptionError, match="can't be read"):
         parameters.read(data, "model.pt")
-    with pytest.raises(AdoptionError, match="no VecNormalize|can't be read"):
+    with pytest.raises(AdoptionError, match=r"no VecNormalize|can't be read"):
         parameters.read_statistics(data, "statistics.pkl")
     assert not (tmp_path / "ran").exists()
 
@@ -451,7 +471,8 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path) -> None:
 def test_tags_of_python_in_yaml_are_read_as_data_and_nothing_is_run(tmp_path: Path) -> None:
     from robo_rl.adapters.foreign import yaml_file
 
-    text = f"a: !!python/object/apply:os.system ['touch {tmp_path}/ran']\nb: !!python/tuple [1, 2]\nc: !!python/name:os.x ''"
+    run = f"!!python/object/apply:os.system ['touch {tmp_path}/ran']"
+    text = f"a: {run}\nb: !!python/tuple [1, 2]\nc: !!python/name:os.x ''"
     assert yaml_file.read(text.encode(), "x.yaml")["b"] == [1, 2]
     assert not (tmp_path / "ran").exists()
     bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(

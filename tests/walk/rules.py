@@ -127,6 +127,7 @@ RULES = (
     Rule(r"security\.md: python benchmarks/fuzz\.py.*|.*--episodes 1000000 .*", skip=LONG),
     Rule(r".*--port (/dev/ttyACM0|/dev/ttyUSB0|eth0).*", skip=HARDWARE),
     Rule(r".*: lerobot-.*", skip=HARDWARE),
+    Rule(r".*: robo-rl (adopt|verify .*-adopted/).*", skip="needs files of other trainers; test_adopt.py makes them"),
     Rule(
         r"firmware\.md: \(cd crazyflie_app && make .*",
         skip="needs the firmware's sources, which the line above fetches",

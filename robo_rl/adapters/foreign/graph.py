@@ -80,8 +80,8 @@ def require_fit(task: AdoptedWalk, network: nn.Module) -> None:
     except (RuntimeError, ValueError, IndexError) as error:
         reason = " ".join(str(error).split())[:160]
         raise AdoptionError(
-            f"observations: the network doesn't take the {task.observation_size} numbers of the terms ({given}): {reason}"
-            f".{said}"
+            f"observations: the network doesn't take the {task.observation_size} numbers of the terms ({given}): "
+            f"{reason}.{said}"
         ) from None
     if found != (2, task.action_size):
         raise AdoptionError(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.adapters.foreign.description import AdoptionError
-from robo_rl.controllers.rotation import heading, multiply
+from robo_rl.controllers.rotation import multiply
 
 OUTPUTS = ("joint_pos", "joint_vel", "body_quat_w")
 LONGEST = 20_000
@@ -54,8 +54,8 @@ class Motion:
 
     def start(self, orientation: Any, memory: Mapping[str, Any]) -> Tensor:
         """(n, 2) cosine and sine of half the angle by which the clip is turned about z."""
-        cosine, sine = heading(orientation.unbind(-1))
-        first_cosine, first_sine = heading(self.anchor[:1].unbind(-1))
+        cosine, sine = yaw(orientation)
+        first_cosine, first_sine = yaw(self.anchor[:1])
         c, s = cosine * first_cosine + sine * first_sine, sine * first_cosine - cosine * first_sine
         ahead, behind = torch.stack([1 + c, s], -1), torch.stack([s, 1 - c], -1)  # each along (cos, sin) of half of it
         now = torch.where((c > 0)[:, None], ahead, behind)
@@ -76,6 +76,14 @@ class Motion:
         packed = io.BytesIO()
         np.savez_compressed(packed, **{name: value.numpy() for name, value in vars(self).items()})
         return packed.getvalue()
+
+
+def yaw(orientation: Any) -> tuple[Any, Any]:
+    """Cosine and sine of the yaw of Euler angles (z, y, x), by which trackers of clips align headings."""
+    x, y, z, w = orientation.unbind(-1)
+    cosine, sine = 1 - 2 * (y * y + z * z), 2 * (w * z + x * y)
+    scale = 1 / torch.clamp(torch.sqrt(cosine * cosine + sine * sine), min=1e-6)
+    return cosine * scale, sine * scale
 
 
 def rotation_columns(orientation: Any, columns: int = 2) -> Any:

@@ -1,9 +1,9 @@
 """The network in another trainer's ONNX file, as a torch module.
 
 The file is parsed in a process of its own with little memory (``robo_rl.files.sandbox``). What comes back is plain:
-a list of
-operators by name and arrays, which become a straight line of torch operations. Operators that are not in ``OPERATIONS``
-are refused by name.
+a list
+of operators by name and arrays, which become a straight line of torch operations. Operators that are not in
+``OPERATIONS`` are refused by name.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class OnnxNetwork(nn.Module):
         further = [name for name in file.inputs if name != self.input and name in used]
         if further:
             raise AdoptionError(
-                f"{where}: its actions depend on the inputs {further} besides '{self.input}'; expected a policy without "
-                "a memory of its own"
+                f"{where}: its actions depend on the inputs {further} besides '{self.input}'; expected a policy "
+                "without a memory of its own"
             )
         unknown = sorted({node.operator for node in self.nodes} - {*OPERATIONS, "Constant"})
         if unknown:

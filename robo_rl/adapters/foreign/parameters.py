@@ -1,8 +1,7 @@
 """Parameters in files of torch, rsl_rl, stable-baselines3 and safetensors, without running anything of the file.
 
-Pickles are read by ``torch.load(weights_only=True)`` or by an unpickler that knows numpy's arrays alone, in a
-process of its
-own with little memory (``robo_rl.files.sandbox``). What comes back are arrays and text.
+Pickles are read by ``torch.load(weights_only=True)`` or by an unpickler that knows numpy's arrays alone, in a process
+of its own with little memory (``robo_rl.files.sandbox``). What comes back are arrays and text.
 """
 
 from __future__ import annotations

@@ -21,90 +21,19 @@ from robo_rl.adapters.foreign.description import AdoptionError
 from robo_rl.files import sandbox as confined
 
 MOST = 1 << 28
-PURE = frozenset(
-    [
-        "abs",
-        "add",
-        "addmm",
-        "arange",
-        "atan2",
-        "cat",
-        "ceil",
-        "clamp",
-        "clamp_max",
-        "clamp_min",
-        "clip",
-        "concat",
-        "cos",
-        "div",
-        "elu",
-        "eq",
-        "exp",
-        "expand",
-        "flatten",
-        "floor",
-        "full_like",
-        "gelu",
-        "gt",
-        "ge",
-        "hardtanh",
-        "index_select",
-        "layer_norm",
-        "le",
-        "leaky_relu",
-        "linear",
-        "log",
-        "log1p",
-        "lt",
-        "matmul",
-        "max",
-        "maximum",
-        "mean",
-        "min",
-        "minimum",
-        "mm",
-        "mul",
-        "ne",
-        "neg",
-        "norm",
-        "ones_like",
-        "permute",
-        "pow",
-        "reciprocal",
-        "relu",
-        "repeat",
-        "reshape",
-        "rsqrt",
-        "rsub",
-        "select",
-        "selu",
-        "sigmoid",
-        "sign",
-        "silu",
-        "sin",
-        "slice",
-        "softplus",
-        "softsign",
-        "split",
-        "sqrt",
-        "square",
-        "squeeze",
-        "stack",
-        "sub",
-        "sum",
-        "t",
-        "tanh",
-        "transpose",
-        "unbind",
-        "unsqueeze",
-        "view",
-        "where",
-        "zeros_like",
-        "linalg_vector_norm",
-    ]
-)
+PURE = frozenset({
+    "abs", "add", "addmm", "arange", "atan2", "cat", "ceil", "clamp", "clamp_max", "clamp_min", "clip", "concat",
+    "cos", "div", "elu", "eq", "exp", "expand", "flatten", "floor", "full_like", "ge", "gelu", "gt", "hardtanh",
+    "index_select", "layer_norm", "le", "leaky_relu", "linalg_vector_norm", "linear", "log", "log1p", "lt", "matmul",
+    "max", "maximum", "mean", "min", "minimum", "mm", "mul", "ne", "neg", "norm", "ones_like", "permute", "pow",
+    "reciprocal", "relu", "repeat", "reshape", "rsqrt", "rsub", "select", "selu", "sigmoid", "sign", "silu", "sin",
+    "slice", "softplus", "softsign", "split", "sqrt", "square", "squeeze", "stack", "sub", "sum", "t", "tanh",
+    "transpose", "unbind", "unsqueeze", "view", "where", "zeros_like",
+})  # fmt: skip
 """torch's operators without side effects that a network may have."""
-SAME = frozenset(["alias", "clone", "contiguous", "detach", "dropout", "feature_dropout", "identity", "type_as"])
+SAME = frozenset({
+    "alias", "clone", "contiguous", "detach", "dropout", "feature_dropout", "identity", "type_as",
+})  # fmt: skip
 """Those that do nothing to a number when a policy runs."""
 
 
@@ -242,10 +171,7 @@ class ScriptNetwork(nn.Module):
         values: dict[str, Any] = {"observation": observation}
         for name, arguments, results in self.nodes:
             given = [self._value(argument, values) for argument in arguments]
-            if name in SAME or name == "to":
-                found = given[0]
-            else:
-                found = getattr(torch.ops.aten, name)(*given)
+            found = given[0] if name in SAME or name == "to" else getattr(torch.ops.aten, name)(*given)
             values.update([(results[0], found)] if len(results) == 1 else zip(results, found, strict=True))
         return self._value(self.output, values)
 

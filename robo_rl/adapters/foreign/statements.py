@@ -1,8 +1,7 @@
 """What trainers' own files say of a policy, as the fields of a description.
 
-Each function gives the fields that a file has, in the order of the policy's joints. What a trainer leaves to its
-code, and
-is the same in all its releases, is filled in with a comment that says so; all else stays blank.
+Each function gives the fields that a file has, in the order of the policy's joints. What a trainer leaves to its code,
+and is the same in all its releases, is filled in with a comment that says so; all else stays blank.
 """
 
 from __future__ import annotations
@@ -321,7 +320,7 @@ def unitree_gym_yaml(table: Mapping[str, Any]) -> Statement | None:
         data["observations"].append({"term": "gait_phase", "period": PERIOD, "order": "sin cos", "first": first})
     elif table["num_obs"] != size:
         found.reasons["observations[0].term"] = (
-            f"num_obs is {table['num_obs']}; the usual terms are {size}, or {size + 2} with a phase: add what is missing"
+            f"num_obs is {table['num_obs']}; the usual terms are {size}, or {size + 2} with a phase: add what lacks"
         )
     if "max_cmd" in table:
         data["commands"] = {

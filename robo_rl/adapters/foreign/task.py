@@ -117,8 +117,11 @@ class AdoptedWalk(FlatWalk):
             blocks.append(StateBlock("phase", (2,), (math.cos(first), math.sin(first))))
         if self.motion is not None:
             blocks += [StateBlock(motions.STEP, (1,), (0.0,)), StateBlock(motions.START, (3,), (0.0, 0.0, 0.0))]
-        past = [StateBlock(f"past_{i}", (term.history - 1, width), (0.0,) * ((term.history - 1) * width))
-                for i, (term, width) in enumerate(zip(self.terms, self.widths, strict=True)) if term.history > 1]  # fmt: skip
+        past = []
+        for i, (term, width) in enumerate(zip(self.terms, self.widths, strict=True)):
+            if term.history > 1:
+                steps = term.history - 1
+                past.append(StateBlock(f"past_{i}", (steps, width), (0.0,) * (steps * width)))
         if past and self.told.history.start == "first":
             blocks.append(StateBlock("started", (1,), (0.0,)))
         return [*blocks, *past]

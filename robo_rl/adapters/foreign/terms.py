@@ -168,8 +168,7 @@ ALIASES = {
     "last_actions": "last_action", "velocity_command": "velocity_commands", "base_velocity": "velocity_commands",
     "height_scanner": "height_scan", "imu_ang_vel": "base_ang_vel", "imu_projected_gravity": "projected_gravity",
 }  # fmt: skip
-"""What trainers call a term, and its name here. In Isaac Lab and mjlab a term "joint_pos" is relative to the
-default."""
+"""What trainers call a term, and its name here. Isaac Lab's and mjlab's "joint_pos" is relative to the default."""
 
 
 def advance(clock: Any, angle: float) -> Any:

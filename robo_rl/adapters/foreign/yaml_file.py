@@ -1,8 +1,7 @@
 """YAML of other trainers as plain data: nothing of it is run, whatever tags it has.
 
 Isaac Lab and unitree_rl_lab write tags of Python (``!!python/tuple``, ``!!python/object/apply:builtins.slice``). A
-tagged
-list or table is read as a list or table; a tagged text, such as the name of a function, as text.
+tagged list or table is read as a list or table; a tagged text, such as the name of a function, as text.
 """
 
 from __future__ import annotations
