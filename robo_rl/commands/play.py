@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from robo_rl.console import Progress, give, require_place, require_port, say
 
 if TYPE_CHECKING:
     from robo_rl.evaluate.loading import Loaded
+    from robo_rl.learn.runs.folder import Run
     from robo_rl.sim.drawing import Motion
 
 ROBOTS = 4
@@ -29,11 +32,13 @@ def main(
     episodes: int | None = None,
     seconds: float | None = None,
     switch: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
     digest: str | None = None,
     video: Path | None = None,
     picture: Path | None = None,
     size: tuple[int, int] = (640, 480),
     fps: int = 30,
+    gamepad: Path | None = None,
     port: int = 0,
     address: str = "127.0.0.1",
     no_open: bool = False,
@@ -41,9 +46,11 @@ def main(
 ) -> int:
     """Watch a policy: live in the browser, or as a video file or a picture.
 
-    The page is served to this machine only, until Ctrl-C. It has controls to push the robots, to move the set-points of
-    multirotors or the commanded velocities of legged robots, to change loads, wind, ground, motors, latency and noise,
-    and to switch to another policy. With --json: url; or video, frames and seconds; and picture.
+    The page is served to this machine only, until Ctrl-C. Of a run, it also shows the curves of the training, which may
+    go on, have ended or been killed: the robots always have its newest policy. It has controls to push the robots, to
+    move the set-points of multirotors or the commanded velocities of legged robots, to change loads, wind, ground,
+    motors, latency and noise, and to switch to another policy. With --json: url; or video, frames and seconds; and
+    picture.
 
     Args:
         target: A run's folder, a .onnx file or its address (https://…), or of --task: 'classical', its classical
@@ -57,29 +64,42 @@ def main(
         seconds: Length of the episodes, after which the page resets them; of the video, 5 by default;
             of a walk in a picture, which shows its middle, 4 by default.
         switch: More targets of the same task, which the page can switch to.
+        beside: Of a run: more runs of the same task, whose curves the page shows beside its own. Their policies are
+            those of the last robots, one robot or more each.
         digest: Of a file at an address, its SHA-256, which you else confirm.
         video: Write this file (.mp4 or .gif) instead of serving a page.
         picture: Write this file (.png): recoveries or steps at several moments, time running from left to right.
         size: Width and height of the video in pixels.
         fps: Frames per second of the video.
+        gamepad: Drive by a gamepad (Linux: /dev/input/js0): left stick, then right stick, for what the operator
+            commands, in the order of the tab "drive", which also names keys for it.
         port: Port of the page; 0 for any free one.
         no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.evaluate.loading import load
     from robo_rl.evaluate.sharing import fetched, is_address
+    from robo_rl.learn.runs.folder import Run
 
     if episodes is not None and not 1 <= episodes <= 16:
         raise ValueError(f"--episodes is {episodes}; expected 1 to 16")
     if seconds is not None and not 0.1 <= seconds <= 3600:
         raise ValueError(f"--seconds is {seconds:g}; expected 0.1 to 3600")
     require_port(port)
+    if gamepad is not None and not gamepad.exists():
+        raise ValueError(f"--gamepad is '{gamepad}', which does not exist; expected a joystick, as /dev/input/js0")
     require_place(video, "--video", ".mp4", ".gif")
     require_place(picture, "--picture", ".png")
     loaded = load(str(fetched(target, digest, json)) if is_address(target) else target, task, robot)
     if video is None and picture is None:
         others = {Path(name).stem: load(name, loaded.task, robot).policy for name in switch}
-        return _serve(loaded, episodes or ROBOTS, seed, seconds, fixed, others, port, address, no_open, json)
+        runs = [Run.open(name) for name in (target, *beside) if Path(name).is_dir()]
+        if len(runs) < len(beside) + bool(beside):
+            raise ValueError(f"--beside is {' '.join(beside)}, and the target {target}; expected folders of runs")
+        return serve(
+            loaded, episodes or ROBOTS, seed, seconds, fixed, others, port, address, no_open, json, runs=runs,
+            gamepad=gamepad,
+        )  # fmt: skip
     result: dict[str, Any] = {}
     if picture is not None:
         result |= _strip(loaded, episodes or STRIP_ROBOTS, seed, seconds or STRIP_SECONDS, fixed, picture, json)
@@ -89,31 +109,45 @@ def main(
     return 0
 
 
-def _serve(
+def serve(
     loaded: Loaded, robots: int, seed: int, seconds: float | None, fixed: dict[str, float],
     others: dict[str, Any], port: int, address: str, no_open: bool, json: bool,
+    runs: Sequence[Run] = (), stop: threading.Event | None = None, gamepad: Path | None = None,
 ) -> int:  # fmt: skip
-    """Serve the page until Ctrl-C."""
+    """Serve the page until Ctrl-C, or until ``stop`` is set."""
     import secrets
     import webbrowser
 
     import torch
 
+    from robo_rl.evaluate.evaluation import GraphPolicy
+    from robo_rl.evaluate.loading import load
     from robo_rl.viewer.access import Access
+    from robo_rl.viewer.driving import follow
     from robo_rl.viewer.live import Live
     from robo_rl.viewer.page import Page
+    from robo_rl.viewer.side_by_side import SideBySide
+    from robo_rl.viewer.training import Newest
 
     torch.set_num_threads(1)
     local = address.startswith("127.")
     access = Access(address, "" if local else secrets.token_urlsafe(24))
-    live, stop = Live(loaded, robots, seed, seconds, fixed, others), threading.Event()
+    stop, newest = stop or threading.Event(), None
+    if runs and isinstance(loaded.policy, GraphPolicy):
+        newest = Newest(runs[0], loaded.policy.policy)
+    if len(runs) > 1:
+        rivals = [loaded.policy, *(load(str(run.folder), loaded.task).policy for run in runs[1:])]
+        loaded = dataclasses.replace(loaded, policy=SideBySide(rivals))
+    live = Live(loaded, robots, seed, seconds, fixed, others)
     try:
-        page = Page(live, port, access)
+        page = Page(live, port, access, runs, newest)
     except OSError as error:
         raise ValueError(f"the page can't be served at {address}, port {port}: {error}") from None
     with page:
         sender = threading.Thread(target=page.run, args=(stop,), daemon=True)
         sender.start()
+        if gamepad is not None:
+            threading.Thread(target=follow, args=(gamepad, page.controls.driver, stop), daemon=True).start()
         say(f"{loaded.name} is at {page.url}   (Ctrl-C ends it)", json)
         give({"url": page.url}, json)
         if not no_open and has_display():

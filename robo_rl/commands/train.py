@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from robo_rl.console import STARTED, give, say
+from robo_rl.console import STARTED, give, require_port, say
 from robo_rl.files.escaping import shell_word
 from robo_rl.learn.config import CONFIGS, ApgConfig, BcConfig, PpoConfig, SacConfig
 
@@ -48,6 +48,9 @@ def main(
     episodes: int = 500,
     checkpoint_seconds: float = 5.0,
     wandb: str | None = None,
+    live: bool = False,
+    port: int = 0,
+    no_open: bool = False,
     json: bool = False,
     apg: ApgConfig = ApgConfig(),  # noqa: B008 (immutable)
     bc: BcConfig = BcConfig(),  # noqa: B008
@@ -85,6 +88,10 @@ def main(
         episodes: Number of held-out episodes after training; 0 for none.
         checkpoint_seconds: Time (s) between checkpoints.
         wandb: Publish the run in this project of Weights & Biases when it is done (pip install 'robo-rl[track]').
+        live: Serve a page while the training goes on: curves, reward terms, lengths of episodes, and robots that the
+            newest policy moves. Of a finished or interrupted run, 'robo-rl play RUN' shows it.
+        port: Port of the page; 0 for any free one.
+        no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
         apg: Hyperparameters of apg.
         bc: Hyperparameters of bc.
@@ -106,6 +113,9 @@ def main(
     require_plant(plant, task, device)
     require_device(device, algorithm)
     require_times(episodes, checkpoint_seconds)
+    require_port(port)
+    if live and processes * joined.count() > 1:
+        raise ValueError(f"--live, and --processes {processes}; expected one process, or 'robo-rl play RUN' beside it")
     if wandb is not None:
         from robo_rl.learn.runs.trackers import require_wandb
 
@@ -144,7 +154,9 @@ def main(
         if corrected is not None:
             write(run.folder / BASE, corrected)
     folder = joined.from_first(run and run.folder)
-    code = learn(run or Run.open(folder), device, episodes, checkpoint_seconds, json, resumed=False, origin=origin)
+    page = (port, no_open) if live else None
+    run = run or Run.open(folder)
+    code = learn(run, device, episodes, checkpoint_seconds, json, resumed=False, origin=origin, page=page)
     return code or published(folder, wandb if joined.rank() == 0 else None, json)
 
 
@@ -325,21 +337,23 @@ def learn(
     resumed: bool,
     origin: Run | None = None,
     after: Callable[[], dict[str, Any]] | None = None,
+    page: tuple[int, bool] | None = None,
 ) -> int:
     """Build the learner, train, evaluate, print the result. HeldError if another process works on the run.
 
-    ``after`` a training that was not interrupted gives more figures of the result.
+    ``after`` a training that was not interrupted gives more figures of the result. ``page``: port of the live page, and
+    whether not to open a browser; None for no page.
     """
     from robo_rl.files import held
     from robo_rl.learn.distributed import processes
 
     with held(run.folder) if processes.rank() == 0 else contextlib.nullcontext():
-        return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin, after)
+        return _learn(run, device, episodes, checkpoint_seconds, as_json, resumed, origin, after, page)
 
 
 def _learn(
     run: Run, device: str, episodes: int, checkpoint_seconds: float, as_json: bool, resumed: bool, origin: Run | None,
-    after: Callable[[], dict[str, Any]] | None,
+    after: Callable[[], dict[str, Any]] | None, page: tuple[int, bool] | None,
 ) -> int:  # fmt: skip
     import torch
 
@@ -349,6 +363,7 @@ def _learn(
     from robo_rl.learn.runs import training
     from robo_rl.learn.runs.warm_start import begin_from
     from robo_rl.metrics_table import lines
+    from robo_rl.viewer.beside import start
 
     torch.manual_seed(run.seed)
     begun = time.perf_counter()
@@ -370,7 +385,13 @@ def _learn(
         training.assist(learner)
         processes.leave()
         return 0
-    trained = training.train(run, learner, checkpoint_seconds)
+    with contextlib.ExitStack() as beside:
+        if page is not None:
+            training.save(run, learner)  # so that there is a policy to look at
+            viewer = start(run.folder, *page)
+            beside.callback(viewer.wait)
+            beside.callback(viewer.stdin.close)  # type: ignore[union-attr]
+        trained = training.train(run, learner, checkpoint_seconds)
     processes.leave()
     result = {
         "run": str(run.folder),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from robo_rl.viewer.driving import KEYS, NEUTRAL, Driver, explained
 from robo_rl.viewer.knobs import BEGINNING, Knob
 from robo_rl.viewer.live import GREATEST_PUSH, SPEEDS, Frame
 
@@ -112,7 +113,7 @@ class Controls:
     def add_ranges(self) -> None:
         """A slider for every range, in folders by the first part of their names."""
         gui, act = self.gui, self.page.act
-        gui.add_markdown("As drawn for each episode, until set here (●). Marks: what training drew.")
+        gui.add_markdown("Sampled each episode unless set here (●). Marks: training range.")
         again = gui.add_button("draw all again", hint="every range is drawn again when an episode begins")
         again.on_click(lambda event: self._release_all())
         length = self.live.task.spec.episode_length
@@ -137,11 +138,29 @@ class Controls:
         if not self.live.commands:
             self.gui.add_markdown("Nothing is commanded in this task.")
             return
-        self.gui.add_markdown("The operator's signals. From the task, until set here (●). Marks: range in training.")
+        self.gui.add_markdown("The operator's signals. From the task, until set here (●). Marks: training range.")
+        self.gui.add_markdown(explained(self.live.commands))
+        for key in (key for pair in KEYS[: len(self.live.commands)] for key in pair):
+            self._add_key(key)
+        self._add_key(NEUTRAL)
         back = self.gui.add_button("reset to the task's")
         back.on_click(lambda event: self._release_commands())
         for knob in self.live.commands.values():
             self._add_slider(knob, "command")
+
+    def _add_key(self, key: str) -> None:
+        command = self.gui.add_command(f"drive: {key}", hotkey=key)
+        command.on_trigger(lambda event: self.driver.press(key))
+
+    @property
+    def driver(self) -> Driver:
+        """Changes what the operator commands, and shows it."""
+        return Driver(self.live.commands, self._command)
+
+    def _command(self, name: str, value: float) -> None:
+        self.page.act({"command": {"name": name, "value": value}})
+        self.sliders[name].value = value
+        self._mark(name, True)
 
     def _release_commands(self) -> None:
         for name in self.live.commands:

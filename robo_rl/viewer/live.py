@@ -105,6 +105,8 @@ class Live:
         self.ranges, self.commands = range_knobs(self.task, fixed or {}), operator_knobs(self.task)
         self.env = self._make_env(robots, seed, dict(fixed or {}))
         self.clock = Clock()
+        self.idle = False
+        """Whether nobody looks, so that nothing is simulated."""
         self.model = self.env.plant.drawing() if can_draw(self.env.plant) else None
         """The drawing; None for robots that can't be drawn."""
         self.past: deque[Moment] = deque(maxlen=round(REMEMBERED * RATE))
@@ -226,7 +228,7 @@ class Live:
         while not stop.is_set():
             with self._lock:
                 clock = self.clock
-                if not clock.paused or clock.single:
+                if (not clock.paused or clock.single) and not self.idle:
                     clock.single = max(0, clock.single - 1)
                     self.step()
                 now = time.monotonic()
@@ -236,9 +238,15 @@ class Live:
                 if now >= measured + 1.0:
                     clock.real = (self._time - simulated) / (now - measured)
                     measured, simulated = now, self._time
-                pace = period / clock.speed if not clock.paused else 1 / FRAMES_PER_SECOND
+                moves = not clock.paused and not self.idle
+                pace = period / clock.speed if moves else 1 / FRAMES_PER_SECOND
             due = max(due + pace, now - LATE)
             stop.wait(max(due - time.monotonic(), BREATH))
+
+    def renew(self, graph: Any, weights: Mapping[str, Tensor]) -> None:
+        """Put newer weights into the graph of one of the policies, between two control steps."""
+        with self._lock:
+            graph.load_state_dict(weights)
 
     def next_frame(self, after: int, timeout: float) -> Frame | None:
         """The newest frame if its number is above ``after``, waiting for it at most ``timeout`` s."""

@@ -7,11 +7,14 @@ happens there to the browsers; ``Scene`` has the robots, ``controls`` what can b
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import viser
 
+from robo_rl.learn.runs.folder import Run
 from robo_rl.sim.drawing import has_ground
 from robo_rl.viewer import guard, tables
 from robo_rl.viewer.access import Access
@@ -19,12 +22,14 @@ from robo_rl.viewer.controls import Controls
 from robo_rl.viewer.live import Frame, Live
 from robo_rl.viewer.plots import Plots
 from robo_rl.viewer.scene import Scene
+from robo_rl.viewer.training import Newest, Trainings
 
 WATCHED = 3.0  # s, of where robots go that have no ground, so that they are shown apart
 SLOWLY = 0.2  # s between changes of tables and plots
 PROOF = (48, 64)  # pixels, height and width, of a picture by which a browser shows that it has drawn the scene
 PATIENCE = 300.0  # s, for it: without a graphics card the first picture takes long
-PANEL = 400  # pixels
+PANEL, WIDE_PANEL = 400, 560  # pixels
+READ = 2.0  # s between readings of a run's folder
 
 
 class Page:
@@ -34,20 +39,28 @@ class Page:
         page.run(stop)  # in one thread, and live.run(stop) in another
     """
 
-    def __init__(self, live: Live, port: int = 0, access: Access | None = None) -> None:
-        """OSError if the port is taken; 0 takes any free one."""
-        self.live, self.access = live, access or Access()
+    def __init__(
+        self, live: Live, port: int = 0, access: Access | None = None, runs: Sequence[Run] = (),
+        newest: Newest | None = None,
+    ) -> None:  # fmt: skip
+        """OSError if the port is taken; 0 takes any free one.
+
+        ``runs``: trainings whose curves are shown. ``newest``: the one whose newest policy the robots follow; while
+        nobody looks, they stand still.
+        """
+        self.live, self.access, self.runs, self.newest = live, access or Access(), runs, newest
         self.server = guard.start(self.access, port, "robo-rl")
         self.drawn: set[int] = set()
         """Numbers of the browsers that have drawn the scene."""
         self.frames = 0
         """Frames sent so far."""
         self._seen = threading.Condition()
+        self._read = 0.0
         self.robot = 0
         """The one that plots and tables are of."""
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(0, 114, 178))
         self.server.gui.main_panel.dock_right()
-        self.server.gui.main_panel.set_width(PANEL)
+        self.server.gui.main_panel.set_width(WIDE_PANEL if runs else PANEL)
         flies = live.model is not None and not has_ground(live.model)
         self.scene = Scene(self.server, live.model, live.frame, live.ways(WATCHED) if flies else None)
         self._add_panel(live.frame)
@@ -74,10 +87,11 @@ class Page:
         self._status = gui.add_html(tables.status(frame, task, 0))
         self.controls = Controls(self)
         tabs = gui.add_tab_group()
+        self.trainings = Trainings(gui, tabs.add_tab("training"), self.runs) if self.runs else None
+        with tabs.add_tab("drive"):
+            self.controls.add_commands()
         with tabs.add_tab("ranges"):
             self.controls.add_ranges()
-        with tabs.add_tab("commands"):
-            self.controls.add_commands()
         self.plots = Plots(gui, tabs.add_tab("plots"), self.live)
         with tabs.add_tab("signals"):
             self._measured = gui.add_html(tables.measured(frame, task, self.robot))
@@ -112,6 +126,7 @@ class Page:
             if frame is None:
                 continue
             number = frame.number
+            self._follow_training()
             if not self.server.get_clients():
                 continue
             self.scene.update(frame)
@@ -120,6 +135,18 @@ class Page:
             if frame.paused or abs(now - slow) >= SLOWLY * max(self.live.clock.speed, 0.05):
                 slow = now
                 self._update_slowly(frame)
+
+    def _follow_training(self) -> None:
+        """Every few seconds: curves of what has been written, and the newest policy."""
+        if self.newest is not None:
+            self.live.idle = not self.server.get_clients()
+        if self.trainings is None or time.monotonic() < self._read + READ:
+            return
+        self._read = time.monotonic()
+        self.trainings.update()
+        weights = self.newest.changed() if self.newest else None
+        if weights is not None:
+            self.live.renew(self.newest.graph, weights)  # type: ignore[union-attr]
 
     def _update_slowly(self, frame: Frame) -> None:
         self._status.content = tables.status(frame, self.live.task, len(self.drawn))

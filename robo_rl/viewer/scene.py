@@ -14,13 +14,19 @@ import mujoco
 import numpy as np
 import viser
 
-from robo_rl.sim.drawing import Line, Marker, has_ground, has_terrain, is_plane, rotated, seen, size_of
-from robo_rl.sim.pictures.camera import AZIMUTH, ELEVATION, spread
+from robo_rl.sim.drawing import Line, Marker, Sphere, has_ground, has_terrain, is_plane, rotated, seen, size_of
+from robo_rl.sim.pictures.camera import ABOVE, AZIMUTH, ELEVATION, spread
 from robo_rl.viewer.live import FRAMES_PER_SECOND, Frame
 from robo_rl.viewer.markers import SHOWN, Shown
 from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, turned
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
+GOALS = ("goal", "set-point", "place", "hole", "next way-point")
+"""Names of the markers that say where a robot is to go."""
+FARTHEST = 25.0
+"""Sizes of a robot: a goal beyond is not seen together with it."""
+SURROUNDED = 3.5
+"""Sizes of a robot that are seen about it where lines show what is around."""
 NEAR = 3.2  # sizes of what is seen: the distance of the first camera
 CATCHING_UP = 6.0  # 1/s, of the frame that follows a robot
 PLANE, LINES, SECTIONS = (236, 239, 243), (205, 212, 220), (160, 170, 182)
@@ -42,7 +48,8 @@ class Scene:
         self.offsets = np.zeros((self.n, 3))
         self.terrain = model is not None and has_terrain(model, self.size)
         if self.n > 1 and not self.terrain:
-            self.offsets = spread(np.zeros((1, self.n, 3)) if ways is None else ways, self.size)
+            apart = max(self.size, reach_of_lines(first))
+            self.offsets = spread(np.zeros((1, self.n, 3)) if ways is None else ways, apart)
         self.root = server.scene.add_frame("/world", show_axes=False)
         self.followed: int | None = 0 if model is not None and has_ground(model) else None
         self._middle = np.zeros(3)
@@ -146,11 +153,36 @@ class Scene:
         """The first camera: on the followed robot, or on all of them; returns its distance (m)."""
         where = self._where(first)
         following = self.followed is not None
+        if self.followed is not None and (goal := self._goal(first, self.followed)) is not None:
+            return self._point_at(where[self.followed], goal, first)
         middle = where[self.followed] if self.followed is not None else where.mean(0)
         around = self.size if following else self.size + float(np.abs(where - where.mean(0)).max())
         self._middle = middle if following else np.zeros(3)
-        at = np.zeros(3) if following else middle
-        turn, lift = np.radians(AZIMUTH), np.radians(ELEVATION - 6.0)
+        return self._place_camera(np.zeros(3) if following else middle, around, first)
+
+    def _goal(self, first: Frame, robot: int) -> np.ndarray | None:
+        """(3,) m: the marker of the place that a robot is to go to, if it is beside it and not too far to be seen."""
+        for marker in first.markers:
+            if isinstance(marker, Sphere) and marker.name in GOALS:
+                place = np.asarray(marker.position)[robot] + self.offsets[robot]
+                away = float(np.linalg.norm(place - self._where(first)[robot]))
+                if np.isfinite(place).all() and 0.5 * self.size < away < FARTHEST * self.size:
+                    return place
+        return None
+
+    def _point_at(self, robot: np.ndarray, goal: np.ndarray, first: Frame) -> float:
+        """Both are seen."""
+        self._middle = robot
+        return self._place_camera(0.5 * (goal - robot), self.size + 0.5 * float(np.linalg.norm(goal - robot)), first)
+
+    def _place_camera(self, at: np.ndarray, around: float, first: Frame) -> float:
+        """Look at a point of the scene from where what is within ``around`` (m) of it is seen; the distance (m).
+
+        Where lines show what is around a robot (walls, lanes, a track) more of it is seen, from above.
+        """
+        surrounded = any(isinstance(marker, Line) for marker in first.markers)
+        around = max(around, SURROUNDED * self.size) if surrounded else around
+        turn, lift = np.radians(AZIMUTH), np.radians(ABOVE if surrounded else ELEVATION - 6.0)
         ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
         camera = self.server.initial_camera
         camera.look_at = tuple(at)
@@ -211,6 +243,19 @@ class Scene:
             self._axes.points = joint_axes(self.model, frame.poses[self.joints], 0.35 * self.size) + self.offsets[
                 self.joints
             ].astype(np.float32)
+
+
+def reach_of_lines(frame: Frame) -> float:
+    """m: how far the lines about a robot (walls, a track) reach from their middle."""
+    reach = 0.0
+    for marker in frame.markers:
+        if isinstance(marker, Line):
+            points = np.asarray(marker.points)[..., :2].reshape(len(marker.points), -1, 2)
+            for of_one in points:
+                whole = of_one[np.isfinite(of_one).all(-1)]
+                if len(whole):
+                    reach = max(reach, 0.5 * float(np.ptp(whole, axis=0).max()))
+    return reach
 
 
 def joint_axes(model: mujoco.MjModel, poses: np.ndarray, length: float) -> np.ndarray:

@@ -40,7 +40,7 @@ def heading(title: str, task: Task, drawable: bool) -> str:
 def status(frame: Frame, task: Task, drawn: int) -> str:
     """How robots are doing: errors, episodes, failures. ``drawn``: browsers that have shown the scene."""
     measures, counters = task.measures, frame.counters
-    names = "".join(f"<th>{escape(m.error.replace('_', ' ').removesuffix(' error'))} error</th>" for m in measures)
+    names = "".join(f"<th>{escape(m.error.replace('_', ' '))}</th>" for m in measures)
     rows = []
     for robot in range(len(counters.begun)):
         errors = "".join(f"<td>{_error(frame.moment.errors[m.error][robot], m.unit)}</td>" for m in measures)
@@ -50,7 +50,9 @@ def status(frame: Frame, task: Task, drawn: int) -> str:
     sum_up = "no episode has ended" if success is None else f"{100 * success:.1f} % of {counters.ended} without failure"
     pace = "paused" if frame.paused else f"{frame.speed:.2f} × real time"
     return (
-        f"{STYLE}<div class=r data-drawn={drawn}><table><tr><th>robot</th>{names}<th>episodes</th><th>failed</th></tr>"
+        f"{STYLE}<div class=r data-drawn={drawn}><table><tr><th></th><th colspan={len(measures)}>at this moment</th>"
+        "<th colspan=2>since this page was opened</th></tr>"
+        f"<tr><th>robot</th>{names}<th>episodes</th><th>failed</th></tr>"
         f"{''.join(rows)}</table>{frame.moment.time:.1f} s simulated, {pace}; {sum_up}</div>"
     )
 
