@@ -22,8 +22,8 @@ from results import FOLDER, words, write
 
 from robo_rl.commands.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import load
 from robo_rl.learn.config import PpoConfig
+from robo_rl.policies.loading import load
 from robo_rl.sim.tasks.loading import load_task
 
 EPISODES = 500

@@ -17,8 +17,8 @@ from results import words, write
 
 from robo_rl.commands.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.learn.config import ApgConfig
+from robo_rl.policies.loading import Loaded, load
 
 EPISODES = 1000
 RECIPES = {"short": ApgConfig(), "long": ApgConfig(updates=800, environments=128, horizon=64, learning_rate=0.024)}

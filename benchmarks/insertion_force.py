@@ -16,8 +16,8 @@ import mujoco
 import numpy as np
 from results import words, write
 
-from robo_rl.evaluate.loading import load
 from robo_rl.learn.runs.folder import HELD_OUT
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 
 BATCH = 100

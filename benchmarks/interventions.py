@@ -30,10 +30,10 @@ from results import FOLDER, words, write
 from robo_rl.commands.learn import LITTLE_NOISE
 from robo_rl.commands.run import after_episode, nobody
 from robo_rl.controllers.gate.codes import Request, State
+from robo_rl.deploy.emulate.driver import SimulatedRobot
 from robo_rl.deploy.emulate.virtual_time import VirtualTime
 from robo_rl.deploy.robot.actor import EXPLORATION, MOST_NOISE, Actor
 from robo_rl.deploy.robot.drivers.driver import ForLoop
-from robo_rl.deploy.robot.drivers.simulated import SimulatedRobot
 from robo_rl.deploy.robot.loop import Loop, Step
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout

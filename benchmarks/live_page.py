@@ -25,7 +25,7 @@ import viser
 import websockets.asyncio.client as websockets
 from results import write
 
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page
 

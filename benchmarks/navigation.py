@@ -29,8 +29,8 @@ from results import write
 from torch import Tensor
 
 from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy
-from robo_rl.evaluate.loading import load
 from robo_rl.evaluate.proportion import wilson
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.mobile_base.among_people import BaseAmongPeople
 from robo_rl.sim.tasks import Task

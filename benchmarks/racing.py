@@ -26,8 +26,8 @@ from torch import Tensor
 
 from robo_rl.controllers.car import PurePursuit
 from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy
-from robo_rl.evaluate.loading import load
 from robo_rl.evaluate.proportion import wilson
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.car.race import AHEAD, CarRace
 from robo_rl.sim.tasks.loading import load_task

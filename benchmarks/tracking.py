@@ -16,7 +16,7 @@ from results import words, write
 
 from robo_rl.commands.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.tasks.loading import load_task
 
 CONDITIONS = Conditions(episodes=1000, seconds=6.5, fixed=load_task("quadrotor-track").figure_eight)

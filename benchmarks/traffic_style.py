@@ -19,7 +19,7 @@ from results import FOLDER, words, write
 from torch import Tensor
 
 from robo_rl.evaluate.evaluation import ControllerPolicy
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.car.in_lanes import PERIOD
 from robo_rl.sim.tasks.car.traffic import BOLD, ROUTE, STYLE, TIMID, CarTraffic

@@ -20,9 +20,9 @@ from first_episodes import by_controller, first_episodes
 from results import write
 from torch import Tensor
 
-from robo_rl.evaluate.loading import load
 from robo_rl.evaluate.proportion import wilson
 from robo_rl.learn.runs.folder import HELD_OUT
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.legged_in_room import LeggedInRoom
 from robo_rl.sim.tasks.legged.tunnel import BEAMS, BODY, TunnelWalk

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from robo_rl.files import require_file
-from robo_rl.learn.runs.checkpoint import MOST_BYTES
+
+MOST_BYTES = 3 << 27
+"""Of a file of states."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import pytest
 from robo_rl.cli import main
 from robo_rl.deploy.build.pack import repack
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.deploy.robot.bundle.attachment import attached_of
 from robo_rl.sim.robots import FOLDER
+from robo_rl.sim.tasks.attached import attached_of
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.live import Live
 

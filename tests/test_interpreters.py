@@ -21,11 +21,11 @@ from robo_rl.deploy.robot.drivers.unitree.link import KeeperProcess
 from robo_rl.deploy.robot.isolation import IsolatedGraph
 from robo_rl.deploy.robot.logs.record import Recorder
 from robo_rl.deploy.robot.service import install
-from robo_rl.evaluate.grid import Target, _evaluated
 from robo_rl.files import interpreter
 from robo_rl.files import sandbox as confined
 from robo_rl.learn.distributed import launch
 from robo_rl.learn.distributed.engines import ray, slurm, start
+from robo_rl.policies.grid import Target, _evaluated
 from robo_rl.sim.plants.bullet import _Worker as BulletWorker
 from robo_rl.zoo import located
 

@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from robo_rl.contract import Contract, Provenance, Signal
 from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
-from robo_rl.deploy.robot.bundle.attachment import FILES_KEY, attached_of
+from robo_rl.deploy.robot.bundle.attachment import FILES_KEY
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
 from robo_rl.files import write
 from robo_rl.policy import PolicyGraph
+from robo_rl.sim.tasks.attached import attached_of
 
 OPSET = 18
 GOLDEN_STEPS = 64

@@ -11,7 +11,7 @@ import threading
 
 from viewer import main as take
 
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page
 

@@ -16,8 +16,8 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from robo_rl.controllers.rotation import heading
-from robo_rl.evaluate.loading import load
 from robo_rl.learn.runs.folder import HELD_OUT
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.legged.tunnel import BODY, PERIOD, TunnelWalk
 

@@ -14,7 +14,7 @@ from robo_rl.console import give, say
 
 if TYPE_CHECKING:
     from robo_rl.evaluate.evaluation import Conditions
-    from robo_rl.evaluate.loading import Loaded
+    from robo_rl.policies.loading import Loaded
     from robo_rl.sim.tasks import Measure
 
 
@@ -67,7 +67,7 @@ def main(
     """
     from robo_rl.evaluate.evaluation import Conditions, perturbations, rollout
     from robo_rl.evaluate.evaluation import sweep as run_sweep
-    from robo_rl.evaluate.loading import load
+    from robo_rl.policies.loading import load
     from robo_rl.sim.ranges import read_ranges, replaced
 
     if grid:
@@ -116,7 +116,7 @@ def _over_grid(
     words: tuple[Any, ...], grid: dict[str, str], episodes: int, workers: int, heat_map: Path | None, json: bool,
     others: dict[str, Any],
 ) -> int:  # fmt: skip
-    from robo_rl.evaluate.grid import Target, axis, evaluate, table
+    from robo_rl.policies.grid import Target, axis, evaluate, table
 
     if given := [name for name, value in others.items() if value]:
         raise ValueError(f"{given[0]} and --grid exclude each other; expected one of them")

@@ -130,7 +130,7 @@ def _renewed(file: Path, out: Path | None, task: str | None, robot: str | None) 
     from robo_rl.deploy.build.pack import repack
     from robo_rl.deploy.build.verify import renewed, task_of
     from robo_rl.deploy.robot.bundle import Bundle
-    from robo_rl.deploy.robot.bundle.attachment import attached_of
+    from robo_rl.sim.tasks.attached import attached_of
 
     if out is None:
         raise ValueError(f"{file} is exported already; say with --out where to write it with its task's contract")

@@ -15,8 +15,8 @@ import tyro
 from robo_rl.console import Progress, give, require_place, require_port, say
 
 if TYPE_CHECKING:
-    from robo_rl.evaluate.loading import Loaded
     from robo_rl.learn.runs.folder import Run
+    from robo_rl.policies.loading import Loaded
     from robo_rl.sim.drawing import Motion
 
 ROBOTS = 4
@@ -77,9 +77,9 @@ def main(
         no_open: Don't open a browser.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluate.loading import load
-    from robo_rl.evaluate.sharing import fetched, is_address
     from robo_rl.learn.runs.folder import Run
+    from robo_rl.policies.loading import load
+    from robo_rl.policies.sharing import fetched, is_address
 
     if episodes is not None and not 1 <= episodes <= 16:
         raise ValueError(f"--episodes is {episodes}; expected 1 to 16")
@@ -121,7 +121,7 @@ def serve(
     import torch
 
     from robo_rl.evaluate.evaluation import GraphPolicy
-    from robo_rl.evaluate.loading import load
+    from robo_rl.policies.loading import load
     from robo_rl.viewer.access import Access
     from robo_rl.viewer.driving import follow
     from robo_rl.viewer.live import Live

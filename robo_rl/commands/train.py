@@ -254,8 +254,8 @@ def require_base(
     base: str | None, algorithm: str, task: Task, chosen: dict[str, Any], begin_from: Path | None
 ) -> bytes | None:
     """The file of the base, whose digest, or "script", goes into ``chosen``; refused before there is a run."""
-    from robo_rl.evaluate.loading import graph
     from robo_rl.learn.residual import SCRIPT, file_of, require_script
+    from robo_rl.policies.loading import graph
 
     if chosen.get("base"):
         raise ValueError(f"--{algorithm}.base is computed; expected --base RUN, BUNDLE or script")
@@ -357,13 +357,13 @@ def _learn(
 ) -> int:  # fmt: skip
     import torch
 
+    from robo_rl.commands.beside import start
     from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, outcome, rollout
     from robo_rl.learn import new_learner
     from robo_rl.learn.distributed import processes
     from robo_rl.learn.runs import training
     from robo_rl.learn.runs.warm_start import begin_from
     from robo_rl.metrics_table import lines
-    from robo_rl.viewer.beside import start
 
     torch.manual_seed(run.seed)
     begun = time.perf_counter()

@@ -52,8 +52,8 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.evaluate.evaluation import Conditions, shown
-    from robo_rl.evaluate.loading import load
     from robo_rl.evaluate.transfer import transfer
+    from robo_rl.policies.loading import load
 
     if not 0 <= min_kept <= 1:
         raise ValueError(f"--min-kept is {min_kept:g}; expected a number from 0 to 1")

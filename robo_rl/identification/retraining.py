@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout
-from robo_rl.evaluate.loading import load
 from robo_rl.learn.config import ApgConfig, PpoConfig, SacConfig
 from robo_rl.learn.runs.folder import Run
+from robo_rl.policies.loading import load
 from robo_rl.sim.ranges import Range, replaced
 from robo_rl.sim.tasks import Task
 from robo_rl.zoo import located

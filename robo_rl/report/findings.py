@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from robo_rl.contract import Contract, Provenance
 from robo_rl.evaluate.evaluation import Conditions, Episodes
-from robo_rl.evaluate.loading import CLASSICAL, Loaded
 from robo_rl.evaluate.transfer import Transfer
+from robo_rl.policies.loading import CLASSICAL, Loaded
 from robo_rl.sim.tasks import Measure, Task
 
 RECORDED = 8

@@ -18,11 +18,11 @@ from scipy.stats import ks_2samp
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.evaluate.comparison import compare, scores
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbations, rollout, sweep
-from robo_rl.evaluate.loading import CLASSICAL, Loaded, load
 from robo_rl.evaluate.transfer import Transfer
 from robo_rl.files import read_bytes
 from robo_rl.files.text import MAX_BYTES
 from robo_rl.learn.runs.folder import Run
+from robo_rl.policies.loading import CLASSICAL, Loaded, load
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import RECORDED, Findings, Plot, Section, Subject
 from robo_rl.report.page import pictures, write_page

@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from robo_rl.evaluate.loading import CLASSICAL
 from robo_rl.files.escaping import plot_label
+from robo_rl.policies.loading import CLASSICAL
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.tasks import Measure
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy, StopPolicy
-from robo_rl.evaluate.loading import Loaded
+from robo_rl.policies.loading import Loaded
 from robo_rl.sim.drawing import Marker, as_array, can_draw, mapped
 from robo_rl.sim.env import VecEnv
 from robo_rl.viewer.knobs import BEGINNING, Knob, operator_knobs, range_knobs

@@ -8,7 +8,7 @@ import torch
 
 from robo_rl.controllers.car.mppi import SAMPLING, PathIntegral
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.tasks.car.race import CarRace
 from tests.controllers.test_car import ANGLES, corridor
 

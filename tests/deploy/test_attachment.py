@@ -24,13 +24,13 @@ from robo_rl.deploy.robot.bundle.attachment import (
     MAX_FILES,
     Attached,
     AttachmentError,
-    attached_of,
 )
 from robo_rl.learn.runs.folder import Run
 from robo_rl.sim.plants.assembly import assemble
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks.attached import attached_of
 from robo_rl.sim.tasks.loading import load_task
 from tests.deploy.hostile_bundles import GOOD, resealed
 

@@ -10,7 +10,7 @@ import pytest
 
 from robo_rl.evaluate.comparison import compare, scores
 from robo_rl.evaluate.evaluation import Conditions, Episodes, StopPolicy, rollout
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.tasks import Measure
 
 MEASURE = Measure("height_error", "m", "mean")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import main
-from robo_rl.evaluate import grid
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.grid import Target, axis, evaluate
-from robo_rl.evaluate.loading import load
+from robo_rl.policies import grid
+from robo_rl.policies.grid import Target, axis, evaluate
+from robo_rl.policies.loading import load
 
 HOVER = Target("zoo:quadrotor-hover", seconds=0.5)
 AXES = {"mass": [0.8, 1.2], "delay": [0.0, 0.02, 0.04]}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.robots import FOLDER
 
 STRANGER = f"{Path(__file__).with_name('viewer') / 'cart_and_pole.py'}:Balance"

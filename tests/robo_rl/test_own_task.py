@@ -21,12 +21,12 @@ import torch
 
 from robo_rl.cli import main
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.evaluate.loading import load
 from robo_rl.learn import new_learner
 from robo_rl.learn.config import ApgConfig
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.runs import training
 from robo_rl.learn.runs.folder import Run, RunError
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task
 

@@ -16,7 +16,6 @@ import torch
 from robo_rl.commands import resume, train
 from robo_rl.commands.distill import main
 from robo_rl.evaluate.evaluation import GraphPolicy, StopPolicy
-from robo_rl.evaluate.loading import load
 from robo_rl.evaluate.terrain_evaluation import evaluate_terrain
 from robo_rl.learn import new_learner
 from robo_rl.learn.config import DistillConfig, PpoConfig
@@ -24,6 +23,7 @@ from robo_rl.learn.distill import distill
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import Run
 from robo_rl.learn.runs.warm_start import begin_from, narrow, widen
+from robo_rl.policies.loading import load
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.loading import load_task
 

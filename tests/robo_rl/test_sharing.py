@@ -17,8 +17,8 @@ import pytest
 
 from robo_rl.cli import main as command
 from robo_rl.commands.play import main
-from robo_rl.evaluate import sharing
-from robo_rl.evaluate.sharing import fetched
+from robo_rl.policies import sharing
+from robo_rl.policies.sharing import fetched
 from robo_rl.zoo import located
 
 BUNDLE = located("zoo:quadrotor-hover")

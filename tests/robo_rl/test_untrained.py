@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import load
 from robo_rl.evaluate.untrained import RandomPolicy, ZeroPolicy
 from robo_rl.learn.experience.learning_env import ACTION_SCALE
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task
 

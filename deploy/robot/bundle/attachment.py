@@ -17,10 +17,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from robo_rl.sim.tasks import Task
+from typing import Any
 
 FILES_KEY = "robo_rl.files"
 INSIDE = "inside"
@@ -73,7 +70,7 @@ class Attached:
             for name, packed in data["files"].items():
                 files[name] = _inflate(packed, left)
                 left -= len(files[name])
-            _require_names(files)
+            require_names(files)
             if data["card"] != "" and data["card"] not in files:
                 raise ValueError(f"card is {str(data['card'])[:100]!r}, which is not one of the files")
         except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, zlib.error) as error:
@@ -104,44 +101,6 @@ _folders: dict[str, tempfile.TemporaryDirectory[str]] = {}
 """By the digest of what is in them. They are removed when the process ends."""
 
 
-def attached_of(task: Task) -> Attached:
-    """What a bundle must bring for ``task``: its card with its model, and its source, where they are a user's own."""
-    card, files = "", {}
-    if task.card_file is not None:
-        from robo_rl.sim.robots import load_robot, place_of
-
-        read = load_robot(str(task.card_file), task.card_type)
-        card = f"{read.name}.toml"  # a file card.toml is called after its folder, which it now leaves
-        files[card] = task.card_file.read_bytes()
-        needed = read.files()
-        if len(needed) > MAX_FILES or sum(path.stat().st_size for path in needed) > MAX_BYTES:
-            needed = tuple(path for path in needed if path not in _to_be_seen(read.files()))
-        for path in needed:
-            files[place_of(path, task.card_file).as_posix()] = path.read_bytes()
-    if task.source is not None:
-        for path in task.source.files:
-            files[SOURCE + path.relative_to(task.source.file.parent).as_posix()] = path.read_bytes()
-    size = sum(map(len, files.values()))
-    if len(files) > MAX_FILES or size > MAX_BYTES:
-        largest = max(files, key=lambda name: len(files[name]))
-        raise AttachmentError(
-            f"the files of robot and task are {len(files)} with {size:,} bytes, the largest '{largest}'; expected at "
-            f"most {MAX_FILES} with {MAX_BYTES:,} bytes, as a bundle brings them: a model with simpler meshes"
-        )
-    try:
-        _require_names(files)
-    except ValueError as error:
-        raise AttachmentError(f"a file of robot or task can't travel in a bundle: {error}") from None
-    return Attached(card, files)
-
-
-def _to_be_seen(files: tuple[Path, ...]) -> frozenset[Path]:
-    """Meshes that only pictures need; without them a robot is drawn by its simple shapes."""
-    from robo_rl.sim.models import to_be_seen
-
-    return frozenset[Path]().union(*(to_be_seen(path) for path in files if path.suffix == ".urdf"))
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, in which every name is once."""
     found = dict(pairs)
@@ -160,7 +119,7 @@ def _inflate(packed: str, most: int) -> bytes:
     return data
 
 
-def _require_names(files: Mapping[str, bytes]) -> None:
+def require_names(files: Mapping[str, bytes]) -> None:
     """ValueError unless the names are those of different files below one folder, on any computer."""
     if len(files) > MAX_FILES:
         raise ValueError(f"{len(files)} files, more than {MAX_FILES}")

@@ -15,7 +15,9 @@ from typing import Any
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.drivers.driver import Driver, DriverError, Settings
 
-ROBOTS = ("so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie", "simulated")
+SIMULATED = "simulated"
+"""An emulator, with the same interface: the only one that needs torch."""
+ROBOTS = ("so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie", SIMULATED)
 
 
 def make(name: str, contract: Contract, settings: Settings) -> Driver:
@@ -31,7 +33,8 @@ def make(name: str, contract: Contract, settings: Settings) -> Driver:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     elif name in ROBOTS:
-        module = importlib.import_module(f"robo_rl.deploy.robot.drivers.{name}")
+        place = "robo_rl.deploy.emulate.driver" if name == SIMULATED else f"robo_rl.deploy.robot.drivers.{name}"
+        module = importlib.import_module(place)
     else:
         points = [point for point in entry_points(group="robo_rl.drivers") if point.name == name]
         if not points:

@@ -33,7 +33,6 @@ import torch
 from robo_rl.console import finite
 from robo_rl.contract import Flow, Network, Provenance
 from robo_rl.contract.checks import require
-from robo_rl.deploy.robot.bundle.attachment import attached_of
 from robo_rl.files import read_bytes, write
 from robo_rl.files.escaping import file_name
 from robo_rl.files.text import read_json
@@ -47,6 +46,7 @@ from robo_rl.sim.robots import load_robot, place_of
 from robo_rl.sim.robots.figures import is_number
 from robo_rl.sim.sensors import Sensors
 from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.attached import attached_of
 from robo_rl.sim.tasks.loading import FILE, load_task
 
 HELD_OUT = 1 << 20

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robo_rl.deploy.emulate.driver import make
 from robo_rl.deploy.robot.drivers.driver import DriverError, Mode, Settings
-from robo_rl.deploy.robot.drivers.simulated import make
 from robo_rl.learn.experience.demonstrations import contract_of
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks.loading import load_task

@@ -20,9 +20,9 @@ from matplotlib.patches import Rectangle
 from robo_rl.commands import evaluate, report, train
 from robo_rl.contract import Network, Provenance
 from robo_rl.evaluate.evaluation import Conditions, Episodes, rollout
-from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.evaluate.transfer import kept
 from robo_rl.learn.config import PpoConfig
+from robo_rl.policies.loading import Loaded, load
 from robo_rl.report import KINDS, kind_report, plots
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, write

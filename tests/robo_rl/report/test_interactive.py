@@ -18,8 +18,8 @@ from matplotlib.patches import Ellipse
 
 from robo_rl.contract import Network, Provenance
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.files.escaping import plot_label
+from robo_rl.policies.loading import Loaded, load
 from robo_rl.report import interactive
 from robo_rl.report.findings import Findings, Plot, Section, Subject
 from robo_rl.report.general import write

@@ -10,7 +10,7 @@ import pytest
 
 from robo_rl.contract import Network, Provenance
 from robo_rl.evaluate.evaluation import Conditions, StopPolicy, rollout, sweep
-from robo_rl.evaluate.loading import Loaded
+from robo_rl.policies.loading import Loaded
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import figures_of, write
 from robo_rl.report.legged import ground, motion

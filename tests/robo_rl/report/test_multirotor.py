@@ -18,8 +18,8 @@ from scipy.spatial.transform import Rotation
 
 from robo_rl.commands import evaluate, report, train
 from robo_rl.evaluate.evaluation import Conditions, rollout
-from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.learn.config import ApgConfig
+from robo_rl.policies.loading import Loaded, load
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import failures, gather
 from robo_rl.report.multirotor import motion

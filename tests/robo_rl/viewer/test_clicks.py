@@ -12,7 +12,7 @@ import pytest
 import torch
 from browser import WEBGL
 
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.scenes.rooms import COLUMNS, ROWS
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page

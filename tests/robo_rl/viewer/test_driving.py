@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.viewer.driving import Driver, axis_events, explained, follow, neutral
 from robo_rl.viewer.knobs import Knob
 from robo_rl.viewer.live import Live

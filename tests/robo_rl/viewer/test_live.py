@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robo_rl.evaluate.evaluation import StopPolicy
-from robo_rl.evaluate.loading import Loaded, load
+from robo_rl.policies.loading import Loaded, load
 from robo_rl.sim.robots.multirotor import GRAVITY
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.live import GREATEST_PUSH, Live

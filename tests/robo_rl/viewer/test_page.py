@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from browser import WEBGL, Browser
 
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.drawing import has_terrain
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.viewer.live import Live

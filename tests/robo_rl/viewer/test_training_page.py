@@ -14,11 +14,11 @@ import pytest
 import torch
 from browser import WEBGL
 
-from robo_rl.evaluate.loading import load
 from robo_rl.files import held
 from robo_rl.learn import new_learner
 from robo_rl.learn.runs import training
 from robo_rl.learn.runs.folder import Run
+from robo_rl.policies.loading import load
 from robo_rl.viewer.live import Live
 from robo_rl.viewer.page import Page
 from robo_rl.viewer.side_by_side import SideBySide
@@ -117,7 +117,7 @@ def test_a_browser_shows_curves_of_a_run_that_was_killed(written: Path, tmp_path
 
 def test_the_page_beside_a_training_ends_with_it(written: Path) -> None:
     """Its standard input is what the training holds."""
-    words = [sys.executable, "-P", "-m", "robo_rl.viewer.beside", str(written), "0", "0"]
+    words = [sys.executable, "-P", "-m", "robo_rl.commands.beside", str(written), "0", "0"]
     page = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert page.stdin is not None
     assert page.stdout is not None

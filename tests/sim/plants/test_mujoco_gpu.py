@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.robots.legged import load_legged

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from robo_rl.controllers.rotation import heading
-from robo_rl.evaluate.loading import load
+from robo_rl.policies.loading import load
 from robo_rl.policy.led import LedPolicy
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.legged_in_room import circles, clearance

@@ -1,6 +1,6 @@
 """The live page of a training that goes on, in a process beside it that gives way to it.
 
-    python -P -m robo_rl.viewer.beside RUN PORT OPEN
+    python -P -m robo_rl.commands.beside RUN PORT OPEN
 
 It ends when its standard input does, which is when the process ends that started it.
 """
@@ -20,7 +20,7 @@ ROBOTS = 4
 
 def start(run: Path, port: int, no_open: bool) -> subprocess.Popen[bytes]:
     """Start it; the caller closes its ``stdin`` to end it."""
-    words = [sys.executable, "-P", "-m", "robo_rl.viewer.beside", str(run), str(port), "0" if no_open else "1"]
+    words = [sys.executable, "-P", "-m", "robo_rl.commands.beside", str(run), str(port), "0" if no_open else "1"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=sys.stderr, env=environment)
 
@@ -29,8 +29,8 @@ def main() -> None:
     """Serve until standard input ends."""
     os.nice(POLITE)
     from robo_rl.commands.play import serve
-    from robo_rl.evaluate.loading import load
     from robo_rl.learn.runs.folder import Run
+    from robo_rl.policies.loading import load
 
     folder, port, opens = sys.argv[1:]
     stop = threading.Event()

@@ -21,9 +21,9 @@ import torch
 from robo_rl import cores
 from robo_rl.console import Progress
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, rollout
-from robo_rl.evaluate.loading import Loaded, load
 from robo_rl.evaluate.proportion import wilson
 from robo_rl.files.interpreter import safe_path
+from robo_rl.policies.loading import Loaded, load
 from robo_rl.sim.accelerate.fuse.random import LIMIT
 from robo_rl.sim.tasks import Measure
 
