@@ -20,7 +20,7 @@ from typing import Any
 
 from results import FOLDER, words, write
 
-from robo_rl.commands.train import main as train
+from robo_rl.commands.training.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.learn.config import PpoConfig
 from robo_rl.policies.loading import load

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from results import words, write
 
-from robo_rl.commands.train import main as train
+from robo_rl.commands.training.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.learn.config import ApgConfig
 from robo_rl.policies.loading import Loaded, load

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from results import words, write
 
-from robo_rl.commands.record import CALM
+from robo_rl.commands.running.record import CALM
 from robo_rl.deploy.build.verify import named_task
 from robo_rl.deploy.emulate.simulated import record
 from robo_rl.deploy.robot.bundle import Bundle

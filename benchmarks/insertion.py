@@ -21,8 +21,8 @@ from typing import Any
 
 from results import FOLDER, words, write
 
-from robo_rl.commands.demonstrate import main as demonstrate
-from robo_rl.commands.train import main as train
+from robo_rl.commands.training.demonstrate import main as demonstrate
+from robo_rl.commands.training.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.policies.loading import load
 from robo_rl.sim.tasks.loading import load_task

@@ -27,8 +27,8 @@ import numpy as np
 import torch
 from results import FOLDER, words, write
 
-from robo_rl.commands.learn import LITTLE_NOISE
-from robo_rl.commands.run import after_episode, nobody
+from robo_rl.commands.running.run import after_episode, nobody
+from robo_rl.commands.training.learn import LITTLE_NOISE
 from robo_rl.controllers.gate.codes import Request, State
 from robo_rl.deploy.emulate.driver import SimulatedRobot
 from robo_rl.deploy.emulate.virtual_time import VirtualTime

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from results import words, write
 
-from robo_rl.commands.train import main as train
+from robo_rl.commands.training.train import main as train
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.policies.loading import load
 from robo_rl.sim.tasks.loading import load_task

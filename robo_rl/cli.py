@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
 from robo_rl.files.escaping import terminal
-from robo_rl.suggestions import did_you_mean
+from robo_rl.files.suggestions import did_you_mean
 
 STDOUT = 1
 GROUPS = {
@@ -72,6 +72,9 @@ GROUPS = {
 }
 """Commands by what a user does with them, in the order of a user's path."""
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+FOLDERS = ("training", "looking", "exporting", "running", "own_robots", "many_runs")
+"""Of ``robo_rl/commands``, in the order of the groups."""
+ROOMS = {name: folder for folder, group in zip(FOLDERS, GROUPS.values(), strict=True) for name in group}
 
 
 def _lines(group: Mapping[str, str]) -> str:
@@ -112,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         import tyro
 
-        module = importlib.import_module(f"robo_rl.commands.{name.replace('-', '_')}")
+        module = importlib.import_module(f"robo_rl.commands.{ROOMS[name]}.{name.replace('-', '_')}")
         command = module.command(rest) if hasattr(module, "command") else module.main
         sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
     except ModuleNotFoundError as missing:

@@ -116,6 +116,7 @@ MOVED = {
     "robo_rl.checkpoint": "robo_rl.learn.runs.checkpoint",
     "robo_rl.comparison": "robo_rl.evaluate.comparison",
     "robo_rl.confined": "robo_rl.files.sandbox",
+    "robo_rl.cores": "robo_rl.files.cores",
     "robo_rl.datasets": "robo_rl.adapters.datasets",
     "robo_rl.demonstrations": "robo_rl.learn.experience.demonstrations",
     "robo_rl.distill": "robo_rl.learn.distill",

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from robo_rl.files import write
 from robo_rl.files.escaping import printable, toml_string
+from robo_rl.files.suggestions import did_you_mean
 from robo_rl.files.text import read_toml
 from robo_rl.sim.accelerate.fuse.random import uniforms
 from robo_rl.sim.robots.figures import is_number
-from robo_rl.suggestions import did_you_mean
 
 REACH = 1000.0
 """Times what is usual for a range: others are mistakes, or meant to take all memory."""

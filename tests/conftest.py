@@ -49,8 +49,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run of quadrotor-hover, trained by the command with its defaults, and its bundle."""
-    from robo_rl.commands.export import main as export
-    from robo_rl.commands.train import main as train
+    from robo_rl.commands.exporting.export import main as export
+    from robo_rl.commands.training.train import main as train
 
     def make(folder: Path) -> None:
         assert train("quadrotor-hover", runs=folder / "runs", episodes=0) == 0

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.commands.train import require_device, require_plant
+from robo_rl.commands.training.train import require_device, require_plant
 from robo_rl.learn import apg, bc, distilled, ppo, sac
 from robo_rl.learn.config import ApgConfig, BcConfig, DistillConfig, PpoConfig, SacConfig
 from robo_rl.policy import PolicyGraph
@@ -82,7 +82,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def on_device(name: str, config: Any) -> tuple[Task, PolicyGraph]:
-    """As a training makes them (``robo_rl.commands.train``)."""
+    """As a training makes them (``robo_rl.commands.training.train``)."""
     with torch.device(DEVICE):
         task = load_task(name)
         policy = PolicyGraph(task, config.hidden, config.activation, getattr(config, "normalize", False))

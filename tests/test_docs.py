@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.cli import COMMANDS
+from robo_rl.cli import COMMANDS, ROOMS
 from robo_rl.sim.robots.multirotor import UNITS
 from robo_rl.sim.tasks.loading import load_task
 
@@ -75,7 +75,7 @@ def test_the_pages_code_runs(page, bundle_file, tmp_path, monkeypatch):
 def options(command: str) -> set[str]:
     """Every option that a command understands."""
     found = {"--help"}
-    main = importlib.import_module(f"robo_rl.commands.{command.replace('-', '_')}").main
+    main = importlib.import_module(f"robo_rl.commands.{ROOMS[command]}.{command.replace('-', '_')}").main
     for name, kind in typing.get_type_hints(main).items():
         if dataclasses.is_dataclass(kind):
             found |= {f"--{name}.{field.name.replace('_', '-')}" for field in dataclasses.fields(kind)}
@@ -98,7 +98,7 @@ def test_every_command_that_is_shown_exists_with_its_options(page):
 
 def run(command: str, capsys: pytest.CaptureFixture[str], **arguments: object) -> dict:
     """The JSON object that a command prints."""
-    importlib.import_module(f"robo_rl.commands.{command}").main(**arguments, json=True)
+    importlib.import_module(f"robo_rl.commands.{ROOMS[command]}.{command}").main(**arguments, json=True)
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 

@@ -119,7 +119,7 @@ def test_the_fireflys_rotors_are_a_regular_hexagon_that_carries_its_weight():
 
 
 def test_a_policy_is_trained_for_a_robot_of_ones_own_with_its_six_rotors(tmp_path):
-    from robo_rl.commands.train import main
+    from robo_rl.commands.training.train import main
     from robo_rl.learn.config import ApgConfig
     from robo_rl.learn.runs.folder import Run
 

@@ -28,7 +28,7 @@ def start(run: Path, port: int, no_open: bool) -> subprocess.Popen[bytes]:
 def main() -> None:
     """Serve until standard input ends."""
     os.nice(POLITE)
-    from robo_rl.commands.play import serve
+    from robo_rl.commands.looking.play import serve
     from robo_rl.learn.runs.folder import Run
     from robo_rl.policies.loading import load
 

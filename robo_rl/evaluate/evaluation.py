@@ -21,6 +21,7 @@ from robo_rl.console import Progress
 from robo_rl.contract import Command
 from robo_rl.contract.channels import feedback
 from robo_rl.evaluate.proportion import wilson
+from robo_rl.files.suggestions import did_you_mean
 from robo_rl.learn.experience.tape import Tape
 from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.policy import PolicyGraph
@@ -29,7 +30,6 @@ from robo_rl.sim.drawing import Motion, can_draw, record
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.tasks import Measure, Task
-from robo_rl.suggestions import did_you_mean
 
 BATCH = 2048  # episodes simulated at once
 LONGEST = 3600.0  # s

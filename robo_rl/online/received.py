@@ -3,7 +3,7 @@
 A transition is two frames, one after the other: what was seen and done, and what came of it. Observations are the
 task's, computed of the signals and the memory that the policy on the robot had; the action is that which was taken, as
 the memory of the next step tells it. Rewarded is success alone. Steps with values that can't be learnt from
-(``robo_rl.recorded_values``) are left out.
+(``robo_rl.learn.experience.recorded_values``) are left out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch import Tensor
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.logs.step_log import Flag, StepLogError, StepReader, files
 from robo_rl.learn.experience.demonstrations import Transitions
+from robo_rl.learn.experience.recorded_values import faults
 from robo_rl.online.interventions import DONE, InterventionPolicy
-from robo_rl.recorded_values import faults
 
 MOST_DAMAGED = 1000
 """Frames of a file after which it is given up."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from robo_rl import cores
 from robo_rl.console import Progress
 from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, rollout
 from robo_rl.evaluate.proportion import wilson
+from robo_rl.files import cores
 from robo_rl.files.interpreter import safe_path
 from robo_rl.policies.loading import Loaded, load
 from robo_rl.sim.accelerate.fuse.random import LIMIT

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robo_rl.suggestions import did_you_mean
+from robo_rl.files.suggestions import did_you_mean
 
 FOLDER = Path(__file__).parent
 PREFIX = "zoo:"

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 from robo_rl.contract import Robot
 from robo_rl.contract.checks import NAME
 from robo_rl.files.escaping import shell_word
+from robo_rl.files.suggestions import did_you_mean
 from robo_rl.files.text import read_toml
 from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
 from robo_rl.sim.robots.figures import CardError, require
-from robo_rl.suggestions import did_you_mean
 
 FOLDER = Path(__file__).parent
 

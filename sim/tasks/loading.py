@@ -21,9 +21,9 @@ from pathlib import Path
 from types import ModuleType
 
 from robo_rl.contract.checks import LABEL
+from robo_rl.files.suggestions import did_you_mean
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks import Task
-from robo_rl.suggestions import did_you_mean
 
 FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.commands.export import main as export_command
+from robo_rl.commands.exporting.export import main as export_command
 from robo_rl.contract import Collision, Contract, ContractError
 from robo_rl.controllers.gate.codes import Reason, Request, State, explain
 from robo_rl.controllers.gate.config import GateConfig

@@ -18,7 +18,7 @@ import pytest
 from onnx import ModelProto
 
 from robo_rl import zoo
-from robo_rl.commands import export, inspect
+from robo_rl.commands.exporting import export, inspect
 from robo_rl.contract import Contract, ContractError, PositionLaw
 from robo_rl.controllers import fallback
 from robo_rl.controllers.gate.codes import Request, State

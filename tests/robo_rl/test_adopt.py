@@ -22,7 +22,7 @@ import yaml
 from torch import nn
 
 from robo_rl.adapters.foreign.description import AdoptionError
-from robo_rl.commands import adopt
+from robo_rl.commands.exporting import adopt
 from robo_rl.deploy.build.verify import verify
 from robo_rl.deploy.robot.bundle import Bundle, BundleError, command_differences, greatest
 from robo_rl.sim.tasks.loading import load_task

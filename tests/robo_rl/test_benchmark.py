@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.commands import bench
+from robo_rl.commands.many_runs import bench
 from robo_rl.evaluate.benchmark import CLOSED_FORM, ENGINE, PEERS, env_stepper, number, plant_stepper
 from robo_rl.sim.robots import card_types
 from robo_rl.sim.tasks.loading import load_task

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from robo_rl.commands import train
+from robo_rl.commands.training import train
 from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout, sweep
 from robo_rl.identification.retraining import compare
 from robo_rl.learn.config import PpoConfig

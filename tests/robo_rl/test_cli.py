@@ -219,7 +219,7 @@ def test_a_pipe_that_broke_elsewhere_is_told(
     def broken(json: bool = False) -> int:
         raise BrokenPipeError("the pipe to a helper broke")
 
-    monkeypatch.setattr("robo_rl.commands.tasks.main", broken)
+    monkeypatch.setattr("robo_rl.commands.training.tasks.main", broken)
     assert run("tasks") == 1
     assert capsys.readouterr().err == "robo-rl tasks: the pipe to a helper broke\n"
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from robo_rl import cores
+from robo_rl.files import cores
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux gives a process some of the cores")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.commands.compress import main
+from robo_rl.commands.exporting.compress import main
 from robo_rl.learn.distill import CODE_BYTES, CompressError, largest_width
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.loading import load_task

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.commands import sysid
-from robo_rl.commands.record import CALM
-from robo_rl.commands.record import main as record_walk
+from robo_rl.commands.own_robots import sysid
+from robo_rl.commands.running.record import CALM
+from robo_rl.commands.running.record import main as record_walk
 from robo_rl.contract import Network, Provenance
 from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
 from robo_rl.deploy.robot.logs.reader import Log, read_log

@@ -20,7 +20,7 @@ SMALL = ("--sac.updates", "4", "--sac.steps", "5", "--sac.environments", "8", "-
 @pytest.fixture(scope="module")
 def folder(trained: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of four rounds with demonstrations."""
-    from robo_rl.commands.demonstrate import main
+    from robo_rl.commands.training.demonstrate import main
 
     file = tmp_path_factory.mktemp("shown") / "shown.safetensors"
     assert main("arm-insert", episodes=2, out=file) == 0

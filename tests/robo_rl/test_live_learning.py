@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from robo_rl.commands.learn import main
+from robo_rl.commands.training.learn import main
 from robo_rl.deploy.build.export import read_parameters
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.adapters.gym import TaskEnv
-from robo_rl.commands.train import learn
+from robo_rl.commands.training.train import learn
 from robo_rl.learn import new_learner
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.finite import MOST_SKIPPED

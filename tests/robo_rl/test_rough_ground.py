@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from robo_rl.commands import resume, train
-from robo_rl.commands.distill import main
+from robo_rl.commands.training import resume, train
+from robo_rl.commands.training.distill import main
 from robo_rl.evaluate.evaluation import GraphPolicy, StopPolicy
 from robo_rl.evaluate.terrain_evaluation import evaluate_terrain
 from robo_rl.learn import new_learner

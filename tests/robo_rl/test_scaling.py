@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_rl.cli import main
-from robo_rl.commands.plan import counts
+from robo_rl.commands.many_runs.plan import counts
 from robo_rl.learn.config import PpoConfig
 from robo_rl.learn.distributed.scaling import Costs, Network, Phase, predict, simulated, slowest
 

@@ -8,12 +8,12 @@ import pytest
 
 from robo_rl import zoo
 from robo_rl.cli import COMMANDS, GROUPS, main
-from robo_rl.commands.transfer import verdicts
+from robo_rl.commands.looking.transfer import verdicts
 from robo_rl.evaluate.evaluation import outcome
 from robo_rl.evaluate.transfer import Transfer, kept
+from robo_rl.files.suggestions import did_you_mean
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import included_tasks, load_task, task_names
-from robo_rl.suggestions import did_you_mean
 
 
 def run(*words: str) -> int:

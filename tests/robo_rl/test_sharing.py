@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import main as command
-from robo_rl.commands.play import main
+from robo_rl.commands.looking.play import main
 from robo_rl.policies import sharing
 from robo_rl.policies.sharing import fetched
 from robo_rl.zoo import located

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robo_rl.cli import main
-from robo_rl.commands.train import floors_of
+from robo_rl.commands.training.train import floors_of
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import Run, policy_digest
 from robo_rl.sim.ranges import Range, parse_bounds

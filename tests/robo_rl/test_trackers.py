@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from robo_rl.cli import main
-from robo_rl.commands.train import published
+from robo_rl.commands.training.train import published
 from robo_rl.learn.runs.folder import Run
 from robo_rl.learn.runs.table import found
 from robo_rl.learn.runs.trackers import PublishingError, to_mlflow, to_wandb

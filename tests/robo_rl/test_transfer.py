@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from robo_rl.commands import transfer as command
+from robo_rl.commands.looking import transfer as command
 from robo_rl.evaluate.transfer import beyond, kept
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task

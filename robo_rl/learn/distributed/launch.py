@@ -9,9 +9,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from robo_rl import cores
 from robo_rl.console import say
-from robo_rl.files import interpreter
+from robo_rl.files import cores, interpreter
 from robo_rl.learn.distributed.engines import MORTAL
 
 MOST = 4096

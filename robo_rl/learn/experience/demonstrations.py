@@ -27,9 +27,9 @@ from torch import Tensor
 
 from robo_rl.contract import Contract, ContractError, Network, Provenance
 from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.experience.recorded_values import faults
 from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.checkpoint import CheckpointError
-from robo_rl.recorded_values import faults
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
 from robo_rl.sim.tasks import Task

@@ -96,7 +96,7 @@ class TestOnTarget:
     def test_command_tells_all_its_figures(
         self, bundle_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     ) -> None:
-        from robo_rl.commands.firmware import main
+        from robo_rl.commands.exporting.firmware import main
 
         assert main(bundle_file, "cortex-m4", run=True, out=tmp_path, json=True) == 0
         figures = json.loads(capsys.readouterr().out.splitlines()[-1])

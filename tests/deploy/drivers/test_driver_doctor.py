@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from robo_rl.commands.doctor import main
+from robo_rl.commands.running.doctor import main
 from robo_rl.deploy.driver_doctor import examine_driver
 from robo_rl.deploy.robot.doctor import Finding
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pymavlink", reason="pymavlink is missing: pip install 'robo-rl[px4]'")
 
-from robo_rl.commands.emulate import _px4, main
+from robo_rl.commands.running.emulate import _px4, main
 from robo_rl.deploy.emulate.px4 import DEFAULTS, Vehicle
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink

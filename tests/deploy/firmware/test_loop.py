@@ -192,7 +192,7 @@ def test_an_image_that_ends_is_told_and_not_waited_for(made: Generated) -> None:
 
 
 def test_command_flies_and_tries_faults(bundle_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    from robo_rl.commands.firmware import main
+    from robo_rl.commands.exporting.firmware import main
 
     assert main(bundle_file, "cortex-m4", fly=1, faults=True, out=tmp_path, json=True) == 0
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])

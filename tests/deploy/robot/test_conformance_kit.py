@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robo_rl.commands.driver import at_rest, factory
+from robo_rl.commands.running.driver import at_rest, factory
 from robo_rl.deploy.robot.conformance import CHECKS, Bench, check
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.runtime import Policy

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from robo_rl.commands.learn import main, opened
+from robo_rl.commands.training.learn import main, opened
 from robo_rl.controllers.gate.config import GateConfig
 from robo_rl.deploy.robot.actor import EXPLORATION, INTERVENTION, MOST_NOISE, Actor
 from robo_rl.deploy.robot.bundle import Bundle

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from robo_rl.commands.new import main
+from robo_rl.commands.own_robots.new import main
 from robo_rl.sim.robots import robot_names
 from robo_rl.sim.tasks.checking import check
 from robo_rl.sim.tasks.loading import load_task

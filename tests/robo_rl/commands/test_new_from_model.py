@@ -10,7 +10,7 @@ import mujoco
 import pytest
 import torch
 
-from robo_rl.commands.new import main
+from robo_rl.commands.own_robots.new import main
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.figures import CardError

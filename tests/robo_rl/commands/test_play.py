@@ -21,7 +21,7 @@ import viser
 import websockets.asyncio.client as client
 from PIL import Image
 
-from robo_rl.commands.play import has_display, main
+from robo_rl.commands.looking.play import has_display, main
 from robo_rl.sim.pictures.canvas import RenderingError, open_context
 
 STRANGER = str(Path(__file__).parents[1] / "viewer" / "cart_and_pole.py")

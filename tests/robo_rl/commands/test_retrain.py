@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robo_rl.commands.record import main as record
-from robo_rl.commands.retrain import main as retrain
+from robo_rl.commands.own_robots.retrain import main as retrain
+from robo_rl.commands.running.record import main as record
 from robo_rl.contract import Network, Provenance
 from robo_rl.deploy.robot.logs.reader import Log
 from robo_rl.identification.estimate import Estimate, Unknown

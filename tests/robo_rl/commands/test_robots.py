@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robo_rl.commands.robots import main
+from robo_rl.commands.own_robots.robots import main
 from robo_rl.sim.pictures.canvas import RenderingError
 
 QUADRUPED = str(Path(__file__).parents[3] / "examples" / "own_quadruped" / "card.toml")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from robo_rl.cli import main
-from robo_rl.commands.train import command
+from robo_rl.commands.training.train import command
 from robo_rl.learn.runs import checkpoint
 from robo_rl.sim.tasks.loading import load_task
 

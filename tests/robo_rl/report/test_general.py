@@ -17,7 +17,8 @@ import pytest
 from browser import without_scripts
 from matplotlib.patches import Rectangle
 
-from robo_rl.commands import evaluate, report, train
+from robo_rl.commands.looking import evaluate, report
+from robo_rl.commands.training import train
 from robo_rl.contract import Network, Provenance
 from robo_rl.evaluate.evaluation import Conditions, Episodes, rollout
 from robo_rl.evaluate.transfer import kept

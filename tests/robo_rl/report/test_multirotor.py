@@ -16,7 +16,8 @@ import torch
 from browser import without_scripts
 from scipy.spatial.transform import Rotation
 
-from robo_rl.commands import evaluate, report, train
+from robo_rl.commands.looking import evaluate, report
+from robo_rl.commands.training import train
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.learn.config import ApgConfig
 from robo_rl.policies.loading import Loaded, load

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.commands.tasks import main
+from robo_rl.commands.training.tasks import main
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.tasks.loading import imported_later, load_task, task_class, task_names

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from robo_rl import cores
+from robo_rl.files import cores
 from robo_rl.learn.distributed.engines import start
 
 POLL = 0.05  # s

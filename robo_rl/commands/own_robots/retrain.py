@@ -64,8 +64,8 @@ def main(
         force: Train although the fit was refused.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.commands import sysid
-    from robo_rl.commands.train import learn, require_device, require_times
+    from robo_rl.commands.own_robots import sysid
+    from robo_rl.commands.training.train import learn, require_device, require_times
     from robo_rl.deploy.robot.logs.reader import read_log
     from robo_rl.identification.findings import ITERATIONS, find
     from robo_rl.identification.retraining import bounds_with, compare, origin_of, require_log, widened

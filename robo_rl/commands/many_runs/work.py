@@ -24,7 +24,7 @@ def main(sweep: Annotated[Path, tyro.conf.Positional], index: int) -> int:
 
 def _carry_out(words: list[str]) -> int:
     """``robo-rl train`` or ``robo-rl resume`` with these words, in this process."""
-    from robo_rl.commands import resume, train
+    from robo_rl.commands.training import resume, train
 
     name, *rest = words
     command = train.command(rest) if name == "train" else resume.main

@@ -34,7 +34,7 @@ def main(
         bounds: NAME:LOW:HIGH, one or several: other bounds for these ranges, as in cube_mass:1:1.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.commands.demonstrate import task_within
+    from robo_rl.commands.training.demonstrate import task_within
     from robo_rl.learn.experience.reset_states import collect, write
 
     if not 1 <= states <= 100_000:

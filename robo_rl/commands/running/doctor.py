@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from robo_rl.commands.ros import INSTALL
+from robo_rl.commands.running.ros import INSTALL
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def main(
     from robo_rl.sweeps.sweep_file import read_description
 
     folder = out or Path("runs") / file.stem
-    from robo_rl import cores
+    from robo_rl.files import cores
 
     slots = slots or (1000 if engine == "slurm" else cores.available())
     if slots < 1:

@@ -50,7 +50,7 @@ def main(
         checkpoint_seconds: Time (s) between checkpoints.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.commands.train import learn, require_device, require_plant, require_times
+    from robo_rl.commands.training.train import learn, require_device, require_plant, require_times
     from robo_rl.learn.distributed import launch
     from robo_rl.learn.distributed import processes as joined
     from robo_rl.learn.runs.checkpoint import CheckpointError, load

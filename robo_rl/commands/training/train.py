@@ -99,7 +99,7 @@ def main(
         sac: Hyperparameters of sac.
         words: Of the command line, all.
     """
-    from robo_rl.commands import resume
+    from robo_rl.commands.training import resume
     from robo_rl.files import write
     from robo_rl.learn.distributed import launch
     from robo_rl.learn.distributed import processes as joined

@@ -34,7 +34,7 @@ def main(
     """
     import dataclasses
 
-    from robo_rl.commands.train import learn
+    from robo_rl.commands.training.train import learn
     from robo_rl.learn.config import DistillConfig
     from robo_rl.learn.distributed import processes
     from robo_rl.learn.runs.folder import Run

@@ -1,0 +1,1 @@
+"""Commands that write, prove and sign policy files."""

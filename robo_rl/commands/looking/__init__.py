@@ -1,0 +1,1 @@
+"""Commands that show and measure what a policy does."""

@@ -1,0 +1,1 @@
+"""Commands for many trainings: sweeps, comparisons, speed."""

@@ -1,0 +1,1 @@
+"""Commands for a robot of your own: its file, its identification."""

@@ -1,0 +1,1 @@
+"""Commands that run a policy on a robot, or on an emulated one."""
