@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
+import sys
 from pathlib import Path
 from typing import Any
 
 from robo_rl.files import read_bytes
 from robo_rl.files import sandbox as confined
+
+if sys.version_info >= (3, 11):  # noqa: UP036 (a robot runs 3.10)
+    import tomllib
+else:  # Python 3.10, as in ROS 2 Humble
+    import tomli as tomllib
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16

@@ -1,5 +1,4 @@
-"""Every included driver against its emulator passes the kit that a driver of your own is checked with; broken ones
-don't."""
+"""Every included driver against its emulator passes the kit that a driver of your own is checked with."""
 
 from __future__ import annotations
 
