@@ -15,13 +15,14 @@ class VirtualLink:
     program waits."""
 
     def __init__(self, world: World, damp: bool) -> None:
-        left = [one for one in world.links if one.alive and one.keeper.lingers and not one.keeper.done(world.now())]
-        damps = damp or any(one.keeper.phase != Phase.QUIET for one in left)
-        self.world, self.keeper = world, Keeper("the keeper before this one ended" if damps else "")
-        for one in left:
-            one.alive = False
+        self.world, damps = world, damp
+        for one in world.links:  # one that only damps hands the legs over
+            if one.alive and one.keeper.lingers and not one.keeper.done(world.now()):
+                one.alive, damps = False, damps or one.keeper.phase != Phase.QUIET
+        self.keeper: Keeper = Keeper("the keeper before this one ended" if damps else "")
         self.messages: list[tuple[bytes, bytes]] = []
-        self.open, self.alive = True, True
+        self.open: bool = True
+        self.alive: bool = True
         world.links.append(self)
 
     def send(self, kind: bytes, data: bytes = b"") -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("cyclonedds", reason="needs Cyclone DDS: pip install 'robo-rl[go2]' (x86-64)")
@@ -17,6 +18,9 @@ pytest.importorskip("cyclonedds", reason="needs Cyclone DDS: pip install 'robo-r
 from robo_rl.deploy.emulate.go2 import Go2
 from robo_rl.deploy.emulate.go2.dds import serve
 from robo_rl.deploy.emulate.go2.wire import Go2Wire
+from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.unitree.keeper import claim, give_way
+from robo_rl.deploy.robot.drivers.unitree.keeping import Keeper, damping
 from robo_rl.deploy.robot.drivers.unitree.messages import decode_command
 
 ROOT = Path(__file__).parents[3]
@@ -91,3 +95,30 @@ def test_legs_are_damped_after_the_program_is_killed() -> None:
         ended.set()
         thread.join()
     assert robot.refused == 0
+
+
+def test_one_keeper_has_the_place_and_one_that_only_damps_hands_it_over() -> None:
+    port = f"lo/place{os.getpid()}"
+    place, damped = claim(port)
+    assert not damped
+    keeper = Keeper()
+    keeper.enable(0.0, damping(np.zeros(12)))
+    ended = threading.Event()
+
+    def serve_place() -> None:
+        while not ended.is_set() and not give_way(place, keeper):
+            ended.wait(0.001)
+        place.close()
+
+    thread = threading.Thread(target=serve_place)
+    thread.start()
+    try:
+        with pytest.raises(DriverError, match="another program on this computer commands the robot"):
+            claim(port)
+        keeper.program_ended(1.0)
+        again, damped = claim(port)
+        assert damped
+        again.close()
+    finally:
+        ended.set()
+        thread.join()

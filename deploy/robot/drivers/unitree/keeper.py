@@ -28,7 +28,7 @@ LOOK = 0.001
 """s between looks at what the robot sent."""
 TELL = 0.05
 """s between reports of the keeper's own state; changes of it are told at once."""
-LEAVE, DAMPED, LEAVING = b"leave", b"damped", 1.0
+LEAVE, DAMPED, LEAVING = b"leave", b"damped", 3.0
 """To a keeper whose program has ended, its answer where it damped, and s in which it leaves."""
 PRIORITY = 20
 """SCHED_FIFO, where that is allowed."""
@@ -43,11 +43,12 @@ def main() -> int:
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     try:
+        wire = Wire(sys.argv[2])  # first: the keeper before this one damps until this one can
         place, taken_over = claim(sys.argv[2])
-        wire = Wire(sys.argv[2])
     except DriverError as error:
         _tell(program, b"X", str(error).encode()[:1000])
         return 1
+    wire.take(wire.commands)  # that one's
     again = "damp" in sys.argv[4:]
     why = "the keeper before this one ended" if again else "the session before this one ended" if taken_over else ""
     return serve(program, wire, Keeper(why, int(sys.argv[3])), place)
@@ -78,12 +79,16 @@ def claim(port: str) -> tuple[socket.socket, bool]:
 
 def give_way(place: socket.socket, keeper: Keeper) -> bool:
     """Whether this keeper has nothing to do but damp the legs, and another one asks for its place."""
-    said, sender = _received(place)
-    if said != LEAVE or not keeper.lingers:
-        return False
-    with contextlib.suppress(OSError):
-        place.sendto(b"quiet" if keeper.phase == Phase.QUIET else DAMPED, sender)
-    return True
+    leaves, answer = False, b"quiet" if keeper.phase == Phase.QUIET else DAMPED
+    for _ in range(ORDERS):  # some may be of a program that asked in vain, and is gone
+        said, sender = _received(place)
+        if not said:
+            break
+        if said == LEAVE and keeper.lingers:
+            leaves = True
+            with contextlib.suppress(OSError):
+                place.sendto(answer, sender)
+    return leaves
 
 
 def _received(place: socket.socket) -> tuple[bytes, str]:
