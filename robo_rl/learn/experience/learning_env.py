@@ -106,7 +106,8 @@ class LearningEnv:
             final_privileged=step.final_privileged,
         )
         good = _within(found.observation, found.privileged)
-        good[ids] = lost | _within(found.final_observation, found.final_privileged)
+        if len(ids):
+            good[ids] = lost | _within(found.final_observation, found.final_privileged)
         return found if good.all() else self._without(found, before, ~good)
 
     def _begin(self, ids: Tensor, succeeded: Tensor) -> None:

@@ -242,13 +242,13 @@ def _pull_back(node: Node, bar: Node, give: Callable[[int, Callable[[], Node]], 
             for x, y in ((a, b), (b, a)):
                 less, not_more = (binary(sign, x, y) for sign in order)
                 shared = select(not_more, binary("mul", bar, 0.5), bar)
-                give(x.index, lambda less=less, shared=shared: select(less, 0.0, shared))
+                give(x.index, functools.partial(select, less, 0.0, shared))
         case (("amin" | "amax"), _):  # equal ones share
             same = [binary("and", binary("le", x, node), binary("ge", x, node)) for x in operands]
             count = functools.reduce(functools.partial(binary, "add"), [select(x, 1.0, 0.0) for x in same])
             part = binary("div", bar, count)
             for x, chosen in zip(operands, same, strict=True):
-                give(x.index, lambda chosen=chosen: select(chosen, part, 0.0))
+                give(x.index, functools.partial(select, chosen, part, 0.0))
         case "where", (condition, a, b):
             give(a.index, lambda: select(condition, bar, 0.0))
             give(b.index, lambda: select(condition, 0.0, bar))
