@@ -4,8 +4,7 @@
 
 A card is proposed for each model (``robo-rl new``), and what is assembled from both is held against MuJoCo's own
 compile of the file, of a URDF without the shapes from which MuJoCo would make masses up: mass, inertia, order of
-joints,
-stops, and the places of all bodies at random angles. None of the models is part of robo-rl.
+joints, stops, and the places of all bodies at random angles. None of the models is part of robo-rl.
 """
 
 from __future__ import annotations
@@ -28,9 +27,11 @@ from robo_rl.sim.plants.assembly import assemble
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.figures import label
-from robo_rl.sim.robots.inertias import PLACEHOLDER
+from robo_rl.sim.robots.inertias import NOTHING, PLACEHOLDER
 
 POSES = 3
+SMALL = 1e-6
+"""kg m², below which an inertia counts as this."""
 SHAPES = ("visual", "collision")
 
 
@@ -69,30 +70,30 @@ def _models(folder: Path) -> list[Path]:
 
 
 def judge(file: Path) -> tuple[str, str]:
-    """How a model fares: "equal", "refused", "different" or "error", and what there is to say."""
+    """How a model fares: "equal", "mended", "refused", "different" or "error", and what there is to say."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             _, files = write_card(Path(folder, "robot"), file)
             robot: Any = load_robot(Path(folder, "robot", "card.toml"))
-            ours = assemble(robot.mechanism, Physics(contacts="all"))
+            ours = assemble(robot.mechanism, Physics(contacts="model"))
         except ValueError as error:
             return "refused", " ".join(str(error).replace(folder, "").split())
         except Exception:
             return "error", traceback.format_exc()[-600:]
         del files
         try:
-            theirs = own_compile(robot.model)
+            theirs = own_compile(file, robot.model)
         except ValueError as error:
-            return "different", f"MuJoCo alone refuses it: {error}"
+            return "mended", f"MuJoCo alone refuses it: {' '.join(str(error).split())}"
         wrong, notes = compare(ours, theirs, robot.mechanism)
     return ("different", "; ".join(wrong)) if wrong else ("equal", f"{robot.kind}; {'; '.join(notes)}")
 
 
-def own_compile(model: Path) -> mujoco.MjModel:
-    """MuJoCo's, without robo-rl."""
+def own_compile(file: Path, model: Path) -> mujoco.MjModel:
+    """MuJoCo's, without robo-rl, of an MJCF where its maker has it, of a URDF from the copy."""
     root = ElementTree.parse(model).getroot()
     if root.tag != "robot":
-        spec = mujoco.MjSpec.from_file(str(model))
+        spec = mujoco.MjSpec.from_file(str(file))
         for texture in list(spec.textures):
             spec.delete(texture)
         for material in spec.materials:
@@ -115,9 +116,6 @@ def own_compile(model: Path) -> mujoco.MjModel:
         compiler.set("balanceinertia", "true")
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, "unicode"))
     spec.compiler.fusestatic = False
-    base = spec.worldbody.bodies[0]
-    if root.tag == "robot" and not base.joints:
-        base.add_freejoint()
     return spec.compile()
 
 
@@ -126,24 +124,27 @@ def _light(inertial: ElementTree.Element) -> bool:
     if mass is None or inertia is None:
         return True
     kilograms, most = float(mass.get("value", 0)), max(abs(float(value)) for value in inertia.attrib.values())
-    return kilograms <= PLACEHOLDER[0] and most >= kilograms * PLACEHOLDER[1] ** 2
+    return kilograms <= NOTHING or (kilograms <= PLACEHOLDER[0] and most >= kilograms * PLACEHOLDER[1] ** 2)
 
 
 def compare(ours: mujoco.MjModel, theirs: mujoco.MjModel, mechanism: Any) -> tuple[list[str], list[str]]:
     """What is different, and what is worth a note."""
     wrong, notes = [], []
     names = {label(theirs.body(k).name): k for k in range(1, theirs.nbody)}
-    trimmed = 0
+    trimmed = placeholders = 0
     for body in range(1, ours.nbody):
         name = ours.body(body).name
         if name not in names:
             wrong.append(f"body '{name}' is not MuJoCo's")
             continue
         other = names[name]
+        if not ours.body_mass[body] and theirs.body_mass[other] <= PLACEHOLDER[0]:
+            placeholders += bool(theirs.body_mass[other])
+            continue
         if abs(ours.body_mass[body] - theirs.body_mass[other]) > max(1e-9, 1e-9 * theirs.body_mass[other]):
             wrong.append(f"mass of '{name}': {ours.body_mass[body]:.6g} for {theirs.body_mass[other]:.6g} kg")
         mine, its = _tensor(ours, body), _tensor(theirs, other)
-        off = float(np.abs(mine - its).max() / max(np.abs(its).max(), 1e-12))
+        off = float(np.abs(mine - its).max() / max(np.abs(its).max(), SMALL))
         violates = 2 * ours.body_inertia[body].max() >= (1 - 1e-5) * ours.body_inertia[body].sum()
         if off > 1e-6 and not (violates):
             wrong.append(f"inertia of '{name}' by {off:.2g}")
@@ -152,6 +153,7 @@ def compare(ours: mujoco.MjModel, theirs: mujoco.MjModel, mechanism: Any) -> tup
     empty = [name for name in lost if not theirs.body_mass[names[name]]]
     wrong += [f"bodies {sorted(set(lost) - set(empty))} are lost"] if set(lost) - set(empty) else []
     notes += [f"{trimmed} inertias trimmed"] if trimmed else []
+    notes += [f"{placeholders} placeholders left out"] if placeholders else []
     order = [label(theirs.joint(k).name) for k in range(theirs.njnt)]
     driven = [joint.name for joint in mechanism.driven]
     if driven != [name for name in order if name in driven]:

@@ -321,7 +321,11 @@ def _find_meshes(spec: mujoco.MjSpec, path: Path) -> None:
             continue
         parts, place = _elsewhere(part.file), folder / part.compiler.meshdir / part.file
         if "://" not in part.file and _inside_of(folder, place):
-            _require_real(folder, place, part, path)
+            own = _inside(folder, Path(part.file))
+            if place.is_file() or own is None:
+                _require_real(folder, place, part, path)
+            else:
+                part.file = str(own)  # a URDF's path counts from its own folder, whatever the compiler's meshdir
             continue
         found = in_package(folder, part.file) or in_package(folder, str(place))
         if found is None and not parts:

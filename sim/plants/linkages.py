@@ -129,7 +129,7 @@ def _curves(
                     qpos[mine] = model.qpos0[mine] + ratio * (positions[k] - model.qpos0[at])
             close_loops(model, mechanism, qpos, joints)
             values[k] = qpos[model.jnt_qposadr[joints]]
-    return [Curve(joint, number, *map(float, stops), values[:, i].copy()) for i, joint in enumerate(joints)]
+    return [Curve(joint, number, stops[0], stops[1], values[:, i].copy()) for i, joint in enumerate(joints)]
 
 
 def _passive(model: mujoco.MjModel, mechanism: Mechanism) -> list[int]:

@@ -21,6 +21,8 @@ SLIGHT = 0.01
 PLACEHOLDER = 1e-3, 0.3
 """kg and m: a link that has no more mass, and a greater radius of gyration, is one whose author had to write something
 (ROS's tutorials: 1e-6 kg and 1e-6 kg m² in all six)."""
+NOTHING = 1e-9
+"""kg, of which that is true whatever the inertia (CAD programs write 4e-15 kg for a frame)."""
 FARTHEST = 3.0, 0.5
 """Radius of gyration over the size of a link's shapes and the way to the links on it, and over the robot's, at most the
 greater of both. A solid body has 1 at most of its own size; shapes that touch can be smaller than the link, and
@@ -61,7 +63,8 @@ def require_sane_inertias(model: mujoco.MjModel, path: Path) -> None:
     whole = _reach(model)
     for body in range(1, model.nbody):
         mass, moments = float(model.body_mass[body]), model.body_inertia[body]
-        if mass <= LIGHT:
+        is_point = not moments.any() and not model.body_jntnum[body]  # a mass on another link
+        if mass <= LIGHT or is_point:
             continue
         radius, size = float(np.sqrt(moments.max() / mass)), _size(model, body)
         least, most = max(ANY[0], NEAREST * size), max(FARTHEST[0] * size, FARTHEST[1] * whole) or ANY[1]
@@ -100,7 +103,7 @@ def _greatest(body: Any) -> float:
 
 def _is_placeholder(body: Any) -> bool:
     mass, radius = PLACEHOLDER
-    return 0 < body.mass <= mass and _greatest(body) >= body.mass * radius**2
+    return 0 < body.mass <= NOTHING or (0 < body.mass <= mass and _greatest(body) >= body.mass * radius**2)
 
 
 def _is_carried(body: Any) -> bool:
@@ -119,15 +122,17 @@ def _trim_inertia(body: Any, path: Path, leeway: float) -> None:
     if not np.isfinite(full).all() or not full.any():
         return  # a diagonal one, of MJCF, or what MuJoCo refuses
     moments, axes = np.linalg.eigh(matrix)
-    most = moments[0] + moments[1]
-    if moments[2] <= most:
+    if moments[0] <= 0.0 and leeway == np.inf:  # a slight link: whatever MuJoCo takes
+        moments = np.maximum(moments, max(1e-3 * float(moments[2]), 1e-12))
+    elif moments[2] <= moments[0] + moments[1]:
         return
+    most = moments[0] + moments[1]
     if moments[2] > (1.0 + leeway) * most:
         raise CardError(
             f"{path}: body '{body.name}' has the principal moments of inertia {', '.join(f'{x:.4g}' for x in moments)} "
             "kg*m^2; expected none greater than the sum of the others, as of every distribution of mass. Correct it, "
             'or let MuJoCo take their mean: <compiler balanceinertia="true"/>, in a URDF within <mujoco>'
         )
-    moments[2] = most * (1.0 - 1e-6)
+    moments[2] = min(moments[2], most * (1.0 - 1e-6))
     matrix = axes @ np.diag(moments) @ axes.T
     body.fullinertia = matrix[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]

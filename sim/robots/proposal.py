@@ -83,8 +83,9 @@ class _Model:
             raise CardError(f"{path}: it has no bodies; expected a robot's model")
         self.root = max(roots, key=lambda body: sum(model.body_rootid == body))
         self.speeds = _speeds(path)
-        follows = {int(model.eq_obj1id[k]) for k in range(model.neq) if model.eq_type[k] == mujoco.mjtEq.mjEQ_JOINT}
-        self.followers = follows
+        ties = [k for k in range(model.neq) if mujoco.mjtEq(model.eq_type[k]) == mujoco.mjtEq.mjEQ_JOINT]
+        self.followers = {int(model.eq_obj1id[k]): (int(model.eq_obj2id[k]), *model.eq_data[k, :2]) for k in ties}
+        """Joint that each follows, and the line by which it does."""
         self.qpos = model.qpos0.copy()
         for joint in self.hinges():
             low, high = self.stops(joint)
@@ -421,8 +422,13 @@ def _held(robot: _Model, joints: list[int]) -> list[str]:
         low, high = robot.stops(joint)
         unit = "m" if robot.model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE else "rad"
         value = min(max(0.0, low), high) if robot.model.jnt_limited[joint] else 0.0
-        figures = [f"value = {value}", f'unit = "{unit}"', f'source = "{GUESSED}not moved"']
-        lines += [f'[held."{robot.name(joint)}"]', *figures, ""]
+        stays = {joint: value}
+        for follower, (leader, offset, ratio) in robot.followers.items():
+            if leader in stays:
+                stays[follower] = float(offset + ratio * stays[leader])
+        for one, place in stays.items():
+            figures = [f"value = {place}", f'unit = "{unit}"', f'source = "{GUESSED}not moved"']
+            lines += [f'[held."{robot.name(one)}"]', *figures, ""]
     return lines
 
 

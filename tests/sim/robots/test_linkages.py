@@ -20,7 +20,8 @@ from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
 # A four-bar parallelogram with sides of 50 mm and 30 mm: the coupler stays parallel to the base; its angle
 # is minus the crank's, and the rocker's is the crank's. (x, z) plane.
 PARALLELOGRAM = """<mujoco><worldbody><body name="base"><geom size="0.01" mass="1"/>
-<body name="crank"><joint name="crank" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .05" size=".003" mass=".02"/>
+<body name="crank"><joint name="crank" axis="0 1 0"/>
+<geom type="capsule" fromto="0 0 0 0 0 .05" size=".003" mass=".02"/>
 <body name="coupler" pos="0 0 .05"><joint name="coupler" axis="0 1 0"/>
 <geom type="capsule" fromto="0 0 0 .03 0 0" size=".003" mass=".02"/></body></body>
 <body name="rocker" pos=".03 0 0"><joint name="rocker" axis="0 1 0"/>
