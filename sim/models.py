@@ -27,6 +27,8 @@ OPENED = ("model", "attach", "flexcomp", "flex")
 """Elements by which a file brings others as it is read, or bodies that are not rigid."""
 UNREAD = (".dae", ".glb", ".gltf", ".ply", ".fbx", ".3ds")
 """Meshes of a URDF's pictures."""
+SHORT_OF_MEMORY = ("alloc", "memory")
+"""In what MuJoCo and its decoders of pictures and meshes say where there is too little."""
 _borne: set[tuple[str, int, int]] = set()
 """Path, size and time of change (ns) of files that were tried by this process."""
 _weighed: set[tuple[str, int, int]] = set()
@@ -367,8 +369,11 @@ def trial(path: bytes) -> bytes:
     mujoco.set_mju_user_warning(warnings.append)  # it would write them into a file, here
     with contextlib.suppress(ElementTree.ParseError):
         ElementTree.tostring(ElementTree.parse(file).getroot())  # as pictures of URDFs are read
-    with contextlib.suppress(ValueError):  # a CardError is one; who reads the file for good is told
+    try:
         _read(Path(file)).compile()
+    except ValueError as error:  # a CardError is one; who reads the file for good is told, who has more memory
+        if any(word in str(error).lower() for word in SHORT_OF_MEMORY):
+            raise
     if any("NaN" in warning for warning in warnings):
         raise ValueError("a number is NaN; expected finite ones")
     return b""

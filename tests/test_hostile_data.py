@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from mujoco import MjSpec
 
 from robo_rl.adapters.datasets import lerobot, robomimic
 from robo_rl.deploy.robot.bundle.signing import read_trusted, sign
@@ -21,6 +24,7 @@ from robo_rl.learn.runs.folder import Run
 from robo_rl.report.general import read_transfer
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
+from robo_rl.sim.models import require_bearable
 from robo_rl.sim.scenes.tracks.courses import read_course
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.sweeps import sweep
@@ -373,6 +377,50 @@ def test_ranges_of_runs(what: str, refuse: Any) -> None:  # noqa: F811
     sentence = refuse(read, RANGES[what])
     assert sentence
     assert "it was taken" not in sentence or what == "metrics that are a pipe"
+
+
+# --- pictures and meshes of models ----------------------------------------------------------------------------
+
+
+def zeros(width: int, height: int) -> bytes:
+    """A PNG file of so many black pixels."""
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    packer, row = zlib.compressobj(1), bytes(1 + 3 * width)
+    data = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", data) + part(b"IEND", b"")
+
+
+def model(asset: str, make: Make, body: str = '<geom size="1"/>') -> Make:
+    def both(folder: Path) -> Path:
+        make(folder)
+        text = f"<mujoco><asset>{asset}</asset><worldbody><body>{body}</body></worldbody></mujoco>"
+        return written("model.xml", text)(folder)
+
+    return both
+
+
+TEXTURE = '<texture name="a" type="2d" file="a.png"/>'
+MESH, MESHED = '<mesh name="a" file="{}"/>', '<geom type="mesh" mesh="a"/>'
+ASSETS: dict[str, Make] = {
+    "half a gigabyte of black pixels": model(TEXTURE, lambda folder: written("a.png", zeros(14_000, 14_000))(folder)),
+    "a pipe for a picture": model(TEXTURE, pipe("a.png")), "a pipe for a mesh": model(
+        MESH.format("a.stl"), pipe("a.stl"), MESHED
+    ), "four billion triangles": model(MESH.format("a.stl"), written("a.stl", bytes(80) + b"\xff" * 4), MESHED),
+    "a device": model(MESH.format("/dev/zero"), written("a.stl", ""), MESHED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ASSETS)
+def test_pictures_and_meshes_of_models(what: str, refuse: Any) -> None:  # noqa: F811
+    def read(path: Path) -> None:
+        require_bearable(path)
+        MjSpec.from_file(str(path)).compile()
+
+    assert refuse(read, ASSETS[what])
 
 
 # --- maps -----------------------------------------------------------------------------------------------------

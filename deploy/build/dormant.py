@@ -148,11 +148,8 @@ def steep(contract: Contract, model: ModelProto, seen: Rows) -> list[str]:
         weight = np.asarray(weight if turned else weight.T, np.float64)  # (units, inputs)
         above = made.get(node.input[0])
         sides = [("what goes into unit", 1, len(weight))]
-        if (
-            above is not None
-            and above.op_type in ACTIVATIONS
-            and np.shape(flown.get(node.input[0]))[1:] == weight.shape[1:]
-        ):
+        moved = flown.get(node.input[0]) if above is not None and above.op_type in ACTIVATIONS else None
+        if moved is not None and moved.shape[1:] == weight.shape[1:]:
             sides.append(("what comes out of unit", 0, weight.shape[1]))
         for what, axis, count in sides:
             norms = np.linalg.norm(weight, axis=axis)
