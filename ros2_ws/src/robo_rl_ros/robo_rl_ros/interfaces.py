@@ -142,7 +142,16 @@ def _make(package: str, given: Mapping[str, str], at: Path) -> None:
     where = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}"]
     for support in SUPPORTS:
         name = f"lib{package}__{support}.so"
-        command = ["g++", "-shared", f"-Wl,-soname,{name}", "-o", at / name, *objects, *where, *linked]
+        command: list[str | Path] = [
+            "g++",
+            "-shared",
+            f"-Wl,-soname,{name}",
+            "-o",
+            at / name,
+            *objects,
+            *where,
+            *linked,
+        ]
         subprocess.run(command, check=True)
     extension = f"{package}_s__rosidl_typesupport_c{sysconfig.get_config_var('EXT_SUFFIX')}"
     shutil.copy(at / name, at / package / extension)

@@ -61,13 +61,16 @@ class SignalCheck:
             self.node.create_subscription(message_type(wire.kind), wire.topic, self._receiver(wire), quality.LISTENER)
         listen_to_transforms(self.node, self.frames)
         self.node.create_subscription(Clock, "/clock", self._on_clock, quality.SENSOR)
-        self.node.create_subscription(Joy, "joy", lambda message: self.joystick.append(message.axes), quality.LISTENER)
+        self.node.create_subscription(Joy, "joy", self._on_joy, quality.LISTENER)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.executor.shutdown()
         self.node.destroy_node()
         self.context.try_shutdown()
+
+    def _on_joy(self, message: Joy) -> None:
+        self.joystick.append(message.axes)
 
     def _on_clock(self, message: Clock) -> None:
         self._simulated = message.clock.sec * 1_000_000_000 + message.clock.nanosec
