@@ -50,8 +50,8 @@ def described(walker: Any) -> Description:
     return description.understood(data, "policy.toml")
 
 
-def _term(told: Description, name: str, **values: Any) -> Description | None:
-    terms = [dataclasses.replace(t, **values) if t.name == name else t for t in told.observations]
+def _term(told: Description, which: str, **values: Any) -> Description | None:
+    terms = [dataclasses.replace(t, **values) if t.name == which else t for t in told.observations]
     return None if tuple(terms) == told.observations else dataclasses.replace(told, observations=tuple(terms))
 
 

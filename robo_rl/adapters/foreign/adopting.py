@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -237,6 +236,5 @@ def network_of(path: Path, told: Description) -> Found:
     """The network and its runtime, for a description without blanks."""
     found = find(path, told.layers)
     if found.network is None:
-        print(found.statement, file=sys.stderr)
         raise AdoptionError(f"{path}: layers is {dict(told.layers)}; expected prefix and activation")
     return found

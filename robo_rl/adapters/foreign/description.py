@@ -65,8 +65,7 @@ class Gains:
 class History:
     """``by`` "term": each term's past stands together; "frame": whole observations of each step do.
 
-    ``start``: what the past is at the first step, "first" for the first observation again, or "zeros". ``keeps``: what
-    is remembered of a term with a clip or a scale: "scaled" (Isaac Lab) or "raw" values; the same but for rounding.
+    ``start``: what the past is at the first step, "first" for the first observation again, or "zeros".
     """
 
     by: str = "term"
@@ -94,7 +93,7 @@ class Description:
     motion: str = ""
     """The file of the clip that it follows, beside the description."""
     layers: Mapping[str, Any] = field(default_factory=dict)
-    """Of a file with parameters alone: see ``networks.layers``."""
+    """Of a file with parameters alone: see ``parameters.network``."""
 
     def per_joint(self, numbers: Numbers) -> tuple[float, ...]:
         """One number for each joint."""

@@ -114,7 +114,6 @@ class Change:
     text: str
     """The change, for people."""
     told: Description
-    network: nn.Module | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def search(task: AdoptedWalk, network: nn.Module, say: Callable[[str], None] | N
     for change in changes(task):
         try:
             other = type(task)(task.base_card, change.told)
-            result = tried(other, change.network or network, hasty=True)
+            result = tried(other, network, hasty=True)
         except (AdoptionError, ValueError):
             continue
         if say is not None:
