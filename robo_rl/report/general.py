@@ -29,7 +29,10 @@ from robo_rl.report.page import pictures, write_page
 from robo_rl.sim.tasks import Measure, Task
 from robo_rl.zoo import located
 
-FAILURES_SHOWN = 12
+FAILURES_SHOWN, RANGES_SHOWN = 12, 6
+"""Rows of the table of failures, and its columns of ranges, those in which failures differ most."""
+WEAK = 0.75
+"""Success of a classical controller below which it is no baseline: it was not tuned for what the ranges hold."""
 BLOCKS, INTERIMS = 5, 2
 """Of the sequential test; together ten blocks of episodes."""
 
@@ -170,7 +173,7 @@ def failures(findings: Findings) -> list[dict[str, float]]:
         order.sort(key=lambda name: -ks_2samp(*parts[name]).statistic)
     return [
         {"episode": int(i) + 1, "lasted, s": float(episodes.duration[i])}
-        | {name: float(columns[name][i]) for name in order}
+        | {name: float(columns[name][i]) for name in order[:RANGES_SHOWN]}
         for i in lost[:FAILURES_SHOWN]
     ]
 
@@ -195,10 +198,35 @@ def write(findings: Findings, sections: Sequence[Section], out: Path, plain: boo
         training=[Plot(*drawn) for drawn in plots.training(trained)] if trained else [],
         failures=failures(findings),
         lost=lost,
+        summaries=summaries(findings),
+        weak=findings.classical is not None and findings.classical.figures["success"] < WEAK,
         goes_on=type(task).succeeded is Task.succeeded,
         commands=_commands(findings, sections),
         pictures=pictures(first.episodes.motion),
     )
+
+
+def summaries(findings: Findings) -> dict[str, str]:
+    """A line that says what a section shows, by the section."""
+    first, task = findings.subjects[0], findings.task
+    lost = first.episodes.duration[~first.episodes.survived]
+    found = {"episodes": f"{len(lost):,} of {len(first.episodes):,} episodes failed."}
+    if len(lost):
+        found["episodes"] = f"{found['episodes'][:-1]}, half of them within {np.median(lost):.3g} s."
+    rows = [(name, row) for name, table in findings.sweeps.get("policy", {}).items() for row in table]
+    if rows:
+        name, row = min(rows, key=lambda pair: pair[1]["success"])
+        low, high = task.spec.ranges[name].end
+        found["robustness"] = (
+            f"Lowest: {row['success']:.1%}, with {plots.spoken(name)} at {row['value']:.3g} (training: {low:.3g} to "
+            f"{high:.3g})."
+        )
+    rewards = [row["reward"] for row in first.metrics if "reward" in row]
+    if len(rewards) > 1:
+        found["training"] = (
+            f"The reward per step rose from {rewards[0]:.3g} to {rewards[-1]:.3g}, {max(rewards):.3g} at best."
+        )
+    return found
 
 
 def _episodes(findings: Findings) -> list[Plot]:

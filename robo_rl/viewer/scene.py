@@ -25,6 +25,8 @@ GOALS = ("goal", "set-point", "place", "hole", "next way-point")
 """Names of the markers that say where a robot is to go."""
 FARTHEST = 25.0
 """Sizes of a robot: a goal beyond is not seen together with it."""
+ROOM = 2.0
+"""Sizes of a robot: lines that reach farther show what is around it, others what belongs to it."""
 SURROUNDED = 3.5
 """Sizes of a robot that are seen about it where lines show what is around."""
 NEAR = 3.2  # sizes of what is seen: the distance of the first camera
@@ -180,7 +182,7 @@ class Scene:
 
         Where lines show what is around a robot (walls, lanes, a track) more of it is seen, from above.
         """
-        surrounded = any(isinstance(marker, Line) for marker in first.markers)
+        surrounded = reach_of_lines(first) > ROOM * self.size
         around = max(around, SURROUNDED * self.size) if surrounded else around
         turn, lift = np.radians(AZIMUTH), np.radians(ABOVE if surrounded else ELEVATION - 6.0)
         ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])

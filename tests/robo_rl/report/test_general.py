@@ -26,7 +26,7 @@ from robo_rl.learn.config import PpoConfig
 from robo_rl.policies.loading import Loaded, load
 from robo_rl.report import KINDS, kind_report, plots
 from robo_rl.report.findings import Findings, Subject
-from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, write
+from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, summaries, write
 from robo_rl.report.page import listed, span
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import card_types
@@ -196,6 +196,20 @@ def test_failures_are_listed_with_what_was_drawn_for_them_the_telling_range_firs
         if row["episode"] <= len(angle):
             assert row["initial angle, rad"] == pytest.approx(angle[row["episode"] - 1], abs=1e-6)
     np.testing.assert_allclose([row["lasted, s"] for row in rows], one.episodes.duration[lost[:12]], rtol=1e-6)
+
+
+def test_a_line_above_a_section_tells_what_it_shows() -> None:
+    """Of the lowest success, of half of the failures, and of the reward; known ones."""
+    one = dataclasses.replace(
+        subject(count=200), metrics=[{"environment_steps": k, "update": k, "reward": 0.1 * k} for k in (1, 2, 4, 3)]
+    )
+    rows = [{"value": x, "success": p, "success_low": 0.0, "success_high": 1.0} for x, p in ((0.5, 0.9), (2.0, 0.25))]
+    told = summaries(Findings(TASK, Conditions(200), [one], sweeps={"policy": {"mass": rows}}))
+    assert told["robustness"].startswith("Lowest: 25.0%, with mass at 2 (training: ")
+    assert told["training"] == "The reward per step rose from 0.1 to 0.3, 0.4 at best."
+    lost = ~one.episodes.survived
+    half = np.median(one.episodes.duration[lost])
+    assert told["episodes"] == f"{lost.sum()} of 200 episodes failed, half of them within {half:.3g} s."
 
 
 def test_the_page_can_be_about_robots_in_teams(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_buttons_and_sliders_of_the_page_reach_the_simulation(opened):
     np.testing.assert_allclose(change, [[0.5, 0.0, 0.0]] * 2, atol=1e-6)
     browser.click_text("run")
     waits(live, lambda: not live.clock.paused)
+    browser.click_text("ranges")
     name = "[...document.querySelectorAll('label')].find(e => e.textContent == 'mass, ×')"
     field = f"{name}?.closest('.mantine-Flex-root').querySelector('input[type=text]')"
     browser.until(f"!!{field}")
