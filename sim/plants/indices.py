@@ -91,8 +91,10 @@ def find_indices(model: mujoco.MjModel, mechanism: Mechanism) -> ModelIndices:
 
 def _trunk(model: mujoco.MjModel, base: int) -> int:
     """An empty base link, as ROS wants it, has the trunk fixed to it."""
-    fixed = np.flatnonzero(model.body_weldid == model.body_weldid[base]) if model.body_weldid[base] else [base]
-    return int(max(fixed, key=lambda body: (model.body_mass[body], body == base)))
+    if not model.body_weldid[base]:
+        return base
+    fixed = np.flatnonzero(model.body_weldid == model.body_weldid[base])
+    return max((int(body) for body in fixed), key=lambda body: (float(model.body_mass[body]), body == base))
 
 
 def _state_columns(

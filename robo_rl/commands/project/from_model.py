@@ -29,7 +29,7 @@ def write_card(folder: Path, model: Path) -> tuple[Proposal, list[Path]]:
     try:
         proposal = propose(copy_model(model, folder), name.replace("_", " "))
         (folder / "card.toml").write_text(proposal.text)
-        load_robot(folder / "card.toml").figures()  # type: ignore[attr-defined]
+        load_robot(folder / "card.toml").figures()
     except CardError as error:
         shutil.rmtree(folder)
         raise CardError(str(error).replace(str(folder / model.name), str(model))) from None
