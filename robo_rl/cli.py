@@ -48,7 +48,7 @@ GROUPS = {
     },
     "run": {
         "run": "run a policy on a robot, through the driver for its own protocol",
-        "driver": "check a driver, your own or one that is included, against time: slow, refused, late, paused, stopped",
+        "driver": "check a driver, your own or an included one, against time: slow, refused, late, paused, stopped",
         "ros": "run a policy or a simulated robot as a ROS 2 node, or operate a running node",
         "doctor": "check a robot's messages, or its computer, against a policy file, before the motors are enabled",
         "emulate": "emulate a robot that speaks its own protocol",

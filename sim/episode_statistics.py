@@ -65,7 +65,7 @@ class EpisodeStatistics:
         self._calls = 0
         truth = self.env.truth(failed)
         causes = self.env.task.failures(truth)
-        size = sum(value.flatten(1).abs().sum(-1) for value in truth.values())
+        size = torch.stack([value.flatten(1).abs().sum(-1) for value in truth.values()]).sum(0)
         causes = {**causes, "state not finite": ~torch.isfinite(size)}
         if self.env.team == 1:
             causes["other"] = ~torch.stack(list(causes.values())).any(0)

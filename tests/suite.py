@@ -16,7 +16,8 @@ EXPECTED_SKIPS = (
     r"needs an NVIDIA GPU",
     r"needs ROS's launch system",
 )
-"""Reasons for which a test may be skipped where ``CI`` is set: nothing that the project's own files install mends them."""
+"""Reasons for which a test may be skipped where ``CI`` is set: nothing that the project's own files install mends
+them."""
 
 
 def _seconds() -> dict[str, float]:

@@ -109,9 +109,7 @@ def opens(call: ast.Call) -> bool:
 def test_every_place_that_opens_a_file_is_known() -> None:
     known = {name for words in (CONFINED, TRIED, BOUNDED, AGAIN, OWN, EXCHANGED) for name in words.split()}
     new = {name: found for name, found in opened().items() if name not in known}
-    assert not new, (
-        f"{new}: a file of a stranger is read by robo_rl.files.sandbox, or by robo_rl.files.read_bytes; then say so here"
-    )
+    assert not new, f"{new}: a file of a stranger is read by files.sandbox, or by files.read_bytes; then say so here"
 
 
 def test_what_is_known_is_there() -> None:

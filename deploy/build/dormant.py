@@ -103,7 +103,7 @@ def resting(contract: Contract, model: ModelProto, seen: Rows, spread: Rows, dec
     told = []
     for name in opened.decisions if decisions else ():
         if not _has_rows(flown[name], seen) or not _has_rows(wide[name], spread):
-            continue  # one number for all: ``robo_rl.deploy.rows`` tells whether that may be
+            continue  # one number for all: ``robo_rl.deploy.build.rows`` tells whether that may be
         if not (flown[name] != flown[name][:1]).any():
             share = float((wide[name] != flown[name][:1]).reshape(len(spread), -1).any(1).mean())
             told.append(f"{opened.labels[name]} never decides otherwise in flights, but in {share:.1%} of the ranges")

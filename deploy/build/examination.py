@@ -16,10 +16,10 @@ from onnx import ModelProto
 
 from robo_rl.deploy.build.dormant import resting, steep
 from robo_rl.deploy.build.export import ExportError, exported_graph
+from robo_rl.deploy.build.rows import Apart
 from robo_rl.deploy.build.search import JUMP, Jump, Rows, find_jump, growing, late_jump, saturated, scaled, spread_rows
 from robo_rl.deploy.build.structure import SHOWN, differences, structure_of, weights_digest
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.deploy.rows import Apart
 from robo_rl.policy import PolicyGraph
 
 WIDE_TOLERANCE = 1e-4

@@ -22,10 +22,10 @@ from torch import Tensor
 from robo_rl.contract import Command, Contract
 from robo_rl.deploy.build.examination import GraphCheck, Search, Seen, check_graph, search
 from robo_rl.deploy.build.export import read_parameters
+from robo_rl.deploy.build.rows import Apart, Batching, batching
 from robo_rl.deploy.robot.bundle import Bundle, BundleError, command_differences, greatest
 from robo_rl.deploy.robot.bundle.attachment import INSIDE, SOURCE, Attached
 from robo_rl.deploy.robot.runtime import GOLDEN_TOLERANCE
-from robo_rl.deploy.rows import Apart, Batching, batching
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.files.escaping import shell_word
 from robo_rl.learn.factory import MEMORY, graph_of

@@ -17,10 +17,17 @@ AWAITED = (Reason.OPERATOR_LOST, Reason.CLOCK, Reason.SIGNAL_MISSING, Reason.SIG
 class Stepped(Protocol):
     """What it sees of a step."""
 
-    number: int
-    output: Output
-    inputs: Inputs
-    refused: str
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def output(self) -> Output: ...
+
+    @property
+    def inputs(self) -> Inputs: ...
+
+    @property
+    def refused(self) -> str: ...
 
 
 class AutomaticStart:

@@ -233,7 +233,8 @@ class Gated:
     def _wait(self, until: Any, otherwise: str) -> Step:
         """For a step of which ``until`` holds."""
         with self._stepped:
-            done, enabling = False, self._loop.enabling
+            enabling = self._loop.enabling
+            done: Any = False
             while not done:
                 done = self._stepped.wait_for(
                     lambda: self._why or (self._step is not None and until(self._step)), timeout=PATIENCE

@@ -50,7 +50,7 @@ class _Stand(NDArrayOperatorsMixin):
 
     def clip(self, *bounds: Any, **settings: Any) -> Any:
         """As the method of arrays."""
-        return np.clip(self, *bounds, **settings)  # type: ignore[call-overload]
+        return np.clip(self, *bounds, **settings)
 
     def copy(self) -> _Stand:
         """It is never written to."""

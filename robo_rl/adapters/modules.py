@@ -22,9 +22,9 @@ from robo_rl.adapters.wrappers import Normalized, WrapperError, Wrapping, unwrap
 from robo_rl.contract import Network, Provenance
 from robo_rl.deploy.build.export import ExportError
 from robo_rl.deploy.build.export import export as export_graph
+from robo_rl.deploy.build.rows import batching
 from robo_rl.deploy.build.verify import PARITY_TOLERANCE, Witness
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.deploy.rows import batching
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.learn.runs.folder import versions
 from robo_rl.policy import PolicyGraph
@@ -130,7 +130,7 @@ def _wrapped(actor: nn.Module, wrapping: Wrapping, given: Any, wrappers: str) ->
                 "module does it already"
             )
         return wrapping.around(actor) if wrappers == "include" else actor
-    trained_in = actor.trained_in
+    trained_in: Any = actor.trained_in
     if trained_in is None and wrapping.env is None:
         raise ExportError(
             f"the policy was loaded from a file, which doesn't say how observations were normalised, and '{given}' has "

@@ -279,10 +279,10 @@ def rewards_the_opposite(t: Training) -> Iterator[Finding]:
         return
     gained = _last(reward) - _first(reward)
     for measure in t.task.measures:
-        error = t.series(f"error/{measure.error}")
-        if measure.failed is not None or len(error) < 4:
+        course = t.series(f"error/{measure.error}")
+        if measure.failed is not None or len(course) < 4:
             continue
-        before, after = _first(error), _last(error)
+        before, after = _first(course), _last(course)
         if gained > 0.1 * max(np.ptp(reward), TINY) and after > 1.3 * before and before > TINY:
             yield Finding(
                 "rewards the opposite",

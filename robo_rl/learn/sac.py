@@ -197,7 +197,7 @@ class Learner:
     @property
     def environments(self) -> VecEnv | None:
         """Whose episodes metrics tell of."""
-        return self.env and self.env.env
+        return None if self.env is None else self.env.env
 
     @property
     def environment_steps(self) -> int:

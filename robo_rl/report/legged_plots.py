@@ -20,7 +20,7 @@ def velocities(course: Mapping[str, np.ndarray], period: float) -> Figure:
     figure = Figure(figsize=(8.2, 4.2), layout="constrained")
     rows = figure.subplots(3, 1, sharex=True)
     time = np.arange(len(course["position"])) * period
-    yaw = yaw_angle(course["orientation"].T)
+    yaw = yaw_angle(tuple(course["orientation"].T))
     u, v, _ = course["linear_velocity"].T
     true = (np.cos(yaw) * u + np.sin(yaw) * v, np.cos(yaw) * v - np.sin(yaw) * u)
     wanted = (*course["linear_velocity_command"].T, course["yaw_rate_command"][:, 0])

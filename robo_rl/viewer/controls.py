@@ -149,7 +149,7 @@ class Controls:
             self._add_slider(knob, "command")
 
     def _add_key(self, key: str) -> None:
-        command = self.gui.add_command(f"drive: {key}", hotkey=key)
+        command = self.gui.add_command(f"drive: {key}", hotkey=key)  # type: ignore[arg-type]
         command.on_trigger(lambda event: self.driver.press(key))
 
     @property

@@ -67,7 +67,7 @@ class Trainings:
             found = {n: curve(one, f"error/{measure.error}") for n, one in zip(names, rows, strict=True)}
             self._lines(title, place, found)
             place += 0.01
-        ends = {}
+        ends: dict[str, Any] = {}
         for run, one in zip(self.runs, rows, strict=True):
             told = f"{run.folder.name}: " if len(self.runs) > 1 else ""
             ends |= {f"{told}{name}": curve(one, f"episode/{name}") for name in ("failure", "success", "timeout")}

@@ -86,7 +86,7 @@ def headings(motion: Motion) -> np.ndarray:
     """(n,) degrees: of the straight way from begin to end, or of the first body's x axis where there is hardly any."""
     first, last = motion.poses[0, :, 0], motion.poses[-1, :, 0]
     way = last[:, :2] - first[:, :2]
-    turned = yaw_angle(last[:, 3:].T)
+    turned = yaw_angle(tuple(last[:, 3:].T))
     gone = np.linalg.norm(way, axis=-1) > FAR * size_of(motion.model, motion.poses[0, 0])
     return np.degrees(np.where(gone, np.arctan2(way[:, 1], way[:, 0]), turned))
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robo_rl.deploy.rate_loop import examine_rate_loop, rate_loop_gains
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.rate_loop import examine_rate_loop, rate_loop_gains
 
 CONTRACT = Bundle.read("zoo:quadrotor-rates").contract
 NAMES = [signal.name for signal in CONTRACT.signals]

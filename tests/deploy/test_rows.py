@@ -18,6 +18,7 @@ import robo_rl
 from robo_rl.cli import main
 from robo_rl.contract import Contract
 from robo_rl.deploy.build.export import ExportError
+from robo_rl.deploy.build.rows import Apart, Batching, analyze, batching
 from robo_rl.deploy.build.verify import BundlePolicy, task_of, verify
 from robo_rl.deploy.robot.bundle import (
     CONTRACT_KEY,
@@ -29,7 +30,6 @@ from robo_rl.deploy.robot.bundle import (
     Golden,
     seal,
 )
-from robo_rl.deploy.rows import Apart, Batching, analyze, batching
 from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.zoo import located, names

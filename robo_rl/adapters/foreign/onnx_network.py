@@ -128,7 +128,7 @@ def parsed(data: bytes) -> bytes:
     }  # fmt: skip
     packed = io.BytesIO()
     arrays = {f"w{i}": array for i, array in enumerate(weights.values())}
-    np.savez(packed, told=np.frombuffer(json.dumps(told).encode(), np.uint8), **arrays)
+    np.savez(packed, told=np.frombuffer(json.dumps(told).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
     return packed.getvalue()
 
 

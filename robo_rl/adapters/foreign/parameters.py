@@ -7,6 +7,7 @@ of its own with little memory (``robo_rl.files.sandbox``). What comes back are a
 from __future__ import annotations
 
 import ast
+import importlib
 import io
 import json
 import pickle
@@ -125,7 +126,8 @@ def _flat(value: Any, prefix: str = "") -> dict[str, np.ndarray]:
 def _packed(arrays: Mapping[str, np.ndarray], told: Mapping[str, Any]) -> bytes:
     packed = io.BytesIO()
     head = json.dumps({"names": list(arrays), "told": dict(told)}).encode()
-    np.savez(packed, head=np.frombuffer(head, np.uint8), **{f"a{i}": a for i, a in enumerate(arrays.values())})
+    numbered: dict[str, Any] = {f"a{i}": a for i, a in enumerate(arrays.values())}
+    np.savez(packed, head=np.frombuffer(head, np.uint8), **numbered)
     return packed.getvalue()
 
 
@@ -148,12 +150,13 @@ class _Stub:
         self.state = state
 
 
+CORE: Any = importlib.import_module("numpy._core" if np.__version__ >= "2" else "numpy.core")
 ARRAYS = {
     ("numpy", "dtype"): np.dtype,
     ("numpy", "ndarray"): np.ndarray,
-    **{(f"numpy.{core}.multiarray", name): getattr(np._core.multiarray, name)
+    **{(f"numpy.{core}.multiarray", name): getattr(CORE.multiarray, name)
        for core in ("core", "_core") for name in ("_reconstruct", "scalar")},
-    **{(f"numpy.{core}.numeric", "_frombuffer"): np._core.numeric._frombuffer for core in ("core", "_core")},
+    **{(f"numpy.{core}.numeric", "_frombuffer"): CORE.numeric._frombuffer for core in ("core", "_core")},
 }  # fmt: skip
 
 
@@ -262,7 +265,7 @@ def network(found: Parameters, layers: Mapping[str, Any], where: str) -> nn.Modu
     if "action_space.low" in found.arrays and layers.get("output", "linear") == "linear":
         made.append(Clipped(found.arrays["action_space.low"], found.arrays["action_space.high"]))
     result = nn.Sequential(*made)
-    result.observation_size = parts[0][0].shape[1]  # type: ignore[assignment]
+    result.observation_size = parts[0][0].shape[1]
     return result
 
 

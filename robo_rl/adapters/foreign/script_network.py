@@ -74,7 +74,7 @@ def parsed(data: bytes) -> bytes:
     packed = io.BytesIO()
     told = {"nodes": nodes, "output": output, "arrays": len(walk.arrays)}
     arrays = {f"a{i}": array for i, array in enumerate(walk.arrays)}
-    np.savez(packed, told=np.frombuffer(json.dumps(told).encode(), np.uint8), **arrays)
+    np.savez(packed, told=np.frombuffer(json.dumps(told).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
     return packed.getvalue()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robo_rl.controllers.rotation import turn_back
+from robo_rl.controllers.rotation import dot, matrix
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,8 @@ def _gravity(view: View, settings: Mapping[str, Any]) -> Tensor:
 
 def _velocity(view: View, settings: Mapping[str, Any]) -> Tensor:
     """An estimator gives it in the world's frame."""
-    return torch.stack(
-        turn_back(view.signals["orientation"].unbind(-1), view.signals["linear_velocity"].unbind(-1)), -1
-    )
+    rows, world = matrix(view.signals["orientation"].unbind(-1)), view.signals["linear_velocity"].unbind(-1)
+    return torch.stack([dot(column, world) for column in zip(*rows, strict=True)], -1)
 
 
 def _quaternion(view: View, settings: Mapping[str, Any]) -> Tensor:

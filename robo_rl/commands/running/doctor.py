@@ -110,8 +110,8 @@ def main(
 
 
 def _driver(contract: Contract, name: str, settings: Settings, repair: bool, seconds: float, json: bool) -> int:
-    from robo_rl.deploy.driver_doctor import examine_driver
     from robo_rl.deploy.robot.doctor import Finding, healthy
+    from robo_rl.deploy.robot.driver_doctor import examine_driver
     from robo_rl.deploy.robot.drivers import make
     from robo_rl.deploy.robot.drivers.driver import DriverError
 
@@ -137,9 +137,9 @@ def _driver(contract: Contract, name: str, settings: Settings, repair: bool, sec
 
 
 def _log(contract: Contract, log: Path, json: bool) -> int:
-    from robo_rl.deploy.rate_loop import examine_rate_loop
     from robo_rl.deploy.robot.doctor import healthy
     from robo_rl.deploy.robot.logs.reader import read_log
+    from robo_rl.deploy.robot.rate_loop import examine_rate_loop
 
     findings = examine_rate_loop(contract, read_log(log).steps)
     for finding in findings:

@@ -37,7 +37,7 @@ def faults(signals: Sequence[Signal], values: Mapping[str, NDArray[np.float32]])
         flat = value.reshape(len(value), -1)
         low, high = ranges[name].bounds if name in ranges else (-LARGEST, LARGEST)
         good = (flat >= low) & (flat <= high)  # false for what is not a number
-        rows = ~good.all(1)
+        rows = np.asarray(~good.all(1))
         if rows.any():
             row = int(np.argmax(rows))
             place = int(np.argmin(good[row]))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from robo_rl.commands.running.doctor import main
-from robo_rl.deploy.driver_doctor import examine_driver
 from robo_rl.deploy.robot.doctor import Finding
+from robo_rl.deploy.robot.driver_doctor import examine_driver
 
 sys.path.append(str(Path(__file__).parent))
 SESSIONS = {

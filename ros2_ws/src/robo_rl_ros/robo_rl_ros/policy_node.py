@@ -322,7 +322,7 @@ class PolicyNode(LifecycleNode):
         }
         self._gate_topic.publish(String(data=json.dumps(told)))
         now = self.get_clock().now().nanoseconds
-        self.status_topics.gate(decision, now, told["sentence"], self.runner)
+        self.status_topics.gate(decision, now, str(told["sentence"]), self.runner)
         if output.problem.reason:
             self.get_logger().error(f"{output.state.name}: {told['sentence']}")
         else:
@@ -340,7 +340,7 @@ class PolicyNode(LifecycleNode):
             decision = self.control.request(request, lambda: self._serve_urgent(inner))
         finally:
             if self.executor is not outer:
-                self.executor = outer
+                self.executor = outer  # type: ignore[assignment]  # its getter may give None
             inner.shutdown()
         return self.control.verdict(decision, wanted)
 

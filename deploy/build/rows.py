@@ -19,8 +19,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto
 
+from robo_rl.deploy.build.row_rules import FIXED, RULES, Along, Call, MixesError, Seen, Sized, UnknownError, Value
 from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
-from robo_rl.deploy.row_rules import FIXED, RULES, Along, Call, MixesError, Seen, Sized, UnknownError, Value
 
 TOLERANCE = 1e-3
 """Of a command's range, and of memory as a part of its size: a row in a batch against the same row alone, which are
@@ -174,13 +174,12 @@ def _by_size(node: NodeProto, operands: list[Value], seen: Seen) -> dict[str, Va
         if node.op_type == "ConstantOfShape" or (node.op_type == "Tile" and others[0] is FIXED):
             return {name: seen.placed(name) for name in results}
         if node.op_type == "Expand" and others[0] is FIXED:
-            found = {name: seen.placed(name) for name in results}
-            for name, rows in found.items():
+            for name in results:
                 shape = seen.shapes[node.input[0]][0]
-                at = rows.axis - (seen.rank(name) - len(shape))
+                at = seen.placed(name).axis - (seen.rank(name) - len(shape))
                 if at >= 0 and shape[at] != 1:
                     raise UnknownError("a constant with rows")
-            return found
+            return {name: seen.placed(name) for name in results}
         if node.op_type in ("Reshape", "Expand") and isinstance(others[0], Along):
             RULES[node.op_type](Call(node, [others[0], FIXED], seen))
             return {name: seen.placed(name) for name in results}

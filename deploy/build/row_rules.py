@@ -1,4 +1,4 @@
-"""What each of ONNX's operators does with the rows of a batch, for ``robo_rl.deploy.rows``: keeps them apart, or
+"""What each of ONNX's operators does with the rows of a batch, for ``robo_rl.deploy.build.rows``: keeps them apart, or
 mixes them."""
 
 from __future__ import annotations
