@@ -110,8 +110,8 @@ def main(
     from robo_rl.sim.ranges import parse_bounds, read_ranges
     from robo_rl.sim.tasks.loading import load_task
 
-    require_plant(plant, task, device)
     require_device(device, algorithm)
+    require_plant(plant, task, device)
     require_times(episodes, checkpoint_seconds)
     require_port(port)
     if live and processes * joined.count() > 1:
@@ -282,10 +282,10 @@ def require_device(device: str, algorithm: str = "ppo") -> None:
     """Refuse a device that is not there, or that an algorithm can't use, before there is a run's folder."""
     import torch
 
-    if device != "cpu" and algorithm not in ON_DEVICES:
-        raise ValueError(f"device is '{device}', but {algorithm} learns on the cpu alone; expected cpu")
     if device != "cpu" and not device.startswith("cuda"):
         raise ValueError(f"device is '{device}'; expected cpu or cuda")
+    if device != "cpu" and algorithm not in ON_DEVICES:
+        raise ValueError(f"device is '{device}', but {algorithm} learns on the cpu alone; expected cpu")
     if device != "cpu" and not torch.cuda.is_available():
         raise ValueError(f"device is '{device}', but torch finds none here; expected cpu")
 
