@@ -117,11 +117,14 @@ class ServoArm(ABC):
             raise DriverError("somebody else speaks on this bus; end the other program first")
         return self.identify()
 
+    @property
+    def holding(self) -> bool:
+        """Whether it was enabled, follows its goals, and nothing has gone wrong since."""
+        return self._enabled_at is not None and not self._problems and not self._yielded
+
     def enable(self) -> None:
         """Torque on, at the pose that the arm is in, with little torque at first. A held arm stays as it is."""
-        if self._enabled_at is not None:
-            if self._problems:
-                raise DriverError("; ".join(self._problems))
+        if self.holding:
             return
         present = self.present()
         goals = {id: min(max(here, self.of(id).lowest), self.of(id).highest) for id, here in present.items()}

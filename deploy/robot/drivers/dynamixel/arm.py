@@ -168,7 +168,7 @@ class DynamixelArm(ServoArm):
 
     def enable(self) -> None:
         """Torque on, at the pose that the arm is in, with little torque at first; then the watchdog watches."""
-        if self._enabled_at is None:
+        if not self.holding:
             self._count_turns()
             self._states.clear()
             for clock in self._clocks.values():
