@@ -158,9 +158,6 @@ def test_on_the_ground_the_vehicle_is_left_disarmed_and_not_in_offboard() -> Non
     session = Session(vehicle=Vehicle())
     session.driver.connect()
     session.driver.enable()
-    for _ in range(150):
-        session.driver.read(round(1e6 * session.world.now()))
-        session.world.sleep(0.02)
     assert session.vehicle.mode == OFFBOARD
     session.driver.disable()
     assert (session.vehicle.armed, session.vehicle.mode) == (False, HOLD)
