@@ -300,7 +300,7 @@ def test_isaac_lab_s_env_yaml_with_an_rsl_rl_checkpoint(tmp_path: Path, monkeypa
 
 
 def test_stable_baselines3_s_zip_with_its_statistics(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[bench]'")
+    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[dev]'")
     import gymnasium
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize

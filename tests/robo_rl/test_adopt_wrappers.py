@@ -220,7 +220,7 @@ def test_a_module_that_does_what_the_wrapper_does_is_left_alone(tmp_path: Path) 
 @pytest.fixture
 def trained(tmp_path: Path) -> Any:
     """A model, its environment, and both as files."""
-    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[bench]'")
+    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[dev]'")
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecNormalize
 
@@ -261,7 +261,7 @@ def test_a_model_loaded_without_its_environment_is_normalized_by_the_one_that_is
 
 
 def test_wrappers_of_the_training_that_the_given_environment_lacks_are_named(tmp_path: Path) -> None:
-    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[bench]'")
+    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install 'robo-rl[dev]'")
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
