@@ -13,6 +13,8 @@ import sys
 import threading
 from pathlib import Path
 
+from robo_rl.files import interpreter
+
 POLITE = 10
 """What is added to its niceness: it only takes what a training leaves."""
 ROBOTS = 4
@@ -20,8 +22,8 @@ ROBOTS = 4
 
 def start(run: Path, port: int, no_open: bool) -> subprocess.Popen[bytes]:
     """Start it; the caller closes its ``stdin`` to end it."""
-    words = [sys.executable, "-P", "-m", "robo_rl.commands.beside", str(run), str(port), "0" if no_open else "1"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    words = interpreter.module("robo_rl.commands.beside", str(run), str(port), "0" if no_open else "1")
+    environment = {**interpreter.environment(), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=sys.stderr, env=environment)
 
 

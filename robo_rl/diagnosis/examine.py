@@ -19,12 +19,16 @@ from robo_rl.policy.networks import Normalizer
 
 @torch.no_grad()
 def examine(run: Run) -> tuple[float, list[Finding]]:
-    """The part of a run's updates that is done, and what is conspicuous. RunError without a checkpoint."""
-    if not run.checkpoint_file.is_file():
+    """The part of a run's updates that is done, and what is conspicuous. RunError before there is anything to look at.
+
+    A training that ended before its first checkpoint is looked at with the policy that it began with.
+    """
+    begun = run.checkpoint_file.is_file()
+    if not begun and not run.metrics():
         raise RunError(f"{run.checkpoint_file} does not exist yet; expected a training that has begun")
-    policy, _ = run.policy()
+    policy = run.policy()[0] if begun else run.new_policy().requires_grad_(False).eval()
     task, settings = policy.task, vars(config_of(run))
-    _, numbers = checkpoint.load(run.checkpoint_file)
+    numbers = checkpoint.load(run.checkpoint_file)[1] if begun else {"done": run.metrics()[-1]["update"]}
     total = round(settings.get("updates", 0) * task.update_scale)
     part = 1.0 if numbers.get("finished") else min(1.0, numbers.get("done", 0) / max(1, total))
     training = Training(

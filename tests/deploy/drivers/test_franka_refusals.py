@@ -130,6 +130,6 @@ def test_an_arm_that_a_person_has_is_not_enabled(mode: str, sentence: str) -> No
 
 def test_a_hand_that_tells_its_width_too_seldom_is_refused_with_its_rate() -> None:
     with ended(Session()) as session:
-        session.station.server.hand.every = 70
+        session.station.server.hand.every = 150
         with pytest.raises(DriverError, match=r"the hand tells its width every .* ms; the policy wants signals"):
             session.driver.connect()
