@@ -82,7 +82,7 @@ def export(
     module does.
     """
     known, scale, wrapping = _environment(task, robot, passive)
-    actor = _wrapped(copy.deepcopy(module).cpu().eval().requires_grad_(False), wrapping, task, wrappers)
+    actor = _wrapped(_copied(module).cpu().eval().requires_grad_(False), wrapping, task, wrappers)
     _require_actions(actor, known)
     policy = _stack(actor, known, scale) or ModuleGraph(known, actor if scale == 1.0 else _Scaled(actor, scale))
     source = known.source
@@ -101,6 +101,18 @@ def export(
         Path(path).unlink()
         raise ExportError(f"module and file differ by {witness.worst:.2g}; expected at most {PARITY_TOLERANCE:g}")
     return bundle
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    """ExportError for a module that keeps results of its last call, as policies of stable-baselines3 do."""
+    try:
+        return copy.deepcopy(module)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:100]
+        raise ExportError(
+            f"the {type(module).__name__} can't be copied ({reason}); expected a module from observations to actions, "
+            "of stable-baselines3 robo_rl.adapters.sb3_env.actor(model)"
+        ) from None
 
 
 def _environment(given: Any, robot: str | None, passive: tuple[str, ...]) -> tuple[Task, float, Wrapping]:
@@ -131,10 +143,12 @@ def _wrapped(actor: nn.Module, wrapping: Wrapping, given: Any, wrappers: str) ->
             )
         return wrapping.around(actor) if wrappers == "include" else actor
     trained_in: Any = actor.trained_in
-    if trained_in is None and wrapping.env is None:
+    if trained_in is None and not wrappers and "VecNormalize" not in wrapping.names:
+        where = repr(given) if isinstance(given, str) else "the environment"
         raise ExportError(
-            f"the policy was loaded from a file, which doesn't say how observations were normalised, and '{given}' has "
-            "no wrappers; give the environment, wrapped as in training (VecNormalize.load(FILE, Sb3Env(...)))"
+            "the policy was loaded from a file, which doesn't say how observations were normalised, and "
+            f"{where} has no VecNormalize; give the environment, wrapped as in training (VecNormalize.load(FILE, "
+            "Sb3Env(...))), or say wrappers='inside' if it had none"
         )
     lacking = [name for name in trained_in or () if name not in wrapping.names]
     own = [part for part in actor.modules() if isinstance(part, Normalized) and part.shared]

@@ -205,10 +205,11 @@ def _effect(env: Any, inner: Any, passive: tuple[str, ...]) -> Parts:
         return [], []
     if name == "ClipAction":
         return [], [Clipped(done_below.low, done_below.high)]
-    if isinstance(single, gymnasium.wrappers.TransformObservation) or name == "TransformObservation":
-        return [_traced(name, single.func, seen_below, single is env and _many(env))], []
-    if isinstance(single, gymnasium.wrappers.TransformAction) or name == "TransformAction":
-        return [], [_traced(name, single.func, done, single is env and _many(env))]
+    function = getattr(single, "func", None)  # those that inherit from it may have none, as DiscretizeAction
+    if function and (isinstance(single, gymnasium.wrappers.TransformObservation) or name == "TransformObservation"):
+        return [_traced(name, function, seen_below, single is env and _many(env))], []
+    if function and (isinstance(single, gymnasium.wrappers.TransformAction) or name == "TransformAction"):
+        return [], [_traced(name, function, done, single is env and _many(env))]
     raise WrapperError(f"wrapper '{name}' changes observations or actions in a way that can't be put into the graph; "
                        "do it within the module or the task")  # fmt: skip
 

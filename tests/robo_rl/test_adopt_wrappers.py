@@ -184,6 +184,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
         make(), lambda action: action[::-1].copy(), make().action_space
     ),
     "NormalizeObservation": lambda: gymnasium.wrappers.NormalizeObservation(make()),  # before the first observation
+    "DiscretizeAction": lambda: gymnasium.wrappers.DiscretizeAction(make(), 3),
     "Shifted": lambda: Shifted(make()),
     "Counting": lambda: Counting(make()),
     "AsyncVectorEnv": lambda: gymnasium.make_vec("quadrotor-hover", num_envs=2, vectorization_mode="async"),
@@ -255,9 +256,22 @@ def test_a_model_loaded_without_its_environment_is_normalized_by_the_one_that_is
     agrees(robo_rl.export(actor(again), wrapped, tmp_path / "again.onnx"), predicted(model, env), 1.0)
     with pytest.raises(ExportError, match="loaded from a file"):
         robo_rl.export(actor(again), "quadrotor-hover", tmp_path / "none.onnx")
+    bare = Sb3Env("quadrotor-hover", 8)
+    with pytest.raises(ExportError, match="the environment has no VecNormalize"):
+        robo_rl.export(actor(again), bare, tmp_path / "none.onnx")
+    bundle = robo_rl.export(actor(again), bare, tmp_path / "inside.onnx", wrappers="inside")
+    agrees(bundle, lambda seen: again.predict(seen[None], deterministic=True)[0][0], 1.0)
     wrapped.venv.obs_rms.mean += 0.5
     with pytest.raises(ExportError, match="different statistics"):
         robo_rl.export(actor(model), wrapped, tmp_path / "other.onnx")
+
+
+def test_a_module_that_keeps_a_result_of_its_training_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """As a policy of stable-baselines3 does, right after ``learn``."""
+    kept = network()
+    kept.last = 2.0 * kept[0].weight  # type: ignore[assignment]
+    with pytest.raises(ExportError, match=r"can't be copied .*actor\(model\)"):
+        robo_rl.export(kept, "quadrotor-hover", tmp_path / "none.onnx")
 
 
 def test_wrappers_of_the_training_that_the_given_environment_lacks_are_named(tmp_path: Path) -> None:

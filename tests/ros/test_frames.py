@@ -131,6 +131,25 @@ def test_a_negative_variance_says_that_odometry_does_not_measure_it(part: str, f
         read(ODOMETRY, field, given, signal)
 
 
+def test_a_velocity_is_not_turned_into_the_world_by_what_is_no_orientation() -> None:
+    """All zeros are ROS's default, and turn nothing; nor does one whose variance says that it was not measured."""
+
+    def velocity(w: float) -> float:
+        made.pose.pose.orientation.w = w
+        return float(read(ODOMETRY, "linear_velocity", made, vector("world", "linear_velocity", "m/s"))[0])
+
+    made = message(Odometry, "odom", "base_link")
+    made.twist.twist.linear.x = 1.0
+    assert velocity(1.0) == 1.0
+    assert math.isnan(velocity(2.0))
+    assert math.isnan(velocity(math.nan))
+    with pytest.raises(MessageError, match="all zeros"):
+        velocity(0.0)
+    made.pose.covariance[35] = -1.0
+    with pytest.raises(MessageError, match="no such measurement"):
+        velocity(1.0)
+
+
 def test_an_imu_that_is_sent_marks_what_it_does_not_measure() -> None:
     signal = vector("body", "angular_velocity")
     (wire,) = signal_wires([signal])

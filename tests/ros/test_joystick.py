@@ -52,6 +52,32 @@ def test_a_trigger_that_nobody_named_moves_nothing_when_it_comes_back_to_its_res
     assert moved(joystick, 0.8 * rest) == 0.0
 
 
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("rest", [1.0, -1.0])
+def test_a_trigger_that_is_reported_as_0_until_it_is_touched_moves_nothing_at_its_rest(
+    rest: float, enabled: bool
+) -> None:
+    """As Xbox and DualShock drivers do: 0, then near its rest at the first touch, at which it stays."""
+    joystick = stick()
+    moved(joystick, 0.0, enabled=False)
+    for value in (0.97 * rest, 0.4 * rest, 0.0, -rest, 0.0, 0.98 * rest, rest):  # touched, pulled, let go
+        moved(joystick, value, enabled)
+    for value in (rest, 0.0, -rest, 0.0, rest):  # once more, now enabled
+        last = moved(joystick, value)
+    assert last == 0.0
+    _, refused = joystick.read([rest], True)
+    assert f"up=0:{rest:.0f}" in refused["up"]
+
+
+def test_a_stick_that_is_held_as_the_robot_is_enabled_goes_through_its_middle_first() -> None:
+    joystick = stick()
+    for value in (0.0, 0.3, 0.0, 1.0):
+        moved(joystick, value, enabled=False)
+    assert moved(joystick, 1.0) == 0.0
+    assert moved(joystick, 0.0) == 0.0
+    assert moved(joystick, 1.0) == 1.0
+
+
 def test_a_stick_that_was_first_reported_at_its_end_reaches_it_again_once_it_rested_in_the_middle() -> None:
     joystick = stick()
     moved(joystick, -1.0, enabled=False)

@@ -2,7 +2,8 @@
 
 Drivers report axes that were not touched yet as 0, 0.99 or -1, and triggers rest at one of their ends. So an axis
 counts only after it was near its middle. Where it comes back from there to the very end at which it was first reported,
-while the robot is enabled, it is taken for a trigger, until it rests near its middle while the robot is not enabled.
+other than as exactly 0, while the robot is enabled, it is taken for a trigger, until it rests near its middle while the
+robot is not enabled. What is at an end while the robot is not enabled has to go through its middle first, too.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Axis:
 class _Seen:
     """What is known of one axis."""
 
-    first: float
+    first: float = 0.0
+    """The first value other than 0, which is also what drivers report of an axis before it is touched."""
     rested: bool = False
     """Whether it was near its rest, and is no trigger as far as is known."""
     centred: bool = False
@@ -75,13 +77,16 @@ class Joystick:
                 refused[name] = f"{name}: the joystick has no axis {axis.number}"
                 continue
             value = axis.value(float(given[axis.number]))
-            seen = self._seen.setdefault(name, _Seen(value))
+            seen = self._seen.setdefault(name, _Seen())
+            seen.first = seen.first or value
             if abs(value) <= MIDDLE:
-                seen.rested, seen.centred = True, seen.centred or not enabled
-            elif abs(seen.first) >= END and value == seen.first and not seen.centred:
+                seen.rested, seen.centred = True, seen.centred or (not enabled and seen.first != 0.0)
+            elif abs(value) >= END and not enabled:
+                seen.rested = seen.centred = False
+            elif _same_end(value, seen.first) and not seen.centred:
                 seen.rested = False
             if not seen.rested or math.isnan(value):
-                trigger = f"{name}={axis.number}:{math.copysign(1, seen.first):.0f}"
+                trigger = f"{name}={axis.number}:{math.copysign(1, value):.0f}"
                 refused[name] = (
                     f"{name}: axis {axis.number} is at {given[axis.number]:.2f} and was not seen at rest: move it "
                     f"there and back, or, if it is a trigger, give it as {trigger}"
@@ -89,6 +94,11 @@ class Joystick:
             elif abs(value) > DEAD_ZONE:
                 values[name] = value
         return values, refused
+
+
+def _same_end(value: float, first: float) -> bool:
+    """Whether both are at the same end; what a trigger reports as it is first touched is not quite there."""
+    return min(abs(value), abs(first)) >= END and value * first > 0
 
 
 def resting(messages: Sequence[Sequence[float]]) -> list[tuple[bool, str]]:

@@ -6,6 +6,7 @@ the contract's order, shape and unit, as float32, or refuses the message with a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,8 @@ MAX_ELEMENTS = 10_000
 """More names or numbers in one message are not read, whatever they are."""
 
 
+NOT_UNIT = 0.01
+"""By which the length of a quaternion may be off 1."""
 MAX_NAME = 255
 """Characters of a frame's name. A longer one is no name, and the message is not what it should be."""
 
@@ -48,6 +51,15 @@ def _along(v: Sequence[float], channel: Channel) -> Sequence[float]:
 
 def _quaternion(q: Any) -> tuple[float, float, float, float]:
     return (q.x, q.y, q.z, q.w)
+
+
+def _turned(q: Any, v: tuple[float, float, float], channel: Channel) -> tuple[float, float, float]:
+    """``v`` by an orientation; NaN, which the gate refuses at once, where that is not of length 1. All zeros, ROS's
+    default, say that there is none."""
+    found = _quaternion(q)
+    if not any(found):
+        raise MessageError(f"'{channel.name}': its orientation is all zeros; expected a quaternion of length 1")
+    return rotate(found, v) if abs(math.hypot(*found) - 1.0) <= NOT_UNIT else (math.nan,) * 3
 
 
 def _require_measured(part: Any, field: str, diagonal: Sequence[int], channel: Channel) -> None:
@@ -78,7 +90,8 @@ def _odometry_twist(part: str, diagonal: Sequence[int]) -> Callable[[Any, Channe
         vector = _vector(getattr(message.twist.twist, part))
         if channel.frame == "world":
             into = view.into(channel.name, message.header.frame_id, channel.frame)
-            vector = rotate(_quaternion(message.pose.pose.orientation), vector)
+            _require_measured(message.pose, "covariance", (21, 28, 35), channel)
+            vector = _turned(message.pose.pose.orientation, vector, channel)
             vector = vector if into is None else into.turn(vector)
         return _along(vector, channel)
 
