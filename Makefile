@@ -8,7 +8,8 @@ CPU_TORCH := https://download.pytorch.org/whl/cpu
 # PyTorch's own index has a build without CUDA, which is smaller by gigabytes: taken where there is no NVIDIA GPU.
 REACH = import urllib.request as u; u.urlopen('$(CPU_TORCH)/torch/', timeout=5)
 INDEX = $$(command -v nvidia-smi >/dev/null || ! $(BIN)/python -c "$(REACH)" 2>/dev/null || echo --extra-index-url $(CPU_TORCH))
-INSTALL = $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
+# An editable installation warns of itself in a block of exclamation marks, which nobody has to act on.
+INSTALL = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet $(INDEX) -c constraints.txt --build-constraint constraints.txt -e
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 

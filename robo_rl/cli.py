@@ -109,7 +109,9 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if name not in COMMANDS:
         meant = did_you_mean(name, COMMANDS)
-        print(terminal(f"robo-rl: '{name}' is not a command{meant}\n\n{USAGE}"), file=sys.stderr)
+        between = "\n" if meant else "; "
+        text = f"robo-rl: '{name}' is not a command{meant}{between}robo-rl --help lists the commands"
+        print(terminal(text), file=sys.stderr)
         sys.exit(2)
     atexit.register(gc.freeze)  # so that the interpreter's last collections need not go through all of torch: 0.3 s
     try:

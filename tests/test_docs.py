@@ -162,6 +162,13 @@ def test_the_table_of_a_cards_fields_is_the_readers():
     assert {row[0].strip("`"): row[1] for row in rows if row[1]} == UNITS
 
 
+def test_the_table_of_terms_is_the_vocabulary_of_adopted_policies():
+    from robo_rl.adapters.foreign.terms import TERMS
+
+    rows = table_rows(ROOT / "docs/bring-your-policy.md", "The description")
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row[0])} == set(TERMS)
+
+
 def test_the_contracts_fields_are_all_specified():
     from robo_rl import contract
 

@@ -33,6 +33,9 @@ class Driver:
 
     def __init__(self, contract, settings: Settings | None = None):
         self.command = contract.commands[0]
+        missing = sorted({s.name for s in contract.signals if s.source == "sensor"} - set(self.measured))
+        if missing or self.command.start is None:
+            raise DriverError(f"my robot: a policy of {contract.robot_name} is not for its joints; it lacks {missing}")
         self.bus = Bus(list(self.command.start))
         self.problems = ()
 

@@ -66,7 +66,10 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert run("fly") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("robo-rl: 'fly' is not a command\n")
+    assert captured.err == "robo-rl: 'fly' is not a command; robo-rl --help lists the commands\n"
+    assert run("trian") == 2
+    expected = "robo-rl: 'trian' is not a command; did you mean 'train'?\nrobo-rl --help lists the commands\n"
+    assert capsys.readouterr().err == expected, "a sentence that a screen of help does not hide"
 
 
 def test_an_unknown_option_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,11 +124,6 @@ def _constant(view: View, settings: Mapping[str, Any]) -> Tensor:
     return row + 0.0 * view.joint_position[:, :1]
 
 
-def _height(view: View, settings: Mapping[str, Any]) -> Tensor:
-    scan = view.signals["height_scan"].flatten(1)
-    return scan + settings.get("offset", 0.0)
-
-
 def _joints(n: int, settings: Mapping[str, Any]) -> int:
     return n
 
@@ -149,9 +144,6 @@ TERMS: dict[str, Definition] = {
         ("period",),
     ),
     "constant": Definition(_constant, lambda n, s: len(s["value"]), {"value": _numbers}, ("value",)),
-    "height_scan": Definition(
-        _height, lambda n, s: s["points"], {"offset": _number, "points": _positive}, ("points",), ("height_scan",),
-    ),
     "motion_command": Definition(lambda v, s: v.motion.command(v.memory), lambda n, s: 2 * n),
     "motion_anchor_ori_b": Definition(
         lambda v, s: v.motion.orientation(v.signals["orientation"], v.memory), lambda n, s: 6
@@ -165,7 +157,7 @@ ALIASES = {
     "generated_commands": "velocity_commands", "gravity_vec": "projected_gravity", "joint_vel": "joint_vel_rel",
     "lin_vel": "base_lin_vel", "phase": "gait_phase", "prev_action": "last_action", "previous_actions": "last_action",
     "last_actions": "last_action", "velocity_command": "velocity_commands", "base_velocity": "velocity_commands",
-    "height_scanner": "height_scan", "imu_ang_vel": "base_ang_vel", "imu_projected_gravity": "projected_gravity",
+    "imu_ang_vel": "base_ang_vel", "imu_projected_gravity": "projected_gravity",
 }  # fmt: skip
 """What trainers call a term, and its name here. Isaac Lab's and mjlab's "joint_pos" is relative to the default."""
 

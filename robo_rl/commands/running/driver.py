@@ -53,6 +53,7 @@ def main(
     contract = Bundle.read(policy).contract
     loaded = Policy.load(policy, 1 / contract.control_period)
     make, settings = factory(driver), Settings(port, robot_file, calibration)
+    make(contract, settings)  # one that this policy is not for refuses it here, in one sentence
     setpoints = {**at_rest(contract), **numbers_by_name(setpoint, contract, "--setpoint")}
     outcomes = []
     for outcome in check(lambda: Bench(make(contract, settings), loaded, setpoints), only):

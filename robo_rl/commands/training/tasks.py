@@ -21,15 +21,16 @@ def main(json: bool = False) -> int:
     refused: list[str] = []
     tasks = included.or_from_file(lambda: _known(refused), "tasks")
     robots = included.or_from_file(lambda: included.robots(robot_names()), "robots")
+    width = max(len(found["name"]) for found in (*tasks, *robots))
     say("tasks", json)
     for task in tasks:
-        say(f"  {task['name']:<18} {task['summary']} ({task['robot']}, {task['control_hz']:g} Hz)", json)
+        say(f"  {task['name']:<{width}} {task['summary']} ({task['robot']}, {task['control_hz']:g} Hz)", json)
     for sentence in refused:
         say(f"  {sentence}", json)
     say("robots (or the path of your own card, *.toml)", json)
     for robot in robots:
         about = f"{robot['title']}, {robot['kind']}, {len(robot['actuators'])} actuators"
-        say(f"  {robot['name']:<18} {about}", json)
+        say(f"  {robot['name']:<{width}} {about}", json)
     give({"tasks": tasks, "robots": robots}, json)
     return 0
 
