@@ -17,6 +17,22 @@ from robo_rl.deploy.robot.link import Layout, sample_sizes
 
 def held_header(contract: Contract) -> str:
     """The text of held_config.h. LinkError for signals that no frame can hold."""
+    layout, sizes = Layout.of(contract), sample_sizes(contract)
+    return held_table(
+        contract,
+        "/* Floats of each signal that comes alone, as a sample; 0: one that comes with the others, or an age. */",
+        f"static const uint16_t LINK_SAMPLE_SIZES[] = {{{', '.join(map(str, sizes))}}};",
+        f"#define LINK_SAMPLE_LONGEST {max(sizes)} /* floats of the largest of them; 0: there are none */",
+        "",
+        "/* Signals that come together, at every step, and their floats. */",
+        f"#define LINK_TOGETHER_COUNT {layout.signal_count}",
+        f"#define LINK_TOGETHER_SIZE {layout.signal_size}",
+        "",
+    )
+
+
+def held_table(contract: Contract, *more: str) -> str:
+    """The text of a held_config.h for a program without the link; ``more``: its last lines."""
     names = [signal.name for signal in contract.signals]
     blanks, rows, offset = [], [], 0
     for i, (slot, signal) in enumerate(zip(Holding.from_contract(contract).slots, contract.signals, strict=True)):
@@ -30,7 +46,6 @@ def held_header(contract: Contract) -> str:
             f"{_float(slot.upper)}, .offset = {offset}, .size = {signal.size}, .age_of = {of}}},"
         )
         offset += signal.size
-    layout, sizes = Layout.of(contract), sample_sizes(contract)
     return "\n".join(
         [
             f"/* How signals of the contract {contract.digest} are held. Made by deploy.c.held_header; don't edit. */",
@@ -46,14 +61,7 @@ def held_header(contract: Contract) -> str:
             "",
             f"static const held_config HELD_CONFIG = {{.signals = HELD_SIGNALS, .count = {len(names)}}};",
             "",
-            "/* Floats of each signal that comes alone, as a sample; 0: one that comes with the others, or an age. */",
-            f"static const uint16_t LINK_SAMPLE_SIZES[] = {{{', '.join(map(str, sizes))}}};",
-            f"#define LINK_SAMPLE_LONGEST {max(sizes)} /* floats of the largest of them; 0: there are none */",
-            "",
-            "/* Signals that come together, at every step, and their floats. */",
-            f"#define LINK_TOGETHER_COUNT {layout.signal_count}",
-            f"#define LINK_TOGETHER_SIZE {layout.signal_size}",
-            "",
+            *more,
             "#endif",
             "",
         ]

@@ -4,9 +4,8 @@ cross-compiler.
     compile_native(bundle, Path("policy.so"))                           for this computer alone
     compile_native(bundle, Path("policy.so"), machine="aarch64")        a Raspberry Pi or a Jetson
 
-``robo_rl.deploy.build.native`` loads and judges it. What was compiled for another processor is tried under QEMU,
-where that is
-installed: ``self_test``.
+``robo_rl.deploy.build.native`` loads and judges it; what else is in it, for the C++ core, is in ``robot.h``. What was
+compiled for another processor is tried under QEMU, where that is installed: ``self_test``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from robo_rl.deploy.build.c.generate import HERE, generate
+from robo_rl.contract import ContractError
+from robo_rl.deploy.build.c.generate import HERE, Generated, generate
+from robo_rl.deploy.build.c.robot import write_robot
 from robo_rl.deploy.robot.bundle import Bundle, BundleError
 
 COMPILE_SECONDS = 120.0
@@ -89,10 +90,18 @@ def compile_native(bundle: Bundle, library: Path, machine: str = "", compiler: s
         needs = " ".join(of.needs) if of else ""
         entry.write_text(text.substitute(name=made.name, guard=made.name.upper(), needs=needs))
         built = made.folder / "native.so"
-        _compile([*made.sources, entry], built, of, ("-shared", "-fPIC"), compiler)
+        _compile([*made.sources, *_robot(made), entry], built, of, ("-shared", "-fPIC"), compiler)
         library.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(built, library)
     return library
+
+
+def _robot(made: Generated) -> list[Path]:
+    """The sources for the C++ core; none where the gate's C can't count so many floats: Python uses such a library."""
+    try:
+        return write_robot(made)
+    except ContractError:
+        return []
 
 
 def self_test(bundle: Bundle, machine: str) -> float | None:

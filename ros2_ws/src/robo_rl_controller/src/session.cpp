@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "robo_rl_controller/session.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace robo_rl_controller
+{
+
+Session::Session(const Bundle & bundle, Mode mode, bool controller, double blend_time)
+: bundle_(bundle.data()),
+  policy_(bundle_),
+  attitudes_(bundle_),
+  controller_(controller),
+  blend_time_(blend_time),
+  blank_(blanks(bundle_)),
+  signals_(bundle_.signal_size),
+  blended_(bundle_.gate->command_size),
+  command_(bundle_.gate->command_size),
+  reference_(bundle_.gate->command_size),
+  gate_values_(bundle_.signal_size),
+  stamps_(bundle_.gate->signal_count),
+  gate_stamps_(bundle_.gate->signal_count),
+  gate_changed_(bundle_.gate->signal_count)
+{
+  if (!(blend_time > 0.0)) {
+    throw std::invalid_argument("blend_time is " + std::to_string(blend_time) + " s; expected more than 0");
+  }
+  if (mode == Mode::blend && !controller) {
+    throw std::invalid_argument("mode is 'blend', but this robot has no classical controller");
+  }
+  const gate_arrays arrays{
+    command_.data(), reference_.data(), gate_values_.data(), gate_stamps_.data(), gate_changed_.data()};
+  bundle_.gate_start(bundle_.gate, &memory_, &arrays);
+  set_mode(mode);
+}
+
+void Session::set_mode(Mode mode) noexcept
+{
+  mode_ = mode;
+  authority_ = mode == Mode::blend ? 0.0 : 1.0;
+  rising_ = true;
+}
+
+/// All signals of the contract as the policy and the gate see them now.
+void Session::flatten(const Given & given) noexcept
+{
+  bool waits = false;
+  for (std::size_t i = 0; i < stamps_.size(); i++) {
+    waits = waits || bundle_.signals[i].waits;
+  }
+  for (std::size_t i = 0; i < stamps_.size(); i++) {
+    const robot_channel & signal = bundle_.signals[i];
+    const Sample & sample = given.samples[i];
+    const bool known = !signal.computed && sample.values != nullptr && (!waits || sample.stamp >= 0);
+    const float * from = known ? sample.values : &blank_[signal.offset];
+    stamps_[i] = known ? sample.stamp : GATE_NEVER;
+    std::copy(from, from + signal.size, &signals_[signal.offset]);
+  }
+  bundle_.held_complete(bundle_.held, signals_.data(), stamps_.data(), given.now);
+}
+
+/// (1 − authority) of the controller and authority of the policy.
+const float * Session::blend(const float * own, const float * other) noexcept
+{
+  if (mode_ != Mode::blend) {
+    return own;
+  }
+  if (state() == GATE_ACTIVE) {
+    const double change = bundle_.control_period / blend_time_;
+    authority_ = std::min(1.0, std::max(0.0, authority_ + (rising_ ? change : -change)));
+  }
+  if (own == nullptr || other == nullptr) {
+    return nullptr;
+  }
+  const float authority = static_cast<float>(authority_);
+  for (std::size_t i = 0; i < blended_.size(); i++) {
+    blended_[i] = other[i] + authority * (own[i] - other[i]);
+  }
+  return blended_.data();
+}
+
+const Decision & Session::update(const Given & given) noexcept
+{
+  if (state() != GATE_ACTIVE) {
+    policy_.reset();  // a take-over begins with the memory of the contract
+  }
+  const float * command = policy_.step(given.samples, given.now);
+  decide(given, command, given.now);
+  decision_.refusal = policy_.refusal();
+  return decision_;
+}
+
+const Decision & Session::decide(const Given & given, const float * command, std::int64_t stamp) noexcept
+{
+  Doubt doubt = attitudes_.jump(given.samples);
+  std::uint8_t requests = given.requests;
+  if (doubt.kind != Doubt::Kind::none && (state() == GATE_READY || state() == GATE_ACTIVE)) {
+    requests = static_cast<std::uint8_t>(requests | GATE_REQUEST_HALT);
+  } else {
+    doubt = (requests & GATE_REQUEST_ARM) != 0 ? attitudes_.strange(given.samples) : Doubt();
+    if (doubt.kind != Doubt::Kind::none) {
+      requests = static_cast<std::uint8_t>(requests & ~GATE_REQUEST_ARM);
+    }
+  }
+  flatten(given);
+  const float * blended = blend(command, given.controller);
+  const gate_input input{
+    given.now, signals_.data(), stamps_.data(), blended, stamp, given.landing, given.operator_stamp, given.intact,
+    requests};
+  const gate_output out = bundle_.gate_step(bundle_.gate, &memory_, &input);
+  decision_ = Decision();
+  decision_.time = given.now;
+  decision_.send = publishes() && out.source != GATE_SOURCE_SILENT ? out.command : nullptr;
+  decision_.command = out.command;
+  decision_.policy = command;
+  decision_.doubt = doubt;
+  decision_.problem = out.problem;
+  decision_.state = static_cast<gate_state>(out.state);
+  decision_.source = static_cast<gate_source>(out.source);
+  decision_.events = out.events;
+  decision_.mode = mode_;
+  decision_.authority = authority_;
+  return decision_;
+}
+
+Answer Session::promote() noexcept
+{
+  if (mode_ == Mode::blend) {
+    if (rising_ && authority_ == 1.0) {
+      mode_ = Mode::live;
+      return {true, "mode is now 'live'"};
+    }
+    rising_ = true;
+    return {true, "the policy's authority rises; promote again when it is 1"};
+  }
+  if (mode_ == Mode::live) {
+    return {false, "mode is 'live', the highest"};
+  }
+  if (mode_ == Mode::dry_run) {
+    set_mode(Mode::shadow);
+    return {true, "mode is now 'shadow'"};
+  }
+  if (state() == GATE_FAULT) {
+    return {false, "the gate is FAULT; reset it first"};
+  }
+  if (state() != GATE_IDLE) {
+    return {false, state() == GATE_READY ? "the gate is READY; disarm before commands are sent" :
+      "the gate is ACTIVE; disarm before commands are sent"};
+  }
+  set_mode(controller_ ? Mode::blend : Mode::live);
+  return {true, controller_ ? "mode is now 'blend'" : "mode is now 'live'"};
+}
+
+Answer Session::demote() noexcept
+{
+  if (publishes() && state() != GATE_IDLE) {
+    if (!controller_) {
+      return {false, "this robot has no classical controller to take over; stop or disarm instead"};
+    }
+    mode_ = Mode::blend;
+    rising_ = false;
+    return {true, "the policy's authority falls to 0"};
+  }
+  set_mode(Mode::dry_run);
+  return {true, "mode is now 'dry_run'"};
+}
+
+}  // namespace robo_rl_controller
