@@ -21,6 +21,7 @@ EXPECTED_SKIPS = (
     r"this systemd can't rate files",
     r"only root may",
     r"needs a processor with fused multiply-add",
+    r"needs gcc-aarch64-linux-gnu",
 )
 """Reasons for which a test may be skipped where ``CI`` is set: nothing that the project's own files install mends
 them."""

@@ -32,18 +32,21 @@ LOADS = {
 SAFE_ANYWHERE = {"files.read_bytes", "read_bytes"}
 """``robo_rl.files.read_bytes``, which is bounded."""
 NO_FILES = {"Run.open", "session.open", "webbrowser.open", "wire.open", "world.wire.open", "opener.open"}
+RESTRICTED = "robo_rl/adapters/foreign/parameters.py"
+"""Reads a VecNormalize's statistics in a confined process, by an unpickler that makes arrays and nothing else."""
 UNPICKLED = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
 
 CONFINED = """_free_cells:Image.open _opened:hpy.File _read:parquet.ParquetFile _task:parquet.ParquetFile
-_task_of_lines:file.open trial:ElementTree.parse trial:mujoco.MjSpec.from_file"""
+_task_of_lines:file.open parsed:yaml.load parsed:zipfile.ZipFile parsed_sb3:torch.load parsed_sb3:zipfile.ZipFile
+parsed_torch:torch.load trial:ElementTree.parse"""
 """In a process of its own, by ``robo_rl.files.sandbox``."""
-TRIED = """__init__:bullet.loadURDF _ratios:mujoco.MjSpec.from_file _read:mujoco.MjSpec.from_file
-_record:onnxruntime.InferenceSession _session:onnxruntime.InferenceSession named_files:ElementTree.parse
-of:onnxruntime.InferenceSession read_shapes:ElementTree.parse read_shapes:mujoco.MjSpec.from_file
+TRIED = """__init__:bullet.loadURDF _named:ElementTree.parse _parsed:ElementTree.parse _read:mujoco.MjSpec.from_file
+_record:onnxruntime.InferenceSession _session:onnxruntime.InferenceSession _speeds:ElementTree.parse _unpacked:np.load
+named_files:ElementTree.parse of:onnxruntime.InferenceSession open_session:onnxruntime.InferenceSession read:np.load
 record:onnxruntime.InferenceSession to_be_seen:ElementTree.parse what_to_do:path.read_bytes"""
 """After such a process has read the same file without harm (``require_bearable``, ``Bundle.read``), or of a graph that
 was made of one."""
-BOUNDED = """_read_bytes:path.read_bytes load:safetensors.safe_open read_bytes:path.read_bytes recover:mmap.mmap
+BOUNDED = """_is_sb3:zipfile.ZipFile is_script:zipfile.ZipFile _read_bytes:path.read_bytes load:safetensors.safe_open read_bytes:path.read_bytes recover:mmap.mmap
 recover:path.open"""
 """After ``files.require_file``: a file of so many bytes, whose reader takes a few times as much."""
 AGAIN = """_import:path.read_bytes _located:path.read_bytes attached_of:path.read_bytes
@@ -61,10 +64,11 @@ load_model:mujoco.MjModel.from_xml_path log_seeds:path.read_bytes main:.read_tex
 main:os.open module:Path.read_text new_key:os.fdopen new_key:os.open of_serial:os.open
 or_from_file:FILE.read_text package:file.read_text pictures:path.read_bytes preemptible:.read_text
 processor_flags:info.read_text publish:.open replacing:partial.open replay:np.fromfile scripts:LOADER.read_text
-shown:path.read_text start:file.open write_device:.read_text write_onboard:.read_text
+shown:path.read_text start:file.open write_device:.read_text write_onboard:.read_text write_robot:.read_text
+definitions:file.read_text _load:ctypes.CDLL follow:os.open
 write_project:path.read_bytes write_project:source.read_text write_project:template.read_text"""
 """What robo-rl came with, has just written itself, compiled code that its user names, the system's files, devices."""
-EXCHANGED = """_next_file:path.open new:self.path.open"""
+EXCHANGED = """_next_file:path.open _regular:os.fdopen _regular:os.open"""
 """The folder that a robot and its learner share: frames of a fixed size, each with a digest."""
 
 
@@ -120,7 +124,7 @@ def test_what_is_known_is_there() -> None:
 def test_nothing_is_unpickled() -> None:
     done = subprocess.run(["git", "ls-files", *PRODUCT], cwd=ROOT, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
-        if line.endswith(".py"):
+        if line.endswith(".py") and line != RESTRICTED:
             for node in ast.walk(ast.parse((ROOT / line).read_text())):
                 names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

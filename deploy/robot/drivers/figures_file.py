@@ -21,6 +21,8 @@ def read_figures(path: str, kind: type[Figures]) -> Figures:
     where = Path(path).expanduser()
     try:
         return parse_figures(read_bytes(where, MOST_BYTES), kind)
+    except FileNotFoundError:
+        raise DriverError(f"{path}: there is no such file; expected a robot file (*.toml)") from None
     except (OSError, ValueError, RecursionError) as error:
         raise DriverError(f"{path}: {str(error)[:300]}") from None
 

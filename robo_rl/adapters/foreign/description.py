@@ -21,15 +21,17 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from robo_rl.adapters.foreign.terms import TERMS, Term
+from robo_rl.files import read_bytes
+from robo_rl.files.text import loads_toml
 
 BLANK = "?"
+MOST_BYTES = 1 << 20
 Numbers = float | tuple[float, ...]
 
 
@@ -122,8 +124,8 @@ def read(path: Path) -> Description:
 def parse(path: Path) -> dict[str, Any]:
     """The TOML as it stands."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return loads_toml(read_bytes(path, MOST_BYTES))
+    except (OSError, ValueError) as error:
         raise AdoptionError(f"{path}: it can't be read ({error}); expected a description of a policy") from None
 
 

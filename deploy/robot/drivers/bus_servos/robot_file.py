@@ -63,6 +63,8 @@ def read_robot_file(path: str, names: Sequence[str], known: tuple[set[str], set[
     where = Path(path).expanduser()
     try:
         return parse(read_bytes(where, MOST_BYTES), names, known)
+    except FileNotFoundError:
+        raise DriverError(f"{path}: there is no such file; expected a robot file (*.toml)") from None
     except (OSError, ValueError, RecursionError) as error:
         raise DriverError(f"{path}: {str(error)[:300]}") from None
 
