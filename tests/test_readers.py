@@ -46,7 +46,8 @@ named_files:ElementTree.parse of:onnxruntime.InferenceSession open_session:onnxr
 record:onnxruntime.InferenceSession to_be_seen:ElementTree.parse what_to_do:path.read_bytes"""
 """After such a process has read the same file without harm (``require_bearable``, ``Bundle.read``), or of a graph that
 was made of one."""
-BOUNDED = """_is_sb3:zipfile.ZipFile is_script:zipfile.ZipFile _read_bytes:path.read_bytes load:safetensors.safe_open read_bytes:path.read_bytes recover:mmap.mmap
+BOUNDED = """_is_sb3:zipfile.ZipFile _read_bytes:path.read_bytes is_script:zipfile.ZipFile load:safetensors.safe_open
+read_bytes:path.read_bytes recover:mmap.mmap
 recover:path.open"""
 """After ``files.require_file``: a file of so many bytes, whose reader takes a few times as much."""
 AGAIN = """_import:path.read_bytes _located:path.read_bytes attached_of:path.read_bytes
