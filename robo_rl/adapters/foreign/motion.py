@@ -35,7 +35,8 @@ class Motion:
 
     def _now(self, table: Tensor, memory: Mapping[str, Any]) -> Tensor:
         """(n, k) the table's row at each robot's step."""
-        return table.index_select(0, memory[STEP][:, 0].long())
+        step = torch.clamp(memory[STEP][:, 0], 0.0, float(len(self) - 1))  # whatever a memory holds
+        return table.index_select(0, step.long())
 
     def command(self, memory: Mapping[str, Any]) -> Tensor:
         """(n, 2 joints): reference positions, then velocities."""
