@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from robo_rl.sim.robots import Card
 
 FILE = Path(__file__).with_name("catalog.json")
-HEAVY = ("torch", "mujoco")
+HEAVY = ("torch", "mujoco", "scipy")
 
 
 def or_from_file(compute: Callable[[], list[dict[str, Any]]], part: str, names: Iterable[str] = ()) -> Any:

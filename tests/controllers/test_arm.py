@@ -68,7 +68,9 @@ def test_one_robot_in_numpy_and_a_batch_in_torch_get_the_same_torques(panda: Arm
 def test_the_controllers_torques_move_the_arm_as_the_plants_own_impedance(panda: ArmCard) -> None:
     fine = Physics(timestep=0.0005, contacts="model")
     own = MujocoPlant(panda.mechanism, 1, 0.02, fine, threads=1)
-    groups = (JointGroup("joint", panda.joints, law="torque"), panda.mechanism.groups[1])
+    armature, damping = own.model.dof_armature, own.model.dof_damping  # of the model, which drives of a card replace
+    joints = tuple(dataclasses.replace(j, armature=float(a)) for j, a in zip(panda.joints, armature, strict=False))
+    groups = (JointGroup("joint", joints, law="torque"), panda.mechanism.groups[1])
     by_torque = dataclasses.replace(
         panda.mechanism, groups=groups, impedances=(), frames=(Frame("tool", panda.tool, panda.base),)
     )
@@ -80,10 +82,11 @@ def test_the_controllers_torques_move_the_arm_as_the_plants_own_impedance(panda:
         own.step({"tool_position_target": target})
         for _ in range(40):
             now = other.truth()
-            joints, rates = (now[f"joint_{name}"][0].double().tolist() for name in ("position", "velocity"))
+            angles, rates = (now[f"joint_{name}"][0].double().tolist() for name in ("position", "velocity"))
             goal = tuple(target[0].double().tolist())
-            torques = impedance_torques(panda.chain, law(panda), joints, rates, goal, turned)
-            other.step({"joint_torque_target": torch.tensor([[float(x) for x in torques]])})
+            torques = impedance_torques(panda.chain, law(panda), angles, rates, goal, turned)
+            torques = [float(x) - d * v for x, d, v in zip(torques, damping, rates, strict=False)]
+            other.step({"joint_torque_target": torch.tensor([torques])})
     moved = float((own.truth()["tool_position"] - start).norm())
     apart = float((own.truth()["tool_position"] - other.truth()["tool_position"]).norm())
     assert moved > 0.03

@@ -45,7 +45,14 @@ def hung(flight) -> Any:
 
     def start(mistake: str = "") -> None:
         flight.start(
-            "twin", "--task", "go2-flat", "--parameter", "timeout:=5.0", "hung:=true", f"miswired:=['{mistake}']"
+            "twin",
+            "--real-time",
+            "--task",
+            "go2-flat",
+            "--parameter",
+            "timeout:=5.0",
+            "hung:=true",
+            f"miswired:=['{mistake}']",
         )
         flight.until(lambda: flight.truth, "the twin")
 
