@@ -25,7 +25,7 @@ from robo_rl.files.text import read_toml
 from robo_rl.sim.accelerate.fuse.random import uniforms
 from robo_rl.sim.robots.figures import is_number
 
-REACH = 1000.0
+REACH = 1e4
 """Times what is usual for a range: others are mistakes, or meant to take all memory."""
 FIRST = 1 << 17
 """The number, among those of an episode's step 0, of the first that is drawn for a range."""
