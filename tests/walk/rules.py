@@ -51,7 +51,6 @@ LONG = "takes hours"
 CLUSTER = "needs several computers"
 ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
 
-MENTIONED = "names the command; the page runs it elsewhere"
 ROS_TESTS = "docs/ros.md walks a session in ROS 2; tests/ros runs these commands for this robot"
 DOMAIN = "77"
 """Of the ROS 2 messages."""
@@ -110,6 +109,7 @@ SKETCHES = {
     "class Bottle": "needs a user's mesh; tests/sim/plants/test_surroundings.py has such objects",
     "class Balance": "examples/own_kind/balance.py is the whole of it",
     '"scan": ranges': "a robot with a scan; tests/deploy does it",
+    "class Policy.AdoptedWalk": "needs the file that robo-rl adopt writes; tests/robo_rl/test_adopt.py does it",
     "native=True": "needs the file of the commands below it; tests/deploy does it",
 }
 """Python that is shown and not run, by a part of it: why."""
@@ -141,9 +141,6 @@ RULES = (
     Rule(r"bring-up\.md: robo-rl ros install .*", skip="needs the arm's calibration; tests/deploy runs it"),
     Rule(r".*: robo-rl (emulate go2|run .*--driver go2|ros policy .*driver:=go2) .*", skip=GO2),
     Rule(r".*--passphrase", skip="asks at a terminal"),
-    Rule(
-        r"README\.md: robo-rl (verify|sysid|firmware --fly 100 --faults|run --driver (so101|crazyflie))", skip=MENTIONED
-    ),
     Rule(r"commands\.md: robo-rl retrain .*", skip="docs/retrain.md runs it, with a log that it records"),
     Rule(r"commands\.md: robo-rl (ros|doctor) .*", skip="docs/ros.md and docs/operate.md walk the session"),
     Rule(r"(operate|driving|manipulation|navigation|own-task|README)\.md: robo-rl (ros|doctor) .*", skip=ROS_TESTS),
