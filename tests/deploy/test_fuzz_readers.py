@@ -30,6 +30,7 @@ def test_records_that_are_put_into_a_log_are_its_steps(tmp_path: Path) -> None:
     assert one.contract == other.contract
 
 
+@pytest.mark.release  # an instrumented interpreter may take more memory than it is allowed beside other work
 @pytest.mark.slow
 @pytest.mark.parametrize("what", fuzz_readers.TARGETS)
 def test_fuzzing_finds_nothing(what: str, tmp_path: Path) -> None:
