@@ -110,6 +110,7 @@ SKETCHES = {
     "class Balance": "examples/own_kind/balance.py is the whole of it",
     '"scan": ranges': "a robot with a scan; tests/deploy does it",
     "NormalizeObservation.gymnasium.make": "a policy of another trainer; tests/robo_rl/test_adopt_wrappers.py does it",
+    "VecNormalize|Sb3Env|actor.model": "stable-baselines3; tests/robo_rl/test_adopt_wrappers.py does it",
     "class Policy.AdoptedWalk": "needs the file that robo-rl adopt writes; tests/robo_rl/test_adopt.py does it",
     "native=True": "needs the file of the commands below it; tests/deploy does it",
 }
