@@ -27,6 +27,10 @@ LEAVING = 10.0
 ENDING = Request.STOP | Request.HALT | Request.DISARM
 
 
+class DriverError(ValueError):
+    """A robot can't be used, or is not what the contract needs. The message says what to do."""
+
+
 class Power(Enum):
     """What the actuators do."""
 
@@ -158,7 +162,7 @@ class Enabling:
     def _enable(self) -> None:
         try:
             self._driver.enable()
-        except ValueError as error:  # a DriverError: nothing was enabled
+        except DriverError as error:  # nothing was enabled
             self._error = f"the driver refused: {error}"
         except Exception as error:  # who knows what is enabled now
             self._error, self._before = f"enabling failed: {error!r}", Power.DISABLED

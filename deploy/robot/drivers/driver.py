@@ -24,14 +24,11 @@ import numpy as np
 
 from robo_rl.contract import Contract
 from robo_rl.controllers.gate.codes import Source
+from robo_rl.deploy.robot.enabling import DriverError as DriverError
 from robo_rl.deploy.robot.enabling import Enabling, Power
 
 Samples = Mapping[str, tuple[np.ndarray, int]]
 """By name of the signal: its newest value, in the contract's order and unit, and when it was measured (µs)."""
-
-
-class DriverError(ValueError):
-    """A robot can't be used, or is not what the contract needs. The message says what to do."""
 
 
 class Mode(Enum):

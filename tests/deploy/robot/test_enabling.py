@@ -232,12 +232,16 @@ def test_a_gate_that_refuses_after_the_actuators_came_on_disables_them(session: 
     assert any(step.output.events & Event.REFUSED and "linear" not in step.sentence for step in one.steps)
 
 
-def test_an_error_that_is_no_refusal_disables(session: Any) -> None:
+@pytest.mark.parametrize(
+    "error", [OSError("the cable came out"), ValueError("the cable came out")], ids=lambda e: type(e).__name__
+)
+def test_an_error_that_is_no_refusal_disables(session: Any, error: Exception) -> None:
+    """A library raises ValueError as well: only a DriverError says that nothing was enabled."""
     one = session()
 
     def broken() -> None:
         one.robot.on = True
-        raise OSError("the cable came out")
+        raise error
 
     one.robot.enable = broken
     one.loop.request(Request.ARM)
