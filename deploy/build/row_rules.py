@@ -162,7 +162,7 @@ def _elementwise(call: Call) -> None:
         raise MixesError("joins rows along one axis with rows along another")
     ((axis, block),) = places
     if any(call.seen.placed(name) != Along(axis, block) for name in call.node.output if name):
-        raise UnknownError("rows are elsewhere than expected")
+        raise UnknownError("rows are along another axis than expected")
 
 
 def _reshaped(call: Call) -> None:
@@ -193,7 +193,7 @@ def _squeezed(call: Call) -> None:
         new = {axis % rank for axis in given}
         expected = [axis for axis in range(rank) if axis not in new][rows.axis]
     if call.seen.placed(call.node.output[0]) != Along(expected, rows.block):
-        raise UnknownError("rows are elsewhere than expected")
+        raise UnknownError("rows are along another axis than expected")
 
 
 def _transposed(call: Call) -> None:

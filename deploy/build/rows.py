@@ -6,8 +6,8 @@ where its rows are: along one axis, as blocks one after the other; or nowhere, s
 numbers that are the batch's size. Each operator either keeps the rows apart, or mixes them, or it is not known here.
 Where the rows are is checked against what onnxruntime gives for batches of several sizes.
 
-A graph that mixes rows, that counts them or that tells a row's place is refused (``Batching.fault``). One of which it
-is not known is asked with one row at a time (``Apart``), so that all that is seen of it is what the robot gets.
+A graph whose result depends on the other rows, on their number or on a row's place is refused (``Batching.fault``).
+Where that can't be decided, the graph is run with one row at a time (``Apart``): what is examined is what runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Batching:
     fault: str = ""
     """Why it must not be used; "" if nothing is wrong."""
     unknown: str = ""
-    """The node of which it is not known."""
+    """The node for which that can't be decided; "" if there is none."""
 
 
 def batching(bundle: Bundle) -> Batching:
@@ -78,7 +78,8 @@ def _inputs(bundle: Bundle) -> Callable[[int], dict[str, np.ndarray]]:
 class Apart:
     """A bundle's graph, asked with batches whose rows are as if each had been asked alone.
 
-    Of a graph of which that is not known, each row is asked alone. Of others some rows are, of every so many batches.
+    Where the graph's rows are not known to be independent, each row is run alone. Otherwise ``ROWS`` rows of every
+    ``EVERY`` batches are run again alone, and compared.
     """
 
     EVERY, ROWS = 16, 4
