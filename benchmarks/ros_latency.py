@@ -151,7 +151,7 @@ class Robot:
         return policy, echo
 
 
-class PolicyRunner(threading.Thread):
+class Session(threading.Thread):
     """Keeps the policy flying while the robot sends: engages it, and again after a fault."""
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ def measure(bundle: str, seconds: float) -> tuple[np.ndarray, int, int]:
 
     Periods count while the policy flies, ``WARM_UP`` after it began to.
     """
-    robot, pilot = Robot(bundle), PolicyRunner()
+    robot, pilot = Robot(bundle), Session()
     pilot.start()
     gc.collect()
     gc.freeze()

@@ -169,6 +169,8 @@ MOVED = {
     "robo_rl.warm_start": "robo_rl.learn.runs.warm_start",
     "robo_rl.zoo.renew": "robo_rl.commands.renew_zoo",
     "robo_rl_ros": "robo_rl.ros",
+    "robo_rl_ros.runner": "robo_rl.deploy.robot.session",
+    "robo_rl_ros.switcher": "robo_rl.deploy.robot.switcher",
     "sim": "robo_rl.sim",
     "sim.fuse": "robo_rl.sim.accelerate.fuse",
     "sim.fused_reset": "robo_rl.sim.accelerate.fused_reset",

@@ -36,7 +36,7 @@ LONGEST = 3600.0  # s
 SLOTS = 500  # parts of the time window at the end of an episode
 SIGNAL_STEPS = 2000  # control steps that ``rollout_signals`` looks at
 
-PolicyRunner = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
+Session = Callable[[Mapping[str, Tensor], Tensor], tuple[dict[str, Tensor], Tensor]]
 """(signals, state) -> (commands, state), like ``PolicyGraph``."""
 
 

@@ -15,8 +15,8 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from robo_rl.controllers.gate.codes import UNANSWERED, Reason, Request, Source, State
 from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.session import Session
 from robo_rl.ros.control import Control
-from robo_rl.ros.runner import PolicyRunner
 from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.wiring import signal_wires
 from robo_rl.zoo import located
@@ -25,7 +25,7 @@ from robo_rl.zoo import located
 @pytest.fixture
 def stalled(bundle_file: Path) -> tuple[Control, Callable[[int], None]]:
     """A control loop that does not run, and one step of it, at a time in ms, for a robot at rest on the ground."""
-    runner = PolicyRunner(Policy.load(bundle_file, 100))
+    runner = Session(Policy.load(bundle_file, 100))
     contract = runner.contract
     control = Control(runner, SignalBuffer(contract, signal_wires(contract.signals)), lambda _: None, lambda _: None)
     noise = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def test_a_request_to_arm_that_was_not_heard_in_time_is_not_carried_out_later(st
 
 @pytest.mark.parametrize(("request_", "state"), [(Request.STOP, State.FAULT), (Request.DISARM, State.IDLE)])
 def test_a_robot_is_stopped_and_disarmed_while_simulated_time_stands_still(bundle_file: Path, request_, state):
-    runner = PolicyRunner(Policy.load(bundle_file, 100))
+    runner = Session(Policy.load(bundle_file, 100))
     buffer = SignalBuffer(runner.contract, signal_wires(runner.contract.signals))
     control = Control(runner, buffer, lambda _: None, lambda _: None, clock=lambda: 1_000_000, ticking=False)
     control.start()
@@ -76,7 +76,7 @@ class Running:
 
     def __init__(self, name: str) -> None:
         bundle = Policy.load(located(f"zoo:{name}"), {"go2-flat": 50, "quadrotor-hover": 100}[name])
-        self.runner = PolicyRunner(bundle)
+        self.runner = Session(bundle)
         contract = self.runner.contract
         self.buffer = SignalBuffer(contract, signal_wires(contract.signals))
         self.sent: list[np.ndarray] = []

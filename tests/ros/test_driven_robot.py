@@ -19,8 +19,8 @@ from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop
 from robo_rl.deploy.robot.drivers.dynamixel import registers as dynamixel
 from robo_rl.deploy.robot.drivers.feetech import registers as feetech
 from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.session import Decision, Session
 from robo_rl.ros.control import Control
-from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.wiring import signal_wires
 
@@ -28,8 +28,9 @@ sys.path.append(str(Path(__file__).parents[1] / "deploy/drivers"))
 import emulated_arm
 import emulated_car
 import emulated_dynamixel
+import emulated_go2
 import emulated_ur
-from emulated_go2 import AHEAD, Session
+from emulated_go2 import AHEAD
 
 CUBE = {"cube_position": (0.2, 0.0, 0.015), "cube_position_setpoint": (0.15, 0.1, 0.015)}  # m
 
@@ -40,7 +41,7 @@ class Node:
     def __init__(self, mode: str, policy: Any, driver: Any, world: Any, constants: dict[str, np.ndarray]) -> None:
         self.world, self.driver, contract = world, driver, policy.contract
         self.period = contract.control_period
-        self.runner = PolicyRunner(policy, mode)
+        self.runner = Session(policy, mode)
         wires = [wire for wire in signal_wires(contract.signals) if wire.name not in (*driver.measured, *constants)]
         self.sent: list[np.ndarray] = []
         self.decisions: list[Decision] = []
@@ -83,7 +84,7 @@ class Walking(Node):
     """With the emulated Go2."""
 
     def __init__(self, mode: str = "live") -> None:
-        self.session = Session()
+        self.session = emulated_go2.Session()
         self.robot = self.session.robot
         super().__init__(mode, self.session.policy, self.session.driver, self.session.world, AHEAD)
 

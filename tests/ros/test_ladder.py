@@ -10,7 +10,7 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from robo_rl.controllers.gate.codes import Request, State
 from robo_rl.deploy.robot.runtime import Policy
-from robo_rl.ros.runner import PolicyRunner
+from robo_rl.deploy.robot.session import Session
 
 PERIOD = 10_000  # µs
 
@@ -22,7 +22,7 @@ class Hover:
         import numpy as np
 
         policy = Policy.load(bundle, rate_hz=100)
-        self.policy, self.time, self.noise = PolicyRunner(policy, **settings), 0, np.random.default_rng(0)
+        self.policy, self.time, self.noise = Session(policy, **settings), 0, np.random.default_rng(0)
         self.contract, self.height = policy.contract, 0.0
 
     def step(self, request: Request = Request.NONE, **changes):

@@ -18,10 +18,10 @@ from robo_rl.deploy.robot.actor import EXPLORATION, INTERVENTION, quiet
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.step_log import Flag, StepReader, files
 from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.session import Session
 from robo_rl.online.interventions import DONE, InterventionPolicy, export_again
 from robo_rl.policy import PolicyGraph
 from robo_rl.ros.learning import Learning
-from robo_rl.ros.runner import PolicyRunner
 from robo_rl.ros.teleoperation import Takeover
 from robo_rl.sim.tasks.loading import load_task
 
@@ -34,7 +34,7 @@ class Robot:
 
     def __init__(self, bundle: Bundle, folder: Path, mode: str) -> None:
         self.said: list[str] = []
-        self.runner = PolicyRunner(Policy.load(bundle.path, 100), mode)
+        self.runner = Session(Policy.load(bundle.path, 100), mode)
         self.control: Any = type("Control", (), {"halt": pytest.fail, "constants": {}})
         self.learning = Learning(folder, self.runner, self.control, self.said.append, "", False)
         self.hand, self.time, self.noise = Takeover(bundle.contract, 0.5), 0, np.random.default_rng(0)

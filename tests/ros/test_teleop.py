@@ -197,11 +197,11 @@ def test_sticks_and_twists_lift_a_quadrotor(grounded, source: str):
 def test_a_velocity_that_is_not_repeated_is_zero_after_half_a_second(bundle_file: Path):
     """Against the record of what the policy was given, by a control thread on a clock that the test moves."""
     from robo_rl.deploy.robot.runtime import Policy
+    from robo_rl.deploy.robot.session import Decision, Session
     from robo_rl.ros.control import Control
-    from robo_rl.ros.runner import Decision, PolicyRunner
     from robo_rl.ros.signal_buffer import SignalBuffer
 
-    runner = PolicyRunner(Policy.load(bundle_file, 100))
+    runner = Session(Policy.load(bundle_file, 100))
     contract = runner.contract
     buffer = SignalBuffer(contract, signal_wires(contract.signals))
     seen: list[tuple[int, np.ndarray]] = []

@@ -14,8 +14,8 @@ from robo_rl.deploy.robot.bundle import Bundle, BundleError
 from robo_rl.deploy.robot.logs.reader import read_log
 from robo_rl.deploy.robot.logs.replay import replay
 from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
 from robo_rl.ros.operate import OperatorError
-from robo_rl.ros.switcher import BETWEEN, HAND_OVER, WARM_UP, PolicySwitcher, require_compatible
 
 RATE = 100  # Hz
 

@@ -116,12 +116,12 @@ def joints_in_plain_simulation(bundle: Path, armed: float, engaged: float, end: 
     """
     from robo_rl.controllers.gate.codes import Request
     from robo_rl.deploy.robot.runtime import Policy
-    from robo_rl.ros.runner import PolicyRunner
+    from robo_rl.deploy.robot.session import Session
     from robo_rl.ros.twin_node import EPOCH
     from robo_rl.ros.twins import make_twin
 
     twin = make_twin("go2-flat", noise=NOISE)
-    runner = PolicyRunner(Policy.load(bundle, rate_hz=1 / twin.period))
+    runner = Session(Policy.load(bundle, rate_hz=1 / twin.period))
     requests = {round(1e6 * armed): Request.ARM, round(1e6 * engaged): Request.ACTIVATE}
     reported = {}
     while True:

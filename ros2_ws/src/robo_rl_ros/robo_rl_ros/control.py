@@ -18,8 +18,8 @@ from robo_rl.controllers.gate.codes import UNANSWERED, Event, Request, Source, S
 from robo_rl.controllers.gate.config import SLOW_TIME
 from robo_rl.deploy.robot.automatic import AWAITED
 from robo_rl.deploy.robot.drivers.driver import ForLoop
+from robo_rl.deploy.robot.session import Decision, Proposal, Samples, Session
 from robo_rl.deploy.robot.watchdog import Watchdog
-from robo_rl.ros.runner import Decision, PolicyRunner, Proposal, Samples
 from robo_rl.ros.scheduler import StepScheduler
 from robo_rl.ros.signal_buffer import SignalBuffer
 
@@ -48,7 +48,7 @@ class Control:
 
     def __init__(
         self,
-        runner: PolicyRunner,
+        runner: Session,
         buffer: SignalBuffer,
         send: Callable[[np.ndarray], None],
         note: Callable[[Decision], None],

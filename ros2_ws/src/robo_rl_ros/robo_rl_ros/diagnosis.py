@@ -10,9 +10,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from robo_rl.controllers.gate.codes import Event, State
 from robo_rl.deploy.robot.drivers.driver import Health
+from robo_rl.deploy.robot.session import Decision, Session
 from robo_rl.ros.control import Control
 from robo_rl.ros.effects import EffectMonitor
-from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import Arrivals
 
 WINDOW = 1000
@@ -22,7 +22,7 @@ WINDOW = 1000
 class Statistics:
     """Figures of the last steps."""
 
-    def __init__(self, runner: PolicyRunner) -> None:
+    def __init__(self, runner: Session) -> None:
         self.period = runner.contract.control_period
         self.effects = EffectMonitor(runner.contract, runner.config)
         self.steps = self.limited = self.missed = 0

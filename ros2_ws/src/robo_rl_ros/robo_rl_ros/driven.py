@@ -14,8 +14,8 @@ from rclpy.node import Node
 from robo_rl.contract import Contract, Signal
 from robo_rl.deploy.robot.drivers import make
 from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
+from robo_rl.deploy.robot.session import Samples
 from robo_rl.ros import quality
-from robo_rl.ros.runner import Samples
 from robo_rl.ros.wiring import Wire
 from robo_rl.ros.writing import IMU, message_type, write
 

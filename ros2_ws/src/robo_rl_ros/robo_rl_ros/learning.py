@@ -9,9 +9,9 @@ from robo_rl.controllers.gate.codes import Request, State
 from robo_rl.deploy.robot.actor import Actor
 from robo_rl.deploy.robot.logs.step_log import Flag
 from robo_rl.deploy.robot.runtime import Policy
+from robo_rl.deploy.robot.session import Decision, Session
 from robo_rl.ros.control import Control
 from robo_rl.ros.loading import Watch
-from robo_rl.ros.runner import Decision, PolicyRunner
 
 Verdict = tuple[bool, str]
 
@@ -20,7 +20,7 @@ class Learning:
     """Of one runner, from now on."""
 
     def __init__(
-        self, folder: Path, runner: PolicyRunner, control: Control, say: Callable[[str], None], trusted_keys: str,
+        self, folder: Path, runner: Session, control: Control, say: Callable[[str], None], trusted_keys: str,
         native: bool,
     ) -> None:  # fmt: skip
         """``say`` gets a sentence for each new policy. ValueError where the policy can't be taken over from."""

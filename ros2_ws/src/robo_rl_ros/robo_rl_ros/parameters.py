@@ -5,7 +5,7 @@ from __future__ import annotations
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 
-from robo_rl.ros.runner import MODES
+from robo_rl.deploy.robot.session import MODES
 
 FIXED = {
     "bundle": ("", "path of the bundle (*.onnx)"),

@@ -43,6 +43,8 @@ from robo_rl.deploy.robot.actor import quiet
 from robo_rl.deploy.robot.logs.record import Recorder
 from robo_rl.deploy.robot.logs.step_log import Flag
 from robo_rl.deploy.robot.named_values import numbers_by_name, texts_by_name
+from robo_rl.deploy.robot.session import Decision, Session
+from robo_rl.deploy.robot.switcher import PolicySwitcher
 from robo_rl.files.escaping import file_name
 from robo_rl.ros import quality
 from robo_rl.ros.activation import Activation
@@ -55,10 +57,8 @@ from robo_rl.ros.listening import Listener
 from robo_rl.ros.loading import Watch, load
 from robo_rl.ros.parameters import declare
 from robo_rl.ros.receivers import Receivers
-from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.signal_buffer import SignalBuffer
 from robo_rl.ros.status_topics import StatusTopics
-from robo_rl.ros.switcher import PolicySwitcher
 from robo_rl.ros.transport import prefer_udp
 from robo_rl.ros.wiring import Wire, command_wires, signal_wires
 from robo_rl.ros.writing import message_type, write
@@ -97,8 +97,8 @@ class PolicyNode(LifecycleNode):
             "reset": lambda: self._gate_request(Request.RESET, State.IDLE),
             "succeeded": lambda: self._end_episode(Flag.SUCCEEDED),
             "failed": lambda: self._end_episode(Flag.FAILED),
-            "promote": lambda: self._ladder(PolicyRunner.promote),
-            "demote": lambda: self._ladder(PolicyRunner.demote),
+            "promote": lambda: self._ladder(Session.promote),
+            "demote": lambda: self._ladder(Session.demote),
         }
         urgent = MutuallyExclusiveCallbackGroup()
         for service, act in services.items():
@@ -164,7 +164,7 @@ class PolicyNode(LifecycleNode):
     def _configure(self) -> None:
         policies = self._load()
         contract = policies.contract
-        self.runner = PolicyRunner(policies, self._text("mode"), self.get_parameter("blend_time").value)
+        self.runner = Session(policies, self._text("mode"), self.get_parameter("blend_time").value)
         given = texts_by_name(self.get_parameter("wires").value, "parameter 'wires'")
         wires = signal_wires(contract.signals, given, self._text("cmd_vel"))
         constants = numbers_by_name(self.get_parameter("setpoints").value, contract, "parameter 'setpoints'")
@@ -355,7 +355,7 @@ class PolicyNode(LifecycleNode):
             return False, "the node is not active; activate it, which arms"
         return self._gate_request(Request.ARM, State.READY)
 
-    def _ladder(self, move: Callable[[PolicyRunner], str]) -> tuple[bool, str]:
+    def _ladder(self, move: Callable[[Session], str]) -> tuple[bool, str]:
         if self.control is None:
             return False, "the node is not configured"
         try:

@@ -15,11 +15,11 @@ from rclpy.node import Node
 from robo_rl.contract import Command, Signal
 from robo_rl.controllers.gate.codes import Event
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.session import Decision, Session
 from robo_rl.ros import quality
 from robo_rl.ros.diagnosis import Statistics
 from robo_rl.ros.gate_topic import PACKAGE
 from robo_rl.ros.interfaces import importable
-from robo_rl.ros.runner import Decision, PolicyRunner
 from robo_rl.ros.wiring import Wire
 from robo_rl.ros.writing import set_stamp
 
@@ -47,7 +47,7 @@ class StatusTopics:
         self._status = node.create_publisher(msg.PolicyStatus, "~/status", quality.LATCHED)
         node.create_service(srv.SelectPolicy, "~/select_policy", lambda asked, told: _select(select, asked, told))
 
-    def gate(self, decision: Decision, ros_ns: int, sentence: str, runner: PolicyRunner) -> None:
+    def gate(self, decision: Decision, ros_ns: int, sentence: str, runner: Session) -> None:
         """The gate has changed; ``ros_ns`` is now."""
         if not self.on:
             return
@@ -98,7 +98,7 @@ class StatusTopics:
         set_stamp(message.stamp, ros_ns)
         self._decision.publish(message)
 
-    def status(self, runner: PolicyRunner, statistics: Statistics, complaints: Sequence[str]) -> None:
+    def status(self, runner: Session, statistics: Statistics, complaints: Sequence[str]) -> None:
         """Once a second."""
         if not self.on:
             return
