@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from results import words
 
 from robo_rl.deploy.build.c.native import compile_native
 from robo_rl.deploy.robot.bundle import Bundle
@@ -80,4 +80,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["zoo:quadrotor-hover", "zoo:go2-flat"])
+    main(words(__doc__, most=20) or ["zoo:quadrotor-hover", "zoo:go2-flat"])
