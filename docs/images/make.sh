@@ -23,10 +23,10 @@ shoot() { # width,height file url [option]
     shrink "$2"
 }
 
-robo-rl play "$hover" --video "$here/hero.gif" --seed 14 --seconds 3 --size 480 320 --fps 20 --fixed initial/tilt 1.57
 robo-rl play "$hover" --picture "$here/recovery.png" --seed 4 --fixed initial/tilt 1.57
 robo-rl play "$walk" --picture "$here/walk.png" --fixed command/x 1 command/y 0 command/yaw 0
 
+python "$here/families.py"
 python "$here/rough.py"
 robo-rl play zoo:go2-rough --picture "$here/stairs.png" --seconds 9 --fixed ground/kind 0 ground/difficulty 0.75 \
     initial/place 0 initial/yaw 0 command/x 0.6 command/y 0 command/yaw 0 command/stand 1
