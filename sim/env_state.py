@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from robo_rl.files import require_file
+
+if TYPE_CHECKING:
+    from robo_rl.sim.episode import Kept
+    from robo_rl.sim.episode_statistics import EpisodeStatistics
+    from robo_rl.sim.large_signals import LargeSignals
+    from robo_rl.sim.ranges import Levels
+    from robo_rl.sim.teams import Teams
 
 MOST_BYTES = 3 << 27
 """Of a file of states."""
@@ -91,6 +98,24 @@ def named(value: Any, prefix: str = "") -> dict[str, Tensor]:
     return {name: tensor for key, item in items for name, tensor in named(item, f"{prefix}{key}/").items()}
 
 
+def copied(value: Any, n: int) -> Any:
+    """Nested tuples and dictionaries with a copy (n, …) of every tensor, which is (n, …) or (1, …)."""
+    if isinstance(value, Tensor):
+        return value.expand(n, *value.shape[1:]).clone()
+    if isinstance(value, dict):
+        return {name: copied(item, n) for name, item in value.items()}
+    parts = [copied(item, n) for item in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def write(targets: Any, values: Any, ids: Any = slice(None)) -> None:
+    """Write nested tensors (m, …) or (1, …) into the rows ``ids`` (m,) of such as these (n, …), or into all."""
+    given = {name: value.clone() for name, value in named(values).items()}  # they may be views of the targets
+    rows = named(targets)
+    for name, value in given.items():
+        rows[name][ids] = value
+
+
 def plant_state(plant: Any, ids: Tensor) -> dict[str, Tensor]:
     """The state and all parameters of the robots ``ids`` of a plant."""
     parameters = {
@@ -121,3 +146,77 @@ def set_plant_state(plant: Any, ids: Tensor, state: EnvState) -> None:
 
 def _fields(template: Any) -> list[tuple[str, Tensor]]:
     return list(template._asdict().items())
+
+
+class Restorable:
+    """An environment that goes back to states of its own and of other environments, and on from a checkpoint."""
+
+    n: int
+    device: torch.device
+    plant: Any
+    stream: Tensor
+    levels: Levels
+    drawn_block: Tensor
+    kept: Kept
+    teams: Teams | None
+    large: LargeSignals | None
+    statistics: EpisodeStatistics | None
+
+    def parts(self) -> dict[str, Tensor]:
+        """All that changes, (n, …) by name, but for the plant and the large signals' sensors."""
+        parts = {"stream": self.stream, "levels": self.levels.level, "drawn": self.drawn_block, **named(self.kept)}
+        neighbours = self.teams.neighbours if self.teams else {}
+        return {**parts, **named(self.signals(), "signal/"), **named(neighbours, "neighbours/")}
+
+    def signals(self) -> dict[str, Tensor]:
+        """The newest signals, (n, …) by name."""
+        raise NotImplementedError
+
+    def renew_signals(self) -> None:
+        """Go on in other memory: signals that were handed out are not written any more."""
+        raise NotImplementedError
+
+    def _all_rows(self) -> Tensor:
+        return torch.arange(self.n, device=self.device)
+
+    def state(self, ids: Tensor) -> EnvState:
+        """The complete state of the environments ``ids`` (m,), to restore it here or in other environments.
+
+        What ranges are fixed to and the length of episodes are not part of it.
+        """
+        parts = {name: value[ids] for name, value in self.parts().items()}
+        large = named(self.large.state(ids), "large/") if self.large else {}
+        return EnvState({**parts, **large, **plant_state(self.plant, ids)})
+
+    def set_state(self, ids: Tensor, state: EnvState) -> None:
+        """Put the environments ``ids`` (m,) into states (m) that environments of this task have been in.
+
+        Under the same commands they repeat what followed, bit by bit. With the "stream" of another place, they go on
+        with that one's random numbers.
+        """
+        self.renew_signals()
+        parts = self.parts()
+        state.require({**parts, **(named(self.large.state(ids[:0]), "large/") if self.large else {})})
+        for name, value in parts.items():
+            value[ids] = state[name].to(self.device)
+        if self.large:
+            self.large.set_state(ids, state.part("large/"))
+        set_plant_state(self.plant, ids, state)
+
+    def save(self) -> dict[str, Tensor]:
+        """All that changes, for a checkpoint."""
+        large = named(self.large.state(self._all_rows()), "large/") if self.large else {}
+        told = named(self.statistics.save(), "statistics/") if self.statistics else {}
+        return {**self.parts(), **large, **named(self.plant.save(), "plant/"), **told}
+
+    def load(self, saved: Mapping[str, Tensor]) -> None:
+        """Continue from ``save``, bit by bit."""
+        self.renew_signals()
+        state = EnvState(dict(saved))
+        for name, value in self.parts().items():
+            value.copy_(state[name])
+        if self.large:
+            self.large.set_state(self._all_rows(), state.part("large/"))
+        self.plant.load(state.part("plant/"))
+        if self.statistics is not None:
+            self.statistics.load(state.part("statistics/"))

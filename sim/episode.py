@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse.random import LIMIT
 from robo_rl.sim.ranges import Levels
@@ -42,6 +43,13 @@ class Past(NamedTuple):
     over: Any
     """(1,) 1 where they came to an end, and rules move their levels; 0 where they were broken off."""
 
+    def rows(self, ids: Tensor) -> Past:
+        """Those of some environments (m,)."""
+        fixed = {name: value[ids] for name, value in self.fixed.items()}
+        lost, won = (mark[ids] for mark in self.marks)
+        stream, level, step, sums = (value[ids] for value in (self.stream, self.level, self.step, self.sums))
+        return Past(stream, level, fixed, step, sums, (lost, won), self.over)
+
 
 class Ended(NamedTuple):
     """Whether episodes end with a step, (n,) truth values each."""
@@ -70,6 +78,33 @@ class Judged(NamedTuple):
     """What a policy and a critic see, where it was asked for."""
 
 
+class Step(NamedTuple):
+    """What ``VecEnv.step`` returns. Finished environments have been reset; ``ids`` are their indices.
+
+    No later step writes into these tensors.
+    """
+
+    signals: dict[str, Tensor]
+    """Measured signals, (n, …) each; of a new episode where one ended."""
+    reward: Tensor
+    """(n,)."""
+    failed: Tensor
+    """(n,) bool: the episode ended in failure."""
+    succeeded: Tensor
+    """(n,) bool: the episode ended because it has reached its end."""
+    timeout: Tensor
+    """(n,) bool: the episode ended because its time was over."""
+    ids: Tensor
+    """(m,) the environments whose episode ended."""
+    final_signals: dict[str, Tensor]
+    """(m, …) each: the last signals of the episodes that ended."""
+    final_privileged: Tensor
+    """(m, p): the privileged observation then, zeros where it diverged; (m, 0) if ``privileged`` was never called."""
+    diverged: Tensor
+    """(m,) bool: the episode ended because a number of it was not finite, or too large; the last signals are then those
+    of the step before."""
+
+
 @dataclass(frozen=True)
 class EpisodeFunctions:
     """The functions, for one task."""
@@ -81,6 +116,16 @@ class EpisodeFunctions:
     """Commands (1, k) before the first."""
     limits: dict[str, Any]
     """Lower and upper limits (1, k) of commands."""
+
+    @classmethod
+    def of(cls, task: Task, sensors: Sensors, levels: Levels, device: torch.device) -> EpisodeFunctions:
+        """For a task's first commands, and the limits of its commands."""
+        idle = task.command(torch.zeros(1, task.action_size, device=device), task.first_memory(1, device))
+        limits = {
+            command.name: torch.tensor([command.lower, command.upper], device=device)[:, None].unbind(0)
+            for command in task.spec.commands
+        }
+        return cls(task, sensors, levels, idle, limits)
 
     def turn(self, past: Past) -> tuple[Any, Any, Any]:
         """Stream, levels and draws (n, …) of new episodes."""

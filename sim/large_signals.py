@@ -31,17 +31,22 @@ class LargeSignals:
     """The signals of n environments that ``Sensors`` leaves out."""
 
     def __init__(self, sensors: Sensors, n: int, device: torch.device) -> None:
+        self.n = n
         self.groups = [_Large(group, n, sensors, place, device) for place, group in enumerate(sensors.large)]
         self.passed = [s.name for s in sensors.apart if s.source != "sensor" and s.age_of is None]
 
     def begin(
-        self, ids: Tensor, truth: Mapping[str, Tensor], drawn: Mapping[str, Tensor], draws: SensorDraws, stream: Tensor
-    ) -> dict[str, Tensor]:
-        """New episodes of ``ids`` (m,) in the state ``truth``, under ``drawn`` (m, …); their signals (m, …)."""
-        signals = {name: truth[name].clone() for name in self.passed}
+        self, ids: Tensor, truth: Mapping[str, Tensor], drawn: Mapping[str, Tensor], draws: SensorDraws, stream: Tensor,
+        signals: dict[str, Tensor],
+    ) -> None:  # fmt: skip
+        """New episodes of ``ids`` (m,) in the state ``truth``, under ``drawn`` (m, …); writes ``signals`` (n, …)."""
+        first = {name: truth[name] for name in self.passed}
         for group in self.groups:
-            signals |= group.begin(ids, truth, drawn, draws, stream)
-        return signals
+            first |= group.begin(ids, truth, drawn, draws, stream)
+        for name, value in first.items():
+            if name not in signals:
+                signals[name] = value.new_zeros(self.n, *value.shape[1:])
+            signals[name][ids] = value
 
     def measure(
         self, truth: Mapping[str, Tensor], draws: SensorDraws, stream: Tensor, step: Tensor

@@ -103,17 +103,21 @@ class Levels:
         for matches in self._moved:
             self.level[:, matches] = 0.0
 
-    def fix(self, name: str, value: float | Tensor) -> None:
-        """Every later draw of ``name`` is ``value``: one number, or one per environment (n,), where NaN fixes none."""
+    def fix(self, name: str, value: float | Tensor | None, team: int = 1) -> None:
+        """Every later draw of ``name`` is ``value``: one number, or one per environment (n,), where NaN fixes none.
+
+        Of ``team`` robots that share an environment, each has the same. None: drawn again, from the next draw on.
+        """
         if name not in self.names:
             meant = did_you_mean(name, self.names)
             raise ValueError(f"'{name}' is not one of the task's ranges {self.names}{meant}")
+        if value is None:
+            self.fixed.pop(name, None)
+            return
         numbers = torch.as_tensor(value, dtype=self.level.dtype, device=self.level.device)
+        if numbers.ndim and len(numbers) * team == len(self.level):
+            numbers = numbers.repeat_interleave(team)
         self.fixed[name] = numbers.expand(len(self.level)).contiguous()
-
-    def release(self, name: str) -> None:
-        """Draw ``name`` again from its range, from the next draw on."""
-        self.fixed.pop(name, None)
 
     def draw(self, level: Any, stream: Any, fixed: Mapping[str, Any]) -> Any:
         """(m, size) a draw from all ranges, at the levels (m, ranges), of streams (m, 4), with ``fixed`` values (m,).

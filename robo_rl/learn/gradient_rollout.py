@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from robo_rl.sim.accelerate.compiled_env import CompiledEnv
 from robo_rl.sim.accelerate.fuse import Fused, blocks_like, empty_block, fuse
 from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.env import VecEnv
@@ -80,7 +81,7 @@ class GradientRollout:
     """A horizon of n environments, prepared for running forward and back many times."""
 
     def __init__(self, env: VecEnv, network: nn.Sequential, horizon: int) -> None:
-        if not env.fused:
+        if not isinstance(env, CompiledEnv) or not env.fused:
             raise ValueError(f"task '{env.task.name}' has no differentiable simulation of single robots; use ppo")
         self.env, self.horizon = env, horizon
         self.layers = [layer for layer in network if isinstance(layer, nn.Linear)]

@@ -19,10 +19,11 @@ from robo_rl.sim.accelerate.fuse import fuse
 from robo_rl.sim.accelerate.fuse.bound import Bound, Native
 from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.accelerate.fuse.symbol import Symbol
+from robo_rl.sim.env import VecEnv
 from robo_rl.sim.episode import Kept, Past
 
 if TYPE_CHECKING:
-    from robo_rl.sim.env import VecEnv
+    from robo_rl.sim.accelerate.compiled_env import CompiledEnv
 
 COMPARED = 32
 """Environments that begin both ways, to see whether it is the same."""
@@ -84,7 +85,7 @@ class Restarted(NamedTuple):
 class FusedReset:
     """Begins episodes of an environment."""
 
-    def __init__(self, env: VecEnv) -> None:
+    def __init__(self, env: CompiledEnv) -> None:
         """TypeError and other errors of the task where it can't be traced."""
         self.env = env
         arguments = (env.plant.current, env.past)
@@ -120,7 +121,7 @@ class FusedReset:
         self._call(ids)
 
 
-def fused_reset(env: VecEnv) -> FusedReset | None:
+def fused_reset(env: CompiledEnv) -> FusedReset | None:
     """The resets of an environment as one loop, where they can be, and where they are what the task's own are.
 
     A warning says, once for each reason, where they are not: tensor operations take many times as long.
@@ -138,16 +139,18 @@ def fused_reset(env: VecEnv) -> FusedReset | None:
     return None
 
 
-def _say_slow(env: VecEnv, reason: str) -> None:
+def _say_slow(env: CompiledEnv, reason: str) -> None:
     name = env.task.name
-    warnings.warn(f"task '{name}': its episodes begin slowly, by tensor operations: {reason[:500]}", stacklevel=4)
+    warnings.warn(f"task '{name}': its episodes begin slowly, by tensor operations: {reason[:500]}", stacklevel=2)
 
 
-def _agrees(env: VecEnv, reset: FusedReset) -> bool:
+def _agrees(env: CompiledEnv, reset: FusedReset) -> bool:
     """Whether episodes begin alike both ways; leaves the environment as it was."""
     ids = torch.arange(min(env.n, COMPARED), device=env.device)
     before = env.state(ids)
-    env.restart_by_tensors(ids, native=False)
+    plain = object.__new__(VecEnv)  # the methods that are plain torch, on the same memory
+    plain.__dict__ = env.__dict__
+    plain._begin(ids)
     expected = env.state(ids)
     env.set_state(ids, before)
     reset(ids, env.signals())

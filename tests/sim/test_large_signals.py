@@ -204,5 +204,5 @@ def test_a_scan_need_not_be_cut_in_numbers_to_be_traced(seeing: Any) -> None:
     small, large = (VecEnv(seeing(others=others), 2) for others in ((), (scan(), image())))
     for env in (small, large):
         env.step(still(2))
-    assert large.newest.block.shape == small.newest.block.shape
+    assert large.signal_block.shape == small.signal_block.shape
     assert large.state(torch.arange(2))["signal/scan"].shape == (2, 1080)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from robo_rl.learn.experience import native_step
+from robo_rl.learn.experience.native_step import native_step
 from robo_rl.learn.experience.transitions import Observation, Transition, groups
 from robo_rl.sim.accelerate.fuse import fuse
 from robo_rl.sim.env import VecEnv
@@ -44,7 +44,7 @@ class LearningEnv:
         native: Callable[..., Any] = fuse if small and vectors else lambda function: function
         self._observe = native(self.task.observe)
         self._remember = native(self._act)
-        self._native = native_step.NativeStep(self) if native_step.possible(env) else None
+        self._native = native_step(self)
 
     @property
     def gives_away(self) -> bool:

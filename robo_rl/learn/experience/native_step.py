@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.learn.experience.transitions import Transition
+from robo_rl.sim.accelerate.compiled_env import CompiledEnv
 from robo_rl.sim.accelerate.fuse import fuse, spaced
 from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.episode import Judged
@@ -20,20 +21,21 @@ from robo_rl.sim.transition import Outcome, privileged_observation
 
 if TYPE_CHECKING:
     from robo_rl.learn.experience.learning_env import LearningEnv
-    from robo_rl.sim.env import VecEnv
 
 
-def possible(env: VecEnv) -> bool:
-    """Whether a step of the environment and its task is one native loop."""
+def native_step(learning: LearningEnv) -> NativeStep | None:
+    """The step of an environment and its task as one native loop, where it can be."""
+    env = learning.env
     disturbed = type(env.task).disturb is not Task.disturb
-    return env.fused and not env.large and not env.task.encoders and not disturbed and env.device.type == "cpu"
+    alone = env.large or env.task.encoders or disturbed or env.device.type != "cpu"
+    return NativeStep(learning, env) if isinstance(env, CompiledEnv) and env.fused and not alone else None
 
 
 class NativeStep:
     """The step, bound to the memory of a ``LearningEnv``."""
 
-    def __init__(self, learning: LearningEnv) -> None:
-        self.learning, self.env, self.task = learning, learning.env, learning.task
+    def __init__(self, learning: LearningEnv, env: CompiledEnv) -> None:
+        self.learning, self.env, self.task = learning, env, learning.task
         self._action = spaced(self.task.action_size, self.env.n).mT
         self._step, self._look = fuse(self._whole_step), fuse(self._seen)
         self._bound_to: tuple[Any, ...] = ()
@@ -64,7 +66,7 @@ class NativeStep:
         """To the memory that all is in now; only what a step gives away goes into new memory each time."""
         env, memory = self.env, self.learning.memory
         current, parameters = env.plant.current, env.plant.parameters
-        signals = env.newest.small(env.newest.block)
+        signals = env.small(env.signal_block)
         given = signals, self._action, memory, current, parameters, env.kept, env.stream, env.step_limit
         _, ((_, remembered, judged),) = self._step.results(*given)
         mine: Judged = env.place_for(judged)._replace(signals=signals)
@@ -83,13 +85,13 @@ class NativeStep:
         self._bound_to = self._where()
 
     def _where(self) -> tuple[Any, ...]:
-        return self.learning.memory, self.env.plant.parameters, self.env.newest.block
+        return self.learning.memory, self.env.plant.parameters, self.env.signal_block
 
     def __call__(self, action: Tensor) -> Transition:
         """One control step under actions (n, action_size)."""
-        env, newest = self.env, self.env.newest
-        if newest.given_away:
-            newest.move()
+        env = self.env
+        if env.given_away:
+            env.renew_signals()
         if len(self._bound_to) == 0 or any(a is not b for a, b in zip(self._bound_to, self._where(), strict=True)):
             self._bind()
         self._action.copy_(action.detach())

@@ -80,7 +80,8 @@ class Twin:
             own = {group.phase: torch.rand(1, generator=self.generator) for group in self.sensors.large if group.phase}
             grain = {k: self._noise * v for k, v in self._drawn.items() if k.startswith("grain/")}
             drawn = {**self._drawn, **grain, **own}
-            self._images = self.large.begin(torch.tensor([0]), self._truth(), drawn, self.draws, self._stream)
+            self._images = {}
+            self.large.begin(torch.tensor([0]), self._truth(), drawn, self.draws, self._stream, self._images)
 
     @property
     def time(self) -> float:

@@ -14,13 +14,13 @@ from robo_rl.sim.tasks import Tensors
 from robo_rl.sim.transition import privileged_observation
 
 if TYPE_CHECKING:
-    from robo_rl.sim.env import VecEnv
+    from robo_rl.sim.accelerate.compiled_env import CompiledEnv
 
 
 class Privileged:
     """(n, p) of an environment, in new memory each time."""
 
-    def __init__(self, env: VecEnv) -> None:
+    def __init__(self, env: CompiledEnv) -> None:
         self.env = env
         self._call: Bound | None = None
         self._parameters: Any = None
