@@ -87,7 +87,7 @@ def exploring_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any
     """As ``led_policy``, one that explores, too."""
     from robo_rl.contract import Provenance
     from robo_rl.learn.config import SacConfig
-    from robo_rl.learn.sac import Spread
+    from robo_rl.learn.explorer import Spread
     from robo_rl.online.exploration import ExploringPolicy
     from robo_rl.online.interventions import export
     from robo_rl.policy import PolicyGraph

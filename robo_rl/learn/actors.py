@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from robo_rl.learn.collectors import Collected
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.experience.demonstrations import Transitions
@@ -57,9 +58,10 @@ class Actor:
 
     def __init__(self, folder: str, robots: int, seed: int) -> None:
         from robo_rl.learn import config_of
+        from robo_rl.learn.collectors import Simulated
         from robo_rl.learn.experience.learning_env import LearningEnv
+        from robo_rl.learn.explorer import Explorer
         from robo_rl.learn.runs.folder import Run
-        from robo_rl.learn.sac import Explorer
         from robo_rl.sim.env import VecEnv
 
         torch.set_num_threads(1)
@@ -67,29 +69,31 @@ class Actor:
         policy = run.new_policy()
         policy.task.plant = run.plant
         self.explorer = Explorer(policy, config_of(run))
-        self.env = LearningEnv(VecEnv(policy.task, robots, seed))
+        self.robots = Simulated(self.explorer, LearningEnv(VecEnv(policy.task, robots, seed)))
         torch.manual_seed(seed)
 
-    @torch.no_grad()
     def collect(self, version: int, weights: Weights) -> Chunk:
         """CHUNK control steps of all robots."""
         state = self.explorer.state_dict()
         for name, value in weights.items():
             state[name].copy_(torch.from_numpy(value.copy()))  # Ray's are read-only
         begun = time.perf_counter()
-        steps = [self.explorer.step(self.env) for _ in range(CHUNK)]
+        steps = [self.robots.collect(version) for _ in range(CHUNK)]
         seconds = time.perf_counter() - begun
-        joined = [torch.cat(parts).numpy() for parts in zip(*(step.transitions for step in steps), strict=True)]
+        joined = [torch.cat(parts).numpy() for parts in zip(*(step.transitions[0] for step in steps), strict=True)]
         reward = sum(step.reward for step in steps) / CHUNK
         won, over, lost = (sum(getattr(step, name) for step in steps) for name in ("succeeded", "ended", "diverged"))
-        return Chunk(version, joined, reward, won, over, lost, self.env.env.levels.mean(), seconds)
+        return Chunk(version, joined, reward, won, over, lost, steps[-1].levels, seconds)
 
 
 class Actors:
     """The learner's side: as many actors as it asked for, each at work on a chunk."""
 
-    def __init__(self, config: SacConfig, folder: Path | None, seed: int) -> None:
-        """``folder`` is the run's. ValueError where Ray is missing, or robots can't be shared out evenly."""
+    def __init__(self, config: SacConfig, folder: Path | None, seed: int, weights: Callable[[], Weights]) -> None:
+        """``folder`` is the run's; ``weights`` gives the policy's.
+
+        ValueError where Ray is missing, or robots can't be shared out evenly.
+        """
         if folder is None or not (folder / "run.json").is_file():
             raise ValueError(f"actors is {config.actors}, without a run's folder; expected 'robo-rl train'")
         from robo_rl.learn.distributed.engines import ray as engine
@@ -97,7 +101,15 @@ class Actors:
         self.ray = engine.needed(f"actors is {config.actors}, which")
         engine.connect(config.actors, os.environ.get("RAY_ADDRESS", "local"))
         self.folder, self.seed, self.most = str(folder.resolve()), seed, config.lag
-        self.robots = config.environments // config.actors
+        self.robots, self.environments, self.steps = (
+            config.environments // config.actors,
+            config.environments,
+            config.steps,
+        )
+        self.weights, self.count = weights, config.actors
+        self.ahead, self.lags = 0, 0
+        """Transitions that nothing was learnt for yet, and the sum of lags since the last metrics."""
+        self.newest: Chunk | None = None
         self.begun, self.lost, self.dropped, self.lag = 0, 0, 0, 0
         self._version: int | None = None
         self._weights: Any = None
@@ -133,6 +145,25 @@ class Actors:
             if usable(version, chunk.version, self.most):
                 return chunk
             self.dropped += 1
+
+    def collect(self, version: int) -> Collected:
+        """As many transitions as there are robots, in whole chunks: what is more counts for the next call."""
+        chunks: list[Chunk] = []
+        while self.ahead < self.environments:
+            chunks.append(self.next(version, self.weights))
+            self.ahead += len(chunks[-1].transitions[0])
+        self.ahead -= self.environments
+        self.lags += self.lag
+        self.newest = newest = chunks[-1] if chunks else self.newest
+        assert newest is not None
+        won, over, lost = (sum(getattr(chunk, name) for chunk in chunks) for name in ("succeeded", "ended", "diverged"))
+        seconds = sum(chunk.seconds for chunk in chunks) / self.count
+        return Collected([tensors(chunk) for chunk in chunks], newest.reward, won, over, lost, newest.levels, seconds)
+
+    def metrics(self) -> dict[str, float]:
+        """How old the weights were that transitions were collected with, on average, and the chunks dropped."""
+        lag, self.lags = self.lags / self.steps, 0
+        return {"lag": lag, "dropped": float(self.dropped)}
 
     def close(self) -> None:
         """End them all."""

@@ -24,6 +24,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from robo_rl.learn.distributed import processes
+from robo_rl.learn.extension import Extension
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
 
@@ -59,8 +61,10 @@ def response(at: Tensor, score: Tensor, candidates: Tensor, rationality: float) 
     return torch.softmax(-rationality * (expected - mean) / deviation, 0)
 
 
-class Adversary:
+class Adversary(Extension):
     """Chooses the contexts of the environments' next episodes."""
+
+    name = "adversary"
 
     def __init__(self, env: VecEnv, names: Sequence[str], rationality: tuple[float, float]) -> None:
         """``env`` was made with ``undrawn`` values of the ranges; ``rationality`` is at the first and last update."""
@@ -126,7 +130,9 @@ class Adversary:
         }  # fmt: skip
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Go on from ``save``."""
+        """Go on from ``save``, which is of the first process's robots."""
+        if processes.rank() > 0:
+            return
         for name, value in self.save().items():
             value.copy_(saved[name])
         self.heard = int(saved["heard"])

@@ -14,20 +14,26 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from robo_rl.learn.config import SacConfig
 from robo_rl.policy import PolicyGraph
 
 
 class Anchor(nn.Module):
     """A frozen copy of a policy's network."""
 
-    def __init__(self, policy: PolicyGraph, price: float) -> None:
+    def __init__(self, policy: PolicyGraph, config: SacConfig) -> None:
         super().__init__()
-        self.price = price
+        self.price, self.warm_up, self.part = config.anchor, config.warm_up, config.anchor_part
         self.place(policy)
 
     def place(self, policy: PolicyGraph) -> None:
         """From now on it is this policy that the other one is kept near."""
         self.network = copy.deepcopy(policy.network).requires_grad_(False)
+
+    def left(self, done: int, total: int) -> float:
+        """Part of the price after ``done`` rounds: all during the warm-up, none after ``anchor_part`` of the others."""
+        over = (done - self.warm_up) / max(1.0, self.part * (total - self.warm_up))
+        return min(1.0, max(0.0, 1.0 - over))
 
     def cost(self, features: Tensor, mean: Tensor, left: float) -> Tensor:
         """(n,) of mean actions (n, a) for features (n, k), when a part ``left`` of the price is left."""

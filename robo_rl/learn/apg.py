@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.config import ApgConfig
+from robo_rl.learn.extension import Extension
 from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.gradient_rollout import GradientRollout
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
@@ -37,7 +38,8 @@ class Learner:
         self.config, self.policy = config, policy.to(device)
         chosen = undrawn(task, config.adversary, config.environments)
         self.env = VecEnv(task, config.environments, seed, device, fixed=chosen)
-        self.adversary = Adversary(self.env, config.adversary, config.rationality) if chosen else None
+        adversary = [Adversary(self.env, config.adversary, config.rationality)] if chosen else []
+        self.extensions: list[Extension] = [*adversary]
         self.tape = GradientRollout(self.env, policy.network, config.horizon)
         self.tape.start()
         self.optimizer = torch.optim.Adam(policy.network.parameters(), betas=config.betas, fused=True)
@@ -71,8 +73,8 @@ class Learner:
 
     def _update(self) -> dict[str, float]:
         set_cosine_rate(self.optimizer, self.config.learning_rate, self.done, self.total)
-        if self.adversary:
-            self.adversary.plan(self.done, self.total)
+        for extension in self.extensions:
+            extension.plan(self.done, self.total)
         begun = time.perf_counter()
         reward = float(self.tape.forward())
         self.collect_seconds += time.perf_counter() - begun
@@ -83,19 +85,20 @@ class Learner:
         lost = self.env.diverged - before
         self.diverged += lost
         self.skipped += lost >= MOST_DIVERGED * self.env.n or not stepped(self.optimizer, norm)
-        if self.adversary:
-            self.adversary.hear(earned, ended)
         self.done += 1
-        levels = {f"level/{name}": level for name, level in self.env.levels.mean().items()}
-        return {"reward": reward, "alive": float(alive), "gradient_norm": float(norm), **levels,
-                **(self.adversary.metrics() if self.adversary else {})}  # fmt: skip
+        metrics = {"reward": reward, "alive": float(alive), "gradient_norm": float(norm)}
+        metrics |= {f"level/{name}": level for name, level in self.env.levels.mean().items()}
+        for extension in self.extensions:
+            extension.hear(earned, ended)
+            metrics |= extension.metrics()
+        return metrics
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that the rest of the training depends on: tensors and numbers."""
         tensors = optimizer_tensors(self.optimizer) | {f"env/{name}": value for name, value in self.env.save().items()}
         tensors["tape"] = self.tape.first_block
-        if self.adversary:
-            tensors |= {f"adversary/{name}": value for name, value in self.adversary.save().items()}
+        for extension in self.extensions:
+            tensors |= {f"{extension.name}/{name}": value for name, value in extension.save().items()}
         return tensors, {"done": self.done}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -104,5 +107,5 @@ class Learner:
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
         self.tape.first_block.copy_(tensors["tape"])
         optimizer_from(tensors, self.optimizer)
-        if self.adversary:
-            self.adversary.load(part(tensors, "adversary/"))
+        for extension in self.extensions:
+            extension.load(part(tensors, f"{extension.name}/"))

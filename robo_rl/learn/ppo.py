@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +27,12 @@ from torch import Tensor, nn
 from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.config import PpoConfig
 from robo_rl.learn.distributed import processes
+from robo_rl.learn.distributed.stragglers import Stragglers
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.experience.reset_states import starts
+from robo_rl.learn.experience.samples import Samples, empty_samples
 from robo_rl.learn.experience.transitions import Transition, groups
+from robo_rl.learn.extension import Extension
 from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.moments import Moments, RunningNormalizer, moments
 from robo_rl.learn.rnd import Novelty
@@ -50,76 +53,9 @@ LOSSES = (
     "loss/value", "loss/surrogate", "loss/entropy", "kl", "clip_fraction", "gradient_norm", "gradient_norm_critic",
 )  # fmt: skip
 """Metrics of a step of the optimiser; norms are those before clipping."""
-CUT_AFTER = 0.25
-"""Part of a horizon that every process collects (DD-PPO's)."""
 
 
-# --- what is learnt from -------------------------------------------------------------------------------------------
-
-
-class Samples(NamedTuple):
-    """The samples of a horizon, (T, n, …): buffers that are reused. A mini-batch has some of them, (T, m, …)."""
-
-    observation: dict[str, Tensor]
-    """(T, n, …) by group."""
-    privileged: Tensor
-    """(T, n, p) that the critic sees."""
-    mean: Tensor
-    """(T, n, k) of the actions that the policy could have taken."""
-    action: Tensor
-    """(T, n, k) that it took."""
-    log_probability: Tensor
-    """(T, n) of the action, when it was taken."""
-    value: Tensor
-    """(T, n) that the critic expected."""
-    reward: Tensor
-    """(T, n), with the value of what a timed-out episode would still have earned."""
-    done: Tensor
-    """(T, n) whether the episode ended with this step."""
-    advantage: Tensor
-    """(T, n) how much better than expected it turned out."""
-    returns: Tensor
-    """(T, n) that the critic should have expected."""
-    hidden: Tensor
-    """(1, n, w) of a recurrent network before the first step; w is 0 if there is none."""
-
-    def in_one_row(self) -> Samples:
-        """(1, T · n, …): as if all of them were of one step."""
-        observation = {name: value.flatten(0, 1)[None] for name, value in self.observation.items()}
-        flat = Samples(observation, *(value.flatten(0, 1)[None] for value in self[1:]))
-        return flat._replace(hidden=self.hidden.new_zeros(1, flat.done.shape[1], 0))
-
-    def first(self, steps: int) -> Samples:
-        """(steps, n, …) of the first steps."""
-        observation = {name: value[:steps] for name, value in self.observation.items()}
-        return Samples(observation, *(value[:steps] for value in self[1:]))._replace(hidden=self.hidden)
-
-    def columns(self, ids: Tensor) -> Samples:
-        """(T, m, …) of some of the robots."""
-        observation = {name: value.index_select(1, ids) for name, value in self.observation.items()}
-        return Samples(observation, *(value.index_select(1, ids) for value in self[1:]))
-
-
-def empty_samples(env: LearningEnv, config: PpoConfig, device: str) -> Samples:
-    """Room for a horizon."""
-    steps, n, actions = config.horizon, env.n, env.task.action_size
-
-    def space(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.zeros(*shape, dtype=dtype, device=device)
-
-    return Samples(
-        observation={name: space(steps, *x.shape) for name, x in groups(env.observation()).items()},
-        privileged=space(steps, *env.privileged().shape),
-        mean=space(steps, n, actions),
-        action=space(steps, n, actions),
-        log_probability=space(steps, n),
-        value=space(steps, n),
-        reward=space(steps, n),
-        done=space(steps, n, dtype=torch.bool),
-        advantage=space(steps, n),
-        returns=space(steps, n),
-        hidden=space(1, n, config.recurrent),
-    )
+# --- what a horizon was worth --------------------------------------------------------------------------------------
 
 
 def advantages(reward: Tensor, value: Tensor, last: Tensor, done: Tensor, gamma: float, lam: float) -> Tensor:
@@ -230,14 +166,16 @@ class Learner:
         own = processes.share(config.environments)
         chosen = undrawn(task, config.adversary, own)
         self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
-        self.starts = starts(folder, config.reset_states, config.reset_weights, self.env)
-        self.adversary = Adversary(self.env.env, config.adversary, config.rationality) if chosen else None
+        starts(folder, config.reset_states, config.reset_weights, self.env)
+        adversary = [Adversary(self.env.env, config.adversary, config.rationality)] if chosen else []
         self.room = self.samples = empty_samples(self.env, config, device)
         self.hidden = self.samples.hidden.clone()
         self.normalizer = RunningNormalizer(task.observation_size).to(device)
         self.set_normalizer()
         self.critic = Critic(self.samples.privileged.shape[-1], config).to(device)
-        self.novelty = Novelty(self.samples.privileged.shape[-1], config.rnd).to(device) if config.rnd else None
+        novelty = [Novelty(self.samples.privileged.shape[-1], config.rnd).to(device)] if config.rnd else []
+        self.extensions: list[Extension] = [*adversary, *novelty]
+        self.stragglers = Stragglers(config, self.env.n)
         self.deviation = nn.Parameter(torch.full((task.action_size,), config.initial_deviation, device=device))
         if torch.device(device).type == "cpu":
             use_fast_elu(policy)
@@ -270,20 +208,19 @@ class Learner:
 
     def update(self) -> dict[str, float]:
         """Collect a horizon, learn from it; returns metrics."""
-        if self.adversary:
-            self.adversary.plan(self.done, self.total)
+        for extension in self.extensions:
+            extension.plan(self.done, self.total)
         begun, before = time.perf_counter(), self.env.env.diverged
         metrics = self.collect()
         self.collect_seconds += time.perf_counter() - begun
         lost = self.env.env.diverged - before
         self.diverged += lost
         metrics |= self.learn() if self.worth_learning(lost) else self.skip()
-        metrics |= self.adversary.metrics() if self.adversary else {}
+        for extension in self.extensions:
+            metrics |= extension.metrics()
         self.done += 1
-        levels = {f"level/{name}": level for name, level in self.env.env.levels.mean().items()}
-        metrics |= self.starts.metrics() if self.starts else {}
         deviation = float(self.deviation.detach().clamp(*DEVIATIONS).mean())
-        return {**metrics, "deviation": deviation, "learning_rate": self.learning_rate, **levels}
+        return {**metrics, "deviation": deviation, "learning_rate": self.learning_rate, **self.env.metrics()}
 
     @torch.inference_mode()
     def collect(self) -> dict[str, float]:
@@ -293,7 +230,7 @@ class Learner:
         earned, failed, ended = torch.zeros((), device=self.device), torch.zeros((), device=self.device), 0
         observation, privileged = groups(self.env.observation()), self.env.privileged()
         samples.hidden.copy_(self.hidden)
-        while steps < config.horizon and not self._late(steps):
+        while steps < config.horizon and not self.stragglers.late(self.done, steps):
             t = steps
             for name, value in observation.items():
                 samples.observation[name][t] = value
@@ -304,47 +241,24 @@ class Learner:
             step = self.env.step(samples.action[t])
             samples.reward[t], samples.done[t] = self.bootstrapped(step), step.done
             self.hidden[:, step.ids] = 0.0
-            if self.adversary:
-                self.adversary.hear(step.reward, step.ids)
+            for extension in self.extensions:
+                extension.hear(step.reward, step.ids)
             earned += step.reward.mean()
             failed += step.failed.sum()
             ended += len(step.ids)
             observation, privileged = groups(step.observation), step.privileged
             steps += 1
-        if self.cuts and steps == config.horizon:
-            processes.counted(self._counter, 1)
+        metrics = self.stragglers.finish(self.done, steps)
         self.samples = samples = samples.first(steps)
-        seldom = self.reward_novelty() if self.novelty else {}
+        for extension in self.extensions:
+            metrics |= extension.add_reward(samples.reward, samples.privileged, self.done / self.total)
         reward, value, done, last = samples.reward, samples.value, samples.done, self.critic(privileged)
         samples.log_probability.copy_(log_probability(samples.action, samples.mean, deviation))
         samples.advantage.copy_(advantages(reward, value, last, done, config.gamma, config.lam))
         samples.returns.copy_(samples.advantage + value)
         if ended:
             self.survived = {"alive": 1 - float(failed) / ended}
-        kept = {"collected": steps / config.horizon} if self.cuts else {}
-        return {"reward": float(earned) / steps, **seldom, **self.survived, **kept}
-
-    @property
-    def cuts(self) -> bool:
-        """Whether processes that are late collect less."""
-        return self.config.cut > 0.0 and processes.count() > 1
-
-    @property
-    def _counter(self) -> str:
-        """Of the processes that have collected all of this update's horizon."""
-        return f"collected/{self.done}"
-
-    def _late(self, steps: int) -> bool:
-        """Whether so many others have collected their horizon that this process is to end its own."""
-        enough = steps >= CUT_AFTER * self.config.horizon and steps * self.env.n >= self.config.mini_batches
-        return self.cuts and enough and processes.counted(self._counter, 0) >= self.config.cut * processes.count()
-
-    def reward_novelty(self) -> dict[str, float]:
-        """Add to every reward the novelty of the state in which it was earned; returns its mean."""
-        assert self.novelty is not None
-        found = self.novelty.reward(self.samples.privileged)
-        self.samples.reward.add_(found, alpha=self.novelty.weight_at(self.done / self.total))
-        return {"novelty": float(found.mean())}
+        return {"reward": float(earned) / steps, **metrics, **self.survived}
 
     def bootstrapped(self, step: Transition) -> Tensor:
         """Rewards (n,), with the value of the true final state where an episode ended because its time was over."""
@@ -379,8 +293,8 @@ class Learner:
         for _ in range(self.config.epochs):
             for batch in batches:
                 losses += self._step(batch, old)
-        if self.novelty:
-            self.novelty.learn(samples.privileged)
+        for extension in self.extensions:
+            extension.learn(samples.privileged)
         if isinstance(self.critic.normalizer, RunningNormalizer):
             self.critic.normalizer.update(new[0])
             self.normalizer.update(new[1])
@@ -438,10 +352,8 @@ class Learner:
         tensors |= {f"critic/{name}": value for name, value in self.critic.state_dict().items()}
         tensors |= {f"normalizer/{name}": value for name, value in self.normalizer.state_dict().items()}
         tensors |= {f"env/{name}": value for name, value in self.env.save().items()}
-        if self.adversary:
-            tensors |= {f"adversary/{name}": value for name, value in self.adversary.save().items()}
-        if self.novelty:
-            tensors |= {f"novelty/{name}": value for name, value in self.novelty.save().items()}
+        for extension in self.extensions:
+            tensors |= {f"{extension.name}/{name}": value for name, value in extension.save().items()}
         return tensors, {"done": self.done, "learning_rate": self.learning_rate, "survived": self.survived}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -456,13 +368,11 @@ class Learner:
         self.critic.load_state_dict(part(tensors, "critic/"))
         self.normalizer.load_state_dict(part(tensors, "normalizer/"))
         optimizer_from(tensors, self.optimizer)
-        if self.novelty:
-            self.novelty.load(part(tensors, "novelty/"))
+        for extension in self.extensions:
+            extension.load(part(tensors, f"{extension.name}/"))
         if processes.rank() > 0:
             self.env.env.seed(self.seed + self.done)  # not the first draws again
             self.env.begin_at(tensors["env/env/levels"])
             return
         self.env.load(part(tensors, "env/"))
-        if self.adversary:
-            self.adversary.load(part(tensors, "adversary/"))
         self.hidden = tensors["hidden"].to(self.device, copy=True)

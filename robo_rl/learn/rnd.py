@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from robo_rl.learn.distributed import processes
+from robo_rl.learn.extension import Extension
 from robo_rl.learn.finite import gradient_norm, stepped
 from robo_rl.learn.moments import RunningNormalizer, moments
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
@@ -35,8 +36,10 @@ BATCHES = 4
 """Steps of the optimiser per update."""
 
 
-class Novelty(nn.Module):
+class Novelty(nn.Module, Extension):
     """How new states (…, p) are, to robots that learn from horizons of them."""
+
+    name = "novelty"
 
     def __init__(self, inputs: int, weight: float) -> None:
         """``weight`` of novelty in the reward, at first."""
@@ -67,17 +70,22 @@ class Novelty(nn.Module):
         self.sums.update(moments(sums.reshape(-1, 1))[0])
         return found / self.sums.variance.sqrt().clamp(min=1e-8)
 
-    def learn(self, states: Tensor) -> float:
-        """Train the predictor on states (T, n, p); returns its mean error."""
-        rows, mean = states.flatten(0, 1), 0.0
+    def add_reward(self, reward: Tensor, states: Tensor, progress: float) -> dict[str, float]:
+        """Add to every reward the novelty of the state in which it was earned; returns its mean."""
+        found = self.reward(states)
+        reward.add_(found, alpha=self.weight_at(progress))
+        return {"novelty": float(found.mean())}
+
+    def learn(self, states: Tensor) -> None:
+        """Train the predictor on states (T, n, p)."""
+        rows = states.flatten(0, 1)
         for ids in torch.randperm(len(rows), device=rows.device).chunk(BATCHES):
             self.optimizer.zero_grad()
             loss = self.error(rows[ids]).mean()
             loss.backward()
             parameters = list(self.predictor.parameters())
-            mean += processes.average_gradients(parameters, loss.detach()) / BATCHES
+            processes.average_gradients(parameters, loss.detach())
             stepped(self.optimizer, gradient_norm(parameters))
-        return mean
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""

@@ -16,36 +16,30 @@ Shapes: n robots, b transitions, k numbers observed, a of an action, e critics.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robo_rl.learn.actors import Actors, tensors
+from robo_rl.learn.actors import Actors
 from robo_rl.learn.anchor import Anchor
+from robo_rl.learn.collectors import Collected, Collector, Simulated
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.demonstrations import Transitions, kept
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.experience.reset_states import starts
+from robo_rl.learn.explorer import Explorer
 from robo_rl.learn.finite import MOST_DIVERGED, gradient_norm, stepped, usable
 from robo_rl.learn.replay_buffer import ReplayBuffer
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.policy import PolicyGraph
-from robo_rl.policy.networks import MLP
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
 
-LEAST_LOG_DEVIATION = -5.0
-"""Least logarithm of the policy's standard deviation."""
-ENTROPY_OF_ONE = 1.4189385332046727
-"""0.5 (1 + log 2π), of a normal distribution with deviation 1."""
 BEYOND = 1.0
 """Weight of squared means beyond ±1."""
 MOST_KEPT = 1_000_000
@@ -73,79 +67,6 @@ class Critics(nn.Module):
         return x.squeeze(-1)
 
 
-class Collected(NamedTuple):
-    """A step of some robots."""
-
-    transitions: Transitions
-    reward: float
-    """Mean."""
-    succeeded: int
-    ended: int
-    """Episodes."""
-    diverged: int
-    """Episodes, of those that ended."""
-
-
-class Spread(MLP):
-    """The logarithm of a policy's standard deviation (b, a), at observations (b, k)."""
-
-    def __init__(self, task: Task, config: SacConfig) -> None:
-        super().__init__(task.observation_size, config.hidden, task.action_size, config.activation)
-        self.start, self.most = torch.tensor(config.initial_deviation).log(), math.log(config.greatest_deviation)
-
-    def wanted(self, observation: Tensor) -> Tensor:
-        """What the network gives."""
-        return self.start + super().forward(observation)
-
-    def cut(self, wanted: Tensor) -> Tensor:
-        """Within its limits."""
-        return wanted.clamp(LEAST_LOG_DEVIATION, self.most)
-
-    def forward(self, observation: Tensor) -> Tensor:
-        """See the class."""
-        return self.cut(self.wanted(observation))
-
-
-class Explorer(nn.Module):
-    """The policy, and how randomly it acts."""
-
-    def __init__(self, policy: PolicyGraph, config: SacConfig) -> None:
-        super().__init__()
-        self.policy = policy
-        self.spread = Spread(policy.task, config)
-        self.price = config.deviation_price
-
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Actions (b, a) cut at ±1, their means before that, and the policy's entropy (b,) there.
-
-        The last, (b,), are squares of what is beyond limits, of means and, at ``deviation_price``, of deviations.
-        """
-        mean = self.policy.network(self.policy.features(observation))
-        wanted = self.spread.wanted(observation)
-        log_deviation = self.spread.cut(wanted)
-        action = mean + log_deviation.exp() * torch.randn_like(mean)
-        beyond = (mean.abs() - 1.0).clamp(min=0.0).square() + self.price * (wanted - log_deviation).square()
-        return action.clamp(-1.0, 1.0), mean, (log_deviation + ENTROPY_OF_ONE).sum(-1), beyond.sum(-1)
-
-    @torch.no_grad()
-    def step(self, env: LearningEnv) -> Collected:
-        """One step of all robots."""
-        observation = env.observation()
-        assert isinstance(observation, Tensor)
-        before = env.env.diverged
-        action, *_ = self(observation)
-        step = env.step(action)
-        later, final = step.observation, step.final_observation
-        assert isinstance(later, Tensor)
-        assert isinstance(final, Tensor)
-        later = later.clone()
-        later[step.ids] = final
-        ended = (step.failed | step.succeeded).float()  # after a time-out there would have been more to earn
-        transitions = Transitions(observation, action, step.reward, ended, later)
-        lost = env.env.diverged - before
-        return Collected(transitions, float(step.reward.mean()), int(step.succeeded.sum()), len(step.ids), lost)
-
-
 def norm_of_gradient(module: nn.Module) -> float:
     """Of the last mini-batch; 0 before the first."""
     gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
@@ -168,12 +89,13 @@ class Learner:
         seen, acted = task.observation_size, task.action_size
         self.env = None if config.actors or live else LearningEnv(VecEnv(task, config.environments, seed))
         """None where others have the robots."""
-        self.starts = self.env and starts(folder, config.reset_states, config.reset_weights, self.env)
+        if self.env is not None:
+            starts(folder, config.reset_states, config.reset_weights, self.env)
         self.act = Explorer(policy, config)
         self.critics = Critics(config.critics, seen + acted, config.critic_hidden)
         self.slow = Critics(config.critics, seen + acted, config.critic_hidden).requires_grad_(False)
         self.slow.load_state_dict(self.critics.state_dict())
-        self.anchor = Anchor(policy, config.anchor) if config.anchor else None
+        self.anchor = Anchor(policy, config) if config.anchor else None
         self.log_temperature = nn.Parameter(torch.tensor(config.initial_temperature).log())
         rate = config.learning_rate
         self.actor_optimizer = torch.optim.Adam(self.act.parameters(), rate, fused=True)
@@ -190,9 +112,10 @@ class Learner:
         self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0
         self.learnt, self.levels = 0, dict[str, float]()
         """Times that was learnt, and the mean levels of ranges."""
-        self.ahead, self.reward = 0, 0.0
-        """Transitions of actors that nothing was learnt for yet, and their mean reward."""
-        self.actors = Actors(config, folder, seed) if config.actors else None
+        self.collector: Collector | None = Actors(config, folder, seed, self.act.weights) if config.actors else None
+        """None where others have the robots."""
+        if self.env is not None:
+            self.collector = Simulated(self.act, self.env)
 
     @property
     def environments(self) -> VecEnv | None:
@@ -210,23 +133,13 @@ class Learner:
         last = self.done >= round((1.0 - self.config.anneal) * self.total) and self.config.anneal > 0.0
         return self.config.final_entropy if last else self.config.target_entropy
 
-    @property
-    def anchored(self) -> float:
-        """Part of the anchor's price, now: all during the warm-up, none after ``anchor_part`` of the other rounds."""
-        over = (self.done - self.config.warm_up) / max(
-            1.0, self.config.anchor_part * (self.total - self.config.warm_up)
-        )
-        return min(1.0, max(0.0, 1.0 - over))
-
     def update(self) -> dict[str, float]:
         """Collect and learn, by turns; returns metrics."""
-        earned, won, ended, losses, before, lag = 0.0, 0, 0, torch.zeros(2), self.learnt, 0.0
+        earned, won, ended, losses, before = 0.0, 0, 0, torch.zeros(2), self.learnt
         for _ in range(self.config.steps):
-            lost = self.diverged
-            reward, succeeded, over = self.collect()
-            earned, won, ended = earned + reward, won + succeeded, ended + over
-            lag += self.actors.lag if self.actors else 0
-            if self.diverged - lost >= MOST_DIVERGED * self.config.environments:
+            found = self.collect()
+            earned, won, ended = earned + found.reward, won + found.succeeded, ended + found.ended
+            if found.diverged >= MOST_DIVERGED * self.config.environments:
                 self.skipped += self.config.gradient_steps
             elif self.replay.written >= self.config.first:
                 losses += self.learn()
@@ -235,9 +148,10 @@ class Learner:
         if ended:
             self.success = won / ended
         critic, actor = (losses / max(1, self.learnt - before)).tolist()
-        beside = {"lag": lag / self.config.steps, "dropped": float(self.actors.dropped)} if self.actors else {}
-        if self.actors and self.done == self.total:
-            self.actors.close()
+        assert self.collector is not None
+        collected = self.collector.metrics()
+        if self.done == self.total:
+            self.collector.close()
         return {
             "success": self.success,
             "reward": earned / self.config.steps,
@@ -247,44 +161,22 @@ class Learner:
             "entropy": self.entropy,
             "gradient_norm": norm_of_gradient(self.act),
             "gradient_norm_critic": norm_of_gradient(self.critics),
-            **beside,
-            **(self.starts.metrics() if self.starts else {}),
+            **collected,
             **{f"level/{name}": level for name, level in self.levels.items()},
         }
 
     # --- what is learnt from -----------------------------------------------------------------------------------------
 
-    def collect(self) -> tuple[float, int, int]:
-        """One step of all robots; returns the mean reward, episodes that succeeded, and episodes that ended."""
-        if self.env is None:
-            return self.receive()
-        begun = time.perf_counter()
-        found = self.act.step(self.env)
-        self.collect_seconds += time.perf_counter() - begun
+    def collect(self) -> Collected:
+        """One step of all robots, whose transitions are kept."""
+        assert self.collector is not None
+        found = self.collector.collect(self.learnt)
+        for transitions in found.transitions:
+            self.replay.add(transitions.rows(usable(transitions)))
+        self.collect_seconds += found.seconds
         self.diverged += found.diverged
-        self.replay.add(found.transitions.rows(usable(found.transitions)))
-        self.levels = self.env.env.levels.mean()
-        return found.reward, found.succeeded, found.ended
-
-    def receive(self) -> tuple[float, int, int]:
-        """As many transitions, from actors."""
-        assert self.actors is not None
-        won, ended = 0, 0
-        while self.ahead < self.config.environments:
-            chunk = self.actors.next(self.learnt, self.weights)
-            new = tensors(chunk)
-            self.replay.add(new.rows(usable(new)))
-            self.ahead += len(new.reward)
-            self.diverged += chunk.diverged
-            self.levels, self.reward = chunk.levels, chunk.reward
-            self.collect_seconds += chunk.seconds / self.config.actors
-            won, ended = won + chunk.succeeded, ended + chunk.ended
-        self.ahead -= self.config.environments
-        return self.reward, won, ended
-
-    def weights(self) -> dict[str, np.ndarray]:
-        """Of the policy and its deviation."""
-        return {name: value.numpy(force=True).copy() for name, value in self.act.state_dict().items()}
+        self.levels = found.levels
+        return found
 
     def batch(self) -> Transitions:
         """Transitions of the past, half of them demonstrated where there are demonstrations."""
@@ -339,8 +231,8 @@ class Learner:
         expected = self.critics(observation, action).mean(0)
         self.critics.requires_grad_(True)
         loss = (BEYOND * beyond - temperature * entropy - expected).mean()
-        if self.anchor and self.anchored:
-            loss = loss + self.anchor.cost(self.policy.features(observation), mean, self.anchored).mean()
+        if self.anchor and (left := self.anchor.left(self.done, self.total)):
+            loss = loss + self.anchor.cost(self.policy.features(observation), mean, left).mean()
         if self.config.imitation and self.demonstrations is not None:
             half = self.config.batch // 2  # of the batch, what was shown
             away = (action[:half] - batch.action[:half]).square().sum(-1)

@@ -15,7 +15,8 @@ from torch import distributed, nn
 
 from robo_rl.learn.config import PpoConfig
 from robo_rl.learn.distributed import processes
-from robo_rl.learn.ppo import Learner, Samples
+from robo_rl.learn.experience.samples import Samples
+from robo_rl.learn.ppo import Learner
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.loading import load_task
 

@@ -151,6 +151,11 @@ class LearningEnv:
             final_privileged=privileged,
         )
 
+    def metrics(self) -> dict[str, float]:
+        """Mean levels of ranges, and success by where episodes began."""
+        levels = {f"level/{name}": level for name, level in self.env.levels.mean().items()}
+        return {**levels, **(self.starts.metrics() if self.starts else {})}
+
     def forget(self, ids: Tensor) -> None:
         """Let the policies of ``ids`` (m,) remember what they do at first."""
         for name, value in self.task.first_memory(1, self.env.device).items():

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from robo_rl.learn.actors import CHUNK, Actor, Chunk, tensors, usable
+from robo_rl.learn.actors import CHUNK, Actor, Actors, Chunk, tensors, usable
+from robo_rl.learn.collectors import Simulated
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.learning_env import LearningEnv
+from robo_rl.learn.explorer import Explorer
 from robo_rl.learn.runs.folder import Run
-from robo_rl.learn.sac import Explorer, Learner
+from robo_rl.learn.sac import Learner
 from robo_rl.sim.env import VecEnv
 
 BALANCE = Path(__file__).parents[3] / "examples" / "own_kind" / "balance.py"
@@ -45,11 +47,12 @@ def test_an_actor_collects_what_the_learner_would_with_the_same_weights_and_seed
     trained = learner(run, actors=0)
     for value in trained.act.parameters():
         torch.nn.init.normal_(value, std=0.3)
-    chunk = Actor(str(run.folder), 3, seed=5).collect(7, trained.weights())
+    chunk = Actor(str(run.folder), 3, seed=5).collect(7, trained.act.weights())
     explorer, env = Explorer(trained.policy, SMALL), LearningEnv(VecEnv(trained.policy.task, 3, 5))
     explorer.load_state_dict(trained.act.state_dict())
     torch.manual_seed(5)
-    expected = [explorer.step(env).transitions for _ in range(CHUNK)]
+    robots = Simulated(explorer, env)
+    expected = [robots.collect(0).transitions[0] for _ in range(CHUNK)]
     assert chunk.version == 7
     assert len(chunk.transitions[2]) == CHUNK * 3
     for mine, theirs in zip(tensors(chunk), zip(*expected, strict=True), strict=True):
@@ -79,16 +82,16 @@ def test_actors_need_the_folder_of_a_run_and_equal_shares(run: Run) -> None:
 def test_a_training_by_actors_learns_as_often_as_without_drops_what_is_old_and_replaces_the_lost(run: Run) -> None:
     ray = pytest.importorskip("ray", reason="ray is missing: pip install 'robo-rl[scale]'")
     trained = learner(run, lag=0)
-    actors = trained.actors
-    assert actors is not None
+    actors = trained.collector
+    assert isinstance(actors, Actors)
     try:
-        assert actors.next(0, trained.weights).version == 0
+        assert actors.next(0, trained.act.weights).version == 0
         ray.wait(list(actors._working))  # the other actor's chunk is there, of version 0 too
-        assert actors.next(3, trained.weights).version == 3
+        assert actors.next(3, trained.act.weights).version == 3
         assert (actors.dropped, actors.lag) == (1, 0)
         ray.kill(next(iter(actors._working.values())))
         while actors.begun < 3:  # its last chunk may have been there already
-            assert actors.next(3, trained.weights).version == 3
+            assert actors.next(3, trained.act.weights).version == 3
 
         got: list[tuple[int, Chunk]] = []
         take = actors.next

@@ -89,7 +89,7 @@ def test_saved_and_loaded_the_game_goes_on_to_the_bit(algorithm: str) -> None:
     first, second = learner(algorithm), learner(algorithm)
     for _ in range(13):
         first.update()
-    assert first.adversary.heard > 0
+    assert first.extensions[0].heard > 0
     tensors, numbers = first.save()
     tensors = {name: value.clone() for name, value in tensors.items()}
     policy, generator = {k: v.clone() for k, v in first.policy.state_dict().items()}, torch.get_rng_state()
@@ -102,14 +102,14 @@ def test_saved_and_loaded_the_game_goes_on_to_the_bit(algorithm: str) -> None:
     found = [second.update() for _ in range(6)]
     assert found == expected
     assert 0.0 < found[-1]["rationality"] < 2.0
-    np.testing.assert_array_equal(second.adversary.now, first.adversary.now)
+    np.testing.assert_array_equal(second.extensions[0].now, first.extensions[0].now)
 
 
 def test_a_training_without_an_adversary_draws_no_other_numbers() -> None:
     task = load_task("quadrotor-hover")
     assert module.undrawn(task, (), 4) == {}
     plain = apg.Learner(task, PolicyGraph(task, (8,)), ApgConfig(environments=4, horizon=4, hidden=(8,)), 0)
-    assert plain.adversary is None
+    assert plain.extensions == []
     assert not any(name.startswith("adversary") for name in plain.save()[0])
 
 

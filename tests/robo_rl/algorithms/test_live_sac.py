@@ -17,8 +17,8 @@ from robo_rl.deploy.robot.logs.step_log import Flag, Sizes, StepWriter
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.demonstrations import FILE_NAME, SIGNAL, Transitions, digest, write
+from robo_rl.learn.explorer import Spread
 from robo_rl.learn.runs.folder import Run
-from robo_rl.learn.sac import Spread
 from robo_rl.online.exploration import ExploringPolicy
 from robo_rl.online.interventions import DONE, OWN, export_again
 from robo_rl.online.learner import LiveLearner

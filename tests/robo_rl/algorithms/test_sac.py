@@ -13,9 +13,10 @@ from torch import nn
 from robo_rl.contract import Base, Network
 from robo_rl.learn.config import SacConfig
 from robo_rl.learn.experience.demonstrations import Transitions
+from robo_rl.learn.explorer import LEAST_LOG_DEVIATION
 from robo_rl.learn.factory import graph_of
 from robo_rl.learn.replay_buffer import ReplayBuffer
-from robo_rl.learn.sac import LEAST_LOG_DEVIATION, Critics, Learner
+from robo_rl.learn.sac import Critics, Learner
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.arm.insert import Insert
 
@@ -131,9 +132,9 @@ def test_less_randomness_is_wanted_in_the_last_rounds() -> None:
 
 def test_the_policy_stays_while_critics_warm_up_and_then_near_where_it_began_for_a_while() -> None:
     config = dataclasses.replace(SMALL, updates=9, warm_up=1, anchor=3.0, anchor_part=0.5, gradient_steps=4)
-    trained, left = learner(config=config), []
-    for trained.done in range(9):
-        left.append(round(trained.anchored, 6))
+    trained = learner(config=config)
+    assert trained.anchor is not None
+    left = [round(trained.anchor.left(done, trained.total), 6) for done in range(9)]
     assert left == [1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0]
     trained.done = 0
     first = {name: value.clone() for name, value in trained.act.state_dict().items()}
