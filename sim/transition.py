@@ -5,9 +5,11 @@ An environment, a fused differentiable step and a simulated robot share them.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from robo_rl.sim.sensors import Chance, SensorDraws, Sensors, SensorState
 from robo_rl.sim.tasks import Task, Tensors
@@ -73,6 +75,11 @@ class Outcome(NamedTuple):
 def within(*values: Any) -> Any:
     """(n,) whether the norm of all numbers of tensors (n, …) is at most ``LARGEST``; false for what is not finite."""
     return sum(value.flatten(1).square().sum(-1) for value in values) <= LARGEST**2
+
+
+def all_within(*values: Tensor) -> bool:
+    """Whether all rows are ``within`` for sure: their norm together is. Costs a fraction of looking at each."""
+    return math.hypot(*(float(torch.linalg.vector_norm(value)) for value in values)) <= LARGEST
 
 
 def transition(

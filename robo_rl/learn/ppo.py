@@ -42,7 +42,7 @@ from robo_rl.policy.elu import use_fast_elu
 from robo_rl.policy.networks import MLP, VECTOR, Normalizer
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.transition import within
+from robo_rl.sim.transition import all_within, within
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 DEVIATIONS = (1e-6, 1e6)
@@ -270,7 +270,7 @@ class Learner:
     def worth_learning(self, lost: int) -> bool:
         """Whether the samples, of which so many diverged, are robots', in all processes."""
         seen = *self.samples.observation.values(), self.samples.privileged
-        good = all(bool(within(x.flatten(0, 1)).all()) for x in seen)
+        good = all_within(*seen) or all(bool(within(x.flatten(0, 1)).all()) for x in seen)
         return not processes.any_of(lost >= MOST_DIVERGED * self.samples.done.numel() or not good)
 
     def skip(self) -> dict[str, float]:

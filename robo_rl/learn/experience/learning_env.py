@@ -19,7 +19,7 @@ from robo_rl.sim.accelerate.fuse import fuse
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState, named
 from robo_rl.sim.sensors import LARGE
-from robo_rl.sim.transition import within
+from robo_rl.sim.transition import all_within, within
 
 if TYPE_CHECKING:
     from robo_rl.learn.experience.reset_states import Starts
@@ -105,6 +105,10 @@ class LearningEnv:
             final_observation=final,
             final_privileged=step.final_privileged,
         )
+        seen = found.observation, found.final_observation
+        vectors = [value for observation in seen for value in groups(observation).values()]
+        if all_within(*vectors, found.privileged, found.final_privileged):
+            return found
         good = _within(found.observation, found.privileged)
         if len(ids):
             good[ids] = lost | _within(found.final_observation, found.final_privileged)
