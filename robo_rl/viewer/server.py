@@ -11,6 +11,7 @@ Who is let in is in ``access``.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robo_rl.viewer.access import Access, Role
+from robo_rl.viewer.once import Once
 from robo_rl.viewer.places import Places
 
 POLICY = (
@@ -42,8 +44,8 @@ COMMON = {
 LONGEST_REQUEST = 4096  # bytes
 PATIENCE = 5.0
 """s for a whole request to arrive, and for an answer or a frame to be taken."""
-MOST_CONNECTIONS, MOST_STREAMS, MOST_COMPOSED = 64, 16, 2
-"""At once: of requests that come or are answered, of streams of frames, and of large answers that are put together."""
+MOST_CONNECTIONS, MOST_STREAMS = 64, 16
+"""At once: of requests that come or are answered, and of streams of frames."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class Viewer(ThreadingHTTPServer):
     def __init__(self, source: Source, port: int, access: Access) -> None:
         self.access, self.source = access, source
         self._event = -1, b""
-        self.composing = threading.BoundedSemaphore(MOST_COMPOSED)
+        self._composing = threading.Lock()
+        self.scenes = {role: Once(functools.partial(self._scene, role)) for role in Role}
         self.places, self.streams = Places(MOST_CONNECTIONS), Places(MOST_STREAMS)
         super().__init__((access.address, port), Handler)
 
@@ -99,10 +102,13 @@ class Viewer(ThreadingHTTPServer):
 
     def event(self, frame: Frame) -> bytes:
         """A frame as all streams send it, put together once."""
-        with self.composing:
+        with self._composing:
             if self._event[0] != frame.number:
                 self._event = frame.number, b"data: " + json.dumps(frame.content).encode() + b"\n\n"
             return self._event[1]
+
+    def _scene(self, role: Role) -> bytes:
+        return json.dumps({**self.source.scene(), "role": role}).encode()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Hand a new connection to a thread."""
@@ -164,9 +170,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.split("?")[0] == "/":
             self._send(self.server.source.page.read_bytes(), "text/html; charset=utf-8")
         elif self.path == "/scene":
-            with self.server.composing:
-                scene = json.dumps({**self.server.source.scene(), "role": self._role()}).encode()
-            self._send(scene, "application/json")
+            self._send(self.server.scenes[self._role()](), "application/json")
         elif self.path == "/stream":
             self._stream(itertools.count())
         elif counted := re.fullmatch(r"/stream\?frames=(\d{1,6})", self.path):

@@ -18,6 +18,7 @@ import websockets.asyncio.client as client
 
 from robo_rl.viewer import guard, server
 from robo_rl.viewer.access import Access, Role
+from robo_rl.viewer.once import Once
 from robo_rl.viewer.places import Places
 from robo_rl.viewer.server import MOST_CONNECTIONS, MOST_STREAMS, Frame, Viewer
 
@@ -232,3 +233,54 @@ def test_viser_s_page_is_shown_under_a_flood(flood: str, shown: viser.ViserServe
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONGEST)
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
+
+
+# --- large answers --------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_put_together_once_for_all_who_wait_and_is_never_older_than_the_question() -> None:
+    state, made, at_work, goes_on = [0], list[int](), threading.Event(), threading.Event()
+
+    def make() -> bytes:
+        found = state[0]
+        made.append(found)
+        at_work.set()
+        assert goes_on.wait(30.0)
+        return str(found).encode()
+
+    once, answers = Once(make), list[bytes]()
+
+    def ask() -> None:
+        answers.append(once())
+
+    first = threading.Thread(target=ask)
+    first.start()
+    assert at_work.wait(30.0)
+    state[0] = 1
+    others = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in others:
+        thread.start()
+    time.sleep(0.2)  # they wait
+    goes_on.set()
+    for thread in (first, *others):
+        thread.join(30.0)
+    assert answers == [b"0"] + [b"1"] * 20
+    assert len(made) <= 4  # one more for each thread that a busy computer started late
+
+
+def test_stop_does_not_wait_while_forty_ask_for_what_takes_long_to_put_together(page: Viewer, robot: Robot) -> None:
+    goes_on, made, scene = threading.Event(), list[int](), robot.scene
+
+    def slow() -> dict[str, Any]:
+        made.append(1)
+        assert goes_on.wait(60.0)
+        return scene()
+
+    robot.scene = slow  # type: ignore[method-assign]
+    with contextlib.ExitStack() as stack:
+        unread("/scene", 40)(page.port, stack)
+        assert stop(page.port)[0] == 200
+        assert len(made) <= 1
+        goes_on.set()
+        assert stop(page.port)[0] == 200
+    assert robot.stops == 2
