@@ -332,7 +332,10 @@ def _died(bench: Callable[[], Bench]) -> None:
 
     class Dead(Loop):
         def _step_without_policy(self) -> None:
-            self._ended.set()
+            self.left.set()
+
+        def _part(self) -> None:
+            pass
 
     run.act = act
     run.loop = Dead(one.policy, run.given, run._note, one.clock, one.patience)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robo_rl.deploy.robot.bundle import Bundle
-from robo_rl.deploy.robot.rate_loop import examine_rate_loop, rate_loop_gains
+from robo_rl.deploy.robot.logs.rate_loop import examine_rate_loop, rate_loop_gains
 
 CONTRACT = Bundle.read("zoo:quadrotor-rates").contract
 NAMES = [signal.name for signal in CONTRACT.signals]

@@ -31,11 +31,11 @@ def stalled(bundle_file: Path) -> tuple[Control, Callable[[int], None]]:
     noise = np.random.default_rng(0)
 
     def step(time: int) -> None:
-        control._samples, control._operator = {}, 1000 * time
+        control._taken, control._operator = {}, 1000 * time
         for signal in contract.signals:
             at_rest = np.array([0, 0, 0, 1] if signal.kind == "quaternion" else [0] * signal.size)
             value = (at_rest + 1e-3 * noise.normal(size=signal.size)).astype(np.float32)
-            control._samples[signal.name] = value, 1000 * time
+            control._taken[signal.name] = value, 1000 * time
         control._step(1000 * time)
 
     return control, step

@@ -60,7 +60,7 @@ class Node:
             self.control._requests |= request
             request = Request.NONE
             now = self.microseconds()
-            self.control._samples, self.control._operator = {}, now
+            self.control._taken, self.control._operator = {}, now
             self.control._step(now)
             self.world.sleep(self.period)
             if until():

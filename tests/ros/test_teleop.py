@@ -213,7 +213,7 @@ def test_a_velocity_that_is_not_repeated_is_zero_after_half_a_second(bundle_file
     name = "linear_velocity_setpoint"
     control = Control(runner, buffer, lambda command: None, note, perishable=[name], lasting=0.5)
     buffer.samples[name] = (np.array([0.4, 0, 0], np.float32), 1_000_000)
-    control._samples = dict(buffer.samples)
+    control._taken = dict(buffer.samples)
     control._operator = -1
     for now in (1_000_000, 1_490_000, 1_500_000, 1_510_000):
         control._step(now)

@@ -151,6 +151,11 @@ class ForLoop:
         """Whether the actuators are on."""
         return self.enabling.power is Power.ENABLED
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the robot does as it was told last when nothing is sent to it any more."""
+        return self.driver.silence is Silence.GOES_ON
+
     def read(self, now: int) -> Samples:
         """The driver's signals, and the set-points as of now. While actuators are being enabled, its last ones."""
         self.enabling.update()

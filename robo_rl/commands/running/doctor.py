@@ -55,8 +55,7 @@ def main(
         command_message: Message type of the commands, as in policy_node; by default chosen from the contract.
         wire: Other sources of signals, each 'signal=topic type field'.
         namespace: Namespace of the topics.
-        driver: Check a robot without ROS, through its driver as 'robo-rl run' takes it: rates, ages, clock, counters,
-            and what it does without commands. Nothing is enabled.
+        driver: Check a robot through this driver, without ROS: rates, ages, clock, counters. Nothing is enabled.
         port: With --driver, the device, address or network interface.
         calibration: With --driver, the robot's calibration file.
         robot_file: With --driver, what differs between two robots of a type (*.toml).
@@ -138,8 +137,8 @@ def _driver(contract: Contract, name: str, settings: Settings, repair: bool, sec
 
 def _log(contract: Contract, log: Path, json: bool) -> int:
     from robo_rl.deploy.robot.doctor import healthy
+    from robo_rl.deploy.robot.logs.rate_loop import examine_rate_loop
     from robo_rl.deploy.robot.logs.reader import read_log
-    from robo_rl.deploy.robot.rate_loop import examine_rate_loop
 
     findings = examine_rate_loop(contract, read_log(log).steps)
     for finding in findings:

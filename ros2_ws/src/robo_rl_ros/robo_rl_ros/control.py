@@ -1,8 +1,7 @@
-"""The control thread: waits for its time, steps the runner, hands the command on. Nothing of ROS here.
+"""The control thread: waits for its time, makes a step of the session, sends the command. Nothing of ROS here.
 
-A thread of its own on a monotonic clock, so that no executor, timer or service can delay a step. Where the policy does,
-a watchdog makes the steps: the gate goes on without a command, answers requests, and stops the robot. Whatever goes
-wrong in either ends in a stop, again and again, until the process ends.
+A thread of its own on a monotonic clock, so that no executor, timer or service can delay a step. What goes wrong in it
+ends in a stop, again and again, until the process ends.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from robo_rl.controllers.gate.config import SLOW_TIME
 from robo_rl.deploy.robot.automatic import AWAITED
 from robo_rl.deploy.robot.drivers.driver import ForLoop
 from robo_rl.deploy.robot.session import Decision, Proposal, Samples, Session
-from robo_rl.deploy.robot.watchdog import Watchdog
+from robo_rl.deploy.robot.supervisor import AWAKENING, Supervisor
 from robo_rl.ros.scheduler import StepScheduler
 from robo_rl.ros.signal_buffer import SignalBuffer
 
@@ -27,8 +26,6 @@ ANSWER_TIME, ANSWER_TIME_SIMULATED = 1.0, 10.0
 """s of real time that a request waits for the step that decides on it; simulated time may run slowly."""
 LOOK = 0.05
 """s between two looks at what else there is to do, while a request waits for its answer."""
-DANGEROUS = Request.ARM | Request.ACTIVATE | Request.RESET
-"""Requests that are not executed any more after the caller was told that they were refused."""
 STANDSTILL = 0.5
 """s of real time without any message after which simulated time counts as standing still."""
 GRACE, GRACE_AGAIN = 0.5, 0.05
@@ -43,8 +40,8 @@ def monotonic_us() -> int:
     return time.monotonic_ns() // 1000
 
 
-class Control:
-    """Steps a runner on a signal buffer. ``send`` is called with every command (M,) that the mode allows."""
+class Control(Supervisor):
+    """Steps a session on a signal buffer. ``send`` is called with every command (M,) that the mode allows."""
 
     def __init__(
         self,
@@ -67,8 +64,9 @@ class Control:
         nothing. ``robot``: a driver that measures signals, and gets commands, itself; ``background``: its actuators
         are enabled in a thread, not within a step.
         """
+        super().__init__(runner, runner.contract.control_period if ticking else PATIENCE)
         self.runner, self.buffer, self.send, self.note = runner, buffer, send, note
-        self.clock, self.ticking, self.constants = clock, ticking, dict(constants or {})
+        self.now, self.ticking, self.constants = clock, ticking, dict(constants or {})
         self._perishable = {name: np.zeros(runner.contract.signal(name).size, np.float32) for name in perishable}
         self._lasting = round(1e6 * lasting)
         self.robot = robot
@@ -87,22 +85,17 @@ class Control:
         """Why this program itself requested a stop; "" if it did not."""
         self._decision: Decision | None = None
         """That of the last step."""
+        self._taken: Samples = {}
+        """From the buffer, for the step that is due."""
         self._last = -1
         """µs, the time of the last step."""
         self._in_step = True
-        self._requests = Request.NONE
         self._answers: dict[Request, Decision] = {}
         """By request, the step that heard it last."""
         self._arming = False
         """Whether a request to arm waits until the actuators are enabled."""
         self._answer_time = ANSWER_TIME if ticking else ANSWER_TIME_SIMULATED
-        self._answered = threading.Condition()
         self._running = True
-        self._retiring = float("inf")
-        """s of real time at which commands end, whatever the stop has come to."""
-        self._silent = threading.Event()
-        period = runner.contract.control_period if ticking else PATIENCE
-        self.watchdog = Watchdog(period, self._step_without_policy)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
@@ -123,32 +116,33 @@ class Control:
 
     def enable(self) -> None:
         """Commands may leave."""
-        self._retiring = float("inf")
-        self._silent.clear()
+        self.resume()
         self.enabled = True
 
     def retire(self, wait: bool = False) -> None:
-        """Disarm; commands leave until the stop has come to its end, or for as long as the slowest move takes."""
+        """Disarm; commands leave until the stop has come to its end, or for as long as the slowest move takes. ``wait``
+        for that, and leave the robot for good.
+        """
         if not self.enabled:
             return
-        self._retiring = time.monotonic() + SLOW_TIME
+        if wait:
+            self.leave()
+        else:
+            self._begin_stop(Request.DISARM)
         heard = self.request(Request.DISARM)
         if wait and heard is not None:
-            self._silent.wait(SLOW_TIME + 1.0)
+            self.left.wait(SLOW_TIME + 1.0)
+        if wait:
+            self._part()
+        elif heard is None:
+            self._last_resort(self._write)
         if wait or heard is None:
-            self._last_resort()
             self.enabled = False
-
-    def give_up(self) -> None:
-        """Wait no longer for the end of the stop."""
-        self._silent.set()
 
     def halt(self, cause: str) -> None:
         """Stop for a reason that the gate has no eyes for, such as a recorder that can't write."""
         self.cause = self.cause or cause
-        with self._answered:
-            self._requests |= Request.HALT
-        self.watchdog.hurry()
+        super().ask(Request.HALT)
 
     def request(self, request: Request, meanwhile: Callable[[], None] = lambda: None) -> Decision | None:
         """Ask the gate; the decision of the step that heard it, or None if none came in time.
@@ -167,16 +161,14 @@ class Control:
                 end = time.monotonic() + self._answer_time
                 meanwhile()
         with self._answered:
-            self._requests &= ~(request & DANGEROUS)
+            self._requests &= ~(request & AWAKENING)
             return self._answers.get(request)
 
     def ask(self, request: Request) -> None:
         """Ask the gate, without waiting for its answer."""
         with self._answered:
             self._answers.pop(request, None)
-            self._requests |= request
-        if not request & DANGEROUS:
-            self.watchdog.hurry()
+        super().ask(request)
 
     def lacking(self) -> str:
         """What of signals, set-points and clock is not there yet, so that arming has to wait; "" if nothing."""
@@ -194,9 +186,8 @@ class Control:
             while self._running:
                 if (now := self._wait()) is not None:
                     self._step(now)
-        except Exception:  # whatever it is, the robot must not be left with its last command
-            self.broken = traceback.format_exc(limit=3)
-            self.halt("the control loop broke")
+        except BaseException as error:  # whatever it is, the robot must not be left with its last command
+            self._failed(error)
             while self._running:
                 self._step_without_policy()
                 time.sleep(self.runner.contract.control_period)
@@ -204,48 +195,36 @@ class Control:
     def _wait(self) -> int | None:
         """The time of the step that is due; None if something changed before that."""
         with self.buffer.changed:
-            now = self.clock()
+            now = self.now()
             if now < self._last:  # a clock that was set back: the gate must see it, now and not when it is due
                 self.scheduler = StepScheduler(self.runner.config.period)
             fresh = None if self.robot is not None else self.buffer.fresh or not self.ticking
             due = self.scheduler.due(fresh)
             if now < due:
                 heard = self.buffer.changed.wait((due - now) * 1e-6 if self.ticking else STANDSTILL)
-                if heard or self.ticking or not self._requests & ~DANGEROUS:
+                if heard or self.ticking or not self._requests & ~AWAKENING:
                     return None  # else simulated time has ended, which must not prevent a stop of the robot
             elif not self.ticking:  # simulated time stands still while the signals of its tick are on their way
                 grace = GRACE if self._in_step else GRACE_AGAIN
                 self._in_step = self.buffer.changed.wait_for(self._is_in_step, timeout=grace)
-                now = self.clock()
-            self._samples, self._operator = self.buffer.take()
+                now = self.now()
+            self._taken, self._operator = self.buffer.take()
             return now
 
     def _is_in_step(self) -> bool:
         """Whether all signals are there, and the clock that belongs to them."""
         newest = max((stamp for _, stamp in self.buffer.samples.values()), default=0)
-        return self.buffer.fresh and newest <= self.clock()
+        return self.buffer.fresh and newest <= self.now()
 
-    def _step(self, now: int) -> None:
+    def _at_once(self) -> int:
+        now = self.now()
+        with self.buffer.changed:
+            self._taken, self._operator = self.buffer.take()
+        return now
+
+    def _read(self, now: int) -> tuple[Samples, int]:
         self.scheduler.stepped(now)
-        samples = self._with_constants(now, self._samples)
-        self.watchdog.begin()
-        proposal = self.runner.propose(now, samples)
-        if self.watchdog.end():
-            self._decide(now, samples, proposal, self._operator)
-
-    def _step_without_policy(self) -> None:
-        """A step of the gate alone. What can't even do that sends what is left to send."""
-        try:
-            now = self.clock()
-            with self.buffer.changed:
-                samples, operator = self.buffer.take()
-            self.scheduler.stepped(now)
-            decision = self._decide(now, self._with_constants(now, samples), None, operator)
-            if decision.output.events & Event.FAULTED and decision.output.problem.reason in UNANSWERED:
-                self.cause = self.cause or f"the policy had not answered after {1e3 * self.watchdog.waited:.0f} ms"
-        except Exception:
-            self.broken = traceback.format_exc(limit=3)
-            self._last_resort()
+        return self._with_constants(now, self._taken), self._operator
 
     def _with_constants(self, now: int, taken: Samples) -> Samples:
         if self.robot is not None:
@@ -256,24 +235,29 @@ class Control:
                 samples[name] = nothing, now
         return samples
 
-    def _decide(self, now: int, samples: Samples, proposal: Proposal | None, operator: int) -> Decision:
+    def _decide(self, now: int, proposal: Proposal | None) -> None:
         self._last = now
-        with self._answered:
-            requests, self._requests = self._requests, Request.NONE
-        decision = self.runner.decide(now, samples, proposal, requests, operator, self.intact)
-        if decision.send is not None:
-            self._command(decision.send, decision.output.source)
-        self.runner.finish_step()
-        if self.runner.reserve.at_rest or time.monotonic() > self._retiring:
-            self._fall_silent()
+        super()._decide(now, proposal)
+
+    @property
+    def _intact(self) -> bool:
+        return self.intact
+
+    def _note(self, decision: Decision, answered: bool, requests: Request) -> None:
         if decision.output.events & Event.WAS_RESET:
             self.cause = ""
         elif decision.doubt and decision.output.state == State.FAULT:
             self.cause = self.cause or decision.doubt
+        if not answered and decision.output.events & Event.FAULTED and decision.output.problem.reason in UNANSWERED:
+            self.cause = self.cause or f"the policy had not answered after {1e3 * self.watchdog.waited:.0f} ms"
         self._answer(requests, decision)
         self._decision = decision
         self.note(decision)
-        return decision
+
+    def _failed(self, error: BaseException) -> None:
+        self.error = self.error or error
+        self.broken = "".join(traceback.format_exception(error, limit=3))
+        self.halt("the control loop broke")
 
     def _answer(self, requests: Request, decision: Decision) -> None:
         """Tell those who wait that the gate has heard their requests; ARM, once it is decided."""
@@ -284,26 +268,26 @@ class Control:
             self._answers |= {request: decision for request in Request if request & heard}
             self._answered.notify_all()
 
-    def _fall_silent(self) -> None:
-        """The stop has ended: who is retiring sends no more."""
-        if self._retiring < float("inf"):
+    def _see_whether_left(self) -> None:
+        """Who has left, or is retired, sends no more."""
+        super()._see_whether_left()
+        if self.left.is_set():
             self.enabled = False
-            self._silent.set()
 
-    def _last_resort(self) -> None:
-        """What to send where not even the gate can be asked."""
-        left = self.runner.last_resort
-        if left is not None:
-            self._command(left, self.runner.gate.reaction)
-
-    def _command(self, command: np.ndarray, source: Source) -> None:
+    def _write(self, command: np.ndarray | None, source: Source) -> None:
         """To ``send`` while the node is active; to the driver, where there is one, as long as it is enabled, since a
         stop of some robots has no end.
         """
+        if command is None:
+            return
         if self.robot is not None:
             self.robot.write(self.runner.config.commands_by_name(command), source)
         if self.enabled:
             self.send(command)
+
+    def _write_last(self, command: np.ndarray, source: Source) -> None:
+        if self.robot is None or self.robot.goes_on:
+            self._write(command, source)
 
     @property
     def stuck(self) -> str:

@@ -103,7 +103,7 @@ def _gate(name: str, control: Control, statistics: Statistics, complaints: list[
 
 
 def _signal(name: str, topic: str, arrivals: Arrivals, control: Control) -> DiagnosticStatus:
-    silence = control.clock() * 1e-6 - arrivals.last if arrivals.last >= 0 else float("inf")
+    silence = control.now() * 1e-6 - arrivals.last if arrivals.last >= 0 else float("inf")
     late = silence > control.runner.contract.safety.signal_timeout
     sensed = any(control.runner.contract.signal(w.name).source == "sensor" for w in _wires(control, topic))
     trouble = arrivals.complaint or ("" if arrivals.count else "nothing has arrived")

@@ -459,7 +459,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     def end(*_: Any) -> None:
         if node.control is not None:
-            node.control.give_up() if ended.is_set() else node.control.ask(Request.DISARM)
+            node.control.end()
         ended.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
