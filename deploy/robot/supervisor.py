@@ -56,6 +56,8 @@ class Supervisor(ABC):
         """Held while the robot is read or written."""
         self._sent = False
         """Whether the gate's answer in this step is."""
+        self._source = Source.SILENT
+        """What was sent last is made of."""
         self._closed = self._ending = self._parted = False
         self._latest = float("inf")
         """s of the clock at which a stop on the way out has had its time."""
@@ -176,7 +178,7 @@ class Supervisor(ABC):
         with self._robot:
             if not self._parted:
                 self._write(decision.send, decision.output.source)
-        self._sent = True
+        self._sent, self._source = True, decision.output.source
         session.finish_step()
         try:
             self._note(decision, proposal is not None, requests)
@@ -206,8 +208,12 @@ class Supervisor(ABC):
             self._robot.release()
 
     def _part(self) -> None:
-        """Send no more; before that, the last resort to a robot whose stop has not come to its end."""
-        if not self._at_rest:
+        """Send no more; before that, the last resort to a robot whose stop has not come to its end, unless it is what
+        was sent last: damping has no end.
+        """
+        gate, left = self.session.gate, self.session.last_resort
+        told = self._source == gate.reaction and np.array_equal(left, gate.command)
+        if not self._at_rest and not told:
             self._last_resort(self._write_last)
         self._parted = True
 

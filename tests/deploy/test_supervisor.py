@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.test_loop import FLOWN, PATIENCE, Robot, VirtualTime, take_off
 
 from robo_rl.controllers.gate.codes import Request, Source, State
+from robo_rl.deploy.robot import supervisor
 from robo_rl.deploy.robot.drivers.driver import ForLoop, Health, Silence
 from robo_rl.deploy.robot.loop import Loop, Step
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.zoo import located
+from tests.deploy.test_loop import FLOWN, PATIENCE, Robot, VirtualTime, take_off
 
 
 @pytest.fixture
@@ -48,13 +49,17 @@ def test_nothing_wakes_a_robot_on_the_way_out(steps: list[Step]) -> None:
     assert {step.output.state for step in steps[last + 1 :]} == {State.IDLE}
 
 
-def test_who_asks_for_the_end_twice_leaves_the_robot_with_the_last_resort(steps: list[Step]) -> None:
+def test_who_asks_for_the_end_twice_leaves_the_robot_with_the_last_resort(
+    steps: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "UNHEARD", -1.0)
     loop, robot = walking(steps)
     note, sources, write = loop.note, list[Source](), robot.write
 
     def watched(step: Step) -> None:
         note(step)
         if flown(steps):
+            loop.end()
             loop.end()
 
     def writing(commands: Any, source: Source) -> None:
@@ -63,7 +68,7 @@ def test_who_asks_for_the_end_twice_leaves_the_robot_with_the_last_resort(steps:
 
     loop.note, robot.write = watched, writing  # type: ignore[method-assign]
     loop.run(60.0)
-    assert steps[-1].output.source == Source.STOP, "which for damped joints has no end"
+    assert steps[-1].output.source == Source.POLICY
     assert len(sources) == len(steps) + 1
     assert sources[-1] == Source.STOP
     np.testing.assert_array_equal(robot.written[-1], robot.written[-2])
@@ -89,7 +94,10 @@ class Driver(Robot):
 
 
 @pytest.mark.parametrize(("silence", "more"), [(Silence.GOES_ON, 1), (Silence.STOPS, 0), (Silence.HOLDS, 0)])
-def test_a_driver_whose_robot_stops_by_itself_is_left_to_do_so(silence: Silence, more: int, steps: list[Step]) -> None:
+def test_a_driver_whose_robot_stops_by_itself_is_left_to_do_so(
+    silence: Silence, more: int, steps: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "UNHEARD", -1.0)
     policy = Policy.load(located("zoo:go2-flat"), 50)
     driver = Driver(policy)
     driver.silence = silence
@@ -100,6 +108,7 @@ def test_a_driver_whose_robot_stops_by_itself_is_left_to_do_so(silence: Silence,
     def watched(step: Step) -> None:
         note(step)
         if flown(steps):
+            loop.end()
             loop.end()
 
     loop.note = watched
