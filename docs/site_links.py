@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to files of the repository, which the site does not have, as the names of these files."""
-    return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)[^)]*\)", r"\1 (`\2`)", markdown)
+    up = re.escape("../" * (1 + page.file.src_uri.count("/")))
+    return re.sub(rf"\[([^\]]*)\]\({up}([^)#]+)[^)]*\)", r"\1 (`\2`)", markdown)

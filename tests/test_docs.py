@@ -23,7 +23,7 @@ from robo_rl.sim.robots.multirotor import UNITS
 from robo_rl.sim.tasks.loading import load_task
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(ROOT.glob("docs/*.md"))
+PAGES = sorted(ROOT.glob("docs/**/*.md"))
 EVERYWHERE = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 FLIGHTS = {
     "episodes", "success", "success_low", "success_high", "position_error_mean_m", "position_error_p95_m",
@@ -193,8 +193,8 @@ def test_the_results_are_those_that_were_measured_last(monkeypatch):
 
 
 def test_the_site_lists_every_page_once():
-    listed = re.findall(r"^ *- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
-    assert sorted(listed) == [page.name for page in PAGES]
+    listed = re.findall(r"^ *- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(listed) == sorted(str(page.relative_to(ROOT / "docs")) for page in PAGES)
 
 
 def test_every_name_of_the_api_page_exists():

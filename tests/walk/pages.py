@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/getting-started.md", "docs/own-robot.md", "docs/own-task.md", "docs/run-on-a-robot.md"]
-PAGES += sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md") if f"docs/{path.name}" not in PAGES)
+PAGES += sorted({str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")} - set(PAGES))
 PAGES += ["examples/own_kind/README.md"]
 """First those that the README sends a newcomer to, in that order."""
 

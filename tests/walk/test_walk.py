@@ -25,7 +25,7 @@ def test_every_rule_is_for_a_command_of_the_pages() -> None:
 
 
 def test_every_page_with_commands_is_walked() -> None:
-    pages = {f"docs/{path.name}" for path in ROOT.glob("docs/*.md")} | {"README.md"}
+    pages = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")} | {"README.md"}
     assert pages <= set(PAGES)
 
 

@@ -53,7 +53,7 @@ DEFAULTS = {
 }  # fmt: skip
 """As PX4 comes."""
 PARAMETERS = {**DEFAULTS, "MPC_THR_HOVER": (0.6, REAL), "COM_OF_LOSS_T": (0.2, REAL), "COM_OBL_RC_ACT": (4, WHOLE)}
-"""As docs/robots.md has them set."""
+"""As docs/robots/px4.md has them set."""
 DELAY = 0.01
 """s from the vehicle's state to the message that tells it."""
 BYTES = {mavlink.MAVLINK_MSG_ID_ODOMETRY: 245, mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: 14,
