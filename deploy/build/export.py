@@ -19,6 +19,7 @@ from onnx import ModelProto, numpy_helper
 from torch import Tensor, nn
 
 from robo_rl.contract import Contract, Provenance, Signal
+from robo_rl.controllers.start_pose import require_start
 from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.deploy.robot.bundle.attachment import FILES_KEY
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
@@ -51,6 +52,7 @@ def write_bundle(
     """
     out = Path(out)
     contract = with_envelope(policy.contract(provenance), seen)
+    require_start(contract)
     golden = record_golden(recorded or policy, contract, seen)
     model = exported_graph(policy, contract)
     entries = {CONTRACT_KEY: contract.to_json(), GOLDEN_KEY: golden.to_json(), DIGEST_KEY: NO_DIGEST}

@@ -14,6 +14,7 @@ import onnxruntime
 from onnx import ModelProto
 
 from robo_rl.contract import Contract
+from robo_rl.controllers.start_pose import require_start
 from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, MAX_BYTES, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.deploy.robot.bundle.attachment import FILES_KEY, Attached
 from robo_rl.files import read_bytes, write
@@ -41,7 +42,11 @@ def pack(
     out: str | Path,
     attached: Attached = NOTHING,
 ) -> Bundle:
-    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, *dimensions), to ``out``."""
+    """Write ``model`` with ``contract`` and golden vectors for ``signals``, (steps, *dimensions), to ``out``.
+
+    ContractError where the robot starts from what the contract does not allow.
+    """
+    require_start(contract)
     return _write(model, contract, _record(model, contract, signals).to_json(), out, attached)
 
 

@@ -25,11 +25,26 @@ def hold_joints(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
             raise CardError(
                 f"{where} moves after others of body '{joint.parent.name}'; expected these in held before it"
             )
+        _require_within(joint, position, where)
         _move(spec, joint, position)
         for equality in spec.equalities:
             if equality.type == mujoco.mjtEq.mjEQ_JOINT and name in (equality.name1, equality.name2):
                 spec.delete(equality)
         spec.delete(joint)
+
+
+def _require_within(joint: mujoco.MjsJoint, position: float, where: str) -> None:
+    """CardError where it can't be held there for its stops."""
+    low, high = (float(x) for x in joint.range)
+    turns = joint.type == mujoco.mjtJoint.mjJNT_HINGE
+    if low >= high or joint.limited == mujoco.mjtLimited.mjLIMITED_FALSE:
+        return
+    if turns and joint.compiler.degree:
+        low, high = math.radians(low), math.radians(high)
+    slack = 1e-6 * max(1.0, abs(low), abs(high))
+    if not low - slack <= position <= high + slack:
+        unit = "rad" if turns else "m"
+        raise CardError(f"{where} is at {position:g} {unit}; expected a place within its stops, {low:g} to {high:g}")
 
 
 def _move(spec: mujoco.MjSpec, joint: mujoco.MjsJoint, position: float) -> None:

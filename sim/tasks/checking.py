@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import ContractError, Network, Provenance
+from robo_rl.controllers.start_pose import require_start
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Spec, Task
 from robo_rl.sim.tasks.loading import told
@@ -103,7 +104,7 @@ def _of_the_contract(spec: Spec) -> Iterator[str]:
     measured = [signal for signal in spec.signals if signal.source != "simulation"]
     try:
         real = dataclasses.replace(spec, signals=tuple(measured))
-        real.contract(Provenance("none", 0, 0, ""), Network((), "tanh", False))
+        require_start(real.contract(Provenance("none", 0, 0, ""), Network((), "tanh", False)))
     except ContractError as error:
         yield f"spec makes no contract: {error}"
 

@@ -16,7 +16,7 @@ from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.tasks.arm.workspace import Workspace
 
 LATENESS = 0.005  # s, of targets: whole steps of the usual physics
-AROUND = 0.1  # m around the workspace, beyond which a tool is at fault
+AROUND = 0.1  # m around the workspace and where the tool is at home, beyond which a tool is at fault
 
 
 def arm_ranges() -> dict[str, Range]:
@@ -65,10 +65,13 @@ def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Te
 
 
 def arm_envelope(card: ArmCard, space: Workspace) -> tuple[Envelope, ...]:
-    """A box around the workspace, where the robot itself tells where its tool is."""
+    """A box around the workspace and home, from which an arm is brought to work, where the robot itself tells where its
+    tool is."""
     if card.impedance is None:
         return ()
-    low, high = tuple(x - AROUND for x in space.lower), tuple(x + AROUND for x in space.upper)
+    home = [float(x) for x in card.chain.pose([float(angle) for angle in card.home]).position]
+    low = tuple(min(x, at) - AROUND for x, at in zip(space.lower, home, strict=True))
+    high = tuple(max(x, at) + AROUND for x, at in zip(space.upper, home, strict=True))
     return (Envelope("tool_position", low, high),)
 
 

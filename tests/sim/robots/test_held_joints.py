@@ -64,6 +64,7 @@ def test_an_arm_on_a_torso_is_as_high_as_the_torso_is_held(tmp_path: Path) -> No
         ({SHOULDER: LIFTED}, {GRIP: HELD.replace('"m"', '"mm"')}, r"held\.lift\.unit is 'mm'; expected 'rad' of"),
         ({}, {GRIP: HELD}, r"\['lift'\] of the robot's held joints are not in it"),
         ({}, {GRIP: HELD.replace("lift", "elbow_joint")}, "held joint 'elbow_joint' is driven too"),
+        ({SHOULDER: LIFTED}, {GRIP: HELD.replace("0.1", "0.5")}, "'lift' is at 0.5 m; expected .* its stops, 0 to 0.4"),
         ({SHOULDER: BESIDE + SHOULDER}, {}, r"what no motor moves is \['lift'\]; expected each in joints"),
     ],
 )  # fmt: skip
