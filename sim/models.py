@@ -101,6 +101,7 @@ def _read(path: Path, seen: bool = False) -> mujoco.MjSpec:
     if root.tag != "robot":
         spec = mujoco.MjSpec.from_file(str(path))
     else:
+        _require_leaders(root, path)
         changed = _leave_one_material(root)
         if seen:
             _keep_visuals(root)
@@ -172,6 +173,21 @@ def _require_own(model: Path, file: Path, root: ElementTree.Element, open_now: l
         if found in open_now or found.stat().st_size > MAX_BYTES:
             raise CardError(f"{file}: <include file='{told}'> includes itself, or is above {MAX_BYTES} bytes")
         _require_own(model, found, _parsed(found), [*open_now, found])
+
+
+def _require_leaders(root: ElementTree.Element, path: Path) -> None:
+    """CardError for a joint of a URDF that follows one that is not there, or does not move: MuJoCo lets it hang."""
+    moving = [
+        joint.get("name") for joint in root.findall("joint") if joint.get("type") not in ("fixed", "floating", "planar")
+    ]
+    for joint in root.findall("joint"):
+        for follows in joint.findall("mimic"):
+            name, leader = joint.get("name", ""), follows.get("joint", "")
+            if leader not in moving or leader == name:
+                raise CardError(
+                    f"{path}: joint '{name}' has <mimic joint='{leader}'>; expected another joint of this file that "
+                    f"turns or slides, one of {[other for other in moving if other != name]}"
+                )
 
 
 def _leave_one_material(root: ElementTree.Element) -> bool:

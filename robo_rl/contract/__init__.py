@@ -21,10 +21,10 @@ import numpy as np
 
 from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
 from robo_rl.contract.checks import ContractError, Numbers, require, require_name, require_unique, set_numbers
-from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, TorqueLaw, VelocityLaw
+from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, RateLaw, TorqueLaw, VelocityLaw
 from robo_rl.contract.provenance import Base, Encoder, Flow, Network, Provenance
 from robo_rl.contract.reading import build, read_object
-from robo_rl.contract.robots import Actuator, Robot
+from robo_rl.contract.robots import Actuator, Robot, plain
 from robo_rl.contract.safety import Collision, Envelope, Safety
 from robo_rl.contract.version1 import upgraded
 
@@ -47,6 +47,7 @@ __all__ = [
     "Numbers",
     "PositionLaw",
     "Provenance",
+    "RateLaw",
     "Robot",
     "Safety",
     "Scan",
@@ -77,12 +78,15 @@ class Contract:
     provenance: Provenance
     format: str = FORMAT
     version: int = VERSION
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Of the task, plain data for who rebuilds its interface: docs/bundle.md. Left out of the JSON where empty."""
     text: str | None = field(default=None, init=False, repr=False, compare=False)
     """The canonical JSON that an older version was read from, whose digest other programs know."""
 
     def __post_init__(self) -> None:
         require(self.format == FORMAT, "format", self.format, repr(FORMAT))
         require(self.version == VERSION, "version", self.version, f"{VERSION}, or 1, which this release reads too")
+        object.__setattr__(self, "facts", plain(self.facts, "facts"))
         require_name(self.task, "task")
         set_numbers(self, ("control_period",), "")
         require(1e-5 <= self.control_period <= 10, "control_period", self.control_period, "1e-5 to 10 s")
@@ -197,6 +201,8 @@ class Contract:
             return self.text if indent is None else _canonical(json.loads(self.text), indent)
         data = dataclasses.asdict(self)
         del data["text"]
+        if not data["facts"]:
+            del data["facts"]
         for section, name in OPTIONAL:
             if data[section][name] is None:  # so contracts without it keep their digests
                 del data[section][name]
@@ -221,6 +227,9 @@ class Contract:
 
 def _with_optional(data: dict[str, Any], where: str) -> dict[str, Any]:
     """With the keys that a contract has only where there is something to tell."""
+    if data.get("facts", 0) in (None, {}):
+        raise ContractError(f"{where}: facts is {data['facts']}; expected an object that is not empty, or no such key")
+    data = {"facts": {}, **data}
     for section, name in OPTIONAL:
         held = data.get(section)
         if not isinstance(held, dict):

@@ -87,7 +87,30 @@ class CurrentLaw:
         require(self.bandwidth > 0, f"{where}: law: bandwidth", self.bandwidth, "a positive number, in Hz")
 
 
-Law = PositionLaw | VelocityLaw | TorqueLaw | ImpedanceLaw | CurrentLaw
+@dataclass(frozen=True)
+class RateLaw:
+    """A loop turns the body towards commanded rates: rate' = bandwidth (command − rate), per element.
+
+    ``bandwidth`` (1/s) is the least that the policy needs, of what is seen in a log: loop and motors together.
+    ``trained`` is the gain of the slowest and of the fastest loop in training, which motors that lag come behind.
+    """
+
+    bandwidth: Numbers
+    trained: tuple[Numbers, Numbers]
+    kind: Literal["rate"] = "rate"
+
+    def check(self, elements: tuple[str, ...], where: str) -> None:
+        """ContractError unless its numbers are positive, and one per element."""
+        _set_gains(self, ("bandwidth",), len(elements), where)
+        require(min(self.bandwidth) > 0, f"{where}: law: bandwidth", self.bandwidth, "positive numbers, in 1/s")
+        ends = (finite_numbers(end, len(elements), f"{where}: law: trained") for end in self.trained)
+        slow, fast = ends
+        good = all(0 < low <= high for low, high in zip(slow, fast, strict=True))
+        require(good, f"{where}: law: trained", (slow, fast), "two lists of positive numbers, the slower loop first")
+        object.__setattr__(self, "trained", (slow, fast))
+
+
+Law = PositionLaw | VelocityLaw | TorqueLaw | ImpedanceLaw | CurrentLaw | RateLaw
 """``kind`` tells which."""
 
 

@@ -44,6 +44,8 @@ COUNTS = {"body": 3, "lidar_position": 2, "lidar_range": 2}
 """Of those that are several numbers."""
 TURN = 6.2832
 """rad, a full turn as cards have it: rounded."""
+NOTHING = "the greatest range, range_max; noise may be on top. Nothing nearer than range_min"
+"""What a beam of a lidar tells that meets nothing."""
 MAY_BE_ZERO = ("drag", "rolling", "front_drive", "lidar_noise", "height")
 
 
@@ -118,6 +120,26 @@ class CarCard:
         told = ("mass", "front_axle", "rear_axle", "friction", "acceleration", "steering_limit", "steering_rate")
         own: dict[str, Any] = {name: getattr(self, name) for name in told}
         return Robot(self.name, self.kind, actuators, {**own, "body": list(self.body)})
+
+    def task_facts(self, lidar: bool = True) -> dict[str, Any]:
+        """What contracts tell of the car that its robot's facts don't, for any task."""
+        forward, height = self.lidar_position
+        names = ("height", "inertia", "front_stiffness", "rear_stiffness", "tyre_shape", "drag", "rolling",
+                 "power_speed", "speed_gain", "motor_time", "steering_time", "front_drive")  # fmt: skip
+        scan = {
+            "mounting": {"scan": {"position": [forward, 0.0, height], "yaw": 0.0, "from": "the centre of mass"}},
+            "nothing_seen": {"scan": NOTHING},
+        }
+        return {
+            **(scan if lidar else {}),
+            "references": {
+                "body": "x ahead, y left, from the centre of mass",
+                "wheel_speed": "along x of the body",
+                "steering_angle": "of the front wheels, to the left positive",
+            },
+            "car": {name: getattr(self, name) for name in names},
+            "middle_of_body": [0.5 * (self.front_axle - self.rear_axle), 0.0],
+        }
 
     def figures(self) -> dict[str, Any]:
         """What is worth knowing at a glance."""

@@ -9,7 +9,9 @@ implementation of them exists anywhere.
 from __future__ import annotations
 
 import functools
+import math
 import operator
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +52,8 @@ class Spec:
     reward: Mapping[str, float]
     ranges: Mapping[str, Range]
     rules: tuple[Rule, ...] = field(default=())
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the contract tells of the task to who rebuilds its interface: plain data, see docs/bundle.md."""
     team: int = 1
     """Robots that share an environment and its end; each is one row of every tensor."""
 
@@ -72,7 +76,19 @@ class Spec:
             robot=self.robot.facts(),
             network=network,
             provenance=provenance,
+            facts={**self.facts, "episode": self.episode_length, "ranges": self._drawn()},
         )
+
+    def _drawn(self) -> dict[str, Any]:
+        """What differs between episodes at the end of training, as plain data."""
+        found = {}
+        for name, bounds in self.ranges.items():
+            low, high = bounds.end
+            if math.isfinite(low) and math.isfinite(high):
+                unit = {"unit": bounds.unit[:64]} if bounds.unit else {}
+                key = re.sub(r"[^A-Za-z0-9_.:-]", ".", name)[:64].lstrip("_.:-") or "range"
+                found[key] = {"from": float(low), "to": float(high), **unit}
+        return found
 
 
 @dataclass(frozen=True)

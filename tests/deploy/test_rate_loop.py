@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from robo_rl.contract import RateLaw
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.rate_loop import examine_rate_loop, rate_loop_gains
 
@@ -56,6 +58,14 @@ def test_the_gains_of_a_known_loop_are_found(delay: float) -> None:
 def test_a_loop_that_is_too_slow_is_wrong_and_one_that_does_not_move_tells_nothing() -> None:
     good = {one.subject: one.good for one in examine_rate_loop(CONTRACT, flown((6.0, 20.0, 2.4), 0.01))}
     assert good == {"rate loop x": False, "rate loop y": True, "rate loop z": True}
+    law = RateLaw((5.0, 21.0, 1.0), ((14.0,) * 3, (40.0,) * 3))
+    other = tuple(replace(one, law=law) if one.name == "body_rate" else one for one in CONTRACT.commands)
+    found = examine_rate_loop(replace(CONTRACT, commands=other), flown((6.0, 20.0, 2.4), 0.01))
+    assert [one.good for one in found] == [True, False, True]
+    assert "about y; the policy needs 21: raise the autopilot's rate gains" in found[1].sentence
+    unsaid = tuple(replace(one, law=None) for one in CONTRACT.commands)  # bundles of before
+    found = examine_rate_loop(replace(CONTRACT, commands=unsaid), flown((6.0, 20.0, 2.4), 0.01))
+    assert [one.good for one in found] == [False, True, True]
     still = [Step(0.02 * i, 0.02 * i - 0.01, np.zeros(3), np.zeros(3)) for i in range(300)]
     assert np.isnan(rate_loop_gains(CONTRACT, still)).all()  # type: ignore[arg-type]
     assert all("too little motion" in one.sentence for one in examine_rate_loop(CONTRACT, still))  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, ToolHand
-from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.workspace import workspace
 from robo_rl.sim.tasks.scripted import Scripted
 
@@ -115,7 +115,24 @@ class Insert(Task):
             safety=Safety(signal_timeout=0.15, envelope=arm_envelope(card, self.space)),
             reward={"success": 1.0, "change": -0.0002},
             ranges=self.physical_ranges(),
+            facts=self.facts(),
         )
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        return {
+            **arm_facts(self.card, self.space),
+            "object": {
+                "shape": "square peg, upright in the hand", "length": 2.0 * LENGTH, "width": 2.0 * HOLE - CLEARANCE,
+                "end_below_tool": self.end, "mass": MASS,
+            },
+            "hole": {
+                "shape": "square, its sides along x and y of the base", "width": 2.0 * HOLE, "depth": RIM,
+                "block_width": 2.0 * BLOCK,
+            },
+            "references": {"hole_position": "the middle of the hole at its rim, less exact by bias.hole_position"},
+            "success": {"deeper_than_m": DEEP, "for_s": HELD * PERIOD},
+        }  # fmt: skip
 
     def physical_ranges(self) -> dict[str, Range]:
         """All that differs between episodes."""

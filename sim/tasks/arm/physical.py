@@ -64,12 +64,45 @@ def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Te
     plant.param("command_delay")[ids] = late
 
 
+def arm_facts(card: ArmCard, space: Workspace) -> dict[str, Any]:
+    """What a contract tells of any task of an arm: where it works, and how its tool has to be turned there."""
+    low, high = list(space.lower), list(space.upper)
+    turn: dict[str, Any] = {"points": "down, z of the tool against z of the base"}
+    if card.turned is not None:
+        turn["orientation"] = [round(x, 9) + 0.0 for x in card.turned]
+    null_space = {"stiffness": 0.0, "damping": "the joints' own", "posture": list(card.home)}
+    return {
+        "workspace": {"lower": low, "upper": high, "frame": "base"},
+        "tool": {"frame": card.tool, "turn": turn, "x_y_z": "z points where the gripper does, y from pad to pad"},
+        "base": {"frame": card.base, "ground": 0.0},
+        **({"null_space": null_space} if card.impedance and len(card.joints) > 6 else {}),
+        "joints": {
+            "names": list(card.joint_names),
+            "armature": [joint.armature for joint in card.joints],
+            "friction": [joint.friction for joint in card.joints],
+            "held": dict(card.held),
+        },
+        "weightless": card.weightless,
+    }
+
+
+def cube_facts(card: ArmCard, friction: Range) -> dict[str, Any]:
+    """Of the cube that is grasped."""
+    return {
+        "shape": "box",
+        "size": [card.grasp.size] * 3,
+        "mass": card.grasp.mass,
+        "friction": list(friction.end),
+        "position": "its centre",
+    }
+
+
 def arm_envelope(card: ArmCard, space: Workspace) -> tuple[Envelope, ...]:
     """A box around the workspace and home, from which an arm is brought to work, where the robot itself tells where its
     tool is."""
     if card.impedance is None:
         return ()
-    home = [float(x) for x in card.chain.pose([float(angle) for angle in card.home]).position]
+    home = [round(float(x), 6) for x in card.chain.pose([float(angle) for angle in card.home]).position]
     low = tuple(min(x, at) - AROUND for x, at in zip(space.lower, home, strict=True))
     high = tuple(max(x, at) + AROUND for x, at in zip(space.upper, home, strict=True))
     return (Envelope("tool_position", low, high),)

@@ -29,7 +29,7 @@ from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
-from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, cube_facts, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.starts import Start, ranges, start
 from robo_rl.sim.tasks.arm.workspace import LIFTED, workspace
 from robo_rl.sim.tasks.scripted import Scripted
@@ -60,6 +60,7 @@ class Place(Task):
     name = "arm-place"
     summary = "lift a cube and place it"
     card_type: type[Any] = ArmCard
+    period = PERIOD
     plants: tuple[str, ...] = ("mujoco", "warp")
     measures = (Measure("cube_position_error", "m", "end", 0.1),)
     perturbed: tuple[str, ...] = (
@@ -95,7 +96,7 @@ class Place(Task):
         card = card or load_arm("panda")
         self.card, self.space = card, workspace(card)
         require_room(card, self.space)
-        require_lift(card, self.space)
+        require_lift(card, self.space, self.lift(card))
         self.half, self.near, self.held = 0.5 * card.grasp.size, NEAR, HELD
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 17 + self.hand.motion_size
@@ -128,7 +129,28 @@ class Place(Task):
             reward=dict(self.weights),
             ranges=self.physical_ranges(),
             rules=(Rule("initial/family", "success", up=0.5, down=0.5, step=0.03),),
+            facts=self.facts(),
         )
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        return {
+            **arm_facts(self.card, self.space),
+            "object": cube_facts(self.card, self.physical_ranges()["cube_friction"]),
+            "references": {
+                "cube_position": "the cube's centre; its edges stand along the tool's within initial.yaw",
+                "cube_age": "since the camera saw it",
+                "cube_position_setpoint": "where the cube's centre is to be, as it lies on the ground",
+            },
+            "success": {
+                "cube_within_m": self.near, "height_within_m": LOW, "slower_than_m_s": SLOW, "lifted_m": LIFTED,
+                "for_s": round(self.held * self.period, 6), "free": "neither pad touches it",
+            },
+        }  # fmt: skip
+
+    def lift(self, card: ArmCard) -> float:
+        """m, by which success wants the cube lifted from the ground."""
+        return LIFTED
 
     def physical_ranges(self) -> dict[str, Range]:
         """All that differs between episodes."""

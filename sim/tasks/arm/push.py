@@ -27,7 +27,7 @@ from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
-from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, turned
 from robo_rl.sim.tasks.arm.starts import TRIES, far_enough
 from robo_rl.sim.tasks.arm.workspace import workspace
@@ -108,7 +108,16 @@ class Push(Task):
                 "dropout/block_position": Range.fixed(0.0, 0.1),
                 **arm_ranges(),
             },
-        )
+            facts={
+                **arm_facts(card, self.space),
+                "object": {
+                    "shape": "box", "size": [2.0 * self.half, 2.0 * self.half, 2.0 * self.height],
+                    "mass": 2.0 * card.grasp.mass, "position": "its centre",
+                },
+                "references": {"block_position_setpoint": "where the centre of the block is to be, lying"},
+                "success": {"block_within_m": NEAR, "slower_than_m_s": SLOW, "for_s": HELD * PERIOD},
+            },
+        )  # fmt: skip
 
     # --- simulation ----------------------------------------------------------------------------------------------
 

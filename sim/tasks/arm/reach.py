@@ -20,7 +20,7 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
-from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_ranges, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.workspace import workspace
 
 PERIOD = 0.02  # s
@@ -82,6 +82,11 @@ class Reach(Task):
                 "initial/pose": Range.fixed(0.0, 1.0),
                 "goal/place": Range.fixed(0.0, 1.0, count=3, unit="× workspace"),
                 **arm_ranges(),
+            },
+            facts={
+                **arm_facts(card, self.space),
+                "references": {"tool_position_setpoint": "where the tool is to be, in nine tenths of the box"},
+                "success": {"tool_within_m": NEAR, "for_s": HELD * PERIOD},
             },
         )
 

@@ -67,13 +67,13 @@ def require_room(card: ArmCard, space: Workspace) -> None:
     _require_height(card, space, hand, grasped)
 
 
-def require_lift(card: ArmCard, space: Workspace) -> None:
-    """CardError where the workspace ends below the height to which success wants an object lifted."""
-    needed = max(0.5 * card.grasp.size, space.lower[2]) + LIFTED + OVER
+def require_lift(card: ArmCard, space: Workspace, lifted: float = LIFTED) -> None:
+    """CardError where the workspace ends below the height to which success wants an object ``lifted`` (m)."""
+    needed = max(0.5 * card.grasp.size, space.lower[2]) + lifted + OVER
     if space.upper[2] < needed:
         raise CardError(
             f"robot '{card.name}': workspace.upper is at {space.upper[2]:g} m, and a cube that is placed is lifted by "
-            f"{LIFTED:g} m from where it is grasped; expected {needed:.3f} m or above"
+            f"{lifted:g} m from where it is grasped; expected {needed:.3f} m or above"
         )
 
 

@@ -31,6 +31,7 @@ HOP = 1.5  # half edges, how high the cube is carried above its place
 OVER = 3.0  # half edges, how high the hand is above a cube at first: the pads clear the other one on the way
 DROP = 0.4  # half edges, how high the cube is let go at most; the height of its place is twice as noisy as a pose
 ON_TOP = 1.6  # half edges of the cube above the support, with which it counts as lifted
+LARGEST = 1.1  # of the card's cube, a support
 SMOOTH = 0.2  # of the support's measured place, per step
 
 
@@ -64,12 +65,24 @@ class Stack(Place):
             memory=(*self.spec.memory, StateBlock("support", (3,), (*self.space.origin[0, :2].tolist(), self.half))),
             rules=(),
         )
+        self.spec = dataclasses.replace(self.spec, facts=self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        told = super().facts()
+        seen = {"support_position": "the centre of the cube below, of the same size and mass, within support_size"}
+        lifted = {"lifted_m": ON_TOP * self.half, "lifted_above": "the support's centre"}
+        references = {name: text for name, text in told["references"].items() if name != "cube_position_setpoint"}
+        return {**told, "references": {**references, **seen}, "success": {**told["success"], **lifted}}
+
+    def lift(self, card: ArmCard) -> float:
+        """m, onto the greatest support, and up to where it is let go."""
+        return max(super().lift(card), (LARGEST + 0.5 * DROP) * card.grasp.size)
 
     def physical_ranges(self) -> dict[str, Range]:
         return {
             **super().physical_ranges(),
             "initial/family": Range.fixed(SHARE, 1.0),
-            "support_size": Range.fixed(0.85, 1.1, unit="×"),
+            "support_size": Range.fixed(0.85, LARGEST, unit="×"),
             "support_yaw": Range.fixed(-0.4, 0.4, unit="rad"),
             "delay/support_position": Range.fixed(*POSE_DELAY, unit="s"),
             "dropout/support_position": Range.fixed(0.0, 0.1),

@@ -68,7 +68,33 @@ class InLanes(Task):
             safety=Safety(signal_timeout=0.5, on_fault="stop"),
             reward=self.weights(),
             ranges=self.ranges(),
+            facts=self.facts(),
         )
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        lidar = any(signal.name == "scan" for signal in self.signals())
+        told = self.card.task_facts(lidar)
+        lane = {
+            "lane_offset": "of the centre of mass to the left of the middle of the lane that it is in",
+            "lane_heading": "of the car from the lane's direction, to the left positive",
+            "route": "points of the middle of the lane ahead, in the car's frame",
+        }
+        around = {
+            "neighbour_position": "middles of the nearest vehicles in the car's frame, the nearest first; those behind "
+            "count as half as far again; zeros where there is none",
+            "neighbour_velocity": "less the car's own, in its frame",
+            "neighbour_heading": "from the car's",
+            "neighbour_valid": "1 where there is a vehicle within 80 m, else 0",
+        }
+        seen = {} if lidar else around
+        return {
+            **told,
+            "references": {**told["references"], **lane, **seen},
+            "along_path_m": {"route": list(REACH)},
+            "lane_width_m": WIDE,
+            "success": {"part_of_route": 1.0, "contact": "none", "on_road": "half of the car's width at least"},
+        }
 
     @abstractmethod
     def signals(self) -> tuple[Signal, ...]:

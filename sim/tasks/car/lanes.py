@@ -67,6 +67,17 @@ class CarLanes(InLanes):
         )
         self.spec = dataclasses.replace(self.spec, memory=(*self.spec.memory, *more))
 
+    def facts(self) -> dict[str, Any]:
+        told = super().facts()
+        more = {
+            "lane_count": "lanes to the left, lanes to the right, and from its lane to the route's last, left positive",
+            "route_left": "along the road to where only the route's own lane leads on",
+            "light_distance": "from the car's front to the next stop line; 100 where there is none",
+            "light_state": "1 where that light is red, and where it is yellow; both 0: green",
+        }
+        return {**told, "references": {**told["references"], **more},
+                "success": {**told["success"], "red_lights": "none passed"}}  # fmt: skip
+
     def signals(self) -> tuple[Signal, ...]:
         return (
             *self.own_signals(),

@@ -105,7 +105,15 @@ class CarPractice(Task):
             reward=dict(self.weights),
             ranges=self.ranges(),
             rules=(Rule("attended", "survived", 2.0, -1.0, 1.0),),  # which never moves it: a practice is not attended
+            facts=self.facts(),
         )  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        told = self.card.task_facts()
+        point = "the next of the points on the centre line about 4 m apart, that is 2 m ahead at least"
+        waypoint = {"waypoint_position": point}
+        return {**told, "references": {**told["references"], **waypoint}, "success": {"laps": 1, "contact": "none"}}
 
     def ranges(self) -> dict[str, Range]:
         """One car on one track. Physical ones are factors on the card's figures where no unit is given."""

@@ -103,6 +103,7 @@ class CarRace(Task):
             safety=Safety(signal_timeout=0.1, on_fault="stop"),
             reward=dict(self.weights),
             ranges=self.ranges(),
+            facts={**card.task_facts(), "success": {"laps": 1, "contact": "none"}},
         )  # fmt: skip
 
     def ranges(self) -> dict[str, Range]:

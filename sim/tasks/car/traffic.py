@@ -68,6 +68,16 @@ class CarTraffic(InLanes):
     def signals(self) -> tuple[Signal, ...]:
         return (*self.own_signals(), *self.lane_signals(), *self.style_signals(), *self.neighbour_signals())
 
+    def facts(self) -> dict[str, Any]:
+        told = super().facts()
+        more = {
+            "lanes_beside": "lanes to the left and to the right of the car's",
+            "time_gap_setpoint": "to the vehicle ahead, kept at least",
+            "speed_setpoint": "wanted on a free road",
+            "advantage_setpoint": "gain of acceleration from which on a change of lanes is wanted",
+        }
+        return {**told, "references": {**told["references"], **more}}
+
     def lane_signals(self) -> tuple[Signal, ...]:
         """Lanes beside the car's, and its lane ahead."""
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from robo_rl.contract import Command, Signal
 from robo_rl.sim.ranges import Range
@@ -40,6 +41,17 @@ def signals(card: LeggedCard) -> tuple[Signal, ...]:
         Signal("linear_velocity_command", ("x", "y"), "m/s", "heading", (-3.0,) * 2, (3.0,) * 2, source="operator"),
         Signal("yaw_rate_command", ("z",), "rad/s", "base", (-3.0,), (3.0,), source="operator"),
     )  # fmt: skip
+
+
+def joints_facts(card: LeggedCard) -> dict[str, Any]:
+    """What a contract tells of the joints, besides the robot's facts: rotors and friction, which the law moves too."""
+    return {
+        "names": list(card.joint_names),
+        "armature": [motor.armature for motor in card.motors],
+        "friction": [motor.friction for motor in card.motors],
+        "torque": "at most the effort at rest, down a straight line to none at the joint's greatest speed",
+        "held": dict(card.held),
+    }
 
 
 def position_target(card: LeggedCard) -> Command:

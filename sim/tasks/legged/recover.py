@@ -86,6 +86,12 @@ class Recover(FlatWalk):
             ),
         )
 
+    def facts(self) -> dict[str, Any]:
+        told = super().facts()
+        references = {name: text for name, text in told["references"].items() if not name.endswith("_command")}
+        stands = {"within_s": TIME, "tilt_below_rad": math.acos(UPRIGHT), "higher_than_part_of_stand": HIGH}
+        return {**told, "references": references, "success": stands}
+
     def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
         plant = super().simulate(engine, n, **settings)
         self.height = plant.height

@@ -36,6 +36,7 @@ from robo_rl.sim.tasks.legged.ranges import (
     SEGMENTS,
     goal_ranges,
     initial_ranges,
+    joints_facts,
     physical_ranges,
     position_target,
     signals,
@@ -149,7 +150,20 @@ class FlatWalk(Task):
                 **physical_ranges(count, self.legs.mass),
                 **goal_ranges(self.legs.mass),
             },
+            facts=self.facts(),
         )
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        return {
+            "joints": joints_facts(self.card),
+            "references": {
+                "orientation": "of the base: x ahead, y left, z up",
+                "linear_velocity_command": "of the base in the heading frame: z up, x where the base's x points, level",
+                "yaw_rate_command": "about the base's z, to the left positive",
+            },
+            "success": {"base_higher_than_m": self.lowest, "tilt_below_rad": math.pi / 3},
+        }
 
     def weighed(self) -> dict[str, float]:
         """Weights per step; that of torques is for those that a robot of this mass needs."""

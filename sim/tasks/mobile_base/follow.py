@@ -28,7 +28,7 @@ from robo_rl.sim.robots.mobile_base import CARD, MobileBaseCard
 from robo_rl.sim.scenes.rooms import ROWS, ends
 from robo_rl.sim.tasks import Measure, Spec, Tensors
 from robo_rl.sim.tasks.mobile_base.clearance import COUNT, Clearance
-from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, ToGoal, last_command, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, ToGoal, base_facts, last_command, measured, randomize_motors
 from robo_rl.sim.tasks.mobile_base.local_map import LocalMap
 from robo_rl.sim.tasks.mobile_base.seen_map import AROUND
 
@@ -115,7 +115,18 @@ class DiffFollow(ToGoal):
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
             ranges=self.ranges(),
+            facts=self.facts(),
         )  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        told = base_facts(self.card, self.reached * self.wide)
+        points = {
+            "path_points": "of the planned path, from where it is nearest to the robot; the last one repeated",
+            "speed_limit": "how fast it may drive; 0 stops it",
+        }
+        spacing = {"path_points": [self.wide * along for along in AHEAD]}
+        return {**told, "references": {**told["references"], **points}, "along_path_m": spacing}
 
     def ranges(self) -> dict[str, Range]:
         """What differs between episodes. Physical ones are factors on the card's figures where no unit is given."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
 from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.robots.car import NOTHING
 from robo_rl.sim.robots.mobile_base import BaseCard
 from robo_rl.sim.scenes.rooms.edits import NO_WAY
 from robo_rl.sim.tasks import Task, Tensors
@@ -41,6 +42,25 @@ def measured(
         Signal("wheel_speed", speed, "m/s", "body", (-5.0,) * len(speed), (5.0,) * len(speed)),
         Signal("yaw_rate", ("z",), "rad/s", "body", (-rate,), (rate,), noise=(0.01,), delay=delay),
     )  # fmt: skip
+
+
+def base_facts(card: BaseCard, reached: float) -> dict[str, Any]:
+    """What a contract tells of a task of a mobile base with a lidar."""
+    forward, height = card.lidar_position
+    return {
+        "mounting": {"scan": {"position": [forward, 0.0, height], "yaw": 0.0, "from": "the base's reference point"}},
+        "nothing_seen": {"scan": NOTHING},
+        "references": {
+            "body": "x ahead, y left, from the middle between the wheels, on the ground",
+            "position": "of that point in the odometry's frame, whose origin may be anywhere",
+            "wheel_speed": "ahead, as the wheels turn",
+        },
+        "base": {
+            "motor_time": card.motor_time, "acceleration": card.acceleration,
+            "turn_acceleration": card.turn_acceleration, "body": {"shape": "disc", "radius": card.radius},
+        },
+        "success": {"goal_within_m": reached, "contact": "none"},
+    }  # fmt: skip
 
 
 def randomize_motors(plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:

@@ -25,7 +25,7 @@ from robo_rl.sim.robots.mobile_base import BaseCard, MobileBaseCard
 from robo_rl.sim.scenes.rooms import ROWS, ends
 from robo_rl.sim.tasks import Measure, Spec, Tensors
 from robo_rl.sim.tasks.mobile_base.clearance import COUNT, Clearance
-from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, base_facts, measured, randomize_motors
 from robo_rl.sim.tasks.mobile_base.seen_map import AROUND, SeenMap
 
 PERIOD = 0.1  # s
@@ -91,7 +91,14 @@ class RoomNav(ToGoal):
             safety=Safety(signal_timeout=0.3, on_fault="stop"),
             reward=dict(self.weights),
             ranges=self.ranges(),
+            facts=self.facts(),
         )  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        told = base_facts(self.card, self.reached * self.wide)
+        goal = {"position_setpoint": "the goal, in the odometry's frame"}
+        return {**told, "references": {**told["references"], **goal}}
 
     def commands(self) -> tuple[Command, ...]:
         """What is commanded, one number each."""

@@ -54,6 +54,7 @@ class MobilePlace(Place):
     card_type = MobileManipulatorCard
     plants: tuple[str, ...] = ()
     action_size = 6
+    period = PERIOD
     student = None
     perturbed = (
         "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "speed_scale",
@@ -95,7 +96,19 @@ class MobilePlace(Place):
             memory=(*self.hand.memory, StateBlock("script", (7,), (0.0, 0.0, 0.0, 0.25, 0.0, 0.0, 0.0))),
             safety=dataclasses.replace(self.spec.safety, signal_timeout=0.12),
             rules=(),
+            facts=self.facts(),
         )  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        told, drive = super().facts(), self.whole.drive
+        frames = {
+            "position": "of the middle between the driven wheels, by odometry, which drifts by speed_scale, turn_scale",
+            "cube_position": "the cube's centre in the frame base, x ahead, y left, z up from the ground",
+            "cube_position_setpoint": "where the cube's centre is to be, in the odometry's frame",
+        }
+        base = {"acceleration": drive.acceleration, "turn_acceleration": drive.turn_acceleration,
+                "motor_time": drive.motor_time}  # fmt: skip
+        return {**told, "references": {**told["references"], **frames}, "drive": base}
 
     def physical_ranges(self) -> dict[str, Range]:
         physical = {name: found for name, found in super().physical_ranges().items() if name not in ranges()}

@@ -32,6 +32,7 @@ DELAY = (0.0, 0.02)  # s, of the state estimate
 HISTORY = 8  # past commands in memory
 INTEGRAL_GAIN = 10.0  # 1/(m s): the integral saturates after 0.1 m s
 INTEGRATED = 0.05  # m: a larger error counts as this much in the integral, which is not for the way there
+FAR = 1.0  # m, from the set-point, beyond which a flight has failed
 AT = 0.05  # m: within this distance the last centimetres count
 
 FIGURE_EIGHT = {
@@ -149,7 +150,23 @@ class QuadrotorHover(Task):
             reward=dict(self.weights),
             ranges={**initial_ranges(), **physical_ranges(card), **self.goal_ranges()},
             rules=(Rule("initial/tilt", metric="survived", up=0.5, down=0.5, step=0.25),),
+            facts=self.facts(),
         )
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        card = self.card
+        return {
+            "references": {
+                "position": "of the centre of mass; world z is up, and the nose is to point along world x",
+                "position_setpoint": "where the centre of mass is to be",
+                "linear_velocity_setpoint": "how fast the set-point moves",
+            },
+            "rotor_speed_at_hover": card.hover_speed,
+            "rotor_inertia": card.rotor_inertia,
+            "drag": {"in_plane": card.rotor_drag[0], "axial": card.rotor_drag[1], "body": card.body_drag},
+            "success": {"within_m": FAR, "turning_slower_than_rad_s": card.gyroscope_range, "when": "all the time"},
+        }
 
     def memory_blocks(self, rotors: int) -> tuple[StateBlock, ...]:
         """What a policy remembers."""
@@ -274,7 +291,7 @@ class QuadrotorHover(Task):
     def failures(self, truth: Tensors) -> dict[str, Any]:
         error = (truth["position"] - truth["position_setpoint"]).square().sum(-1)
         return {
-            "over 1 m from the set-point": error > 1.0,
+            "over 1 m from the set-point": error > FAR**2,
             "faster than the gyroscope": truth["angular_velocity"].abs().amax(-1) > self.card.gyroscope_range,
         }
 

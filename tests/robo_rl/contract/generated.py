@@ -22,6 +22,7 @@ from robo_rl.contract import (
     Network,
     PositionLaw,
     Provenance,
+    RateLaw,
     Robot,
     Safety,
     Scan,
@@ -68,6 +69,10 @@ def full_contract() -> Contract:
                 "tool", tuple("xyz"), "m", "base", (-1.0,) * 3, (1.0,) * 3, (0.0,) * 3,
                 law=ImpedanceLaw((300.0,) * 3 + (20.0,) * 3, (30.0,) * 6, (0.05,) * 3 + (0.1,) * 3, "gripper-tip"),
             ),
+            Command(
+                "turn", tuple("xyz"), "rad/s", "body", (-1.0,) * 3, (1.0,) * 3, (0.0,) * 3,
+                law=RateLaw((14.0, 1 / 3, 2.0), ((14.0, 1.0, 2.5), (40.0, 2.0, 1 / 0.3))),
+            ),
         ),
         state=(StateBlock("command_history", (2, 4), (0.25,) * 8), StateBlock("integral", (1,), (0.0,))),
         safety=Safety(
@@ -85,6 +90,7 @@ def full_contract() -> Contract:
             (Encoder("depth", (4, 6), "convolution", (8, 16), 24), Encoder("others", (3, 2), "attention", (16,), 8, 1)),
         ),
         provenance=Provenance("apg", 3, 675_840, "0" * 64, {"torch": "2.13.0"}, "circle.py:Circle", "f" * 64),
+        facts={"episode": 20.0, "object": {"size": [0.04, 1 / 3], "position": "its centre", "held": True}},
     )  # fmt: skip
 
 

@@ -101,6 +101,13 @@ def test_digest_changes_with_any_single_number_or_name() -> None:
     assert texts > 60
 
 
+def test_a_contract_without_facts_has_the_json_and_the_digest_that_it_had_before_there_were_any() -> None:
+    contract = small_contract()
+    assert "facts" not in json.loads(contract.to_json())
+    digest = "cd6a98be03d25a2afecb6cf0c5f10931a70b97e75799792dd9314b6b74981626"
+    assert contract.digest == digest
+
+
 def test_digest_is_the_sha256_of_the_canonical_json() -> None:
     contract = full_contract()
     assert contract.digest == hashlib.sha256(contract.to_json().encode("ascii")).hexdigest()
@@ -165,6 +172,9 @@ def test_every_missing_key_is_refused_by_name() -> None:
             for step in path:
                 place = place[step]
             del place[key]
+            if (path, key) == ((), "facts"):
+                assert Contract.from_json(json.dumps(without)) == dataclasses.replace(full_contract(), facts={})
+                continue
             with pytest.raises(ContractError, match=rf"contract: .*{key} is 'missing'; expected a value"):
                 Contract.from_json(json.dumps(without))
             count += 1
@@ -190,6 +200,12 @@ WRONG = [
     (("control_period",), False, "control_period is False; expected a finite number"),
     (("control_period",), None, "control_period is None; expected a finite number"),
     (("control_period",), 10**400, "control_period is 1000.*; expected a finite number"),
+    (("facts",), None, "facts is None; expected an object that is not empty, or no such key"),
+    (("facts",), {}, "facts is {}; expected an object that is not empty, or no such key"),
+    (("facts",), [1], r"facts is \[1\]; expected an object"),
+    (("facts", "object", "size"), [1e400], r"facts\.object\.size\[0\] is inf|a number is Infinity"),
+    (("commands", 6, "law", "bandwidth"), [1.0, 0.0, 1.0], "law: bandwidth is .*; expected positive numbers, in 1/s"),
+    (("commands", 6, "law", "trained"), [[9.0] * 3, [8.0] * 3], "law: trained is .*; expected two lists of positive"),
     (("signals",), {}, "signals is {}; expected a list"),
     (("signals",), [], "signals is .*; expected at least one signal"),
     (("commands",), [], "commands is .*; expected at least one command"),
