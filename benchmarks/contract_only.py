@@ -1,8 +1,8 @@
 """Policies of the zoo in simulators that were made from their contracts alone, against their own evaluations.
 
 The simulators are those of tests/contract_only: they import nothing of robo_rl, read the bundle with onnxruntime, and
-know of the task what docs/bundle.md and the contract tell. Rooms and tracks are of their own kind, easier or harder than
-those of training; arms and robots on legs are moved by MuJoCo, arms begin at home, and nobody pushes a robot that walks.
+know of the task what docs/bundle.md and the contract tell. Rooms and tracks are of their own kind, easier than those of
+training; arms and robots on legs are moved by MuJoCo, arms begin at home, and robots walk on a plane, not pushed.
 
     python benchmarks/contract_only.py [EPISODES]        50 of each, 200 of multirotors
 """
@@ -29,9 +29,8 @@ def main() -> None:
         low, high = wilson(round(success * episodes), episodes)
         own = figure(name)
         rows[name] = {"episodes": episodes, "success": success, "low": low, "high": high, "own": own}
-        print(
-            f"{name:<28}{100 * success:6.1f} % of {episodes} ({100 * low:.1f} to {100 * high:.1f}); own {100 * own:.1f} %"
-        )
+        span = f"{100 * low:.1f} to {100 * high:.1f}"
+        print(f"{name:<28}{100 * success:6.1f} % of {episodes} ({span}); its own evaluation {100 * own:.1f} %")
     write("contract_only", {"rows": rows})
 
 

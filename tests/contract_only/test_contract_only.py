@@ -1,4 +1,4 @@
-"""What a bundle's contract tells is enough to rebuild what the policy is connected to: simulators that know nothing else.
+"""What a bundle's contract tells is enough to rebuild what its policy is connected to: simulators know nothing else.
 
 ``benchmarks/contract_only.py`` measures all of them in many episodes.
 """

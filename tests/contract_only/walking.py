@@ -1,4 +1,4 @@
-"""A robot on legs in MuJoCo, on a plane, from the model that its maker has and the contract: its servos and commands."""
+"""A robot on legs in MuJoCo, on a plane, from its maker's model and the contract: its servos and its commands."""
 
 from __future__ import annotations
 
