@@ -1,7 +1,8 @@
 """Cards of legged robots: a model file for bodies and shapes, and the figures of the motors in every joint.
 
 Motors that are alike are one table ``[[motors]]`` with the joints they drive. The list ``joints`` says in which
-order the robot's computer has them; it is the order of signals and commands.
+order the robot's computer has them; it is the order of signals and commands. Legs may be any number, of any number of
+joints each (``robo_rl.sim.tasks.legged.limbs`` finds them in the model).
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ KIND = "legged"
 UNITS = {"stand": "rad", **HINGE}
 """The figures of a motor and the one unit that each may have."""
 
-FIELDS = {"kind", "title", "model", "base", "feet", "joints", "motors", "held"}
+HOLD = {"hold_stiffness": "N*m/rad", "hold_damping": "N*m*s/rad"}
+"""Of all motors or of none: gains that hold the stance, of a robot that falls with those of its gait."""
+
+FIELDS = {"kind", "title", "model", "base", "feet", "joints", "motors", "held", "hardware"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Joint:
 
     ``stand`` (rad): where it is when the robot stands. ``lower``, ``upper`` (rad): its stops. ``effort`` (N m): the
     greatest torque, at standstill; it falls to zero at ``velocity`` (rad/s). ``stiffness`` (N m/rad) and ``damping``
-    (N m s/rad): gains of the position control that runs at the motor.
+    (N m s/rad): gains of the position control that runs at the motor. ``hold_stiffness``, ``hold_damping``: its gains
+    while the robot holds its stance; None: the same.
     """
 
     name: str
@@ -44,18 +49,21 @@ class Joint:
     velocity: float
     stiffness: float
     damping: float
+    hold_stiffness: float | None = None
+    hold_damping: float | None = None
 
     def __post_init__(self) -> None:
         where = f"joint '{self.name}'"
         require_label(self.name, "joint.name")
-        set_numbers(self, [f.name for f in dataclasses.fields(self) if f.name != "name"], f"{where}: ")
+        given = [f.name for f in dataclasses.fields(self) if f.name != "name" and getattr(self, f.name) is not None]
+        set_numbers(self, given, f"{where}: ")
         stops = (self.lower, self.upper)
         require_fact(stops[0] < stops[1], f"{where}: lower, upper", stops, "lower < upper, in rad")
         require_fact(stops[0] <= self.stand <= stops[1], f"{where}: stand", self.stand, f"a number from {stops}")
         for name in ("effort", "velocity"):
             sane = 1e-6 <= getattr(self, name) <= 1e9  # beyond, their ratio is no figure of a motor
             require_fact(sane, f"{where}: {name}", getattr(self, name), "a positive number, 1e-6 to 1e9")
-        for name in ("stiffness", "damping"):
+        for name in set(given) & {"stiffness", "damping", *HOLD}:
             require_fact(getattr(self, name) >= 0, f"{where}: {name}", getattr(self, name), "a number of 0 or more")
 
 
@@ -88,6 +96,8 @@ class LeggedCard:
     sources: dict[str, str]
     held: tuple[tuple[str, float], ...] = ()
     """Joints of the model that don't move, such as an arm's, and where they stay (rad or m)."""
+    hardware: tuple[tuple[str, float], ...] = ()
+    """What tells this robot from others of its name, such as Unitree's mode_machine, as the robot itself reports it."""
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -104,7 +114,9 @@ class LeggedCard:
             Actuator(j.name, "position", "rad", j.lower, j.upper, "hold", effort=j.effort, speed=j.velocity)
             for j in self.joints
         )
-        facts = {"feet": list(self.feet), "stand": [joint.stand for joint in self.joints]}
+        facts: dict[str, Any] = {"feet": list(self.feet), "stand": [joint.stand for joint in self.joints]}
+        if self.hardware:
+            facts["hardware"] = dict(self.hardware)
         return Robot(self.name, KIND, actuators, facts)
 
     def figures(self) -> dict[str, Any]:
@@ -181,6 +193,10 @@ def _read(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
     require(set(driven) == set(moved), where, "joints", list(moved), f"the motors' joints, {sorted(driven)}")
     figures = [driven[joint] for joint in moved]
     held = read_held(card.get("held", {}), where)
+    hardware = card.get("hardware", {})
+    require(
+        isinstance(hardware, dict), where, "hardware", hardware, "a table of numbers, each with value, unit, source"
+    )
     try:
         joints = tuple(_joint(joint, values) for joint, values in zip(moved, figures, strict=True))
         result = LeggedCard(
@@ -192,8 +208,15 @@ def _read(card: dict[str, Any], name: str, path: Path) -> LeggedCard:
             joints=joints,
             motors=tuple(Motor(values["armature"][0], values["friction"][0]) for values in figures),
             held=held,
+            hardware=tuple((label(k), figure(v, f"hardware.{k}", "1", 1, where)[0]) for k, v in hardware.items()),
             sources={
-                **{f"{m['name']}.{key}": str(m[key]["source"]) for m in card["motors"] for key in UNITS},
+                **{f"hardware.{name}": str(entry["source"]) for name, entry in hardware.items()},
+                **{
+                    f"{m['name']}.{key}": str(m[key]["source"])
+                    for m in card["motors"]
+                    for key in (UNITS | HOLD)
+                    if key in m
+                },
                 **{f"held.{name}": str(entry["source"]) for name, entry in card.get("held", {}).items()},
             },
         )
@@ -207,11 +230,12 @@ def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
     """The figures of the motor in each joint."""
     require(isinstance(motors, list) and len(motors) > 0, where, "motors", motors, "at least one [[motors]]")
     driven: dict[str, dict[str, list[float]]] = {}
+    units = UNITS | (HOLD if any(isinstance(motor, dict) and set(HOLD) & set(motor) for motor in motors) else {})
     for i, motor in enumerate(motors):
         label = f"motors[{i}]"
-        keys = {"name", "joints", *UNITS}
+        keys = {"name", "joints", *units}
         require(isinstance(motor, dict) and set(motor) == keys, where, label, motor, f"the fields {sorted(keys)}")
-        values = {k: figure(motor[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in UNITS.items()}
+        values = {k: figure(motor[k], f"{label}.{k}", u, 2 if k == "range" else 1, where) for k, u in units.items()}
         for key in ("armature", "friction"):
             require(values[key][0] >= 0, where, f"{label}.{key}.value", values[key][0], "a number of 0 or more")
         for joint in names(motor["joints"], f"{label}.joints", where):
@@ -222,5 +246,6 @@ def _motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
 
 def _joint(name: str, values: dict[str, list[float]]) -> Joint:
     lower, upper = values["range"]
-    single = {key: values[key][0] for key in ("stand", "effort", "velocity", "stiffness", "damping")}
+    wanted = ("stand", "effort", "velocity", "stiffness", "damping", *HOLD)
+    single = {key: values[key][0] for key in wanted if key in values}
     return Joint(name, lower=lower, upper=upper, **single)

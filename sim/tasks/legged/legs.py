@@ -16,6 +16,7 @@ from robo_rl.sim.plants.indices import find_indices, standing_height
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks.legged.limbs import find_limbs
 
 PARTS = ("hip", "thigh", "calf")
 SIDES = ("FL", "FR", "RL", "RR")
@@ -50,8 +51,8 @@ def find_legs(card: LeggedCard) -> Legs:
     """The legs of the robot of ``card``. Raises CardError where they are not four of three joints each."""
     if len(card.feet) != len(SIDES):
         raise CardError(
-            f"{card.model}: {card.name} has {len(card.feet)} feet; the tasks that come with robo-rl are for four legs "
-            "of three joints each, so write one for it (docs/own-task.md)"
+            f"{card.model}: {card.name} has {len(card.feet)} feet; expected four legs of three joints each. The tasks "
+            "g1-stand and g1-walk take another number of legs (--robot)"
         )
     model = assemble(card.mechanism, Physics())
     shapes = {model.geom(i).name for i in range(model.ngeom)}
@@ -146,7 +147,7 @@ def _knee(card: LeggedCard, model: mujoco.MjModel, data: Any, chain: list[int], 
 
 
 def describe(card: LeggedCard) -> dict[str, Any]:
-    """Mass, standing height, feet, and what each joint moves; ``no_walk``: why the walking tasks can't have it."""
+    """Mass, standing height, feet, and what each joint moves; ``no_walk``: why no walking task can have it."""
     model = assemble(card.mechanism, Physics())
     facts: dict[str, Any] = {
         "mass_kg": float(model.body_mass.sum()),
@@ -155,6 +156,8 @@ def describe(card: LeggedCard) -> dict[str, Any]:
         "joints": dict.fromkeys(card.joint_names, ""),
         "no_walk": None,
     }
+    if len(card.feet) != len(SIDES):
+        return facts | _describe_limbs(card)
     try:
         legs = find_legs(card)
     except CardError as error:
@@ -167,3 +170,18 @@ def describe(card: LeggedCard) -> dict[str, Any]:
         moved = f"{sides[legs.sides[leg]]} {PARTS[part]}, about {axis}{knee}"
         facts["joints"][card.joint_names[joint]] = moved
     return facts
+
+
+def _describe_limbs(card: LeggedCard) -> dict[str, Any]:
+    """What the joints of a robot of another number of legs move, or why no walking task can have it."""
+    try:
+        limbs = find_limbs(card)
+    except CardError as error:
+        return {"no_walk": str(error)}
+    moved = dict.fromkeys(card.joint_names, "waist, arm or other, moves no foot")
+    for foot, leg in zip(card.feet, limbs.legs, strict=True):
+        for place, joint in enumerate(leg, 1):
+            image = card.joint_names[limbs.opposite[joint]]
+            way = "same" if limbs.signs[joint] > 0 else "opposite"
+            moved[card.joint_names[joint]] = f"{foot}, {place} of {len(leg)}; mirror image {image}, {way} sign"
+    return {"joints": moved}

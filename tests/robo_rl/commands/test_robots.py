@@ -52,7 +52,7 @@ def test_a_robot_that_can_not_walk_here_is_shown_with_the_reason(
         (tmp_path / path.name).write_text(text.replace('"LF_foot", "RF_foot", "LH_foot", "RH_foot"', '"LF_foot"'))
     assert main([str(tmp_path / "card.toml")]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"no_walk: .*quadruped.urdf: .* has 1 feet; .* four legs of three joints each", out)
+    assert re.search(r"no_walk: .*quadruped.urdf: foot 'LF_foot' at .* has no mirror image on the other side", out)
 
 
 def test_robots_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,7 +178,7 @@ def test_legs_that_bend_otherwise_are_refused(tmp_path: Path, change: str, into:
 
 def test_feet_that_are_not_the_ends_of_four_legs_are_refused(tmp_path: Path) -> None:
     card = load_legged("go2")
-    with pytest.raises(CardError, match=r"go2 has 3 feet; the tasks .* are for four legs of three joints each"):
+    with pytest.raises(CardError, match=r"go2 has 3 feet; expected four legs of three joints each"):
         find_legs(dataclasses.replace(card, feet=card.feet[:3]))
     stiff = dataclasses.replace(card, joints=card.joints[1:], motors=card.motors[1:])
     with pytest.raises(
