@@ -218,6 +218,12 @@ def _uniforms(stream: Symbol, step: Symbol, count: int, first: int = 0) -> Symbo
     return Symbol([drawn])
 
 
+def _matmul(x: Symbol, matrix: torch.Tensor) -> Symbol:
+    if not isinstance(x, Symbol) or isinstance(matrix, Symbol) or x.ndim != 2 or matrix.ndim != 2:
+        raise TypeError("fuse supports products of environments' vectors (n, k) with a constant matrix (k, m) alone")
+    return _sum(_mul(Symbol(x.nodes[:, None]), matrix.mT[None]), -1)
+
+
 def _flip_operands(function: Callable) -> Callable:
     return lambda a, b: function(b, a)
 
@@ -239,7 +245,7 @@ def _functions() -> dict[str, Callable]:
     table |= {"logical_not": _elementwise(lambda a: unary("not", a), 1)}
     table |= {"eq": lambda a, b: table["le"](a, b) & table["ge"](a, b), "ne": lambda a, b: ~table["eq"](a, b)}
     table |= {"stack": _stack, "cat": _cat, "split": _split, "reshape": _reshape, "expand": _expand}
-    table |= {"unsqueeze": lambda x, dim: Symbol(np.expand_dims(x.nodes, dim))}
+    table |= {"matmul": _matmul, "unsqueeze": lambda x, dim: Symbol(np.expand_dims(x.nodes, dim))}
     table |= {"where": _elementwise(select, 3), "zeros_like": _all_alike(0.0), "ones_like": _all_alike(1.0)}
     return table
 

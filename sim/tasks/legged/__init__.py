@@ -1,4 +1,5 @@
-"""Tasks of legged robots: walking on flat and on rough ground and through rooms, and getting up."""
+"""Tasks of legged robots: walking on flat and on rough ground and through rooms, getting up; on any legs: standing,
+walking."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ if TYPE_CHECKING:
 
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
+    from robo_rl.sim.tasks.legged.legs_stand import LegsStand
+    from robo_rl.sim.tasks.legged.legs_walk import LegsWalk
     from robo_rl.sim.tasks.legged.recover import Recover
     from robo_rl.sim.tasks.legged.rough import RoughTeacher, RoughWalk
     from robo_rl.sim.tasks.legged.tunnel import TunnelWalk
     from robo_rl.sim.tasks.legged.walk import FlatWalk
 
-    return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk
+    return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk, LegsStand, LegsWalk

@@ -12,12 +12,12 @@ from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import Physics
 
 if TYPE_CHECKING:
-    from robo_rl.sim.tasks.legged.walk import FlatWalk
+    from robo_rl.sim.tasks.legged.on_legs import OnLegs
 
 SOLVERS = ("newton", "cg", "pgs")
 
 
-def engines(task: FlatWalk) -> list[Engine]:
+def engines(task: OnLegs) -> list[Engine]:
     """All that are installed, the task's own left out."""
     home: Physics = task.make_plant(1, "cpu").physics
     cone = "elliptic" if home.cone == "pyramidal" else "pyramidal"

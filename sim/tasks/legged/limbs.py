@@ -76,15 +76,17 @@ def standing(card: LeggedCard) -> tuple[mujoco.MjModel, Any, ModelIndices]:
 
 def foot_pose(model: mujoco.MjModel, data: Any, foot: str) -> tuple[np.ndarray, np.ndarray]:
     """Where a foot is, (3,) m and (3, 3), in the world: a shape, or a site at its sole."""
-    shapes = {model.geom(i).name for i in range(model.ngeom)}
-    place = data.geom(foot) if foot in shapes else data.site(foot)
-    return place.xpos.copy(), place.xmat.reshape(3, 3).copy()
+    shape = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, foot)
+    if shape >= 0:
+        return data.geom_xpos[shape].copy(), data.geom_xmat[shape].reshape(3, 3).copy()
+    site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, foot)
+    return data.site_xpos[site].copy(), data.site_xmat[site].reshape(3, 3).copy()
 
 
 def foot_body(model: mujoco.MjModel, foot: str) -> int:
     """The body that a foot is a part of."""
-    shapes = {model.geom(i).name: int(model.geom_bodyid[i]) for i in range(model.ngeom)}
-    return shapes[foot] if foot in shapes else int(model.site(foot).bodyid[0])
+    shape = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, foot)
+    return int(model.geom_bodyid[shape] if shape >= 0 else model.site(foot).bodyid[0])
 
 
 def _chain(model: mujoco.MjModel, card: LeggedCard, joints: list[int], foot: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ and for calm are those of Rudin et al. 2022, Learning to Walk in Minutes. Signal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -22,15 +22,13 @@ from torch import Tensor
 
 from robo_rl.contract import Safety, StateBlock
 from robo_rl.controllers.rotation import body_z, heading, turn_back
-from robo_rl.sim.drawing import GREEN, Arrow, Marker, Sphere
-from robo_rl.sim.engines import Engine
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.scenes.terrain import Ground
-from robo_rl.sim.tasks import Measure, Spec, Task, Tensors, any_of
+from robo_rl.sim.tasks import Measure, Spec, Tensors
 from robo_rl.sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
+from robo_rl.sim.tasks.legged.on_legs import PERIOD, OnLegs
 from robo_rl.sim.tasks.legged.ranges import (
     MASS,
-    PUSH_TIME,
     PUSHES,
     SEGMENT,
     SEGMENTS,
@@ -42,19 +40,12 @@ from robo_rl.sim.tasks.legged.ranges import (
     signals,
 )
 
-PERIOD = 0.02  # s
 HISTORY = 3  # past joint angles and targets in memory
 SCALE = 0.4  # rad, of the network's output
-LATENESS = 0.01  # s, of targets: whole steps of the usual physics, the same in every engine
 SLEW_RATE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
-ABOVE = 0.23  # m, of arrows above the middle of a Go2
-ARROW = 0.5  # m of an arrow per m/s
-LOADED = 5.0  # N on a foot that is seen to stand
-CONTACT = (0.95, 0.75, 0.1, 0.35)  # colour of a foot that stands
 
-
-class FlatWalk(Task):
+class FlatWalk(OnLegs):
     """Walk on flat ground at commanded velocities up to ±1 m/s, ±0.6 m/s, ±1 rad/s, and stand when they are zero.
 
     For any robot on four legs of three joints; lengths, loads and pushes go with its size and mass.
@@ -62,25 +53,9 @@ class FlatWalk(Task):
 
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
-    survival = "no fall"
-    card_type = LeggedCard
-    plants: tuple[str, ...] = ("mujoco", "warp")
-    devices: tuple[str, ...] = ("cpu", "cuda")
-    contacts = "points"
-    """What can touch the ground: the feet alone, or all shapes."""
     measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
-    perturbed: tuple[str, ...] = (
-        "payload",
-        "ground_friction",
-        "strength",
-        "stiffness",
-        "command_delay",
-        "delay",
-        "noise",
-    )
     goal_size = 3 * SEGMENTS + 1 + 3 * PUSHES
     pushed = 3 * SEGMENTS + 1
-    """Where a goal begins to tell of pushes."""
     settings = MappingProxyType(
         {
             "ppo": {
@@ -122,7 +97,7 @@ class FlatWalk(Task):
         card = card or load_legged("go2")
         count = len(card.joints)
         self.card, self.legs, self.action_size = card, find_legs(card), count
-        self.size = self.legs.length / LEG
+        self.size, self.foot_radius = self.legs.length / LEG, self.legs.radius
         self.lift, self.lowest = self.lift * self.size, self.lowest * self.size
         self.observation_size = 17 + 2 * count + 2 * HISTORY * count
         self.gait = Trot(self.legs, self.fold)
@@ -170,27 +145,6 @@ class FlatWalk(Task):
         weights = {**self.weights, "torque": self.weights["torque"] * (MASS / self.legs.mass) ** 2}
         return {name: PERIOD * weight for name, weight in weights.items()}
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from robo_rl.sim.plants.physics import Physics
-
-        physics = Physics(contacts=self.contacts)
-        if self.plant == "warp" or torch.device(device).type != "cpu":
-            from robo_rl.sim.plants.warp import WarpPlant
-
-            return self.simulate(WarpPlant, n, device=device, physics=physics)
-        from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
-
-        return self.simulate(MujocoPlant, n, physics=physics)
-
-    def engines(self) -> list[Engine]:
-        from robo_rl.sim.tasks.legged import engines
-
-        return engines.engines(self)
-
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
-        """n robots on the task's ground in an engine, a class of ``robo_rl.sim.plants``."""
-        return engine(self.card.mechanism, n, PERIOD, **settings)
-
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         *commands, offset = goal[:, : 3 * SEGMENTS + 1].unbind(-1)
         progress = time + offset
@@ -208,32 +162,6 @@ class FlatWalk(Task):
         """(n, 2) cosine and sine of the gait's clock at ``time`` (n,) s of an episode."""
         angle = (2 * math.pi * PACE) * time
         return torch.stack([torch.cos(angle), torch.sin(angle)], -1)
-
-    def disturb(self, time: Any, goal: Any) -> dict[str, Any]:
-        start = self.pushed
-        force = torch.zeros(len(goal), 3, device=goal.device)
-        for k in range(PUSHES):
-            begun, x, y = goal[:, start + 3 * k : start + 3 * k + 3].unbind(-1)
-            pushing = (time >= begun) & (time < begun + PUSH_TIME)
-            force[:, 0] += torch.where(pushing, x, 0.0)
-            force[:, 1] += torch.where(pushing, y, 0.0)
-        return {"force": force}
-
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
-        nominal = plant.nominal
-        mass = plant.param("mass")
-        mass[ids] = nominal.mass.repeat(len(ids), 1)
-        base = plant.indices.trunk - 1  # the world has no mass
-        mass[ids, base] = nominal.mass[:, base] * drawn["base_mass"] + drawn["payload"]
-        centers = nominal.center_of_mass.repeat(len(ids), 1, 1)
-        centers[:, base] += drawn["center_of_mass"]
-        plant.param("center_of_mass")[ids] = centers
-        plant.param("ground_friction")[ids] = drawn["ground_friction"].to(mass)
-        for name in ("joint_friction", "armature", "stiffness", "damping"):
-            plant.param(name)[ids] = getattr(nominal, name) * drawn[name].to(mass)[:, None]
-        plant.param("resistance")[ids] = nominal.resistance / drawn["strength"].to(mass)[:, None]
-        late = LATENESS * (drawn["command_delay"].to(mass) / LATENESS).round()
-        plant.param("command_delay")[ids] = late[:, None]
 
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         yaw = 0.5 * drawn["initial/yaw"]
@@ -313,47 +241,6 @@ class FlatWalk(Task):
         x, y, yaw = velocity[:, :1], velocity[:, 1:2], velocity[:, 2:]
         return torch.cat([2.0 * x, 2.0 * side * y, side * yaw], -1)
 
-    @staticmethod
-    def _down(orientation: Any) -> Any:
-        """(n, 3) the world's z axis in the base frame."""
-        x, y, z, w = orientation.unbind(-1)
-        return torch.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1)
-
-    def errors(self, truth: Tensors) -> dict[str, Any]:
-        return self.tracking_errors(truth)
-
-    def tracking_errors(self, truth: Tensors) -> dict[str, Any]:
-        """How far the velocities are from the commanded ones, (n,) each: m/s and rad/s."""
-        x, y, yaw = self._velocities(truth)
-        wanted = truth["linear_velocity_command"]
-        error = (x - wanted[:, 0]) ** 2 + (y - wanted[:, 1]) ** 2
-        return {
-            "linear_velocity_error": torch.sqrt(error),
-            "yaw_rate_error": abs(yaw - truth["yaw_rate_command"][:, 0]),
-        }
-
-    def markers(self, truth: Tensors) -> list[Marker]:
-        """Arrows above the robot for the commanded and the true velocity, and feet that carry a load."""
-        above = truth["position"] + truth["position"].new_tensor([0.0, 0.0, ABOVE * self.size])
-        level = truth["linear_velocity"] * truth["position"].new_tensor([1.0, 1.0, 0.0])
-        found: list[Marker] = [Arrow("velocity", above, ARROW * level, 0.008 * self.size)]
-        if "linear_velocity_command" in truth:
-            cosine, sine = heading(truth["orientation"].unbind(-1))
-            x, y = truth["linear_velocity_command"].unbind(-1)
-            wanted = torch.stack([cosine * x - sine * y, sine * x + cosine * y, 0.0 * x], -1)
-            found.append(Arrow("commanded velocity", above, ARROW * wanted, 0.012 * self.size, GREEN))
-        places = truth["foot_position"].unflatten(-1, (-1, 3)).unbind(1)
-        for place, load in zip(places, truth["foot_force"].unbind(-1), strict=True):
-            bearing = torch.where(load[:, None] > LOADED, place, float("nan"))
-            found.append(Sphere("foot on the ground", bearing, 1.6 * self.legs.radius, CONTACT))
-        return found
-
-    def _velocities(self, truth: Tensors) -> tuple[Any, Any, Any]:
-        """Forward and leftward velocity (m/s) in the heading frame, and rate of turn about the base's z axis."""
-        cosine, sine = heading(truth["orientation"].unbind(-1))
-        x, y, _ = turn_back(truth["linear_velocity"].unbind(-1), cosine, sine)
-        return x, y, truth["angular_velocity"][:, 2]
-
     def _moving(self, given: Tensors) -> Any:
         """(n,) 1 where a velocity is commanded, 0 where the robot should stand."""
         size = given["linear_velocity_command"].square().sum(-1) + given["yaw_rate_command"].square().sum(-1)
@@ -385,21 +272,6 @@ class FlatWalk(Task):
     def lift_error(self, truth: Tensors, swing: Any) -> Any:
         """(n, 4) m, how far each foot is from where ``swing`` (n, 4), 0 to 1, wants it above the ground."""
         return self.foot_height(truth) - self.legs.radius - self.lift * swing
-
-    def foot_height(self, truth: Tensors) -> Any:
-        """(n, 4) m, of the feet's centres above the ground."""
-        return truth["foot_position"][:, 2::3]
-
-    def base_height(self, truth: Tensors) -> Any:
-        """(n, 1) m, of the base above the ground."""
-        return truth["position"][:, 2:]
-
-    def failed(self, truth: Tensors) -> Any:
-        return any_of(self.failures(truth))
-
-    def failures(self, truth: Tensors) -> dict[str, Any]:
-        up = body_z(truth["orientation"].unbind(-1))
-        return {"tilts over 60 degrees": up[2] < 0.5, "base too low": self.base_height(truth)[:, 0] < self.lowest}
 
     def privileged(self, truth: Tensors, parameters: Any) -> Any:
         side = self.gait.side(truth["clock"])

@@ -13,6 +13,14 @@ from torch import Tensor
 from robo_rl.sim.accelerate.fuse import fuse
 from robo_rl.sim.accelerate.fuse.symbol import TORCH
 
+MATRIX = torch.tensor([[1.5, 0.0, -2.0, 0.3], [-0.7, 1.0, 0.1, 4.0], [0.0, 0.2, -1.0, 0.9]])
+
+
+def matrix_like(a: Tensor) -> Tensor:
+    """In torch's own arithmetic, of its type; in a graph, as it is."""
+    return MATRIX.to(a.dtype) if isinstance(a, Tensor) else MATRIX
+
+
 N = 37  # not a multiple of any number of lanes
 
 VALUES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -30,6 +38,7 @@ VALUES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "expand": lambda a, b: a[:, None].expand(-1, 4, 3) * b[:, :1, None].expand(-1, 4, 3),
     "flatten": lambda a, b: (a[:, :, None] * b[:, None, :]).flatten(1) + torch.flatten(a[:, None, :1], 1),
     "log": lambda a, b: torch.log(a.abs() + 0.2) * (b * b + 1).log(),
+    "matmul": lambda a, b: torch.matmul(a, matrix_like(a)) * b.matmul(matrix_like(b)),
     "maximum": lambda a, b: torch.maximum(a, b) * a.maximum(-b),
     "minimum": lambda a, b: torch.minimum(a, b) * a.minimum(-b),
     "mean": lambda a, b: a.mean(-1) * torch.mean(b, dim=1) + (a[:, None] * b[:, :, None]).mean((1, 2)),

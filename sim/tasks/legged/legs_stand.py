@@ -1,0 +1,248 @@
+"""Standing: a robot on any number of legs keeps its stance while it is pushed.
+
+A humanoid falls in little more than a second with the gains of its gait, however exactly its joints hold: the ankles
+are softer than gravity (``docs/legs.md``). The policy sees what the robot measures (gravity's direction in the base frame,
+body rates, joint angles and speeds) and its last targets, and moves the targets around the stance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robo_rl.contract import Safety, Signal, StateBlock
+from robo_rl.controllers.rotation import body_z
+from robo_rl.sim.ranges import Range, Rule
+from robo_rl.sim.robots.legged import LeggedCard, load_legged
+from robo_rl.sim.tasks import Measure, Spec, Tensors
+from robo_rl.sim.tasks.legged.limbs import find_limbs
+from robo_rl.sim.tasks.legged.on_legs import PERIOD, OnLegs
+from robo_rl.sim.tasks.legged.ranges import MASS, PUSH_TIME, physical_ranges, position_target, signals
+
+SCALE = 0.25  # rad, of the network's output
+PUSHED = 0.5  # m/s, by which a push changes the robot's velocity
+TILT = 1.0  # rad, from which no robot on two legs comes back
+LEG = 0.78  # m, from the base of a G1 to the ground as it stands
+LOW = 0.65  # part of the standing height of the base, below which a robot has fallen
+
+
+class LegsStand(OnLegs):
+    """Keep standing for 20 s while being pushed by 0.5 m/s four times, anywhere and in any direction."""
+
+    name = "g1-stand"
+    summary = "keep standing while being pushed"
+    plants: tuple[str, ...] = ("mujoco",)
+    devices: tuple[str, ...] = ("cpu",)
+    measures = (Measure("tilt_error", "rad", "mean"), Measure("base_height_error", "m", "mean"))
+    pushes = 4
+    pushed = 0
+    goal_size = 3 * pushes
+    settings = MappingProxyType(
+        {
+            "ppo": {
+                "updates": 300,
+                "environments": 512,
+                "horizon": 24,
+                "epochs": 4,
+                "desired_kl": 0.015,
+                "initial_deviation": 0.35,
+                "hidden": (128, 128),
+                "activation": "elu",
+            }
+        }
+    )
+
+    weights: Mapping[str, float] = {
+        "alive": 1.0,
+        "upright": 2.0,
+        "height": 1.0,
+        "pose": 1.0,
+        "velocity": -0.5,
+        "rates": -0.05,
+        "torque": -1e-5,
+        "target_change": -0.2,
+    }
+    """Per second; of torques for a G1's mass."""
+
+    def __init__(self, card: LeggedCard | None = None) -> None:
+        card = card or load_legged("g1")
+        self.card, self.limbs, count = card, find_limbs(card), len(card.joints)
+        self.action_size, self.observation_size = count, 6 + 3 * count
+        self.length = -sum(foot[2] for foot in self.limbs.feet) / len(self.limbs.feet)
+        """m, from the base down to the feet."""
+        self.size, self.foot_radius, self.lowest = self.length / LEG, 0.02 * self.length, LOW * self.length
+        self.height = self.length
+        """m, of the base above the feet, as the task wants it."""
+        self.foot_rest = 0.0
+        """m, of the feet's middles above the ground when they stand: sites are at the soles."""
+        self.stand = torch.tensor([[joint.stand for joint in card.joints]])
+        self.lower = torch.tensor([[joint.lower for joint in card.joints]])
+        self.upper = torch.tensor([[joint.upper for joint in card.joints]])
+        self.spec = Spec(
+            name=self.name,
+            summary=self.summary,
+            robot=card,
+            control_period=PERIOD,
+            episode_length=20.0,
+            signals=self.signals(),
+            commands=(position_target(card),),
+            memory=self.memory(),
+            safety=self.safety(),
+            reward=self.weighed(),
+            ranges={**self.initial_ranges(), **self.physical_ranges(), **self.goal_ranges()},
+            rules=self.rules(),
+        )
+
+    # --- the task as data -----------------------------------------------------------------------------------------
+
+    def signals(self) -> tuple[Signal, ...]:
+        """What the robot measures; there is nothing to be commanded."""
+        return tuple(signal for signal in signals(self.card) if signal.source == "sensor")
+
+    def memory(self) -> tuple[StateBlock, ...]:
+        """What the policy remembers: its last action."""
+        count = len(self.card.joints)
+        return (StateBlock("last_action", (count,), (0.0,) * count),)
+
+    def safety(self) -> Safety:
+        """A fall is seen early: a tall robot that tilts so far is not caught any more."""
+        return Safety(signal_timeout=0.04, tilt_limit=TILT)
+
+    def weighed(self) -> dict[str, float]:
+        """Weights per step; that of torques is for those that a robot of this mass needs."""
+        weights = {**self.weights, "torque": self.weights["torque"] * (33.3 / self.limbs.mass) ** 2}
+        return {name: PERIOD * weight for name, weight in weights.items()}
+
+    def initial_ranges(self) -> dict[str, Range]:
+        """How episodes begin."""
+        return {
+            "initial/yaw": Range.fixed(-math.pi, math.pi, unit="rad"),
+            "initial/joint_position": Range.fixed(-0.05, 0.05, count=len(self.card.joints), unit="rad"),
+            "initial/linear_velocity": Range.fixed(-0.1, 0.1, count=3, unit="m/s"),
+            "initial/angular_velocity": Range.fixed(-0.1, 0.1, count=3, unit="rad/s"),
+        }
+
+    def physical_ranges(self) -> dict[str, Range]:
+        """Those of all robots on legs, with less load high above the feet, and no ground on which a G1 slips."""
+        own = {
+            "payload": Range.fixed(0.0, 1.0 * self.limbs.mass / MASS, unit="kg"),
+            "center_of_mass": Range.fixed(-0.02, 0.02, count=3, unit="m"),
+            "ground_friction": Range.fixed(0.5, 1.25),
+            "command_delay": Range.fixed(0.0, 0.01, unit="s"),
+        }
+        return physical_ranges(len(self.card.joints), self.limbs.mass) | own
+
+    def goal_ranges(self) -> dict[str, Range]:
+        """Pushes: when, how much they change the robot's velocity, and where to (of the world)."""
+        return {
+            "push/time": Range.fixed(0.5, 19.0, count=self.pushes, unit="s"),
+            "push/speed": Range((0.0, 0.1), (PUSHED, PUSHED), count=self.pushes, unit="m/s"),
+            "push/direction": Range.fixed(-math.pi, math.pi, count=self.pushes, unit="rad"),
+        }
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Pushes grow for robots that stand."""
+        return (Rule("push/speed", "survived", up=0.5, down=0.5, step=0.1),)
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+        self.require_device(device)
+        return super().make_plant(n, device)
+
+    # --- episodes -------------------------------------------------------------------------------------------------
+
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {}
+
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 12): of each push s, N, N."""
+        force = drawn["push/speed"] * (self.limbs.mass / PUSH_TIME)
+        angle = drawn["push/direction"]
+        return torch.stack([drawn["push/time"], force * torch.cos(angle), force * torch.sin(angle)], -1).flatten(1)
+
+    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        half = 0.5 * drawn["initial/yaw"]
+        zero = torch.zeros_like(half)
+        joints = torch.clamp(self.stand + drawn["initial/joint_position"], self.lower, self.upper)
+        plant.place(
+            ids,
+            position=torch.stack([zero, zero, zero + plant.height], -1),
+            orientation=torch.stack([zero, zero, torch.sin(half), torch.cos(half)], -1),
+            linear_velocity=drawn["initial/linear_velocity"],
+            angular_velocity=drawn["initial/angular_velocity"],
+            joint_position=joints,
+            joint_velocity=torch.zeros_like(joints),
+        )
+
+    # --- what is exported -----------------------------------------------------------------------------------------
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        return torch.cat(
+            [
+                self._down(signals["orientation"]),
+                0.25 * signals["angular_velocity"],
+                signals["joint_position"] - self.stand,
+                0.05 * signals["joint_velocity"],
+                memory["last_action"],
+            ],
+            -1,
+        )
+
+    def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
+        return {"joint_position_target": torch.clamp(self.stand + SCALE * action, self.lower, self.upper)}
+
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        return {"last_action": (commands["joint_position_target"] - self.stand) / SCALE}
+
+    # --- how well it is done --------------------------------------------------------------------------------------
+
+    def errors(self, truth: Tensors) -> dict[str, Any]:
+        """How far the base is from being upright (rad) and from its height (m), (n,) each."""
+        up = body_z(truth["orientation"].unbind(-1))
+        return {
+            "tilt_error": torch.sqrt(up[0].square() + up[1].square()),
+            "base_height_error": abs(self.base_height(truth)[:, 0] - self.height),
+        }
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        up, rates = body_z(truth["orientation"].unbind(-1)), truth["angular_velocity"]
+        pose = truth["joint_position"] - self.stand
+        change = (commands["joint_position_target"] - previous["joint_position_target"]) / SCALE
+        low = (self.base_height(truth)[:, 0] - self.height) / self.size
+        return {
+            "alive": torch.ones_like(low),
+            "upright": torch.exp(-(up[0].square() + up[1].square()) / 0.02),
+            "height": torch.exp(-low.square() / 0.002),
+            "pose": torch.exp(-2.0 * pose.square().sum(-1)),
+            "velocity": truth["linear_velocity"].square().sum(-1) / self.size,
+            "rates": rates.square().sum(-1),
+            "torque": truth["joint_torque"].square().sum(-1),
+            "target_change": change.square().sum(-1),
+        }
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        up = body_z(truth["orientation"].unbind(-1))
+        return {"tilts over 60 degrees": up[2] < 0.5, "base too low": self.base_height(truth)[:, 0] < self.lowest}
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        return torch.cat(
+            [
+                truth["linear_velocity"],
+                self._down(truth["orientation"]),
+                0.25 * truth["angular_velocity"],
+                self.base_height(truth),
+                truth["joint_position"] - self.stand,
+                0.05 * truth["joint_velocity"],
+                0.02 * truth["joint_torque"],
+                10.0 * self.foot_height(truth),
+                0.01 * truth["foot_force"],
+                0.01 * parameters.force,
+                parameters.ground_friction[:, None],
+                50.0 * parameters.command_delay[:, :1],
+            ],
+            -1,
+        )
