@@ -8,7 +8,9 @@ loop, whose clock may be simulated, too. Where an episode ends, the next one beg
 tells it. Episodes are drawn as an evaluation draws them, with another seed.
 
 Until the policy takes over in an episode the robot keeps what it has, a peg in its hand for example, by itself: a gate
-that arms would hold the gripper where it is, without force.
+that arms would hold the gripper where it is, without force. A robot that falls with the gains of its policy holds its
+stance with gains of its own, where the contract has them among the robot's facts ("hold"): until a policy takes over,
+and whenever the gate holds. Gains change within BLEND, at a stop they are the policy's at once.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from robo_rl.contract import Contract, ContractError
+from robo_rl.contract.robots import hold_gains
 from robo_rl.controllers.gate.codes import Source
 from robo_rl.controllers.gate.held import samples_behind
 from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Settings, Silence
@@ -26,6 +29,9 @@ from robo_rl.deploy.robot.logs.step_log import Flag
 
 if TYPE_CHECKING:
     from robo_rl.sim.tasks import Task
+
+
+BLEND = 0.5  # s, from one set of gains to the other
 
 
 class Ended(NamedTuple):
@@ -57,6 +63,9 @@ class SimulatedRobot:
         self.ended: Ended | None = None
         """How the episode ended in the last step; None: it goes on."""
         self._stop, self._memory = StopPolicy(task), task.first_memory(1)
+        stance = all(command.start is not None for command in self._contract.commands)
+        self._hold, self._stiff = hold_gains(self._contract.robot) if stance else None, 1.0
+        """The gains of the stance, and how far they are those of the motors: 1, or 0 for the policy's."""
         self._begun = self._moved = False
         """Whether the policy has taken over in this episode, and whether time went on since the last ``read``."""
         self._samples: dict[str, tuple[np.ndarray, int]] = {}
@@ -70,6 +79,7 @@ class SimulatedRobot:
         """The signals as of ``now`` (µs)."""
         self._now = now
         if not self._moved:  # it was told nothing
+            self._set_gains(Mode.HOLD)
             self.env.step(self._keep())
         self._moved = False
         self._samples = self._told(self.env.signals(), self._samples)
@@ -84,10 +94,11 @@ class SimulatedRobot:
 
         self._begun |= mode is Mode.POLICY
         told = {name: torch.from_numpy(np.array(value))[None] for name, value in commands.items()}
-        step = self.env.step(told if self._begun else self._keep())
+        self._set_gains(mode)
+        step = self.env.step(told if self._begun or self._hold else self._keep())
         self._moved, self.ended = True, None
         if len(step.ids):
-            self._begun = False
+            self._begun, self._stiff = False, 1.0
             flags = Flag.SUCCEEDED if bool(step.succeeded[0]) else Flag.FAILED if bool(step.failed[0]) else Flag.NONE
             self.ended = Ended(flags, self._told(step.final_signals, self._samples))
             self._samples = {}
@@ -95,10 +106,26 @@ class SimulatedRobot:
     def _keep(self) -> Any:
         """Commands that keep what it has."""
         signals, hold = self.env.signals(), self.task.hold
+        if self._hold:
+            import torch
+
+            return {command.name: torch.tensor([command.start]) for command in self._contract.commands}
         if not self.task.families:
             return self._stop(signals, self._stop.initial_state(1))[0]
         _, memory = self.task.act(hold(signals, self._memory), signals, self._memory)
         return self.task.command(hold(signals, memory), memory)
+
+    def _set_gains(self, mode: Mode) -> None:
+        """Let the motors' gains go on towards those that this mode asks for."""
+        if self._hold is None:
+            return
+        step = self.task.spec.control_period / BLEND
+        change = {Mode.HOLD: step, Mode.POLICY: -step}.get(mode, -1.0)
+        self._stiff = min(1.0, max(0.0, self._stiff + change))
+        for name, held in self._hold._asdict().items():
+            own = getattr(self.env.plant.nominal, name)[0]
+            gains = own + self._stiff * (own.new_tensor(held) - own)
+            self.env.plant.param(name)[0] = gains * float(self.env.drawn[name][0])
 
     def _told(self, signals: Mapping[str, Any], before: Samples) -> dict[str, tuple[np.ndarray, int]]:
         values = {name: value[0].numpy() for name, value in signals.items()}

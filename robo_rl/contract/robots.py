@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from robo_rl.contract.checks import (
     finite_number,
+    finite_numbers,
     require,
     require_identifier,
     require_label,
@@ -90,6 +91,28 @@ class Robot:
     def actuator_names(self) -> tuple[str, ...]:
         """In the order of commands."""
         return tuple(actuator.name for actuator in self.actuators)
+
+
+class HoldGains(NamedTuple):
+    """Gains of position controls that hold a stance, of a robot that falls with those of its policy."""
+
+    stiffness: tuple[float, ...]
+    """N m/rad, in the order of the actuators."""
+    damping: tuple[float, ...]
+    """N m s/rad."""
+
+
+def hold_gains(robot: Robot) -> HoldGains | None:
+    """What ``facts`` say under "hold"; None where that is nothing. ContractError where it is no gains."""
+    held = robot.facts.get("hold")
+    if held is None:
+        return None
+    keys, count = set(HoldGains._fields), len(robot.actuators)
+    require(isinstance(held, dict) and set(held) == keys, "robot: facts.hold", held, f"an object with {sorted(keys)}")
+    gains = HoldGains(**{key: finite_numbers(held[key], count, f"robot: facts.hold.{key}") for key in keys})
+    for key, values in gains._asdict().items():
+        require(min(values) >= 0, f"robot: facts.hold.{key}", values, "numbers of 0 or more")
+    return gains
 
 
 def plain(facts: Any, field_name: str) -> dict[str, Any]:

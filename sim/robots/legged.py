@@ -117,6 +117,8 @@ class LeggedCard:
         facts: dict[str, Any] = {"feet": list(self.feet), "stand": [joint.stand for joint in self.joints]}
         if self.hardware:
             facts["hardware"] = dict(self.hardware)
+        if self.joints[0].hold_stiffness is not None:
+            facts["hold"] = {key.removeprefix("hold_"): [getattr(j, key) for j in self.joints] for key in HOLD}
         return Robot(self.name, KIND, actuators, facts)
 
     def figures(self) -> dict[str, Any]:

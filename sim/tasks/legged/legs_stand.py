@@ -1,8 +1,8 @@
 """Standing: a robot on any number of legs keeps its stance while it is pushed.
 
 A humanoid falls in little more than a second with the gains of its gait, however exactly its joints hold: the ankles
-are softer than gravity (``docs/legs.md``). The policy sees what the robot measures (gravity's direction in the base frame,
-body rates, joint angles and speeds) and its last targets, and moves the targets around the stance.
+are softer than gravity (``docs/legs.md``). The policy sees what the robot measures (gravity's direction in the base
+frame, body rates, joint angles and speeds) and its last targets, and moves the targets around the stance.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class LegsWalk(LegsStand):
     pushes = 2
     pushed = 3 * SEGMENTS + 1
     goal_size = pushed + 3 * pushes
-    settings = MappingProxyType({"ppo": {**LegsStand.settings["ppo"], "updates": 1000}})
+    settings = MappingProxyType({"ppo": {**LegsStand.settings["ppo"], "updates": 900}})
     weights: Mapping[str, float] = {
         "alive": 0.5,
         "pose": 2.0,
@@ -121,8 +121,8 @@ class LegsWalk(LegsStand):
             rule
             for name in ("command/[xy]*", "push/speed", "initial/standing")
             for rule in (
-                Rule(name, "stride", up=good, down=-1.0, step=0.05),
-                Rule(name, "survived", up=2.0, down=0.5, step=0.05),
+                Rule(name, "stride", up=good, down=-1.0, step=0.1),
+                Rule(name, "survived", up=2.0, down=0.5, step=0.1),
             )
         )
 

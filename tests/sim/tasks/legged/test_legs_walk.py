@@ -147,7 +147,7 @@ def test_a_robot_that_strides_and_survives_is_asked_for_more_and_one_that_stands
     moved = env.levels.moved(level, terms)
     for name in ("command/x", "command/yaw", "push/speed", "initial/standing"):
         column = env.levels.names.index(name)
-        np.testing.assert_allclose(moved[:, column], [0.55, 0.5, 0.5, 0.45], atol=1e-6)
+        np.testing.assert_allclose(moved[:, column], [0.6, 0.5, 0.5, 0.4], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["g1-stand", "g1-walk"])
