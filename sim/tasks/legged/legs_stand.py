@@ -71,15 +71,16 @@ class LegsStand(OnLegs):
 
     def __init__(self, card: LeggedCard | None = None) -> None:
         card = card or load_legged("g1")
-        self.card, self.limbs, count = card, find_limbs(card), len(card.joints)
+        limbs, count = find_limbs(card), len(card.joints)
+        self.card, self.limbs = card, limbs
         self.action_size, self.observation_size = count, 6 + 3 * count
-        self.length = -sum(foot[2] for foot in self.limbs.feet) / len(self.limbs.feet)
+        self.length = -sum(foot[2] for foot in limbs.feet) / len(limbs.feet)
         """m, from the base down to the feet."""
         self.size, self.foot_radius, self.lowest = self.length / LEG, 0.02 * self.length, LOW * self.length
-        self.height = self.length
-        """m, of the base above the feet, as the task wants it."""
-        self.foot_rest = 0.0
-        """m, of the feet's middles above the ground when they stand: sites are at the soles."""
+        self.foot_rest = limbs.height - self.length
+        """m, of the feet's middles above the ground when they stand: 0 of sites at the soles, radii of spheres."""
+        self.height = limbs.height
+        """m, of the base above the ground, as the task wants it."""
         self.stand = torch.tensor([[joint.stand for joint in card.joints]])
         self.lower = torch.tensor([[joint.lower for joint in card.joints]])
         self.upper = torch.tensor([[joint.upper for joint in card.joints]])

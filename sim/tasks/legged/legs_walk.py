@@ -75,7 +75,7 @@ class LegsWalk(LegsStand):
         self._opposite_foot = list(limbs.opposite_foot)
         self._ahead = torch.tensor([[joint.damping / joint.stiffness for joint in card.joints]])
         super().__init__(card)
-        self.height = self.stride.height
+        self.height = self.stride.height + self.foot_rest
         self.observation_size += 5
 
     def signals(self) -> tuple[Signal, ...]:
@@ -157,7 +157,7 @@ class LegsWalk(LegsStand):
         c, s = torch.cos(2 * half), torch.sin(2 * half)
         velocity = torch.stack([c * x - s * y, s * x + c * y, zero], -1)
         turn = torch.cat([zero[:, None], zero[:, None], wanted[:, 2:]], -1)
-        height = torch.where(standing[:, 0], plant.height, plant.height - (self.length - self.height))
+        height = torch.where(standing[:, 0], plant.height, plant.height - (self.length - self.stride.height))
         plant.place(
             ids,
             position=torch.stack([zero, zero, height], -1),

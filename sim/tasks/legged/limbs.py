@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from robo_rl.sim.plants.assembly import assemble
-from robo_rl.sim.plants.indices import ModelIndices, find_indices
+from robo_rl.sim.plants.indices import ModelIndices, find_indices, standing_height
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.legged import LeggedCard
@@ -41,6 +41,8 @@ class Limbs(NamedTuple):
     """(F,) the mirror image of each foot."""
     feet: tuple[tuple[float, float, float], ...]
     """(F,) m, places of the feet in the base frame."""
+    height: float
+    """m, of the base above level ground."""
     mass: float
     """kg, of the robot."""
 
@@ -59,6 +61,7 @@ def find_limbs(card: LeggedCard) -> Limbs:
         signs=signs,
         opposite_foot=tuple(_nearest(card, f"foot '{foot}'", feet, i) for i, foot in enumerate(card.feet)),
         feet=tuple(map(tuple, feet.tolist())),
+        height=standing_height(model, card.mechanism),
         mass=float(model.body_subtreemass[indices.base]),
     )
 

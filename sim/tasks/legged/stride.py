@@ -137,7 +137,7 @@ class Stride:
         headings, middle = velocity[2] * (numbers + 0.5) * step, path(velocity, (numbers + 0.5) * step)
         prints = middle[:, None] + turned(self._homes[None], headings[:, None])  # (steps, F, 2): beside the path
         stands = (numbers % 2 == 0)[:, None] != (np.array(self.sets) > 0)[None]
-        supports = (prints * stands[..., None]).sum(1) / stands.sum(1, keepdims=True)
+        supports = (prints * stands[..., None]).sum(1) if count == 2 else middle  # more feet stand around the path
         times = np.arange(half) / half * step
         divergent = divergent_at_steps(supports, self.rate, step)
         places, speeds = centre_of_mass(supports, divergent, self.rate, step, times)
