@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -22,15 +21,14 @@ FULL = 6
 
 
 def reach(
-    model: mujoco.MjModel, data: Any, foot: str, columns: Sequence[int], position: np.ndarray, turn: np.ndarray,
+    model: mujoco.MjModel, data: Any, foot: str, columns: np.ndarray, position: np.ndarray, turn: np.ndarray,
     limits: np.ndarray,
 ) -> float:  # fmt: skip
     """Move the joints of a leg in ``data`` until the foot is at ``position`` (3,) m, turned by ``turn`` (3, 3), world.
 
-    It begins where the joints are. ``columns``: of the leg's joints in qpos, from which those in qvel follow;
+    It begins where the joints are. ``columns`` (k,): of the leg's joints in qpos, from which those in qvel follow;
     ``limits`` (k, 2) rad. Returns how far the foot is off in the end: the norm over m and, of full legs, rad.
     """
-    columns = np.asarray(columns)
     rates = model.jnt_dofadr[np.searchsorted(model.jnt_qposadr, columns)]
     body, full = foot_body(model, foot), len(columns) >= FULL
     jacobian, error = np.zeros((6, model.nv)), np.zeros(6)

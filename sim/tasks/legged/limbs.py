@@ -94,7 +94,8 @@ def foot_body(model: mujoco.MjModel, foot: str) -> int:
 
 def _chain(model: mujoco.MjModel, card: LeggedCard, joints: list[int], foot: str) -> tuple[int, ...]:
     """The joints between base and foot."""
-    body, base, found = foot_body(model, foot), model.body(card.base).id, []
+    body, base = foot_body(model, foot), model.body(card.base).id
+    found: list[int] = []
     while body not in (0, base):
         first = int(model.body_jntadr[body])
         found = [*range(first, first + int(model.body_jntnum[body])), *found]
