@@ -27,7 +27,7 @@ from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks import Measure, Tensors
 from robo_rl.sim.tasks.legged.gait import axial, polar
-from robo_rl.sim.tasks.legged.legs_stand import PUSHED, SCALE, TILT, LegsStand
+from robo_rl.sim.tasks.legged.legs_stand import SCALE, TILT, LegsStand
 from robo_rl.sim.tasks.legged.on_legs import LOADED, PERIOD
 from robo_rl.sim.tasks.legged.ranges import signals
 from robo_rl.sim.tasks.legged.stride import TIME, Stride
@@ -97,21 +97,15 @@ class LegsWalk(LegsStand):
         return super().initial_ranges() | {"initial/standing": Range((0.0, 1.0), (1.0, 1.0))}
 
     def goal_ranges(self) -> dict[str, Range]:
-        """Commands and pushes."""
-        slow, fast, begin = self.stride.slowest, self.stride.fastest, (0.7, 0.2, 0.2)
-        commands = {
-            f"command/{name}": Range(
-                (0.2 * high if name == "x" else part * low, part * high), (float(low), float(high)), SEGMENTS, unit
-            )
-            for name, low, high, part, unit in zip("xyw", slow, fast, begin, ("m/s", "m/s", "rad/s"), strict=True)
-        }
-        commands["command/yaw"] = commands.pop("command/w")
+        """Commands and pushes. At first a robot walks forwards, hardly sideways, hardly turning."""
+        (x, y, yaw), (back, right, clockwise) = self.stride.fastest.tolist(), self.stride.slowest.tolist()
         return {
-            **commands,
+            "command/x": Range((0.2 * x, 0.7 * x), (back, x), SEGMENTS, "m/s"),
+            "command/y": Range((0.2 * right, 0.2 * y), (right, y), SEGMENTS, "m/s"),
+            "command/yaw": Range((0.2 * clockwise, 0.2 * yaw), (clockwise, yaw), SEGMENTS, "rad/s"),
             "command/rest": Range.fixed(0.0, 1.0, count=SEGMENTS),
             "command/offset": Range.fixed(0.0, SEGMENT, unit="s"),
             **super().goal_ranges(),
-            "push/speed": Range((0.0, 0.1), (PUSHED, PUSHED), count=self.pushes, unit="m/s"),
         }
 
     def rules(self) -> tuple[Rule, ...]:
