@@ -19,6 +19,8 @@ from robo_rl.deploy.robot.drivers.ticks import MOST, NOTABLE
 
 BUSY, MOSTLY = 0.5, 0.95
 """Part of a control period that so many of the readings may take: the policy and the commands need the rest."""
+UNITS = {"V": "V", "A": "A", "%": "%", "m": "m", "degC": "°C"}
+"""With which the names in ``Health.figures`` end, and as people write them."""
 CLOCK = "clock's rate"
 """The name under which drivers tell how fast their robot's clock runs, in ``Health.figures``."""
 
@@ -100,5 +102,22 @@ def _clock(found: Recording) -> list[Finding]:
 
 
 def _figures(found: Recording) -> list[Finding]:
-    text = ", ".join(f"{name} {value:.4g}" for name, value in found.figures.items() if name != CLOCK)
-    return [Finding(True, "counters", text)] if text else []
+    """A line for each quantity that several parts have, such as the temperatures of joints; one for each other one."""
+    findings, groups = [], dict[tuple[str, str], list[str]]()
+    for name, value in found.figures.items():
+        quantity, _, part = name.partition("/")
+        label, unit = _unit(part or quantity)
+        if name == CLOCK:
+            continue
+        if part:
+            groups.setdefault((quantity, unit), []).append(f"{label} {value:.4g}")
+        else:
+            findings.append(Finding(True, "counter" if not unit else "measured", f"{label}: {value:.4g}{unit}"))
+    findings += [Finding(True, name, f"{', '.join(parts)}{unit}") for (name, unit), parts in groups.items()]
+    return findings
+
+
+def _unit(name: str) -> tuple[str, str]:
+    """A name and its unit, which begins with a space: "battery V" is ("battery", " V")."""
+    label, _, last = name.rpartition(" ")
+    return (label, f" {UNITS[last]}") if last in UNITS else (name, "")

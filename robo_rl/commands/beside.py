@@ -28,8 +28,7 @@ def start(run: Path, port: int, no_open: bool) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Serve until standard input ends."""
-    os.nice(POLITE)
+    """Serve until standard input ends. It gives way once it serves: until then somebody waits for its address."""
     from robo_rl.commands.looking.play import serve
     from robo_rl.learn.runs.folder import Run
     from robo_rl.policies.loading import load
@@ -45,6 +44,7 @@ def main() -> None:
     run = Run.open(folder)
     loaded = load(folder)
     seconds = loaded.task.spec.episode_length
+    os.nice(POLITE)
     serve(loaded, ROBOTS, 0, seconds, {}, {}, int(port), "127.0.0.1", opens == "0", False, [run], stop)
 
 

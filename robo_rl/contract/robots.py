@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from robo_rl.contract.checks import (
+    ContractError,
     finite_number,
     finite_numbers,
     require,
@@ -66,6 +67,18 @@ class Actuator:
             require(within, f"{where}: safe", self.safe, f"a number from {limits[0]} to {limits[1]}, or 'hold'")
 
 
+class Facts(dict[str, Any]):
+    """What a kind's own code needs to know of a robot, by name. ContractError, not KeyError, for what is missing: a
+    contract may have been made by somebody who did not know what is needed.
+    """
+
+    def __missing__(self, name: str) -> Any:
+        raise ContractError(
+            f"robot: facts: '{name}' is missing; the classical controller of its kind needs it, and there are "
+            f"{sorted(self) or 'none'}"
+        )
+
+
 @dataclass(frozen=True)
 class Robot:
     """A robot: its kind, its actuators in the order of its commands, and the kind's own facts.
@@ -85,7 +98,7 @@ class Robot:
         object.__setattr__(self, "actuators", tuple(self.actuators))
         require(len(self.actuators) > 0, "robot: actuators", (), "at least one actuator")
         require_unique([actuator.name for actuator in self.actuators], "robot: actuators")
-        object.__setattr__(self, "facts", plain(self.facts, "robot: facts"))
+        object.__setattr__(self, "facts", Facts(plain(self.facts, "robot: facts")))
 
     @property
     def actuator_names(self) -> tuple[str, ...]:

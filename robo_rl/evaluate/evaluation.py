@@ -140,9 +140,9 @@ def outcome(task: Task, summary: Mapping[str, float | int], seed: int | None = N
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number with its unit, lengths in cm; NaN is the error of no episodes."""
+    """A number with its unit, lengths in cm; NaN is the error of no episodes: those that fail don't count."""
     if math.isnan(value):
-        return "none succeeded"
+        return "n/a (no episode without failure)"
     return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f}" + f" {unit}" * (unit != "1")
 
 

@@ -214,7 +214,16 @@ def test_inspect_tells_people_what_the_file_reads_commands_and_promises(robo: Ro
         assert channel.name in robo.out
     for rotor in contract.robot.actuators:
         assert f"{rotor.name}  velocity 0 to {rotor.upper:g} rad/s" in robo.out
-    facts = ("100 Hz", "crazyflie", "quaternion", "rad/s", "mass 0.027", "from the operator", "safe 0", contract.digest)
+    facts = (
+        "100 Hz",
+        "crazyflie",
+        "quaternion",
+        "rad/s",
+        "mass 0.027",
+        "from the operator",
+        "safe    0",
+        contract.digest,
+    )
     for fact in facts:
         assert fact in robo.out
 

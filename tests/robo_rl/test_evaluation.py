@@ -141,7 +141,7 @@ def test_the_mean_error_of_a_short_flight_is_over_the_whole_of_it(hover: Task) -
 
 
 def test_the_error_of_no_flights_is_said_in_words() -> None:
-    assert quantity(float("nan"), "m") == quantity(float("nan"), "rad/s") == "none succeeded"
+    assert quantity(float("nan"), "m") == quantity(float("nan"), "rad/s") == "n/a (no episode without failure)"
     assert quantity(0.0421, "m") == "4.21 cm"
 
 

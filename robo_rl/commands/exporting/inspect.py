@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json as json_text
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,9 @@ from robo_rl.contract import Command, Contract, Law, Numbers, Robot, Signal
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.bundle import Bundle
     from robo_rl.deploy.robot.bundle.signing import Key
+
+KEPT_SPACE = "\N{NO-BREAK SPACE}"
+"""Where no line may end."""
 
 
 def main(
@@ -107,16 +111,17 @@ def _signal(contract: Contract, signal: Signal) -> list[str]:
     kind = "quaternion, " if signal.kind == "quaternion" else ""
     source = {"operator": " (from the operator)", "runtime": f" (the runtime tells how old {signal.age_of} is)"}
     shape = "" if signal.shape is None else " × ".join(map(str, signal.shape)) + " "
-    elements = shape + ", ".join(signal.elements)
+    unit = _unit(signal.unit)
     lines = [
-        f"  {signal.name:<26}{elements}   {signal.unit}, {kind}{signal.frame}{source.get(signal.source, '')}",
-        f"  {'':<26}valid {_span(signal.lower, signal.upper)}",
+        f"  {signal.name:<26}{kind}{unit or 'no unit'}, frame {signal.frame}{source.get(signal.source, '')}",
+        *_wrapped("", f"{shape}{', '.join(signal.elements)}"),
+        *_wrapped("valid", _span(signal.lower, signal.upper), unit),
     ]
     if signal.seen_low is not None and signal.seen_high is not None:
-        lines.append(f"  {'':<26}seen  {_span(signal.seen_low, signal.seen_high)}")
+        lines += _wrapped("seen", _span(signal.seen_low, signal.seen_high), unit)
     if signal.noise is not None:
         low, high = (1000 * x for x in signal.delay)
-        lines.append(f"  {'':<26}noise {_list(signal.noise)}, latency {low:g} to {high:g} ms")
+        lines += _wrapped("noise", _list(signal.noise), unit) + _wrapped("latency", f"{low:g} to {high:g} ms")
     if signal.period is not None:
         timeout = contract.timeout(signal)
         old = "may be absent" if timeout is None else f"a fault when older than {1000 * timeout:g} ms"
@@ -124,11 +129,29 @@ def _signal(contract: Contract, signal: Signal) -> list[str]:
     return lines
 
 
+def _unit(unit: str) -> str:
+    """A contract's unit as people write it; "" for a number without one."""
+    return "" if unit == "1" else unit.replace("*", " ").replace("^2", "²").replace("^3", "³")
+
+
+def _wrapped(word: str, text: str, unit: str = "") -> list[str]:
+    """Lines of at most 100 characters, below a name, the unit at the end. No line ends within a range."""
+    indent = " " * 28
+    begin = f"{word:<8}" if word else ""
+    unit = f" {unit}".replace(" ", KEPT_SPACE) if unit else ""
+    whole = text.replace(" to ", f"{KEPT_SPACE}to{KEPT_SPACE}") + unit
+    lines = textwrap.wrap(whole, 100, initial_indent=indent + begin, subsequent_indent=indent + " " * len(begin))
+    return [line.replace(KEPT_SPACE, " ") for line in lines]
+
+
 def _command(contract: Contract, command: Command) -> list[str]:
     safe = command.safe if command.safe == "hold" else _list(command.safe)
+    unit = _unit(command.unit)
     lines = [
-        f"  {command.name:<26}{', '.join(command.elements)}   {command.unit}, {command.frame}",
-        f"  {'':<26}limits {_span(command.lower, command.upper)}, safe {safe}, stops by '{command.stop}'",
+        f"  {command.name:<26}{unit or 'no unit'}, frame {command.frame}",
+        *_wrapped("", ", ".join(command.elements)),
+        *_wrapped("limits", _span(command.lower, command.upper), unit),
+        *_wrapped("safe", f"{safe}, stops by '{command.stop}'"),
     ]
     if command.needs_feedback:
         names = dict.fromkeys(name for name, _ in contract.feedback(command))
@@ -166,7 +189,7 @@ def _robot(robot: Robot) -> list[str]:
         effort = {"rad": "N m", "rad/s": "N m", "N*m": "N m"}.get(a.unit, "N")
         strength = "" if a.effort is None else f", {a.effort:g} {effort}"
         speed = "" if a.speed is None else f", {a.speed:g} {'m/s' if effort == 'N' else 'rad/s'}"
-        lines.append(f"  {a.name:<{width}}  {a.quantity} {a.lower:g} to {a.upper:g} {a.unit}{strength}{speed}")
+        lines.append(f"  {a.name:<{width}}  {a.quantity} {a.lower:g} to {a.upper:g} {_unit(a.unit)}{strength}{speed}")
     return [*lines, *_facts(robot.facts, 2)]
 
 

@@ -389,6 +389,7 @@ def _learn(
         if page is not None:
             training.save(run, learner)  # so that there is a policy to look at
             viewer = start(run.folder, *page)
+            say("The live page starts beside the training; its address follows in some seconds", as_json)
             beside.callback(viewer.wait)
             beside.callback(viewer.stdin.close)  # type: ignore[union-attr]
         trained = training.train(run, learner, checkpoint_seconds)

@@ -44,7 +44,11 @@ def test_a_robot_that_is_well_passes_with_its_rates_and_ages_and_what_it_does_in
     wrong = [one for one in found if not one.good and one.subject not in (*LIMP, *TIMING)]
     assert not wrong
     subjects = {one.subject for one in found}
-    assert {"robot", "silence", "reading", "counters", *session.driver.measured} <= subjects
+    assert {"robot", "silence", "reading", *session.driver.measured} <= subjects
+    counted = [one.sentence for one in found if one.subject in ("counter", "measured", "voltage", "temperature")]
+    assert counted
+    assert all(len(sentence) < 100 for sentence in counted)
+    assert not any("degC" in sentence for sentence in counted)
     assert any("Hz" in one.sentence for one in found if one.subject in session.driver.measured)
 
 

@@ -85,7 +85,7 @@ def test_a_stranger_s_kind_gets_a_report_with_its_own_measures(made: tuple[str, 
     shown = re.search(r'id="angle_error_mean_rad">(.*?)</b>', page)
     known = result["angle_error_mean_rad"]
     assert shown is not None
-    assert shown[1] == ("none succeeded" if known is None else f"{known:.3f} rad")
+    assert shown[1] == ("n/a (no episode without failure)" if known is None else f"{known:.3f} rad")
     table = page.split('id="results"')[1].split("</table>")[0]
     assert f"<td>classical controller</td><td>{100 * controller['success']:.1f} %" in table
     assert "A failed episode counts as the largest angle error of" in page

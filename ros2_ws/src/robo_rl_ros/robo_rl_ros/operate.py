@@ -109,8 +109,9 @@ class Operator:
         """What the gate said last."""
         state = self.lifecycle()
         self.wait(lambda: bool(self.gate), 2.0)
-        told = ", ".join(f"{key} {value}" for key, value in self.gate.items() if value not in ("", "NONE"))
-        return f"{self.policy} is {state}; {told or 'no message from the gate'}"
+        told = {key: value for key, value in self.gate.items() if value not in ("", "NONE")}
+        lines = [f"{self.policy} is {state}" + ("" if told else "; no message from the gate")]
+        return "\n".join(lines + [f"  {key:<10} {_shown(key, value)}" for key, value in told.items()])
 
     def _change(self, action: str) -> str:
         """A transition. One that the state does not have is not requested."""
@@ -215,3 +216,7 @@ class Operator:
                 return False
             self.executor.spin_once(timeout_sec=0.02)
         return True
+
+
+def _shown(key: str, value: Any) -> str:
+    return f"{value:.2f} s since the computer started" if key == "time" else f"{value}"
