@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -107,6 +107,10 @@ class Frames:
     """frame_id of the robot's own position; "" as long as it is not known."""
     drives: bool = False
     """Whether the robot's base moves: then the base of its arm is not the world."""
+    put: Callable[[Any], None] = lambda message: None
+    """Note a message of /tf, where there is tf."""
+    stamp: Callable[[str, str], int | None] = lambda target, source: None
+    """ns: how old a transform is, as ``TransformTree.stamp``."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ class View:
     nothing: tuple[str, ...] = ("zero",)
     """What a lidar gives where nothing is within its range: see ``robo_rl.deploy.robot.scans.NOTHING``."""
     frames: Frames = field(default_factory=Frames)
+    child: str = ""
+    """Of a pose that tf tells, the frame whose place in ``own`` it is."""
 
     def into(self, name: str, frame: str, wanted: str, also: Sequence[str] = ()) -> Transform | None:
         """From ``frame`` into the contract's frame ``wanted`` of signal ``name``; None: they are the same.
@@ -135,6 +141,16 @@ class View:
         if (found := self._find(frame, wanted)) is not None:
             return found
         raise FrameError(f"'{name}': frame_id is '{frame}'; {self._expected(wanted)}")
+
+    def pose(self, name: str) -> Transform:
+        """Where the frame ``child`` is in the frame ``own``, by tf. FrameError where it does not tell."""
+        found = None if self.frames.find is None else self.frames.find((self.own,), self.child)
+        if found is None:
+            raise FrameError(
+                f"'{name}': tf does not tell where '{self.child}' is in '{self.own}': no chain of transforms that came "
+                "within the last second connects them"
+            )
+        return found
 
     def mounting(self, name: str, frame: str) -> tuple[float, bool] | None:
         """(yaw in rad, upside down) of a lidar on the robot, by tf; None where tf does not tell, or need not.

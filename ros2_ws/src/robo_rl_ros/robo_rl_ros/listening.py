@@ -16,8 +16,9 @@ from std_msgs.msg import Empty
 
 from robo_rl.ros import quality
 from robo_rl.ros.control import monotonic_us
+from robo_rl.ros.reading import TF
 from robo_rl.ros.signal_buffer import SignalBuffer
-from robo_rl.ros.tf_topics import listen_to_transforms
+from robo_rl.ros.tf_topics import DYNAMIC, listen_to_transforms
 from robo_rl.ros.writing import message_type
 
 TOLD = 10
@@ -50,7 +51,8 @@ class Listener:
         for topic, kind in buffer.wires:
             events = SubscriptionEventCallbacks(incompatible_qos=on_incompatible(topic))
             receive = self._receiver((topic, kind))
-            node.create_subscription(message_type(kind), topic, receive, quality.SENSOR, event_callbacks=events)
+            profile = DYNAMIC if kind == TF else quality.SENSOR
+            node.create_subscription(message_type(kind), topic, receive, profile, event_callbacks=events)
         node.create_subscription(Empty, f"{owner.get_name()}/heartbeat", self._on_heartbeat, quality.OPERATOR)
         if simulated:
             node.create_subscription(Clock, "/clock", self._on_clock, quality.SENSOR)

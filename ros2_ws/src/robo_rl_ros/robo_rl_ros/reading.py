@@ -259,6 +259,18 @@ def _array(message: Any, channel: Channel, view: View) -> Any:
     return np.asarray(message.data[start:end], np.float64).reshape(channel.shape)
 
 
+def _transformed(field: str) -> Callable[[Any, Channel, View], Any]:
+    """A pose that only tf tells: the message is one part of the way between its two frames, or none."""
+
+    def read(message: Any, channel: Channel, view: View) -> Any:
+        view.frames.put(message)
+        found = view.pose(channel.name)
+        return _along(found.translation, channel) if field == "position" else found.rotation
+
+    return read
+
+
+TF = "tf2_msgs/msg/TFMessage"
 Reader = Callable[[Any, Channel, View], Any]
 
 READERS: dict[str, dict[str, Reader]] = {
@@ -295,6 +307,7 @@ READERS: dict[str, dict[str, Reader]] = {
     "sensor_msgs/msg/Image": {"data": _pixels},
     "std_msgs/msg/Float64MultiArray": {"data": _array},
     "std_msgs/msg/Float32MultiArray": {"data": _array},
+    TF: {field: _transformed(field) for field in ("position", "orientation")},
 }
 """How each field of each message type is read."""
 

@@ -16,7 +16,8 @@ import numpy as np
 from robo_rl.contract import Contract
 from robo_rl.ros.frames import Frames
 from robo_rl.ros.joint_messages import JOINT_STATE, JointCollector
-from robo_rl.ros.reading import MEASURED, MessageError, read, stamp_ns
+from robo_rl.ros.leaps import LeapCheck
+from robo_rl.ros.reading import MEASURED, TF, MessageError, read, stamp_ns
 from robo_rl.ros.wiring import Wire
 
 SKEW = 1000
@@ -91,6 +92,13 @@ class SignalBuffer:
             for w in wires
             if w.kind == JOINT_STATE
         }
+        self._leaps = {
+            w.name: LeapCheck(contract, contract.signal(w.name)) for w in wires if w.kind == TF and w.field == POSITION
+        }
+        self._told: dict[str, int | None] = {}
+        """ns of ROS time, of what tf told last, by signal."""
+        own = [w.frame for w in wires if w.name == POSITION and w.kind == TF]
+        self.frames.world = own[0] if own else ""
         self._patience = round(5e5 * contract.safety.signal_timeout)
         """µs: half of the age at which a signal is a fault."""
         self.arrivals = {key: Arrivals() for key in self.wires}
@@ -113,7 +121,10 @@ class SignalBuffer:
         arrivals.note(now * 1e-6, age * 1e-6)
         stamps: dict[str, int] = {}
         try:
-            values = self._values(key, message, stamp, stamps)
+            if key[1] == TF:
+                values = self._poses(key, message, now, ros_ns, stamps)
+            else:
+                values = self._values(key, message, stamp, stamps)
         except (MessageError, TypeError, ValueError, OverflowError) as error:
             arrivals.complaint = str(error)[:300]
             return
@@ -145,6 +156,27 @@ class SignalBuffer:
                 values[wire.name] = read(wire.kind, wire.field, message, self._channels[wire.name], view)
             elif (found := joints.read(message, stamp)) is not None:
                 values[wire.name], stamps[wire.name] = found
+        return values
+
+    def _poses(
+        self, key: tuple[str, str], message: Any, now: int, ros_ns: int, stamps: dict[str, int]
+    ) -> dict[str, np.ndarray]:
+        """What tf tells anew: of the time of the oldest part of the way between the frames. One that does not move, or
+        is not told any more, grows old.
+        """
+        values: dict[str, np.ndarray] = {}
+        for wire in self.wires[key]:
+            value = read(wire.kind, wire.field, message, self._channels[wire.name], self._views[wire.name])
+            told = self.frames.stamp(wire.frame, wire.child)
+            age = 0 if told is None else (ros_ns - told) // 1000
+            stamp = now - (age if age < -SKEW else max(0, age))
+            if told is not None and told == self._told.get(wire.name):
+                continue
+            self._told[wire.name] = told
+            leap = self._leaps[wire.name].refusal(value, stamp, now) if wire.name in self._leaps else ""
+            if leap:
+                raise MessageError(leap)
+            values[wire.name], stamps[wire.name] = value, stamp
         return values
 
     def _lacking(self, key: tuple[str, str], message: Any, values: Mapping[str, np.ndarray], now: int) -> list[str]:

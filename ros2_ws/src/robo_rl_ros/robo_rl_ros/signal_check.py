@@ -18,7 +18,7 @@ from robo_rl.deploy.robot.scans import habits
 from robo_rl.ros import quality
 from robo_rl.ros.frames import Frames
 from robo_rl.ros.joint_messages import JOINT_STATE, JointCollector
-from robo_rl.ros.reading import MessageError, read, stamp_ns
+from robo_rl.ros.reading import TF, MessageError, read, stamp_ns
 from robo_rl.ros.tf_topics import listen_to_transforms
 from robo_rl.ros.transport import prefer_udp
 from robo_rl.ros.wiring import SCAN, Wire, signal_wires
@@ -91,7 +91,10 @@ class SignalCheck:
                 series.nothing = wire.nothing
             try:
                 if joints is None:
-                    series.add(now, age, read(wire.kind, wire.field, message, signal, view).ravel())
+                    value = read(wire.kind, wire.field, message, signal, view).ravel()
+                    if wire.kind == TF and (told := self.frames.stamp(wire.frame, wire.child)) is not None:
+                        age = (ros - told) * 1e-9
+                    series.add(now, age, value)
                 elif (found := joints.read(message, round(1e9 * (now - age)))) is not None:
                     series.problem = series.problem if series.times else ""
                     series.add(now, now - 1e-9 * found[1], found[0])

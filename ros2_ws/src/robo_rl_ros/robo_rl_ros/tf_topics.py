@@ -46,7 +46,7 @@ def listen_to_transforms(
     from tf2_msgs.msg import TFMessage
 
     tree = TransformTree()
-    frames.find = tree.find
+    frames.find, frames.stamp, frames.put = tree.find, tree.stamp, lambda message: tree.put(message, False)
 
     def receiver(static: bool) -> Callable[[Any], None]:
         def receive(message: Any) -> None:

@@ -28,6 +28,8 @@ class _Link(NamedTuple):
     transform: Transform
     arrived: float
     """s; infinite for a static one."""
+    stamp: int
+    """ns of ROS time."""
 
 
 class TransformTree:
@@ -53,7 +55,8 @@ class TransformTree:
                 self.refused = f"tf from '{parent}' to '{child}' has a rotation of norm {norm:.3f}; expected 1"
             elif child in self._links or len(self._links) < MOST:
                 x, y, z, w = (number / norm for number in numbers[3:])
-                self._links[child] = _Link(parent, Transform((way.x, way.y, way.z), (x, y, z, w)), arrived)
+                stamp = one.header.stamp.sec * 1_000_000_000 + one.header.stamp.nanosec
+                self._links[child] = _Link(parent, Transform((way.x, way.y, way.z), (x, y, z, w)), arrived, stamp)
 
     def find(self, targets: Sequence[str], source: str) -> Transform | None:
         """Where the frame ``source`` is in the first of ``targets`` that it is connected with; None if with none."""
@@ -64,6 +67,16 @@ class TransformTree:
                 if frame in up:
                     return up[frame].within(there.inverse())
         return None
+
+    def stamp(self, target: str, source: str) -> int | None:
+        """ns of ROS time: of the oldest transform between the two frames that is not static; None where all are.
+
+        tf2 calls it the latest common time.
+        """
+        ways = [[frame for frame, _ in self._up(end.strip("/"))] for end in (target, source)]
+        both = set(ways[0]) & set(ways[1])
+        moving = (self._links[frame] for way in ways for frame in way if frame not in both)
+        return min((link.stamp for link in moving if link.arrived < math.inf), default=None)
 
     def _up(self, frame: str) -> Iterator[tuple[str, Transform]]:
         """(frame, where the first one is in it), from itself to the root or to what is too old."""

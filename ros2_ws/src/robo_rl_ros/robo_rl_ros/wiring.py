@@ -2,7 +2,8 @@
 
 A wire is written as one text, as in parameters: ``"odom nav_msgs/msg/Odometry position"``. More of it may follow:
 ``yaw=1.5708 roll=3.1416`` of a lidar that is mounted turned, ``nothing=nan`` of one that gives NaN where nothing is
-within its range, and ``frame=cf231`` where that is the contract's frame by another name. What a contract does not
+within its range, and ``frame=cf231`` where that is the contract's frame by another name. A pose that only tf tells is
+``"/tf tf2_msgs/msg/TFMessage position frame=map child=base_link"``. What a contract does not
 decide (the robot's own topic names) is remapped as usual in ROS 2, or by giving the wire of a signal or command.
 """
 
@@ -16,7 +17,7 @@ from typing import TypeVar
 from robo_rl.contract import Command, Image, Scan, Signal
 from robo_rl.deploy.robot.scans import NOTHING
 from robo_rl.ros.frames import LEVEL, Frames, View
-from robo_rl.ros.reading import ACKERMANN, READERS, TWIST_ELEMENTS, seen_by
+from robo_rl.ros.reading import ACKERMANN, READERS, TF, TWIST_ELEMENTS, seen_by
 
 
 class WiringError(ValueError):
@@ -44,6 +45,8 @@ class Wire:
     """A frame_id that is the contract's frame by another name."""
     nothing: tuple[str, ...] = View.nothing
     """What a lidar gives where nothing is within its range."""
+    child: str = ""
+    """Of a pose that tf tells, the frame whose place in ``frame`` it is."""
 
     @staticmethod
     def parse(name: str, text: str) -> Wire:
@@ -61,21 +64,30 @@ class Wire:
             raise WiringError(f"the wire of '{name}' has the field '{field}'; {kind} has {sorted(READERS[kind])}")
         frames = [part.partition("=")[2] for part in more if part.startswith("frame=")]
         nothing = [part.partition("=")[2] for part in more if part.startswith("nothing=")]
-        mounting = [part for part in more if not part.startswith(("frame=", "nothing="))]
+        children = [part.partition("=")[2] for part in more if part.startswith("child=")]
+        mounting = [part for part in more if not part.startswith(("frame=", "nothing=", "child="))]
+        if (kind == TF and not (frames and frames[-1] and children and children[-1])) or (kind != TF and children):
+            raise WiringError(
+                f"the wire of '{name}' is {text!r}; expected '/tf {TF} {field} frame=map child=base_link' of a pose "
+                "that tf tells, and child=… of no other"
+            )
         if (mounting or nothing) and kind != SCAN:
             raise WiringError(f"the wire of '{name}' is {text!r}; expected 'topic type field' and, if need be, frame=…")
         told = _nothing(name, nothing[-1]) if nothing else View.nothing
-        return Wire(name, topic, kind, field, *_mounting(name, mounting), frames[-1] if frames else "", told)
+        return Wire(
+            name, topic, kind, field, *_mounting(name, mounting), frames[-1] if frames else "", told, *children[-1:]
+        )
 
     def __str__(self) -> str:
         mounting = (f" yaw={self.yaw:.9g}" if self.yaw else "") + (f" roll={math.pi:.9g}" if self.upside_down else "")
         frame = f" frame={self.frame}" if self.frame else ""
         nothing = f" nothing={','.join(self.nothing) or 'inf'}" if self.nothing != View.nothing else ""
-        return f"{self.topic} {self.kind} {self.field}{mounting}{frame}{nothing}"
+        child = f" child={self.child}" if self.child else ""
+        return f"{self.topic} {self.kind} {self.field}{mounting}{frame}{nothing}{child}"
 
     def view(self, frames: Frames | None = None) -> View:
         """How its messages are read; ``frames`` is what is known of the robot's frames beside their names."""
-        return View(self.frame, bool(self.yaw or self.upside_down), self.nothing, frames or Frames())
+        return View(self.frame, bool(self.yaw or self.upside_down), self.nothing, frames or Frames(), self.child)
 
     def measured(self, channel: Channel) -> Channel:
         """``channel`` as its sensor has it: a scan with the angles of its beams about the axes of the lidar."""
