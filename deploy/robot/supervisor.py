@@ -191,9 +191,12 @@ class Supervisor(ABC):
     def _at_rest(self) -> bool:
         return self.session.gate.state in (State.IDLE, State.FAULT) and self.session.reserve.at_rest
 
-    def _see_whether_left(self) -> None:
-        if self.leaving and (self._at_rest or self._seconds() > self._latest):
+    def _see_whether_left(self) -> bool:
+        """Whether the stop has come to its end, or has had its time."""
+        over = self.leaving and (self._at_rest or self._seconds() > self._latest)
+        if over:
             self.left.set()
+        return over
 
     def _last_resort(self, write: Callable[[np.ndarray, Source], None]) -> None:
         """What to send where not even the gate can be asked; nothing while a call of the robot hangs."""
@@ -212,7 +215,7 @@ class Supervisor(ABC):
         was sent last: damping has no end.
         """
         gate, left = self.session.gate, self.session.last_resort
-        told = self._source == gate.reaction and np.array_equal(left, gate.command)
+        told = left is not None and self._source == gate.reaction and np.array_equal(left, gate.command)
         if not self._at_rest and not told:
             self._last_resort(self._write_last)
         self._parted = True

@@ -205,3 +205,19 @@ def test_whoever_retires_is_silent_when_the_stop_has_ended(running: Running):
     (command,) = running.runner.contract.commands
     where = running.rest["joint_position"] if command.stop == "damp" else np.array(command.safe)
     np.testing.assert_allclose(running.sent[-1], where, atol=0.01)
+
+
+def test_who_does_not_wait_for_the_end_of_a_stop_sends_what_is_left_to_send(running: Running):
+    take_off(running)
+    running.misbehave(running.released.wait)
+    waiting = threading.Thread(target=running.control.retire, args=(True,))
+    with running.control._robot:  # the stop does not come to its end
+        waiting.start()
+        running.until(lambda: running.control._closed)
+        running.control.end()
+        running.until(running.control.left.is_set)
+    waiting.join(30.0)
+    assert not running.control.enabled
+    (command,) = running.runner.contract.commands
+    where = running.rest["joint_position"] if command.stop == "damp" else np.array(command.safe)
+    np.testing.assert_allclose(running.sent[-1], where, atol=0.05)

@@ -116,8 +116,9 @@ class Control(Supervisor):
 
     def enable(self) -> None:
         """Commands may leave."""
-        self.resume()
-        self.enabled = True
+        with self._answered:  # a step that ends just now must not take it back
+            self.resume()
+            self.enabled = True
 
     def retire(self, wait: bool = False) -> None:
         """Disarm; commands leave until the stop has come to its end, or for as long as the slowest move takes. ``wait``
@@ -268,11 +269,12 @@ class Control(Supervisor):
             self._answers |= {request: decision for request in Request if request & heard}
             self._answered.notify_all()
 
-    def _see_whether_left(self) -> None:
+    def _see_whether_left(self) -> bool:
         """Who has left, or is retired, sends no more."""
-        super()._see_whether_left()
-        if self.left.is_set():
-            self.enabled = False
+        with self._answered:
+            over = super()._see_whether_left()
+            self.enabled = self.enabled and not over
+        return over
 
     def _write(self, command: np.ndarray | None, source: Source) -> None:
         """To ``send`` while the node is active; to the driver, where there is one, as long as it is enabled, since a
