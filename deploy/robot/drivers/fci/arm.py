@@ -127,15 +127,24 @@ class FrankaArm:
                 f"the tool is turned by {rounded(arm.orientation)}, {off:.2f} rad from {rounded(self.names.turn)}, as "
                 f"the policy has it; guide it within {most:g} rad of that"
             )
-        low, high = next((c.lower, c.upper) for c in self._contract.commands if c.name == TOOL)
-        if np.any(arm.position < np.array(low) - 0.1) or np.any(arm.position > np.array(high) + 0.1):
+        low, high = self._space
+        if np.any(arm.position < low) or np.any(arm.position > high):
             raise DriverError(
-                f"the tool is at {rounded(arm.position)} m, more than 0.1 m from the policy's space, {rounded(low)} to "
+                f"the tool is at {rounded(arm.position)} m, out of where the policy may have it, {rounded(low)} to "
                 f"{rounded(high)}; guide it there"
             )
         self.motion.protect(self.file.torque_threshold, self.file.force_threshold)
         self.motion.begin(self.names.law, arm.position, self.names.turn, self.file.posture_stiffness)
         self._enabled, self._ended, self._tool = True, "", arm.tool_position
+
+    @property
+    def _space(self) -> tuple[np.ndarray, np.ndarray]:
+        """(3,) m each: the contract's envelope of the tool, or 0.1 m around what the policy commands."""
+        command = self._contract.command(TOOL)
+        for envelope in self._contract.safety.envelope:
+            if envelope.signal == command.feedback and envelope.lower is not None and envelope.upper is not None:
+                return np.broadcast_to(envelope.lower, 3), np.broadcast_to(envelope.upper, 3)
+        return np.array(command.lower) - 0.1, np.array(command.upper) + 0.1
 
     def disable(self) -> None:
         """Bring it to rest; the robot's own controller holds it then."""
