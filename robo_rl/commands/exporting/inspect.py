@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from robo_rl.console import give, say
-from robo_rl.contract import Command, Contract, Law, Numbers, Robot, Signal
+from robo_rl.contract import Command, Contract, Law, Numbers, RateLaw, Robot, Signal
 
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.bundle import Bundle
@@ -104,7 +104,9 @@ def describe(contract: Contract) -> str:
         lines += _command(contract, command)
     lines += ["", "memory"]
     lines += [f"  {block.name:<26}{' × '.join(map(str, block.shape))}" for block in contract.state]
-    return "\n".join([*lines, "", *_safety(contract), *_robot(contract.robot)])
+    told = {name: value for name, value in contract.facts.items() if name != "ranges"}
+    facts = ["facts", *_facts(told, 2)] if told else []
+    return "\n".join([*lines, "", *_safety(contract), *_robot(contract.robot), *facts])
 
 
 def _signal(contract: Contract, signal: Signal) -> list[str]:
@@ -162,6 +164,8 @@ def _command(contract: Contract, command: Command) -> list[str]:
 
 
 def _law(law: Law) -> str:
+    if isinstance(law, RateLaw):
+        return f"{law.kind}, at least {_list(law.bandwidth)} 1/s, trained with {_span(*law.trained)}"
     gains = [(name, value) for name, value in vars(law).items() if name != "kind"]
     return f"{law.kind}" + "".join(f", {name} {_list(x) if isinstance(x, tuple) else x}" for name, x in gains)
 
