@@ -27,7 +27,7 @@ class Measured(NamedTuple):
     """One number of a sensor's signal, at the start."""
 
     signal: Signal
-    index: int
+    place: int
     value: float
     why: str
 
@@ -41,16 +41,16 @@ def require_start(contract: Contract) -> None:
                 _require(f"command '{command.name}'", name, joints[name], low, high, command.unit)
     found = list(at_start(contract))
     for one in found:
-        low, high = one.signal.bounds
+        lower, upper = one.signal.bounds
         where = f"signal '{one.signal.name}'{one.why}"
-        _require(where, one.signal.labels[one.index], one.value, low[one.index], high[one.index], one.signal.unit)
+        _require(where, one.signal.labels[one.place], one.value, lower[one.place], upper[one.place], one.signal.unit)
     for envelope in contract.safety.envelope:
         of = [one for one in found if one.signal.name == envelope.signal]
         for one in of:
-            low = one.signal.spread(-math.inf if envelope.lower is None else envelope.lower)
-            high = one.signal.spread(math.inf if envelope.upper is None else envelope.upper)
-            where, label = f"safety: envelope of '{envelope.signal}'{one.why}", one.signal.labels[one.index]
-            _require(where, label, one.value, low[one.index], high[one.index], one.signal.unit)
+            least = one.signal.spread(-math.inf if envelope.lower is None else envelope.lower)
+            most = one.signal.spread(math.inf if envelope.upper is None else envelope.upper)
+            where, label = f"safety: envelope of '{envelope.signal}'{one.why}", one.signal.labels[one.place]
+            _require(where, label, one.value, least[one.place], most[one.place], one.signal.unit)
         if of and envelope.norm is not None:
             length = math.hypot(*(one.value for one in of))
             _require(f"safety: envelope of '{envelope.signal}'{of[0].why}", "norm", length, 0.0, envelope.norm,
@@ -82,6 +82,7 @@ def at_start(contract: Contract) -> Iterator[Measured]:
     for signal in contract.signals:
         if signal.source != "sensor" or signal.shape is not None:
             continue
+        values: tuple[float, ...]
         if signal.is_attitude:
             values, why = (0.0, 0.0, 0.0, 1.0), ", of a robot that is upright"
         elif signal.unit in STILL and signal.frame in OWN_FRAMES:

@@ -101,10 +101,10 @@ def _nearest_axis(model: mujoco.MjModel, body: int) -> float:
     along its frame's, to which they are nearest."""
     farthest = np.zeros(3)
     for shape in range(model.body_geomadr[body], model.body_geomadr[body] + model.body_geomnum[body]):
-        turn = np.zeros(9)
-        mujoco.mju_quat2Mat(turn, model.geom_quat[shape])
+        numbers = np.zeros(9)
+        mujoco.mju_quat2Mat(numbers, model.geom_quat[shape])
         middle, half = model.geom_aabb[shape, :3], model.geom_aabb[shape, 3:]
-        turn = turn.reshape(3, 3)
+        turn = numbers.reshape(3, 3)
         place = np.abs(model.geom_pos[shape] + turn @ middle - model.body_ipos[body])
         farthest = np.maximum(farthest, place + np.abs(turn) @ half)
     for child in np.flatnonzero(model.body_parentid == body):

@@ -35,7 +35,7 @@ def armed(contract: Contract) -> State:
         )
         values[signal.name] = np.clip(middle, low, high).astype(np.float32)
     for one in at_start(contract):
-        values[one.signal.name][one.index] = one.value
+        values[one.signal.name][one.place] = one.value
     config = GateConfig.from_contract(contract)
     flat = np.concatenate([values[signal.name].ravel() for signal in contract.signals])
     stamps, period = [0] * len(contract.signals), round(1e6 * contract.control_period)
