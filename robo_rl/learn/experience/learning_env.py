@@ -91,18 +91,19 @@ class LearningEnv:
         memory = {name: value[ids] for name, value in self.memory.items()}
         for name, value in memory.items() if lost.any() else ():
             value[lost] = before[1][name][ids[lost]]
-        final = self._observe(step.final_signals, memory)
+        final = self._observe(step.final_signals, memory) if len(ids) else None
         if len(ids):
             self._begin(ids, step.succeeded)
+        observation = self.observation()
         found = Transition(
-            observation=self.observation(),
+            observation=observation,
             privileged=self.privileged(),
             reward=step.reward,
             failed=step.failed,
             succeeded=step.succeeded,
             timeout=step.timeout,
             ids=ids,
-            final_observation=final,
+            final_observation=_none_of(observation) if final is None else final,
             final_privileged=step.final_privileged,
         )
         seen = found.observation, found.final_observation
@@ -194,6 +195,13 @@ class LearningEnv:
             self.memory[name].copy_(value)
         if self.starts is not None:
             self.starts.load(saved)
+
+
+def _none_of(observation: Observation) -> Observation:
+    """The observations (0, …) of no environment."""
+    if isinstance(observation, dict):
+        return {name: value[:0] for name, value in observation.items()}
+    return observation[:0]
 
 
 def _within(observation: Observation, privileged: Tensor) -> Tensor:
