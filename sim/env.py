@@ -27,6 +27,7 @@ from robo_rl.sim.env_state import Restorable, copied, write
 from robo_rl.sim.episode import Ended, EpisodeFunctions, Past, Step
 from robo_rl.sim.episode_statistics import EpisodeStatistics
 from robo_rl.sim.large_signals import LargeSignals
+from robo_rl.sim.plants import completed
 from robo_rl.sim.ranges import Levels
 from robo_rl.sim.sensors import Sensors, without_large
 from robo_rl.sim.tasks import Task
@@ -70,7 +71,7 @@ class VecEnv(Restorable):
         self.levels = Levels(ranges, () if evaluation else spec.rules, self.n, device)
         for name, value in (fixed or {}).items():
             self.levels.fix(name, value, spec.team)
-        self.plant: Any = make_plant(self.n) if make_plant else task.make_plant(self.n, device)
+        self.plant = completed(make_plant(self.n) if make_plant else task.make_plant(self.n, device))
         self.teams = Teams(task, self.plant.truth()) if self.team > 1 else None
         self.large = LargeSignals(self.sensors, self.n, self.device) if self.sensors.apart else None
         self.functions = EpisodeFunctions.of(task, self.sensors, self.levels, self.device)
@@ -152,8 +153,7 @@ class VecEnv(Restorable):
         for name, number in changes.items():
             drawn[name][:] = number
         self.task.randomize(self.plant, ids, drawn)
-        if hasattr(self.plant, "refresh"):
-            self.plant.refresh(ids)
+        self.plant.refresh(ids)
         write(self.draws, Draws(self.task.goal(drawn), *self.sensors.draws(drawn)))
 
     def reset(self, ids: Tensor | None = None) -> dict[str, Tensor]:
@@ -215,8 +215,7 @@ class VecEnv(Restorable):
         self._actuate(commands)
         if self.teams:
             self.teams.update(self.plant.truth())
-        before = self._signals
-        reward, ended = self._judge()
+        before, (reward, ended) = self._signals, self._judge()
         if self.large:
             full = {**self.true(), **self.task.reference(self.time, self.draws.goal)}
             self._signals |= self.large.measure(full, self.draws.sensors, self.stream, self.episode.step)
@@ -247,6 +246,5 @@ class VecEnv(Restorable):
         given = self._commands, self.kept, self.stream, self.step_limit
         judged = self.functions.judge(without_large(self.true()), *given)
         write((self.episode, self.draws.goal, self.kept.sums, self.past.marks), judged[:4])
-        self._signals, ended = copied(judged.signals, self.n), judged.ended
-        nobody = torch.zeros_like(ended.failed)
-        return judged.reward, ended if self.task.knows_success else ended._replace(succeeded=nobody)
+        self._signals = copied(judged.signals, self.n)
+        return judged.reward, judged.ended.complete()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.files import require_file
+from robo_rl.sim.plants import Plant
 
 if TYPE_CHECKING:
     from robo_rl.sim.episode import Kept
@@ -116,7 +117,7 @@ def write(targets: Any, values: Any, ids: Any = slice(None)) -> None:
         rows[name][ids] = value
 
 
-def plant_state(plant: Any, ids: Tensor) -> dict[str, Tensor]:
+def plant_state(plant: Plant, ids: Tensor) -> dict[str, Tensor]:
     """The state and all parameters of the robots ``ids`` of a plant."""
     parameters = {
         f"parameter/{name}": (value if len(value) == plant.n else value.expand(plant.n, *value.shape[1:]))[ids]
@@ -125,7 +126,7 @@ def plant_state(plant: Any, ids: Tensor) -> dict[str, Tensor]:
     return {**parameters, **named(plant.state(ids), "plant/")}
 
 
-def set_plant_state(plant: Any, ids: Tensor, state: EnvState) -> None:
+def set_plant_state(plant: Plant, ids: Tensor, state: EnvState) -> None:
     """Put robots into a state, after their parameters: of those, what differs from what is there."""
     given = state.part("parameter/")
     current = plant.parameters._asdict()
@@ -136,8 +137,7 @@ def set_plant_state(plant: Any, ids: Tensor, state: EnvState) -> None:
         here = now[ids] if len(now) == plant.n else now
         if not torch.equal(here.expand_as(value), value):
             plant.param(name)[ids] = value
-    if hasattr(plant, "refresh"):
-        plant.refresh(ids)
+    plant.refresh(ids)
     template = plant.state(ids[:0])
     parts = state.part("plant/")
     state.require(named(template, "plant/"))

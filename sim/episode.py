@@ -61,6 +61,10 @@ class Ended(NamedTuple):
     finite: Any
     any: Any
 
+    def complete(self) -> Ended:
+        """With truth values for ``succeeded`` in any case."""
+        return self._replace(succeeded=torch.zeros_like(self.failed)) if isinstance(self.succeeded, tuple) else self
+
 
 class Judged(NamedTuple):
     """A step and what it means for the episode."""

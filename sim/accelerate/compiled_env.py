@@ -31,7 +31,7 @@ class CompiledEnv(VecEnv):
 
     def _allocate(self) -> None:
         n, device, commands = self.n, self.device, self.task.spec.commands
-        self.fused = getattr(self.plant, "dynamics", None) is not None and self.team == 1
+        self.fused = self.plant.dynamics is not None and self.team == 1
         shapes = [(4,), (self.levels.level.shape[1],), (self.levels.size,)]
         self._book, (self.stream, level, self.drawn_block) = empty_block(n, shapes, device, packed=False)
         self.levels.level = level.copy_(self.levels.level)

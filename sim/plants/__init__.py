@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from torch import Tensor
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     import mujoco
 
 
+@runtime_checkable
 class Plant(Protocol):
     """n simulated robots with state and parameters, stepped in place at one control rate.
 
@@ -18,18 +20,36 @@ class Plant(Protocol):
     ``ids`` by ``velocity`` (3,) m/s, world; the live page asks for it.
     """
 
+    n: int
     nominal: Any
     """The parameters that the robot's card gives, a named tuple of tensors (1, …)."""
     parameters: Any
     """The parameters now: (n, …) where they differ between robots, else (1, …)."""
 
+    @property
+    def dynamics(self) -> Callable[..., Any] | None:
+        """The state one control period later, as a pure function of state, commands and parameters, or None.
+
+        A plant that has one has its state in ``current``, a named tuple of live tensors (n, …).
+        """
+
     def param(self, name: str) -> Tensor:
         """A live view (n, …) of a physical parameter: what is written into it holds from the next step on."""
+
+    def refresh(self, ids: Tensor) -> None:
+        """Compute what follows from the parameters of the robots ``ids`` (m,), after writing to them."""
 
     def truth(self) -> dict[str, Tensor]:
         """Every physical quantity by name, live views (n, …)."""
 
-    def step(self, commands: dict[str, Tensor]) -> None:
+    def state(self, ids: Tensor) -> Any:
+        """Copies of the states of the robots ``ids`` (m,), a named tuple: all that their future depends on, besides
+        parameters."""
+
+    def set_state(self, ids: Tensor, state: Any) -> None:
+        """Put the robots ``ids`` (m,) into states that ``state`` gave, here or in another plant like this."""
+
+    def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period under ``commands`` (n, k), held constant."""
 
     def drawing(self) -> mujoco.MjModel:
@@ -41,5 +61,13 @@ class Plant(Protocol):
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
 
-    def load(self, saved: dict[str, Tensor]) -> None:
+    def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
+
+
+def completed(plant: Any) -> Any:
+    """A user's plant with what it may leave out: ``dynamics``, and a ``refresh`` that has nothing to do."""
+    for name, default in (("dynamics", None), ("refresh", lambda ids: None)):
+        if not hasattr(plant, name):
+            setattr(plant, name, default)
+    return plant

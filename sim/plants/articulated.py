@@ -67,6 +67,7 @@ class ArticulatedPlant(ABC):
     """n robots with state and parameters, stepped in place at one control rate."""
 
     parameters: ArticulatedParameters
+    dynamics = None
     dtype: torch.dtype = torch.float64
     """Of the engine's numbers."""
 

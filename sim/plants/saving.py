@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from robo_rl.sim.plants import Plant
 
-def save(plant: Any) -> dict[str, Tensor]:
+
+def save(plant: Plant) -> dict[str, Tensor]:
     """All that changes of a plant, for a checkpoint."""
     state = plant.state(torch.arange(plant.n))._asdict()
     return {**{f"state/{name}": value for name, value in state.items()}, **plant.parameters._asdict()}
 
 
-def load(plant: Any, saved: Mapping[str, Tensor]) -> None:
+def load(plant: Plant, saved: Mapping[str, Tensor]) -> None:
     """Let a plant continue from ``save``, bit by bit."""
     every = torch.arange(plant.n)
     for name in plant.parameters._fields:

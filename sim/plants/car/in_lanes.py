@@ -59,6 +59,8 @@ class InLanesState(NamedTuple):
 class CarInLanes:
     """n cars, each on a road of its own with traffic, stepped in place at one control rate."""
 
+    dynamics = None
+
     def __init__(self, card: CarCard, n: int, period: float, vehicles: int, lidar: Lidar | None = None) -> None:
         """``period`` (s) of control; so many other ``vehicles`` at most in each environment.
 

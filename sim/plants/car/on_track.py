@@ -49,6 +49,8 @@ class OnTrackState(NamedTuple):
 class CarOnTrack:
     """n cars, each on a track of its own, stepped in place at one control rate."""
 
+    dynamics = None
+
     def __init__(
         self, card: CarCard, n: int, period: float, scan: Scan, beams: int, ahead: Sequence[float] = (),
         courses: Sequence[Course] = (),

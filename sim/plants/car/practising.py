@@ -70,6 +70,8 @@ class Practice(NamedTuple):
 class PractisingCar:
     """n cars, stepped in place at one control rate."""
 
+    dynamics = None
+
     def __init__(
         self, card: CarCard, n: int, period: float, scan: Scan, beams: int, courses: Sequence[Course] = ()
     ) -> None:

@@ -46,6 +46,8 @@ class InRoomState(NamedTuple):
 class BaseInRoom:
     """n bases, each in a room of its own, stepped in place at one control rate."""
 
+    dynamics = None
+
     parameters_type: Any = Parameters
     figures: Mapping[str, Any] = MappingProxyType({})
     """Nominal values of what ``parameters_type`` has besides NAMES."""

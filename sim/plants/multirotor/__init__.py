@@ -293,6 +293,9 @@ class MultirotorPlant:
             self._run = None
         return value
 
+    def refresh(self, ids: Tensor) -> None:
+        """Nothing follows from the parameters."""
+
     def reset(self, ids: Tensor) -> None:
         """Put vehicles at the origin, upright and at rest, rotors at hover speed."""
         self._block[:, ids] = 0.0
@@ -312,7 +315,7 @@ class MultirotorPlant:
         """Every physical quantity by name, live views (n, …)."""
         return self.current._asdict()
 
-    def step(self, commands: dict[str, Tensor]) -> None:
+    def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period under ``rotor_speed`` commands (n, R), rad/s, held constant."""
         self._command.copy_(commands["rotor_speed"])
         if self._run is None:
@@ -350,7 +353,7 @@ class MultirotorPlant:
         """All that changes, for a checkpoint."""
         return {"state": self._block, **{k: v for k, v in self.parameters._asdict().items() if v.shape[0] == self.n}}
 
-    def load(self, saved: dict[str, Tensor]) -> None:
+    def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
         for name, value in saved.items():
             (self._block if name == "state" else self.param(name)).copy_(value)

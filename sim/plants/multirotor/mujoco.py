@@ -7,6 +7,8 @@ double precision and in matrix form; motion, attitude and Euler's equations are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import mujoco
 import numpy as np
 import torch
@@ -36,7 +38,7 @@ class FlyingMujoco(MultirotorPlant):
         self._wrench = self._batch.bind("xfrc_applied")
         self._mass, self._inertia = self._batch.expand("body_mass"), self._batch.expand("body_inertia")
 
-    def step(self, commands: dict[str, Tensor]) -> None:
+    def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period under ``rotor_speed`` commands (n, R), rad/s, held constant."""
         given = {name: getattr(self.parameters, name) for name in MultirotorParameters._fields}
         p = MultirotorParameters(**{k: v.expand(self.n, *v.shape[1:]).double().numpy() for k, v in given.items()})

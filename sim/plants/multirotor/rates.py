@@ -95,7 +95,7 @@ class MultirotorByRates(MultirotorPlant):
         return _steps(state, commands["body_rate"], commands["thrust"], parameters, self.autopilot, self.period,
                       self.ground)  # fmt: skip
 
-    def step(self, commands: dict[str, Tensor]) -> None:
+    def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period under ``body_rate`` and ``thrust``, held constant."""
         self._rates.copy_(commands["body_rate"])
         self._thrust.copy_(commands["thrust"])
@@ -113,7 +113,7 @@ class FlyingMujocoByRates(FlyingMujoco):
         self.autopilot, self._steps = Autopilot.of(card), steps_in(period)
         self.nominal, self.parameters = with_loop(self.nominal, card), with_loop(self.parameters, card)
 
-    def step(self, commands: dict[str, Tensor]) -> None:
+    def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period under ``body_rate`` and ``thrust``, held constant."""
         for _ in range(self._steps):
             rates = self.current.angular_velocity
