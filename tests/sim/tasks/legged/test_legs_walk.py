@@ -36,7 +36,10 @@ def drawn(n: int, task: LegsWalk, phase: int, seed: int = 0) -> tuple[dict, dict
     angle = 2 * math.pi * phase / 40
     clock = torch.tensor([[math.cos(angle), math.sin(angle)]]).repeat(n, 1)
     velocity = torch.randn(n, 3, generator=rng) * 0.2
-    memory = {"last_target": torch.randn(n, 12, generator=rng) * 0.3, "gait": torch.cat([clock, velocity], 1)}
+    memory = {
+        "last_target": torch.randn(n, 12, generator=rng) * 0.3,
+        "gait": torch.cat([clock, velocity, torch.ones(n, 1)], 1),
+    }
     return signals, memory, torch.randn(n, 12, generator=rng)
 
 
@@ -83,7 +86,7 @@ def test_half_a_stride_later_the_mirror_image_is_seen_and_answered_alike(task: L
     }
     later = {
         "last_target": image(task, memory["last_target"]),
-        "gait": memory["gait"] * torch.tensor([-1.0, -1.0, 1.0, -1.0, -1.0]),
+        "gait": memory["gait"] * torch.tensor([-1.0, -1.0, 1.0, -1.0, -1.0, 1.0]),
     }
     assert torch.equal(task.observe(signals, memory), task.observe(mirrored, later))
     (ours,), (theirs,) = (task.command(action, each).values() for each in (memory, later))
@@ -99,9 +102,21 @@ def test_the_clock_goes_once_round_in_a_stride_and_is_the_reference_s(task: Legs
         memory = task.remember(memory, signals, {"joint_position_target": task.stand})
 
 
+def test_a_command_that_jumps_is_taken_up_slowly_but_the_first_one_at_once(task: LegsWalk) -> None:
+    signals, memory = drawn(1, task, 0)[0], task.first_memory(1)
+    walked = []
+    for command in [0.5] * 3 + [-0.1] * 100:
+        signals["linear_velocity_command"] = torch.tensor([[command, 0.0]])
+        memory = task.remember(memory, signals, {"joint_position_target": task.stand})
+        walked.append(float(memory["gait"][0, 2]))
+    assert walked[:3] == pytest.approx([0.5] * 3)
+    assert np.abs(np.diff(walked)).max() == pytest.approx(PERIOD * 1.0, abs=1e-6)  # 1 m/s²
+    assert walked[-1] == pytest.approx(-0.1)
+
+
 def test_without_an_action_the_stride_is_commanded_ahead_of_the_motors_lag(task: LegsWalk) -> None:
     _, memory, _ = drawn(8, task, 3)
-    angles, speeds = task.stride.reference(memory["gait"][:, :2], memory["gait"][:, 2:])
+    angles, speeds = task.stride.reference(memory["gait"][:, :2], memory["gait"][:, 2:5])
     lag = torch.tensor([joint.damping / joint.stiffness for joint in task.card.joints])
     target = task.command(torch.zeros(8, 12), memory)["joint_position_target"]
     torch.testing.assert_close(target, torch.clamp(angles + lag * speeds, task.lower, task.upper))
