@@ -116,7 +116,7 @@ class Stride:
         for ``velocity`` (n, 3) m/s, m/s, rad/s, which is cut to what the table holds."""
         rows = torch.matmul(self._powers(velocity), self._coefficients).reshape(-1, 1 + 2 * HARMONICS, self._count)
         turn = 2 * math.pi / TIME
-        cosine, sine = clock[:, :1], clock[:, 1:]
+        cosine, sine = torch.clamp(clock, -1.0, 1.0).split([1, 1], -1)  # of a damaged memory: powers must not grow
         waves, slopes = [torch.ones_like(cosine)], [torch.zeros_like(cosine)]
         c, s = cosine, sine
         for k in range(1, HARMONICS + 1):
