@@ -114,7 +114,9 @@ class Stride:
     def reference(self, clock: Any, velocity: Any) -> tuple[Any, Any]:
         """Joint angles (n, J) rad and speeds (n, J) rad/s, at a ``clock`` (n, 2), cosine and sine of the phase's angle,
         for ``velocity`` (n, 3) m/s, m/s, rad/s, which is cut to what the table holds."""
-        rows = torch.matmul(self._powers(velocity), self._coefficients).reshape(-1, 1 + 2 * HARMONICS, self._count)
+        # a table, no layer of a network
+        rows = (self._powers(velocity).unsqueeze(-1) * self._coefficients[None]).sum(1)
+        rows = rows.reshape(-1, 1 + 2 * HARMONICS, self._count)
         turn = 2 * math.pi / TIME
         cosine, sine = torch.clamp(clock, -1.0, 1.0).split([1, 1], -1)  # of a damaged memory: powers must not grow
         waves, slopes = [torch.ones_like(cosine)], [torch.zeros_like(cosine)]
