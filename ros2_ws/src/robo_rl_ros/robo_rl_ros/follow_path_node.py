@@ -37,6 +37,7 @@ from robo_rl.ros.writing import message_type
 
 PERIOD = 0.02  # s between two looks
 AGAIN = 0.1  # s between two attempts to engage the policy
+STATUS = 2.0  # s that the gate's state may come after the answer to a request
 REST = 0.02
 """m/s below which the robot is at rest."""
 STOPPING = 3.0
@@ -255,6 +256,8 @@ class PathFollower:
             )
             with contextlib.suppress(OperatorError):  # it has ended, or somebody was faster
                 self.operator.do("deactivate")
+                # the next goal must not take the state of before for its own: status may come after the answer
+                self.operator.wait(lambda: self.operator.gate.get("state") not in ("ACTIVE", "READY"), STATUS)
         self._path = self._progress = None
 
     def _end(self, goal: Goal, how: Any, code: Code, sentence: str) -> None:
