@@ -6,8 +6,10 @@ tagged list or table is read as a list or table; a tagged text, such as the name
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from robo_rl.adapters.foreign.description import AdoptionError
@@ -15,6 +17,8 @@ from robo_rl.files import sandbox as confined
 
 MOST = 1 << 24
 """Bytes; the largest env.yaml of Isaac Lab have some 100 kB."""
+MOST_VALUES = 1_000_000
+"""With all that aliases repeat: ten lines of them can stand for a billion values."""
 
 
 def read(data: bytes, where: str) -> dict[str, Any]:
@@ -53,14 +57,16 @@ def parsed(data: bytes) -> bytes:
         seen = sum(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, Loader=Loader))
         if seen > 1000:
             raise ValueError(f"it has {seen} aliases; expected at most 1000")
-    return json.dumps(_clean(yaml.load(data, Loader=Loader))).encode()
+    return json.dumps(_clean(yaml.load(data, Loader=Loader), itertools.count())).encode()
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: Any, values: Iterator[int]) -> Any:
+    if next(values) >= MOST_VALUES:
+        raise ValueError(f"with its aliases it has more than {MOST_VALUES:,} values")
     if isinstance(value, dict):
-        return {str(key): _clean(item) for key, item in value.items()}
+        return {str(key): _clean(item, values) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_clean(item) for item in value]
+        return [_clean(item, values) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else math.copysign(1e30, value)
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
