@@ -14,7 +14,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -186,6 +186,11 @@ class Contract:
     def digest(self) -> str:
         """SHA-256 over the canonical JSON: equal digests mean equal contracts, to the last bit."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @property
+    def interface_digest(self) -> str:
+        """As ``digest``, without the facts: equal ones mean the same signals, commands and limits."""
+        return replace(self, facts={}).digest
 
     def signal(self, name: str) -> Signal:
         """The signal of that name."""

@@ -107,7 +107,7 @@ def require_script(task: Task) -> None:
 def file_of(policy: PolicyGraph, task: Task, where: str) -> bytes:
     """The file FILE_NAME of a policy that a run is to correct at ``task``; BaseError, about ``where``, if it can't."""
     shape, theirs = policy.shape, policy.task
-    if contract_of(theirs).digest != contract_of(task).digest:
+    if contract_of(theirs).interface_digest != contract_of(task).interface_digest:
         raise BaseError(
             f"{where} is a policy of '{theirs.name}' with {theirs.spec.robot.name}; expected one of '{task.name}' with "
             f"{task.spec.robot.name}, with the same signals, commands and limits"

@@ -86,8 +86,9 @@ def require_sane_inertias(model: mujoco.MjModel, path: Path) -> None:
 
 def _most_of_a_guess(model: mujoco.MjModel, body: int, size: float) -> float:
     """m, the greatest radius of gyration that a body can have whose moments of inertia are all alike."""
-    found = np.inf
-    if not model.body_geomnum[body]:
+    found, joints = np.inf, model.jnt_type[model.jnt_bodyid == body]
+    slides = len(joints) and (joints == mujoco.mjtJoint.mjJNT_SLIDE).all() and model.body_parentid[body] == 0
+    if not model.body_geomnum[body] or slides:  # what never turns may have any
         return found
     if np.allclose(model.body_inertia[body], 1.0, atol=1e-6):
         found = float(np.sqrt(2.0 / 3.0)) * size

@@ -80,6 +80,9 @@ def test_mujoco_finds_bodies_joints_and_feet_of_the_model_in_the_urdf(name: str)
             data.qpos[model.joint(joint.name).qposadr] = joint.stand
         mujoco.mj_forward(model, data)
         base = data.body(card.base).xpos
-        feet = [data.geom(foot).xpos if model is own else data.body(foot).xpos for foot in card.feet]
+        sites = {model.site(k).name for k in range(model.nsite)}
+        feet = [
+            (data.body if model is read else data.site if foot in sites else data.geom)(foot).xpos for foot in card.feet
+        ]
         places.append(np.array(feet) - base)
     np.testing.assert_allclose(places[0], places[1], atol=1e-6)

@@ -210,7 +210,7 @@ def of_task(
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and header of a file that ``command`` wrote; a ``refusal`` if it was not recorded at this task."""
     tensors, told, contract = _opened(path, what, refusal)
-    if contract.digest != contract_of(task).digest:
+    if contract.interface_digest != contract_of(task).interface_digest:
         raise refusal(
             f"{path}: recorded at task '{contract.task}' with {contract.robot_name}, whose signals, commands or limits "
             f"are not those of '{task.name}' with {task.spec.robot.name}; record them again with '{command}'"

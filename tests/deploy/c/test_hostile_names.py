@@ -89,8 +89,8 @@ def test_the_c_of_any_contract_compiles_without_a_warning() -> None:
             except ContractError:
                 assume(False)
         with tempfile.TemporaryDirectory() as name:
-            bundle = bundle_of(contract, Path(name))
             try:
+                bundle = bundle_of(contract, Path(name))
                 made = generate(bundle, Path(name) / "c")
                 write_device(made)
             except (UnsupportedError, ContractError) as refusal:  # in a sentence, before anything is compiled
