@@ -34,7 +34,7 @@ class Batching:
     fault: str = ""
     """Why it must not be used; "" if nothing is wrong."""
     unknown: str = ""
-    """The node for which that can't be decided; "" if there is none."""
+    """Name of the node whose rows are not known to be independent; "" if all are known."""
 
 
 def batching(bundle: Bundle) -> Batching:
