@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from robo_rl.controllers.multirotor import RatesController
-from robo_rl.deploy.robot.drivers.mavlink import frames
+from robo_rl.deploy.robot.drivers.mavlink import events, frames
 from robo_rl.deploy.robot.drivers.mavlink.failsafe import number
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
 from robo_rl.deploy.robot.drivers.mavlink.modes import HOLD, LAND, OFFBOARD, POSITION, RETURN, Mode, custom_mode
@@ -31,6 +31,8 @@ REWRITTEN = (1, 14)
 """The version from which on odometry has velocities in the world (streams/ODOMETRY.hpp), OFFBOARD is taken without
 set-points while disarmed, and arming is denied instead (UserModeIntention.cpp, offboardCheck.cpp), and a failsafe holds
 the place for COM_FAIL_ACT_T first (failsafe/framework.cpp)."""
+EVENTFUL = (1, 13)
+"""The version from which on it sends events, to everybody (mavlink_events.cpp)."""
 HOLDING = 5.0
 """s: COM_FAIL_ACT_T."""
 GROUND_SILENT = 2.5
@@ -109,7 +111,8 @@ class Vehicle:
         self.time, self.mode, self.armed, self.landed = 0.0, POSITION, False, GROUND
         self.rates, self.thrust = np.zeros(3), 0.0
         self.pilot = RatesController(self.card.airframe, TICK, (*RATES, 2 * GRAVITY))
-        self.said: list[str] = []
+        self.said: list[tuple[str, str]] = []
+        """Texts, for ground stations, and names of events; "" where there is none."""
         self._last = self._armed_at = self._ground = -math.inf
         self._action = (math.inf, POSITION)
         """s at which a failsafe goes on from holding its place, and to which mode."""
@@ -123,6 +126,7 @@ class Vehicle:
         self._yaw = 0.0
         """rad/s, filtered: by which yaw turns too slowly."""
         self._shift, self._resets, self._stamp = np.zeros(3), 0, 0.0
+        self._text_number, self._event_number = 0, 65525  # events.h, initial_event_sequence
 
     @property
     def truth(self) -> dict[str, np.ndarray]:
@@ -182,6 +186,8 @@ class Vehicle:
             good = self.enter((int(message.param2), int(message.param3)))
         elif command == mavlink.MAV_CMD_COMPONENT_ARM_DISARM:
             good = self._arm() if first else self._disarm()
+        elif command == mavlink.MAV_CMD_RUN_PREARM_CHECKS:
+            self._run_checks()
         elif command == mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
             self._intervals[int(first)] = message.param2 / 1e6
         elif command == mavlink.MAV_CMD_REQUEST_MESSAGE and int(first) == mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION:
@@ -196,7 +202,7 @@ class Vehicle:
         """Whether it takes up the mode."""
         needed = self.armed or self.version < REWRITTEN
         if mode == OFFBOARD and needed and self.unheard:
-            self.said.append("Switching to Offboard is currently not possible: no set-points")
+            self.say("Switching to Offboard is currently not possible: no set-points")
             return False
         if mode != self.mode:
             self._goal, self._kept = self.truth["position"], self.pilot.first_state(1)
@@ -209,14 +215,31 @@ class Vehicle:
         return self.time - self._last > self.parameters["COM_OF_LOSS_T"][0]
 
     def _arm(self) -> bool:
-        if self.broken.battery < 15:
-            self.said.append("Arming denied: low battery")
-            return False
-        if self.mode == OFFBOARD and self.unheard:
-            self.said.append("Arming denied: no set-points for Offboard")
+        if failing := self._failing():
+            if self.version < EVENTFUL:
+                self.say(f"Arming denied: {failing[0][0]}")
+            else:
+                self.say(
+                    "Arming denied: Resolve system health failures first\t", "commander_arm_denied_resolve_failures"
+                )
             return False
         self.armed, self._armed_at, self._flown = True, self.time, False
         return True
+
+    def _failing(self) -> list[tuple[str, str]]:
+        """Checks that forbid arming: what is told of them as text, and as event."""
+        low, lost = self.broken.battery < 15, self.mode == OFFBOARD and self.unheard
+        found = [("Low battery\t", "check_battery_low")] if low else []
+        return [*found, ("no set-points for Offboard", "check_modes_offboard_signal")] if lost else found
+
+    def _run_checks(self) -> None:
+        """Tell which checks fail (Commander.cpp, VEHICLE_CMD_RUN_PREARM_CHECKS): checks of modes, as events alone."""
+        for text, event in self._failing():
+            self.say("" if event.startswith("check_modes") else text, event)
+
+    def say(self, text: str, event: str = "") -> None:
+        """To whoever may hear it."""
+        self.said.append((text, event))
 
     def _disarm(self) -> bool:
         if self.landed == GROUND:
@@ -252,7 +275,7 @@ class Vehicle:
                 self.kill()
                 return
             mode = {3: RETURN, 4: LAND, 5: HOLD}.get(action, POSITION if self.remote else RETURN)
-            self.said.append("Failsafe activated: no set-points for Offboard")
+            self.say("Failsafe activated: no set-points for Offboard", "commander_failsafe_enter_generic")
             if self.version < REWRITTEN:
                 self.enter(mode)
             else:
@@ -320,11 +343,28 @@ class Vehicle:
                 self._sent[kind] = self.time
                 made = self._message(kind)
                 told += [made] if made is not None else []
-        if self.time - self._ground < GROUND_SILENT:
-            warning = mavlink.MAV_SEVERITY_WARNING
-            told += [mavlink.MAVLink_statustext_message(warning, text.encode()) for text in self.said]
+        for text, event in self.said:
+            if text and self.time - self._ground < GROUND_SILENT:
+                told += self._texts(text)
+            if event and self.version >= EVENTFUL:
+                told.append(self._event(event))
         self.said = []
         return told
+
+    def _texts(self, text: str) -> list[Any]:
+        """In parts of 50 letters (streams/STATUSTEXT.hpp)."""
+        self._text_number += 1
+        parts = [text[i : i + 50].encode() for i in range(0, len(text), 50)]
+        severity, count = mavlink.MAV_SEVERITY_CRITICAL, self._text_number
+        return [mavlink.MAVLink_statustext_message(severity, part, count, i) for i, part in enumerate(parts)]
+
+    def _event(self, name: str) -> Any:
+        """Critical, and of checks in all modes; destined for everybody."""
+        self._event_number = (self._event_number + 1) % 65536
+        modes = b"\xff\xff\xff\xff" if name.startswith("check_") else b""
+        return events.Event(
+            0, 0, events.number(name), round(1000 * self.time), self._event_number, 0x42, modes.ljust(40, b"\0")
+        )
 
     def _message(self, number: int) -> Any:
         if number == mavlink.MAVLINK_MSG_ID_HEARTBEAT:

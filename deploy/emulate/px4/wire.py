@@ -98,7 +98,7 @@ def _pilot(vehicle: Vehicle) -> None:
 
 
 def _failsafe(vehicle: Vehicle) -> None:
-    vehicle.said.append("Failsafe activated: return")
+    vehicle.say("Failsafe activated: return", "commander_failsafe_enter_generic")
     vehicle.enter(RETURN)
 
 

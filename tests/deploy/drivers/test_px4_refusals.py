@@ -93,7 +93,11 @@ def test_nothing_is_armed_in_the_air_with_an_empty_battery_or_by_an_autopilot_th
     ("battery", "version", "why"),
     [
         (87, (1, 12), "PX4 refuses to fly by set-points .*Offboard is currently not possible"),
-        (87, (1, 16), "PX4 refuses to be armed .*Arming denied: no set-points"),
+        (
+            87,
+            (1, 16),
+            "PX4 refuses to be armed .*Resolve system health failures first; .*no set-points for OFFBOARD come",
+        ),
         (None, (1, 16), "PX4 does not answer for 3 s"),
     ],
 )

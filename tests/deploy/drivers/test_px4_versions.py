@@ -96,13 +96,19 @@ def test_offboard_without_set_points_is_refused_where_px4_refuses_it(version: tu
     assert not vehicle.enter(OFFBOARD), "while armed"
 
 
-@pytest.mark.parametrize(("failsafe", "told"), [(0, True), (2, False)])
-def test_reasons_are_asked_for_as_a_ground_station_unless_a_failsafe_waits_for_one(failsafe: int, told: bool) -> None:
-    """STATUSTEXT is sent to who hears a ground station's heartbeat (streams/STATUSTEXT.hpp)."""
-    session = Session(vehicle=Vehicle())
+@pytest.mark.parametrize(("version", "failsafe", "because"), [
+    ((1, 16), 0, "Failsafe activated: return; a failsafe was activated"),
+    ((1, 16), 2, "RETURN (a failsafe was activated)"),
+    ((1, 12), 0, "RETURN (Failsafe activated: return)"),
+    ((1, 12), 2, "ground stations alone why"),
+])  # fmt: skip
+def test_reasons_are_asked_for_as_a_ground_station_unless_a_failsafe_waits_for_one(
+    version: tuple[int, int], failsafe: int, because: str
+) -> None:
+    """STATUSTEXT is sent to who hears a ground station's heartbeat (streams/STATUSTEXT.hpp), events to everybody."""
+    session = Session(vehicle=Vehicle(version=version))
     session.vehicle.parameters["NAV_DLL_ACT"] = (failsafe, WHOLE)
     session.run("failsafe", 3.0, 2.0)
-    because = "Failsafe activated: return" if told else "ground stations alone why"
     assert any(because in problem for problem in session.problems), session.problems
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from robo_rl.deploy.robot.drivers.mavlink import frames
+from robo_rl.deploy.robot.drivers.mavlink.events import Reasons
 from robo_rl.deploy.robot.drivers.mavlink.failsafe import PARAMETERS, Failsafe, encoded, number
 from robo_rl.deploy.robot.drivers.mavlink.link import Link, mavlink
 from robo_rl.deploy.robot.drivers.mavlink.mapping import FASTEST, GRAVITY, enough_thrust, within_hardware
@@ -82,7 +83,7 @@ class Px4:
         self._beaten_by = 1e9
         self._parameters: dict[str, float] = {}
         self._acks: dict[int, int] = {}
-        self._said: list[str] = []
+        self._reasons = Reasons()
         self._heartbeat: Any = None
         self._version: Any = None
         self._came = self._begun = self._beaten = self._asked = self._came_at = self._sent = self._enabled_at = -1e9
@@ -189,8 +190,11 @@ class Px4:
         self._hover = self.hover_thrust
         self._enabled, self._enabled_at, self._refused = True, self._now(), ""
         self._acks.clear()
+        self._reasons.forget()
         if not self._wait(self._taken_over, PROVEN + LONGEST + AGAIN) or self._refused:
             self._command(mavlink.MAV_CMD_COMPONENT_ARM_DISARM, (0,))
+            self._command(mavlink.MAV_CMD_RUN_PREARM_CHECKS, ())
+            self._wait(lambda: False, ASKING)
             why, self._refused, self._enabled = self._refused or "PX4 does not answer", "", False
             raise DriverError(why + self._because())
 
@@ -313,8 +317,8 @@ class Px4:
                 self._parameters[message.param_id] = number(message)
             elif kind == "AUTOPILOT_VERSION":
                 self._version = message
-            elif kind == "STATUSTEXT" and message.severity <= mavlink.MAV_SEVERITY_WARNING:
-                self._said = [*self._said[-4:], message.text.strip()[:100]]
+            else:
+                self._reasons.hear(message)
 
     def _odometry(self, message: Any, now: int) -> None:
         try:
@@ -375,9 +379,10 @@ class Px4:
         return found
 
     def _because(self) -> str:
-        if not self._said and not self._speaks_for_ground:
+        told = str(self._reasons)
+        if not told and not self._speaks_for_ground:
             return " (PX4 tells ground stations alone why: look at QGroundControl)"
-        return f" ({'; '.join(self._said)})" if self._said else ""
+        return f" ({told})" if told else ""
 
     # --- what is sent -----------------------------------------------------------------------------------------------
 
