@@ -54,11 +54,47 @@ class Sizes(NamedTuple):
     """How far from the middle the object is in an open gripper of which one jaw moves."""
     arriving: float
     """Over which decisions by the object's distance from its place, level, go from one to the other."""
+    still: float = 0.0
+    """By how much the gripper moves per step, below which it stands still."""
+    press: float = 0.0
+    """Told to close by more than that beyond where it stands, the gripper presses on something."""
+    half_open: float = 0.0
+    """The gripper's position half way between closed and open: what is told less is told to close."""
+    least: float = 0.0
+    """Half edge of the smallest object, as ``half`` without one: pads that meet at its edge shoot it away."""
+    gain: float = GAIN
+
+
+class Grasp(NamedTuple):
+    """What a gripper tells by itself, each 0 to 1."""
+
+    closed: Any
+    """It is closed on an object, if there is one."""
+    felt: Any
+    """It is, and something is between its pads."""
+
+
+def by_width(gripper: Any, sizes: Sizes) -> Grasp:
+    """Of a gripper at a position, for objects and pads whose sizes are known: as far closed as on the object."""
+    closed = below(gripper, sizes.gripped, sizes.slack)
+    return Grasp(closed, closed * below(sizes.empty, gripper, sizes.slack))
+
+
+def by_standstill(gripper: Any, pace: Any, target: Any, sizes: Sizes) -> Grasp:
+    """Whatever the object's size and however thick the pads are: the gripper is told to close further than where it is,
+    and no longer moves.
+
+    ``pace`` is by how much it moves per step, smoothed, and ``target`` what it was last told. Only that something is
+    felt where no object is seen takes a width: one between that of the empty gripper and of the smallest object.
+    """
+    told = below(target, sizes.half_open, sizes.press) * below(target, gripper - sizes.press, sizes.press)
+    closed = told * below(abs(pace), sizes.still, sizes.still)
+    return Grasp(closed, closed * below(sizes.empty, gripper, sizes.slack))
 
 
 def place(
     tool: Vector, object_at: Vector, goal: Vector, gripper: Any, grip: Any, age: Any, sizes: Sizes,
-    facing: Vector | None = None,
+    facing: Vector | None = None, grasp: Grasp | None = None,
 ) -> tuple[tuple[Any, Any, Any], Any, Any]:  # fmt: skip
     """How far ahead of the tool its target is to be (m); 1 where the gripper is to open, 0 where to close; and the
     new estimate, 0 to 1, whether the object is held.
@@ -67,6 +103,7 @@ def place(
     the last estimate. ``age`` (s) is how long ago the object was seen: while that is too long, the hand stays where it
     is and keeps what it holds. Of a gripper with one jaw that moves, ``facing`` is the direction from the pad that does
     not to the one that does: it goes down with the object nearer to the moving one, and centres it while it closes.
+    ``grasp`` is what the gripper tells, by its width without one.
     """
     away = tuple(there - here for there, here in zip(object_at, tool, strict=True))
     if facing is not None:
@@ -75,13 +112,13 @@ def place(
     way = tuple(there - here for there, here in zip(goal, object_at, strict=True))
     aside, left = size(away[0], away[1]), size(way[0], way[1])
     half, soft = sizes.half, SOFT * sizes.half
-    between = below(aside, 0.5 * half, sizes.soft) * below(abs(away[2]), 0.5 * half, sizes.soft)
+    least = sizes.least or half
+    between = below(aside, 0.5 * least, sizes.soft) * below(abs(away[2]), 0.5 * half, sizes.soft)
     near = below(aside, NEAR, sizes.soft) * below(abs(away[2]), BESIDE, sizes.soft)
     there = below(left, 0.6 * half, sizes.arriving) * below(-way[2], sizes.drop, soft)
-    closed = below(gripper, sizes.gripped, sizes.slack)
-    felt = closed * below(sizes.empty, gripper, sizes.slack)
-    near = _greater(near, felt)
-    grip = grip + RATE * (closed * near * (1.0 - there) - grip)
+    grasp = grasp or by_width(gripper, sizes)
+    near = _greater(near, grasp.felt)
+    grip = grip + RATE * (grasp.closed * near * (1.0 - there) - grip)
     held = below(SURE, grip, UNSURE)
     # with the object: up, across, and down as its place comes near
     high = sizes.hop * limited((left - 0.5 * sizes.half) / sizes.hop, 0.0, 1.0)
@@ -93,7 +130,7 @@ def place(
     fetch = (away[0], away[1], away[2] + above)
     idle = 1.0 - there * near
     still = (idle, idle, idle) if facing is None else (1.0, 1.0, idle)  # a jaw that does not open leaves the object
-    seen = GAIN * below(age, OLD, 0.5 * OLD)
+    seen = sizes.gain * below(age, OLD, 0.5 * OLD)
     target = tuple(seen * (held * c + (1.0 - held) * s * f) for c, s, f in zip(carry, still, fetch, strict=True))
     to_close = (1.0 - there) * _greater(between, near * held)
     return target, 1.0 - to_close, grip

@@ -48,7 +48,8 @@ FIELDS = {
     "motors",
     "workspace",
 }
-OPTIONAL = {"gripper", "grasp", "impedance", "camera", "held"}
+OPTIONAL = {"gripper", "grasp", "impedance", "camera", "held", "servos"}
+SERVOS = {"stiffness": "N*m/rad"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,10 @@ class GraspCheck:
     """rad/s, turning in a hand at rest."""
     swing: float
     """m, over 4 s of swinging."""
+    edges: tuple[float, float] = (0.85, 1.1)
+    """The least and the greatest edge of cubes that are placed, over ``size``."""
+    tips: tuple[float, float] | None = None
+    """m or rad, by which the gripper's position on an object may differ from the model's: thinner and thicker pads."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,8 @@ class ArmCard:
     """Joints of the model that don't move, and where they stay (rad or m)."""
     camera: WristCamera | None
     """On the hand, if there is one."""
+    servo_stiffness: tuple[float, float] | None
+    """N m/rad: the least and the greatest of all joints, where it is known no better than that."""
     sources: dict[str, str]
 
     @property
@@ -324,9 +331,10 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             impedance=_impedance(card["impedance"], label(card["tool"]), where) if "impedance" in card else None,
             weightless=card["weightless"],
             workspace=_workspace(card.get("workspace"), where),
-            grasp_check=GraspCheck(**_figures(card["grasp"], "grasp", GRASP, where)) if "grasp" in card else None,
+            grasp_check=_grasp(card, where) if "grasp" in card else None,
             held=read_held(card.get("held", {}), where),
             camera=_camera(card["camera"], where) if "camera" in card else None,
+            servo_stiffness=_servos(card["servos"], joints, where) if "servos" in card else None,
             sources=_sources(card),
         )
         require(result.impedance is None or result.weightless, where, "weightless", False, "true with an impedance")
@@ -343,6 +351,38 @@ def _figures(table: Any, label: str, units: dict[str, str], where: str) -> dict[
     for key, value in values.items():
         require(value > 0, where, f"{label}.{key}.value", value, "a positive number")
     return values
+
+
+def _grasp(card: dict[str, Any], where: str) -> GraspCheck:
+    """With ``edges`` (m) and ``tips`` or without."""
+    table = card["grasp"]
+    given = isinstance(table, dict)
+    wide = {key: table[key] for key in ("edges", "tips") if given and key in table}
+    found = _figures({key: table[key] for key in table if key not in wide} if given else table, "grasp", GRASP, where)
+    unit = "m" if isinstance(card["gripper"], dict) and card["gripper"].get("slides") else "rad"
+    pairs: dict[str, Any] = {key: _pair(told, f"grasp.{key}", {"edges": "m", "tips": unit}[key], where)
+                             for key, told in wide.items()}  # fmt: skip
+    if "edges" in pairs:
+        low, high = pairs["edges"]
+        require(0 < low <= found["size"] <= high, where, "grasp.edges.value", [low, high], "positive ones around size")
+        pairs["edges"] = (low / found["size"], high / found["size"])
+    return GraspCheck(**found, **pairs)
+
+
+def _pair(told: Any, label: str, unit: str, where: str) -> tuple[float, float]:
+    low, high = figure(told, label, unit, 2, where)
+    require(low <= high, where, f"{label}.value", [low, high], "two numbers, the lower one first")
+    return low, high
+
+
+def _servos(table: Any, joints: tuple[DrivenJoint, ...], where: str) -> tuple[float, float]:
+    good = isinstance(table, dict) and set(table) == set(SERVOS)
+    require(good, where, "servos", table, f"the fields {sorted(SERVOS)}")
+    low, high = _pair(table["stiffness"], "servos.stiffness", SERVOS["stiffness"], where)
+    known = {joint.stiffness for joint in joints}
+    require(len(known) == 1, where, "servos", sorted(known), "joints of one stiffness, which is within that of servos")
+    require(0 < low <= known.pop() <= high, where, "servos.stiffness.value", [low, high], "numbers around the motors'")
+    return low, high
 
 
 def _impedance(table: Any, tool: str, where: str) -> Impedance:
@@ -379,12 +419,14 @@ def _sources(card: dict[str, Any]) -> dict[str, str]:
     tables = {motor["name"]: (motor, HINGE) for motor in card["motors"]}
     if "gripper" in card:
         told = {key: "" for key in (*HINGE, FINGER) if key in card["gripper"]}
-        tables |= {"gripper": (card["gripper"], told), "grasp": (card["grasp"], GRASP)}
+        grasp = {key: "" for key in (*GRASP, "edges", "tips") if key in card["grasp"]}
+        tables |= {"gripper": (card["gripper"], told), "grasp": (card["grasp"], grasp)}
     tables["workspace"] = (card["workspace"], {"lower": "m", "upper": "m"})
     if "impedance" in card:
         tables["impedance"] = (card["impedance"], IMPEDANCE)
     if "camera" in card:
         tables["camera"] = (card["camera"], CAMERA)
+    tables["servos"] = (card.get("servos", {}), card.get("servos", {}))
     tables["held"] = (card.get("held", {}), card.get("held", {}))
     found = {f"{name}.{key}": str(table[key]["source"]) for name, (table, keys) in tables.items() for key in keys}
     return {"home": str(card["home"]["source"]), **found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Envelope
+from robo_rl.controllers.skills.placing import Sizes
 from robo_rl.sim.plants.physics import GRASP
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard
@@ -37,6 +39,36 @@ def arm_ranges() -> dict[str, Range]:
     }
 
 
+def wide_ranges(card: ArmCard) -> dict[str, Range]:
+    """What a card tells to differ between arms of its type by far more than that: servos' stiffness, and pads.
+
+    A fingertip that is thicker by some m is one whose gripper is that much more open on the same object.
+    """
+    found = {}
+    if card.servo_stiffness is not None:
+        nominal = card.joints[0].stiffness
+        low, high = (math.log(value / nominal) for value in card.servo_stiffness)
+        found["log_stiffness"] = Range.fixed(low, high, unit="log ×")
+    if card.grasp.tips is not None:
+        found["bias/gripper_position"] = Range.fixed(*card.grasp.tips, count=1, unit=card.gripper.unit)
+    return found
+
+
+def wide_facts(card: ArmCard, sizes: Sizes, cube: dict[str, Any]) -> dict[str, Any]:
+    """Between which objects, pads and servos a policy was trained, and by what it counts an object as held."""
+    edges = [round(card.grasp.size * part, 9) for part in card.grasp.edges]
+    grasped = {
+        "told_to_close_further_by": sizes.press, "moves_per_step_less_than": sizes.still, "unit": card.gripper.unit,
+        "and": "the cube is seen at the tool", "gripper_position_differs": list(card.grasp.tips or (0.0, 0.0)),
+    }  # fmt: skip
+    servos = {"stiffness": list(card.servo_stiffness or ()), "damping": "grows with the root of the stiffness"}
+    return {
+        "object": {**cube, "edges": edges},
+        "grasped": grasped,
+        **({"servos": servos} if card.servo_stiffness else {}),
+    }
+
+
 def hand_body(card: ArmCard, plant: Any) -> int:
     """Which of a plant's bodies carries the tool, and so a payload."""
     return int(plant.model.site(card.tool).bodyid[0]) - plant.indices.bodies.start
@@ -47,6 +79,9 @@ def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Te
     nominal = plant.nominal
     names = ("stiffness", "damping", "strength", "armature")
     factors = {name: drawn[name].to(nominal.armature)[:, None] for name in names}
+    if "log_stiffness" in drawn:  # damped alike
+        stiffer = drawn["log_stiffness"].to(nominal.armature)[:, None].exp()
+        factors["stiffness"], factors["damping"] = factors["stiffness"] * stiffer, factors["damping"] * stiffer.sqrt()
     late = (LATENESS * (drawn["command_delay"] / LATENESS).round()).to(nominal.armature)[:, None]
     if card.impedance:
         for name in ("stiffness", "damping"):

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Safety, Signal, StateBlock
-from robo_rl.controllers.skills.placing import SOFT, Sizes, place
+from robo_rl.controllers.skills.placing import GAIN, SOFT, Grasp, Sizes, by_standstill, place
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.ranges import Range, Rule
@@ -29,7 +29,16 @@ from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
-from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, cube_facts, randomize_arm, simulated
+from robo_rl.sim.tasks.arm.physical import (
+    arm_envelope,
+    arm_facts,
+    arm_ranges,
+    cube_facts,
+    randomize_arm,
+    simulated,
+    wide_facts,
+    wide_ranges,
+)
 from robo_rl.sim.tasks.arm.starts import Start, ranges, start
 from robo_rl.sim.tasks.arm.workspace import LIFTED, workspace
 from robo_rl.sim.tasks.scripted import Scripted
@@ -40,17 +49,21 @@ LOW = 0.008  # m, of the cube above where it would lie
 SLOW = 0.05  # m/s, of the cube
 LOADED = 0.3  # N, on a pad that touches
 HELD = 10  # control steps for which the cube has to lie
+STILL, PRESS = 1 / 80, 1 / 40  # of the gripper's way: per step, less is standing still; closing further is pressing
+PACE = 0.4  # of the gripper's pace, per step
+CAREFUL = 0.35  # of the way that is left, for servos whose stiffness is hardly known: stiff ones swing with more
 FIRM = 1.15  # half edges of the nominal cube: a gripper that is closed further than that holds one
 SLACK = 0.03  # half edges by which the script is unsure of that
 WIDE = 0.8  # half edges over which decisions by a distance change, where the tool's place is a sum over joint angles,
 EASE = 0.25  # and of the gripper's way to what is decided, per step: the last bits of sums differ between computers
-EMPTY = 0.4  # of the gripper's way from closed to the smallest cube, up to which it is empty; pads yield
+EMPTY, UNKNOWN = 0.4, 0.5  # of the gripper's way from closed to the smallest cube, up to which it is empty; pads yield
 DROP, LET_GO = 0.2, 0.6  # half edges, how high a cube is let go; with one jaw that moves, it is pushed up while gripped
 ASIDE = 0.6  # half edges, of a cube from the middle of an open gripper with one jaw that moves; turned, it is wider
 HOP = 2.5  # half edges, how high the script carries a cube; at least what counts as lifted, and a quarter
 ADDED = 0.5  # of an action of the script, that an output of 1 of the network adds
 POSE_DELAY = (0.02, 0.06)  # s, of a camera's pose of the cube
 OLDEST = 0.5  # s, of a pose that still tells something
+USUAL = (0.85, 1.1)  # edges of cubes, over that of the card's
 ABOVE = torch.tensor([0.0, 0.0, 1e-4])  # m, of objects over what they lie on, at first
 
 
@@ -88,6 +101,8 @@ class Place(Task):
         }
     )
 
+    wide = True
+    """Whether all is drawn that the card tells to differ: its cube, its pads, its servos' stiffness."""
     weights = {"progress": 1.0, "success": 6.0, "change": -0.001, "time": -0.01}
 
     def __init__(self, card: ArmCard | None = None) -> None:
@@ -101,14 +116,18 @@ class Place(Task):
         self.hand = hand(card, self.space.lower, self.space.upper)
         self.observation_size = 17 + self.hand.motion_size
         less, gripped, more = self.space.closed_on(self.half * (FIRM + torch.tensor([-SLACK, 0.0, SLACK]))).tolist()
-        jaw, smallest = card.gripper.joint, float(self.space.closed_on(torch.tensor(0.85 * self.half)))
+        jaw, (least, _) = card.gripper.joint, self.edges()
+        smallest = float(self.space.closed_on(torch.tensor(least * self.half)))
+        way = jaw.upper - jaw.lower
         both = not card.one_jaw
         hop = max(HOP * self.half, 1.25 * LIFTED)
         self.sizes = Sizes(
-            self.half, hop, hop, gripped, jaw.lower + EMPTY * (smallest - jaw.lower),
+            self.half, hop, hop, gripped, jaw.lower + (UNKNOWN if self.wide else EMPTY) * (smallest - jaw.lower),
             soft=(SOFT if card.impedance else WIDE) * self.half, slack=more - less,
             drop=(DROP if both else LET_GO) * self.half, opened=jaw.upper, aside=ASIDE * self.half,
-            arriving=SOFT * self.half,
+            arriving=SOFT * self.half, still=STILL * way, press=PRESS * way, half_open=jaw.upper - 0.5 * way,
+            least=least * self.half if self.wide and card.impedance else 0.0,
+            gain=CAREFUL if self.wide and card.servo_stiffness else GAIN,
         )  # fmt: skip
         far = (2.0,) * 3
         self.spec = Spec(
@@ -124,7 +143,11 @@ class Place(Task):
                 Signal("cube_position_setpoint", XYZ, "m", "base", (-2.0,) * 3, far, source="operator"),
             ),
             commands=self.hand.commands,
-            memory=(*self.hand.memory, StateBlock("script", (5,), (0.0, 0.0, 0.0, 0.25, 0.0))),
+            memory=(
+                *self.hand.memory,
+                StateBlock("script", (5,), (0.0, 0.0, 0.0, 0.25, 0.0)),
+                StateBlock("jaw", (3,), (jaw.upper, 0.0, jaw.upper)),
+            ),
             safety=Safety(signal_timeout=0.06, envelope=arm_envelope(card, self.space)),
             reward=dict(self.weights),
             ranges=self.physical_ranges(),
@@ -134,6 +157,10 @@ class Place(Task):
 
     def facts(self) -> dict[str, Any]:
         """What the contract tells of the task."""
+        told = self._facts()
+        return {**told, **wide_facts(self.card, self.sizes, told["object"])} if self.wide else told
+
+    def _facts(self) -> dict[str, Any]:
         return {
             **arm_facts(self.card, self.space),
             "object": cube_facts(self.card, self.physical_ranges()["cube_friction"]),
@@ -148,6 +175,11 @@ class Place(Task):
             },
         }  # fmt: skip
 
+    def edges(self) -> tuple[float, float]:
+        """The least and the greatest edge of cubes, over that of the card's."""
+        grasp = self.card.grasp
+        return grasp.edges if self.wide else USUAL
+
     def lift(self, card: ArmCard) -> float:
         """m, by which success wants the cube lifted from the ground."""
         return LIFTED
@@ -157,11 +189,12 @@ class Place(Task):
         return {
             **ranges(),
             "cube_mass": Range.fixed(0.5, 2.0, unit="×"),
-            "cube_size": Range.fixed(0.85, 1.1, unit="×"),
+            "cube_size": Range.fixed(*self.edges(), unit="×"),
             "cube_friction": Range.fixed(0.5, 1.5),
             "delay/cube_position": Range.fixed(*POSE_DELAY, unit="s"),
             "dropout/cube_position": Range.fixed(0.0, 0.1),
             **arm_ranges(),
+            **(wide_ranges(self.card) if self.wide else {}),
         }
 
     # --- simulation ----------------------------------------------------------------------------------------------
@@ -257,7 +290,26 @@ class Place(Task):
         return self.hand.command(memory["script"][:, :4] + ADDED * action, memory)
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        return {**self.hand.remember(memory, signals, commands), "script": self._script(memory, signals)}
+        return {
+            **self.hand.remember(memory, signals, commands),
+            "script": self._script(memory, signals),
+            **self._jaw(memory, signals, commands),
+        }
+
+    def _jaw(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        """Where the gripper is, by how much it moves per step, and what it is told."""
+        parts = signals["gripper_position"], self._pace(memory, signals), commands["gripper_position_target"]
+        return {"jaw": torch.cat(parts, -1)}
+
+    def _pace(self, memory: Tensors, signals: Tensors) -> Any:
+        """(n, 1)."""
+        last, pace = memory["jaw"][:, :1], memory["jaw"][:, 1:2]
+        return pace + PACE * (signals["gripper_position"] - last - pace)
+
+    def _grasp(self, memory: Tensors, signals: Tensors) -> Grasp:
+        """What the gripper tells by itself."""
+        pace, target = self._pace(memory, signals)[:, 0], memory["jaw"][:, 2]
+        return by_standstill(signals["gripper_position"][:, 0], pace, target, self.sizes)
 
     def _script(self, memory: Tensors, signals: Tensors, wanted: Any = None) -> Any:
         """(n, 5): the action that the script takes next, and its estimate whether the cube is held."""
@@ -265,7 +317,7 @@ class Place(Task):
         ahead, opened, grip = place(
             self.hand.tool(signals).unbind(-1), signals["cube_position"].unbind(-1),
             wanted.unbind(-1), signals["gripper_position"][:, 0], memory["script"][:, 4],
-            signals["cube_age"][:, 0], self.sizes, self.hand.facing(signals),
+            signals["cube_age"][:, 0], self.sizes, self.hand.facing(signals), self._grasp(memory, signals),
         )  # fmt: skip
         moved = [torch.clamp(x / self.hand.step, -1.0, 1.0) for x in ahead]
         grasp = 2.0 * opened - 1.0

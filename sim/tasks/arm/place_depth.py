@@ -51,6 +51,7 @@ class PlaceDepth(Place):
     action_size = 3
     plants: tuple[str, ...] = ()
     student = None
+    wide = False
     encoders = (Encoder("wrist", (2, *SHAPE), "convolution", (8, 16, 24), 64),)
     perturbed: tuple[str, ...] = (
         "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", f"delay/{NAME}", "noise",

@@ -36,6 +36,7 @@ class PlaceDirect(Place):
     summary = "lift a cube and place it, without a script in the policy"
     algorithms = ("bc", "sac", "ppo")
     student = None
+    wide = False
     families = ("near_grasp", "grasped", "nearly_placed")
 
     def __init__(self, card: ArmCard | None = None) -> None:

@@ -41,6 +41,7 @@ class Stack(Place):
     name = "arm-stack"
     summary = "set a cube down on another one"
     student = None
+    wide = False
     perturbed = (
         "cube_mass", "cube_friction", "cube_size", "support_size", "strength", "command_delay", "delay/cube_position",
         "noise",

@@ -20,6 +20,7 @@ from robo_rl.sim.tasks.arm.workspace import Workspace
 SHARE = 0.6  # of the episodes that begin on the way at first
 NEAR, HELD = 0.3, 0.7  # of those: up to the first near a grasp, up to the second in the hand, the others at the place
 APART = 0.1  # m, the least way from a cube on the ground to its place
+DIAGONAL = 1.35  # half edges, of a cube that is turned by as much as ``initial/yaw``, and some more
 TRIES = 6  # of drawing a place that is so far away
 
 
@@ -75,9 +76,10 @@ def start(card: ArmCard, space: Workspace, half: Tensor, drawn: Mapping[str, Ten
     jaw = card.gripper.joint
     open_to = jaw.lower + (jaw.upper - jaw.lower) * drawn["initial/grip"]
     gripped = held | there
+    free = space.closed_on(DIAGONAL * half).clamp(max=jaw.upper)
     return Start(
         pose=pose,
-        gripper=torch.where(gripped, space.closed_on(half), open_to),
+        gripper=torch.where(gripped, space.closed_on(half), torch.where(near, torch.maximum(open_to, free), open_to)),
         cube=cube,
         yaw=space.yaw(cube) + torch.where(gripped, 0.0, drawn["initial/yaw"]),
         place=torch.cat([_place(space, cube[:, :2], held, there, drawn), half[:, None]], -1),

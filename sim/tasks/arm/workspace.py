@@ -135,7 +135,7 @@ def _closed(card: ArmCard) -> tuple[float, float]:
             "the least of gripper.range; expected one that opens as its joint's position grows. Turn the <axis> of its "
             "joints round in the model, and give limits and range the other sign"
         )
-    for edge in edges:
+    for edge in (*edges, *(card.grasp.size * part for part in card.grasp.edges)):
         if not gap(limits[0]) < edge < gap(limits[1]):
             raise CardError(
                 f"robot '{card.name}': its pads are {gap(limits[0]):.4f} m apart when closed, {gap(limits[1]):.4f} m "

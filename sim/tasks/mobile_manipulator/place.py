@@ -21,7 +21,7 @@ from torch import Tensor
 
 from robo_rl.contract import Command, Signal, StateBlock
 from robo_rl.controllers.skills.approaching import Reach, approach, settled
-from robo_rl.controllers.skills.placing import SURE, UNSURE, below
+from robo_rl.controllers.skills.placing import SURE, UNSURE, Grasp, below, by_width
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants.mobile_manipulator import MobileManipulatorPlant
@@ -56,6 +56,7 @@ class MobilePlace(Place):
     action_size = 6
     period = PERIOD
     student = None
+    wide = False
     perturbed = (
         "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "speed_scale",
         "turn_scale", "motor_time", "noise",
@@ -182,6 +183,12 @@ class MobilePlace(Place):
             "turn_rate": self.reach.turn_rate * drive[:, 1:],
             **super().command(action[:, :4], memory),
         }
+
+    def _jaw(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        return {}
+
+    def _grasp(self, memory: Tensors, signals: Tensors) -> Grasp:
+        return by_width(signals["gripper_position"][:, 0], self.sizes)
 
     def _script(self, memory: Tensors, signals: Tensors, wanted: Any = None) -> Any:
         """(n, 7): as the arm's, and the base's speed and turn rate as parts of the greatest ones.

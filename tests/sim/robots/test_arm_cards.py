@@ -174,9 +174,12 @@ def test_a_contract_tells_the_chain_and_every_actuator(card: ArmCard) -> None:
 CHANGES = [
     ('tool = "grip"', 'tool = "palm"', "tool"),
     ('joints = ["shoulder_pan", "shoulder_lift"', 'joints = ["shoulder_lift", "shoulder_pan"', "base to tool"),
-    ("0.26, 0.1, 0.065", "0.5, 0.1, 0.065", "reach"),
+    ("0.26, 0.1, 0.064", "0.5, 0.1, 0.064", "reach"),
     ('pads = ["fixed pad", "moving pad"]', 'pads = ["fixed pad"]', "two names"),
-    ("size = { value = 0.025", "size = { value = 0.25", "room for a cube"),
+    ("edges = { value = [0.02, 0.03]", "edges = { value = [0.03, 0.04]", "grasp.edges.value.*around size"),
+    ("tips = { value = [-0.05, 0.05]", "tips = { value = [0.05, -0.05]", "grasp.tips.value.*the lower one first"),
+    ("edges = { value = [0.02, 0.03]", "edges = { value = [0.02, 0.3]", "room for a cube"),
+    ("stiffness = { value = [15.0, 1000.0]", "stiffness = { value = [20.0, 1000.0]", "servos.stiffness.value"),
     ("slides = false", "slides = true", "gripper.range.unit"),
     ("creep = { value = 1e-4", "creep = { value = -1e-4", "grasp.creep.value"),
 ]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from robo_rl.contract import ImpedanceLaw, PositionLaw
-from robo_rl.controllers.skills.placing import place
+from robo_rl.controllers.skills.placing import by_standstill, place
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.arm import load_arm
 from robo_rl.sim.tasks.arm.hand import LOADED, TURN
@@ -138,7 +138,7 @@ def test_a_card_with_a_smaller_workspace_has_its_cubes_in_it() -> None:
 
 def test_an_arm_on_servos_comes_to_its_place_under_the_weight_of_its_links() -> None:
     task = Place(load_arm("so101"))
-    env = VecEnv(task, 16, seed=2, evaluation=True)
+    env = VecEnv(task, 16, seed=2, fixed={"log_stiffness": 0.0}, evaluation=True)
     memory, signals = task.first_memory(16), env.signals()
     goal, upper = torch.tensor([[0.2, 0.03, 0.06]]), torch.ones(16, 1)
     for _ in range(120):
@@ -167,11 +167,13 @@ def test_a_hand_that_does_not_see_its_object_stays_and_keeps_what_it_feels() -> 
     sizes = Place(load_arm("so101")).sizes
     tool, gone, goal = (0.2, 0.0, 0.06), (0.2, 0.2, 0.0125), (0.2, 0.1, 0.0125)
     between_pads = 0.5 * (sizes.empty + sizes.gripped)
-    ahead, opened, grip = place(tool, gone, goal, between_pads, 1.0, 0.5, sizes, (0.0, 1.0, 0.0))
+    pressing = by_standstill(between_pads, 0.0, -0.17, sizes)
+    ahead, opened, grip = place(tool, gone, goal, between_pads, 1.0, 0.5, sizes, (0.0, 1.0, 0.0), pressing)
     assert max(map(abs, ahead)) == 0.0
     assert opened == pytest.approx(0.0)
     assert grip == pytest.approx(1.0)
-    _, opened, grip = place(tool, gone, goal, sizes.empty - 0.1, 0.0, 0.05, sizes, (0.0, 1.0, 0.0))
+    empty = by_standstill(sizes.empty - 0.1, 0.0, -0.17, sizes)
+    _, opened, grip = place(tool, gone, goal, sizes.empty - 0.1, 0.0, 0.05, sizes, (0.0, 1.0, 0.0), empty)
     assert opened == 1.0  # nothing is between the pads, and the object is seen elsewhere
     assert grip == pytest.approx(0.0)
 
@@ -180,6 +182,7 @@ def test_without_a_script_in_the_policy_the_network_sees_the_same_but_for_the_sc
     task, direct, n = Place(), PlaceDirect(), 8
     env = VecEnv(task, n, seed=6, evaluation=True)
     signals, memory = env.signals(), {**task.first_memory(n), "script": torch.rand(n, 5)}
+    commands = task.command(torch.zeros(n, 4), memory)
     seen, others = direct.observe(signals, memory), task.observe(signals, memory)
     assert seen.shape == (n, direct.observation_size)
     torch.testing.assert_close(seen, torch.cat([others[:, :-5], others[:, -1:]], 1))
@@ -187,6 +190,7 @@ def test_without_a_script_in_the_policy_the_network_sees_the_same_but_for_the_sc
         given = direct.command(torch.full((n, 4), action), {**memory, "script": torch.zeros(n, 5)})
         again = direct.command(torch.full((n, 4), action), memory)
         assert all(torch.equal(value, again[name]) for name, value in given.items())
-    commands = task.command(torch.zeros(n, 4), task.remember(memory, signals, {}))
-    shown = direct.command(direct.script(signals, memory), task.remember(memory, signals, {}))
+    remembered = task.remember(memory, signals, commands)
+    commands = task.command(torch.zeros(n, 4), remembered)
+    shown = direct.command(direct.script(signals, memory), remembered)
     assert all(torch.allclose(value, shown[name]) for name, value in commands.items())

@@ -64,16 +64,16 @@ def test_a_tool_whose_y_axis_is_across_the_jaws_is_refused(tmp_path: Path) -> No
 def test_a_workspace_reaches_above_the_height_to_which_success_wants_a_cube_lifted(
     above: float, tmp_path: Path
 ) -> None:
-    """0.014 m, where a cube is grasped, LIFTED and OVER."""
-    top = 0.014 + LIFTED + OVER + above
-    card = so101(tmp_path, {}, {"value = [0.26, 0.1, 0.065]": f"value = [0.26, 0.1, {top}]"})
+    """0.0125 m, where a cube is grasped, LIFTED and OVER."""
+    top = 0.0125 + LIFTED + OVER + above
+    card = so101(tmp_path, {}, {"value = [0.26, 0.1, 0.064]": f"value = [0.26, 0.1, {top}]"})
     found = reasons_against(card)["no_place"]
     if above > 0:
         assert found is None
         return
     assert found is not None
-    assert "workspace.upper is at 0.063 m" in found
-    assert "expected 0.064 m or above" in found
+    assert "workspace.upper is at 0.0615 m" in found
+    assert "expected 0.062 m or above" in found
     for task in ("arm-place", "arm-stack", "arm-place-direct"):
         with pytest.raises(CardError, match=r"workspace\.upper"):
             load_task(task, str(tmp_path / "card.toml"))
