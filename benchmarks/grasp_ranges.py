@@ -30,7 +30,7 @@ from robo_rl.policies.loading import load
 from robo_rl.sim.models import read_model
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import GRASP
-from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.arm.place import Place
 
 STIFFNESS = (9.0, 15.0, 36.0, 71.0, 178.0, 356.0, 534.0, 712.0, 1000.0)
 """N m/rad."""
@@ -78,7 +78,7 @@ def main() -> None:
     write(f"grasp_ranges_{Path(named).stem.split('=')[0]}", {"policies": named, "episodes": episodes, "rows": rows})
 
 
-def conditions(robot: str, task: Task, meshes: list[str]) -> Iterator[Condition]:
+def conditions(robot: str, task: Place, meshes: list[str]) -> Iterator[Condition]:
     """Of one robot; ``meshes`` is the maker's folder or nothing."""
     yield "as trained", "", {}, None
     size = task.card.grasp.size
@@ -112,7 +112,7 @@ def conditions(robot: str, task: Task, meshes: list[str]) -> Iterator[Condition]
             yield f"stiffness, N m/rad, {name} jaws", stiffness, fixed, plants
 
 
-def plants_of(task: Task, change: Callable[[Any], None]) -> Callable[[int], Any]:
+def plants_of(task: Place, change: Callable[[Any], None]) -> Callable[[int], Any]:
     """Plants of a task whose robot's model is changed."""
     spec = read_model(task.card.model)
     change(spec)
@@ -124,7 +124,7 @@ def plants_of(task: Task, change: Callable[[Any], None]) -> Callable[[int], Any]
     return lambda n: MujocoPlant(mechanism, n, task.period, physics=physics)
 
 
-def thicken(spec: Any, task: Task, more: float) -> None:
+def thicken(spec: Any, task: Place, more: float) -> None:
     """Pads whose inner faces are farther from their fingers by ``more`` (m)."""
     for name in task.card.gripper.pads:
         pad = spec.geom(name)

@@ -366,7 +366,8 @@ def _grasp(card: dict[str, Any], where: str) -> GraspCheck:
         low, high = pairs["edges"]
         require(0 < low <= found["size"] <= high, where, "grasp.edges.value", [low, high], "positive ones around size")
         pairs["edges"] = (low / found["size"], high / found["size"])
-    return GraspCheck(**found, **pairs)
+    figures: dict[str, Any] = {**found, **pairs}
+    return GraspCheck(**figures)
 
 
 def _pair(told: Any, label: str, unit: str, where: str) -> tuple[float, float]:
