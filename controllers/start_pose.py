@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robo_rl.contract import Contract, ContractError, Signal
+from robo_rl.contract import Command, Contract, ContractError, Signal
 from robo_rl.controllers.arm.chain import Chain
 
 STILL = ("m/s", "rad/s")
@@ -37,7 +37,7 @@ def require_start(contract: Contract) -> None:
     joints = joints_at_start(contract)
     for command in contract.commands:
         for name, low, high in zip(command.elements, command.lower, command.upper, strict=True):
-            if name in joints and command.unit == "rad":
+            if name in joints and _of_joints(command):
                 _require(f"command '{command.name}'", name, joints[name], low, high, command.unit)
     found = list(at_start(contract))
     for one in found:
@@ -66,7 +66,7 @@ def joints_at_start(contract: Contract) -> dict[str, float]:
     numbers = [x for x in facts if isinstance(x, int | float)] if isinstance(facts, list) else []
     found = dict(zip(moved, map(float, numbers), strict=False))
     for command in contract.commands:
-        if command.start is not None and command.unit == "rad":
+        if command.start is not None and _of_joints(command):
             found |= {name: x for name, x in zip(command.elements, command.start, strict=True) if name in moved}
     return found
 
@@ -77,7 +77,7 @@ def at_start(contract: Contract) -> Iterator[Measured]:
     joints = joints_at_start(contract)
     places = {TOOL: _tool(contract, joints)}
     for command in contract.commands:
-        if command.start is not None and command.unit != "rad" and command.feedback is not None:
+        if command.start is not None and not _of_joints(command) and command.feedback is not None:
             places[command.feedback] = tuple(command.start)
     for signal in contract.signals:
         if signal.source != "sensor" or signal.shape is not None:
@@ -91,10 +91,15 @@ def at_start(contract: Contract) -> Iterator[Measured]:
             values, why = places.get(signal.name) or (), " at the start"
         if len(values) == signal.size:
             yield from (Measured(signal, i, value, why) for i, value in enumerate(values))
-        elif signal.unit == "rad":
+        elif _of_joints(signal):
             for i, name in enumerate(signal.elements):
                 if name in joints:
                     yield Measured(signal, i, joints[name], " at the start")
+
+
+def _of_joints(part: Command | Signal) -> bool:
+    """Whether it is about positions of joints: hinges, or slides, whose frame tells them from places in space."""
+    return part.unit == "rad" or (part.unit == "m" and part.frame == "joint")
 
 
 def _tool(contract: Contract, joints: dict[str, float]) -> tuple[float, ...]:

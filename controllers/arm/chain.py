@@ -1,4 +1,4 @@
-"""Kinematics of a chain of hinges from a base to a tool: pose, Jacobian, and inverse kinematics.
+"""Kinematics of a chain of hinges and slides from a base to a tool: pose, Jacobian, and inverse kinematics.
 
 Everything is written out in components, so that one robot (numbers), a batch (arrays of numpy or torch) and symbols of
 ``robo_rl.sim.accelerate.fuse`` use the same lines, and an exported policy can hold them. Frames are those of the
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robo_rl.contract import ContractError, Robot
+from robo_rl.contract.checks import require
 from robo_rl.controllers.rotation import Matrix, Quaternion, Vector, add, cross, dot, matrix, multiply
 
 EPSILON = 1e-12
@@ -25,16 +26,18 @@ EPSILON = 1e-12
 
 
 class Link(NamedTuple):
-    """From one joint to the next: an offset and a turn; the joint turns about the z axis of what results."""
+    """From one joint to the next: an offset and a turn; the joint turns about the z axis of what results, or slides
+    along it."""
 
     position: tuple[float, float, float]
     """m, in the frame before it."""
     orientation: tuple[float, float, float, float]
     """Quaternion x, y, z, w."""
+    slides: bool = False
 
 
 class Pose(NamedTuple):
-    """Of a tool, and the axes that it turns about."""
+    """Of a tool, and the axes that it turns about or slides along."""
 
     position: Vector
     """m."""
@@ -46,16 +49,20 @@ class Pose(NamedTuple):
     """m, a point on the axis of each joint."""
     axes: tuple[Vector, ...]
     """Each joint's axis, of length 1."""
+    slides: tuple[bool, ...]
+    """Of each joint, whether it slides along its axis."""
 
     def jacobian(self) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
-        """For each joint, the tool's velocity (m/s) and angular velocity (rad/s) per rad/s."""
+        """For each joint, the tool's velocity (m/s) and angular velocity (rad/s) per rad/s, of a slide per m/s."""
         arms = [tuple(p - o for p, o in zip(self.position, origin, strict=True)) for origin in self.origins]
-        return tuple(cross(axis, arm) for axis, arm in zip(self.axes, arms, strict=True)), self.axes
+        joints = list(zip(self.axes, arms, self.slides, strict=True))
+        linear = tuple(axis if slides else cross(axis, arm) for axis, arm, slides in joints)
+        return linear, tuple((0.0, 0.0, 0.0) if slides else axis for axis, _, slides in joints)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Hinges in a row, and the tool behind the last one."""
+    """Hinges and slides in a row, and the tool behind the last one."""
 
     links: tuple[Link, ...]
     tool: Link
@@ -63,17 +70,27 @@ class Chain:
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> Chain:
         """That of a contract's robot of the kind arm: ``facts["chain"]`` and ``facts["tool"]``."""
-        links = [Link(tuple(link["position"]), tuple(link["orientation"])) for link in (*facts["chain"], facts["tool"])]
+        links = [
+            Link(tuple(link["position"]), tuple(link["orientation"]), link.get("slides", False))
+            for link in (*facts["chain"], facts["tool"])
+        ]
+        for link in links:
+            require(isinstance(link.slides, bool), "robot: facts: chain: slides", link.slides, "true or false")
         return cls(tuple(links[:-1]), links[-1])
 
     def to_facts(self) -> dict[str, Any]:
         """Plain data for a contract."""
-        parts = [{"position": list(link.position), "orientation": list(link.orientation)} for link in self.links]
+        parts: list[dict[str, Any]] = [
+            {"position": list(link.position), "orientation": list(link.orientation)} for link in self.links
+        ]
+        for part, link in zip(parts, self.links, strict=True):
+            if link.slides:
+                part["slides"] = True
         tool = {"position": list(self.tool.position), "orientation": list(self.tool.orientation)}
         return {"chain": parts, "tool": tool}
 
     def pose(self, angles: Sequence[Any]) -> Pose:
-        """The tool's at joint angles (rad), one number or array (n,) per joint."""
+        """The tool's at joint positions (rad, of slides m), one number or array (n,) per joint."""
         position: Vector = (0.0, 0.0, 0.0)
         frame: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))  # its axes, one after the other
         origins, axes = [], []
@@ -82,11 +99,14 @@ class Chain:
             origins.append(position)
             axes.append(frame[2])
             x, y, z = frame
+            if link.slides:
+                position = add(position, _combined(((angle, z),)))
+                continue
             sine, cosine = _sine(angle), _cosine(angle)
             turned = _combined(((cosine, x), (sine, y))), _combined(((cosine, y), (-sine, x)))
             frame = (*turned, z)
         position, frame = _moved(position, frame, self.tool)
-        return Pose(position, *frame, tuple(origins), tuple(axes))
+        return Pose(position, *frame, tuple(origins), tuple(axes), tuple(link.slides for link in self.links))
 
 
 def orientation_at_home(robot: Robot) -> Quaternion:
@@ -100,7 +120,7 @@ def orientation_at_home(robot: Robot) -> Quaternion:
     try:
         chain = Chain.from_facts(robot.facts)
         for link, angle in zip(chain.links, robot.facts["home"], strict=True):
-            half = 0.5 * float(angle)
+            half = 0.0 if link.slides else 0.5 * float(angle)
             turned = multiply(multiply(turned, link.orientation), (0.0, 0.0, math.sin(half), math.cos(half)))
         turned = tuple(float(x) for x in multiply(turned, chain.tool.orientation))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -111,7 +131,7 @@ def orientation_at_home(robot: Robot) -> Quaternion:
 
 
 def damped_step(rows: Sequence[Vector], errors: Sequence[Any], damping: float) -> Vector:
-    """(joints) rad that bring a robot nearer to a target: damped least squares (Wampler 1986).
+    """(joints) rad, of slides m, that bring a robot nearer to a target: damped least squares (Wampler 1986).
 
     ``rows`` are those of the Jacobian, weighted, and ``errors`` what is left on each: the step minimises
     |J dq − e|² + damping² |dq|², also where J is singular.

@@ -62,6 +62,11 @@ def find(logs: Sequence[Log], task: Task, iterations: int, progress: Progress) -
             f"{path} is of '{task.spec.robot.name}', which takes poses of its tool: they don't tell its joints' "
             "friction and inertia; expected an arm whose card has no [impedance]"
         )
+    if card.slides:
+        raise ValueError(
+            f"{path} is of '{card.name}', whose {[joint.name for joint in card.slides]} slide; expected an arm of "
+            "hinges alone: gains and loads of slides are not fitted"
+        )
     record = motion(logs[0], card)
     plant: Any = task.make_plant(1, "cpu")
     found = identify(

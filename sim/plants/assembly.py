@@ -84,8 +84,9 @@ def prepare(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
             expected = "slide" if group.slides else "hinge"
             if is_a != expected:
                 raise CardError(
-                    f"{model}: joint '{name}' is of type {is_a}; expected a {expected}. One that stays where it is, "
-                    "such as a torso's, is fixed in the model, or in the table [held] of an arm's card"
+                    f"{model}: joint '{name}' is of type {is_a}; expected a {expected}. An arm's joint that slides has "
+                    "slides = true in the table of its motor. One that stays where it is, such as a torso's, is fixed "
+                    "in the model, or in the table [held] of an arm's card"
                 )
     for point in mechanism.points:
         if spec.geom(point) is None and spec.site(point) is None:

@@ -4,7 +4,8 @@ A card may lack ``[gripper]`` and ``[grasp]``, both: its tool is then a bare fla
 have a ``[camera]``, a depth camera beside the gripper that looks at what is between the pads.
 
 Motors that are alike are one table ``[[motors]]`` with the joints they drive; ``joints`` is the order of the robot's
-computer, from the base to the tool, and of signals and commands. An arm that takes poses of its tool has an
+computer, from the base to the tool, and of signals and commands. Those with ``slides = true`` drive joints that slide;
+such joints have signals and commands of their own, in metres. An arm that takes poses of its tool has an
 ``[impedance]``; one without takes positions of its joints. The base is at the world's origin, z up.
 """
 
@@ -21,10 +22,21 @@ from robo_rl.contract import Actuator, ContractError, ImpedanceLaw, PositionLaw,
 from robo_rl.controllers.arm.chain import Chain
 from robo_rl.sim.robots.figures import CardError, figure, label, model_beside, names, require
 from robo_rl.sim.robots.gripper import FINGER, Gripper, read_gripper
-from robo_rl.sim.robots.mechanism import ContactPoints, Coupling, DrivenJoint, Frame, Impedance, JointGroup, Mechanism
+from robo_rl.sim.robots.mechanism import (
+    ContactPoints,
+    Coupling,
+    DrivenJoint,
+    Frame,
+    Impedance,
+    JointGroup,
+    Law,
+    Mechanism,
+)
 from robo_rl.sim.robots.motors import HINGE, driven_joint, read_held, read_motors
 
 KIND = "arm"
+STRAIGHT = 1e-6
+"""Singular values below which a Jacobian's are rounding."""
 
 IMPEDANCE = {
     "stiffness": "N/m",
@@ -149,14 +161,24 @@ class ArmCard:
 
     @property
     def home(self) -> tuple[float, ...]:
-        """rad."""
+        """rad, of slides m."""
         return tuple(joint.home for joint in self.joints)
 
     @property
-    def law(self) -> PositionLaw | ImpedanceLaw:
-        """What its low level does with the commands that move the tool."""
+    def hinges(self) -> tuple[DrivenJoint, ...]:
+        """Joints that turn, from base to tool."""
+        return tuple(joint for joint in self.joints if not joint.slides)
+
+    @property
+    def slides(self) -> tuple[DrivenJoint, ...]:
+        """Joints that slide, from base to tool."""
+        return tuple(joint for joint in self.joints if joint.slides)
+
+    @property
+    def tool_law(self) -> ImpedanceLaw:
+        """What its low level does with poses of its tool. CardError where it takes none."""
         if self.impedance is None:
-            return PositionLaw(tuple(j.stiffness for j in self.joints), tuple(j.damping for j in self.joints))
+            raise CardError(f"robot '{self.name}' takes no poses of its tool; expected an arm with [impedance]")
         (k, turn_k), (d, turn_d), (clip, turn_clip) = (
             getattr(self.impedance, name) for name in ("stiffness", "damping", "clip")
         )
@@ -174,11 +196,21 @@ class ArmCard:
         """Its tool's orientation in all tasks, that at home; None of arms with too few joints to keep one."""
         from scipy.spatial.transform import Rotation
 
-        if len(self.joints) <= 5:
+        if len(self.joints) <= 5 and not self._keeps_turn:
             return None
         pose = self.chain.pose([float(angle) for angle in self.home])
         x, y, z, w = Rotation.from_matrix(np.array([pose.x, pose.y, pose.z]).T).as_quat()
         return float(x), float(y), float(z), float(w)
+
+    @property
+    def _keeps_turn(self) -> bool:
+        """Whether an arm with slides, such as a gantry, moves its tool all ways at home and needs not turn it."""
+        if not self.slides:
+            return False
+        linear, angular = (np.array(rows, float).T for rows in self.chain.pose(list(map(float, self.home))).jacobian())
+        _, sizes, ways = np.linalg.svd(angular)
+        still = ways[int((sizes > STRAIGHT).sum()) :]
+        return np.linalg.matrix_rank(linear @ still.T, STRAIGHT) == 3
 
     @cached_property
     def one_jaw(self) -> bool:
@@ -196,7 +228,7 @@ class ArmCard:
     def facts(self) -> Robot:
         """What a contract tells about this robot: its actuators, and the chain of its joints."""
         arm = [
-            Actuator(j.name, "position", "rad", j.lower, j.upper, "hold", effort=j.effort, speed=j.velocity)
+            Actuator(j.name, "position", j.unit, j.lower, j.upper, "hold", effort=j.effort, speed=j.velocity)
             for j in self.joints
         ]
         facts = {"home": list(self.home), **self.chain.to_facts()}
@@ -267,13 +299,16 @@ class ArmCard:
             grippers = (JointGroup("gripper", (hand.joint,), slides=hand.slides, dc_motor=servos),)
         if hand is not None and hand.followers:
             couplings = (hand.coupling(self.model),)
+        law: Law = "none" if moved_by_tool else "position"
+        sorts = (("joint", self.hinges), ("slide", self.slides))
+        arm = [JointGroup(k, js, law, slides=k == "slide", dc_motor=servos) for k, js in sorts if js]
         return Mechanism(
             name=self.name,
             model=self.model,
             base=self.base,
             fixed=True,
             groups=(
-                JointGroup("joint", self.joints, law="none" if moved_by_tool else "position", dc_motor=servos),
+                *arm,
                 *grippers,
             ),
             couplings=couplings,
@@ -315,9 +350,13 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
     require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")
     moved = names(card.get("joints"), "joints", where)
     model = model_beside(card, path)
-    home = figure(card.get("home"), "home", "rad", len(moved), where)
     driven = read_motors(card.get("motors"), where)
     require(set(driven) == set(moved), where, "joints", list(moved), f"the motors' joints, {sorted(driven)}")
+    sliding = [joint for joint in moved if driven[joint].slides]
+    take = "an arm without: one with joints that slide takes positions of its joints"
+    require(not (sliding and "impedance" in card), where, "impedance", f"that of an arm with {sliding}", take)
+    units = ["m" if joint in sliding else "rad" for joint in moved]
+    home = figure(card.get("home"), "home", units if sliding else "rad", len(moved), where)
     joints = tuple(driven_joint(joint, driven[joint], angle, where) for joint, angle in zip(moved, home, strict=True))
     try:
         result = ArmCard(

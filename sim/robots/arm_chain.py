@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def read_chain(card: ArmCard) -> Chain:
-    """At joint angles of zero: each link's frame is turned so that its joint's axis is z. Lengths in m, x, y, z, w.
+    """At joint positions of zero: each link's frame is turned so that its joint's axis is z. Lengths in m, x, y, z, w.
 
     CardError if the card's joints are not those from base to tool, in order.
     """
@@ -46,9 +46,9 @@ def read_chain(card: ArmCard) -> Chain:
     frames = [(data.xanchor[joint], _facing(data.xaxis[joint])) for joint in above]
     frames.append((data.site_xpos[site], Rotation.from_matrix(data.site_xmat[site].reshape(3, 3))))
     links, place, turn = [], np.zeros(3), Rotation.identity()
-    for point, facing in frames:
+    for (point, facing), slides in zip(frames, (*(joint.slides for joint in card.joints), False), strict=True):
         offset, relative = turn.inv().apply(point - place), (turn.inv() * facing).as_quat()
-        links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12)))))  # type: ignore[arg-type]
+        links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12))), slides))  # type: ignore[arg-type]
         place, turn = point, facing
     return Chain(tuple(links[:-1]), links[-1])
 

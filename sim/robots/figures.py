@@ -51,8 +51,8 @@ def model_beside(card: dict[str, Any], path: Path) -> Path:
     return model
 
 
-def figure(entry: Any, field: str, unit: str, count: int, where: str) -> list[float]:
-    """The ``count`` finite numbers of the figure ``field``: a table with value, unit and source."""
+def figure(entry: Any, field: str, unit: str | list[str], count: int, where: str) -> list[float]:
+    """The ``count`` finite numbers of the figure ``field``: a table with value, unit, or a list of them, and source."""
     require(isinstance(entry, dict), where, field, entry, f"a table [{field}] with value, unit and source")
     for part in ("value", "unit", "source"):
         require(part in entry, where, f"{field}.{part}", "missing", "value, unit and source for each figure")

@@ -8,7 +8,7 @@ from typing import Any
 
 from robo_rl.sim.robots.figures import CardError, figure, is_number, label, names, require
 from robo_rl.sim.robots.mechanism import Coupling, DrivenJoint
-from robo_rl.sim.robots.motors import HINGE, SLIDE, drive, driven_joint
+from robo_rl.sim.robots.motors import HINGE, SLIDE, Motor, drive, driven_joint
 
 NAMES = ("joint", "followers", "pads", "slides")
 """Fields of a gripper that are no figures."""
@@ -89,7 +89,8 @@ def read_gripper(table: Any, where: str) -> Gripper:
     pads = names(table["pads"], "gripper.pads", where)
     require(len(pads) == 2, where, "gripper.pads", table["pads"], "two names")
     followers = _followers(table["followers"], where)
-    joint = driven_joint(label(table["joint"]), values, values["range"][1], where)  # at home it is open
+    motor = Motor(values, bool(slides))
+    joint = driven_joint(label(table["joint"]), motor, values["range"][1], where)  # at home it is open
     return Gripper(joint, followers, pads, bool(slides), inertia)
 
 

@@ -59,6 +59,11 @@ class DrivenJoint:
     """kg m², inertia of rotor and gears as seen by the joint."""
     friction: float = 0.0
     """N m, dry friction."""
+    slides: bool = False
+
+    @property
+    def unit(self) -> str:
+        return "m" if self.slides else "rad"
 
 
 @dataclass(frozen=True)

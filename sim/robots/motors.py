@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from robo_rl.sim.robots.figures import figure, label, names, require
 from robo_rl.sim.robots.mechanism import DrivenJoint
@@ -26,7 +26,15 @@ SLIDE = {
     "armature": "kg",
     "friction": "N",
 }
-"""The same of a gripper whose fingers slide."""
+"""The same of a joint that slides."""
+
+
+class Motor(NamedTuple):
+    """Of one joint."""
+
+    figures: dict[str, list[float]]
+    """Those of ``HINGE``, or of ``SLIDE``."""
+    slides: bool
 
 
 def drive(table: Any, label: str, units: dict[str, str], others: tuple[str, ...], where: str) -> dict[str, list[float]]:
@@ -43,27 +51,30 @@ def drive(table: Any, label: str, units: dict[str, str], others: tuple[str, ...]
     return values
 
 
-def read_motors(motors: Any, where: str) -> dict[str, dict[str, list[float]]]:
-    """The figures of the motor in each joint."""
+def read_motors(motors: Any, where: str) -> dict[str, Motor]:
+    """The motor in each joint: what a table says that has ``slides = true`` is of a slide."""
     require(isinstance(motors, list) and len(motors) > 0, where, "motors", motors, "at least one [[motors]]")
-    driven: dict[str, dict[str, list[float]]] = {}
+    driven: dict[str, Motor] = {}
     for i, motor in enumerate(motors):
-        values = drive(motor, f"motors[{i}]", HINGE, ("name", "joints"), where)
+        slides = isinstance(motor, dict) and motor.get("slides", False)
+        require(isinstance(slides, bool), where, f"motors[{i}].slides", slides, "true or false")
+        table = {key: value for key, value in motor.items() if key != "slides"} if isinstance(motor, dict) else motor
+        values = drive(table, f"motors[{i}]", SLIDE if slides else HINGE, ("name", "joints"), where)
         require(isinstance(motor["name"], str), where, f"motors[{i}].name", motor["name"], "a text")
         unlike = all(motor["name"] != other["name"] for other in motors[:i])
         require(unlike, where, f"motors[{i}].name", motor["name"], "a name that no other motor has")
         for joint in names(motor["joints"], f"motors[{i}].joints", where):
             require(joint not in driven, where, f"motors[{i}].joints", joint, "a joint that no other motor drives")
-            driven[joint] = values
+            driven[joint] = Motor(values, bool(slides))
     return driven
 
 
-def driven_joint(name: str, values: dict[str, list[float]], home: float, where: str) -> DrivenJoint:
+def driven_joint(name: str, motor: Motor, home: float, where: str) -> DrivenJoint:
     """A joint with the figures of its motor."""
-    lower, upper = values["range"]
+    lower, upper = motor.figures["range"]
     require(lower <= home <= upper, where, f"home of '{name}'", home, f"a number from {lower} to {upper}")
-    single = {key: values[key][0] for key in HINGE if key != "range"}
-    return DrivenJoint(name, home=home, lower=lower, upper=upper, **single)
+    single = {key: motor.figures[key][0] for key in HINGE if key != "range"}
+    return DrivenJoint(name, home=home, lower=lower, upper=upper, slides=motor.slides, **single)
 
 
 def read_held(table: Any, where: str) -> tuple[tuple[str, float], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ from robo_rl.ros.wiring import WiringError, command_wires, signal_wires
 from robo_rl.ros.writing import write
 from robo_rl.sim.robots.arm import load_arm
 from robo_rl.sim.tasks.arm.place import Place
+from robo_rl.sim.tasks.arm.reach import Reach
 from robo_rl.sim.tasks.loading import load_task
+from tests.sim.robots.sliding import sliding_arm
 
 
 def test_every_signal_of_an_arm_comes_with_a_stamp() -> None:
@@ -120,3 +123,13 @@ def test_facts_that_are_not_those_of_an_arm_are_refused(facts: dict) -> None:
     known = load_arm("panda").facts()
     with pytest.raises(ContractError, match="robot: facts"):
         orientation_at_home(Robot("strange", "arm", known.actuators, facts))
+
+
+def test_joints_that_slide_are_joints_though_they_are_named_like_places(tmp_path: Path) -> None:
+    """A gantry's x, y and z are no pose of anything."""
+    spec = Reach(load_arm(str(sliding_arm("gantry", tmp_path)))).spec
+    signals = {wire.name: str(wire) for wire in signal_wires(spec.signals)}
+    assert signals["slide_position"] == "joint_states sensor_msgs/msg/JointState position"
+    assert signals["slide_velocity"] == "joint_states sensor_msgs/msg/JointState velocity"
+    commands = {wire.name: str(wire) for wire in command_wires(spec.commands)}
+    assert commands == {"slide_position_target": "command/slide_position_target sensor_msgs/msg/JointState position"}

@@ -14,17 +14,15 @@ from torch import Tensor
 
 from robo_rl.contract import Command, Signal, StateBlock
 from robo_rl.controllers.arm import pointing_step, pose_step
+from robo_rl.controllers.arm.chain import Pose
 from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.tasks.arm.joints import DELAY, Joints
 
 XYZ = ("x", "y", "z")
 STEP = 0.1  # of the width of the workspace, from the measured tool to its target, at an action of 1 along an axis
-TURN = 0.2  # rad, of a joint from where it was measured, at most, and the deflection under its load on top
 BESIDE = 0.02  # m, of the tool beyond the workspace: a cube is not in the middle of a gripper whose one jaw moves
-LOADED = 0.1  # rad, the greatest deflection of a servo under load that is compensated
 LOAD_RATE = 0.15  # of the estimate of that deflection, per step
-DELAY = (0.0, 0.01)  # s, of an arm's own sensors
-RATE = 20.0  # rad/s, far beyond what joints of such arms reach
-SPEED = 5.0  # m/s, likewise of tools
+SPEED = 5.0  # m/s, far beyond what tools of such arms reach
 
 
 class ToolHand:
@@ -45,7 +43,7 @@ class ToolHand:
         )
         self.commands = (
             Command(
-                "tool_position_target", XYZ, "m", "base", lower, upper, safe="hold", stop="hold", law=card.law,
+                "tool_position_target", XYZ, "m", "base", lower, upper, safe="hold", stop="hold", law=card.tool_law,
                 feedback="tool_position",
             ),
             *_gripper_commands(card),
@@ -96,27 +94,13 @@ class JointHand:
         """``lower`` and ``upper`` (3,) m, of the box that the tool's targets are in, and BESIDE on its sides."""
         self.card, self.chain = card, card.chain
         self.step = STEP * (upper[1] - lower[1])
-        names, count = card.joint_names, len(card.joints)
+        self.joints, count = Joints(card), len(card.joints)
         limits = tuple(j.lower for j in card.joints), tuple(j.upper for j in card.joints)
         self.stops = torch.tensor([limits[0]]), torch.tensor([limits[1]])
         wide = torch.tensor([[BESIDE, BESIDE, 0.0]])
         self.box = torch.tensor([lower]) - wide, torch.tensor([upper]) + wide
-        beyond = tuple(x - 0.1 for x in limits[0]), tuple(x + 0.1 for x in limits[1])
-        self.signals = (
-            Signal("joint_position", names, "rad", "joint", *beyond, noise=(0.002,) * count, delay=DELAY),
-            Signal(
-                "joint_velocity", names, "rad/s", "joint", (-RATE,) * count, (RATE,) * count, noise=(0.05,) * count,
-                delay=DELAY,
-            ),
-            *_gripper_signals(card),
-        )  # fmt: skip
-        self.commands = (
-            Command(
-                "joint_position_target", names, "rad", "joint", *limits, safe="hold", stop="hold", law=card.law,
-                feedback="joint_position",
-            ),
-            *_gripper_commands(card),
-        )  # fmt: skip
+        self.signals = (*self.joints.signals(), *_gripper_signals(card))
+        self.commands = (*self.joints.commands(), *_gripper_commands(card))
         self.memory: tuple[StateBlock, ...] = (
             StateBlock("joints", (count,), card.home),
             StateBlock("target", (count,), card.home),
@@ -127,17 +111,20 @@ class JointHand:
 
     def tool(self, signals: Mapping[str, Any]) -> Any:
         """(n, 3) m, where it is in the base frame."""
-        return torch.stack(self.chain.pose(signals["joint_position"].unbind(-1)).position, -1)
+        return torch.stack(self._pose(signals).position, -1)
 
     def facing(self, signals: Mapping[str, Any]) -> Any:
         """The direction from the pad that is fixed to the one that moves, three of (n,); None where both move."""
         if not self.one_jaw:
             return None
-        return self.chain.pose(signals["joint_position"].unbind(-1)).y
+        return self._pose(signals).y
+
+    def _pose(self, signals: Mapping[str, Any]) -> Pose:
+        return self.chain.pose(self.joints.row(signals, "position").unbind(-1))
 
     def motion(self, signals: Mapping[str, Any]) -> Any:
         """(n, motion_size) how it moves, for observations."""
-        return 0.3 * signals["joint_velocity"]
+        return self.joints.seen * self.joints.row(signals, "velocity")
 
     def command(self, action: Any, memory: Mapping[str, Any]) -> dict[str, Any]:
         """Commands for an action (n, 4) and the memory of the last signals."""
@@ -153,23 +140,23 @@ class JointHand:
             near = tool + torch.clamp(target - tool, -self.step, self.step)  # far from the box, one step at a time
             step = pose_step(self.chain, pose, near.unbind(-1), self.card.turned)
         turn = torch.stack(step, -1)
-        target = joints + memory["load"] + torch.clamp(turn, -TURN, TURN)
+        target = joints + memory["load"] + torch.clamp(turn, -self.joints.step, self.joints.step)
         target = torch.minimum(torch.maximum(target, self.stops[0]), self.stops[1])
-        return {"joint_position_target": target, **_grip(self.card, action)}
+        return {**self.joints.apart(target, "position_target"), **_grip(self.card, action)}
 
     def remember(
         self, memory: Mapping[str, Any], signals: Mapping[str, Any], commands: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The memory for the next step."""
-        angles, load = signals["joint_position"], memory["load"]
-        yielded = memory["target"] - angles - self.lag * signals["joint_velocity"]
-        load = torch.clamp(load + LOAD_RATE * (yielded - load), -LOADED, LOADED)
-        return {"joints": angles, "target": commands["joint_position_target"], "load": load}
+        angles, load = self.joints.row(signals, "position"), memory["load"]
+        yielded = memory["target"] - angles - self.lag * self.joints.row(signals, "velocity")
+        load = torch.clamp(load + LOAD_RATE * (yielded - load), -self.joints.loaded, self.joints.loaded)
+        return {"joints": angles, "target": self.joints.row(commands, "position_target"), "load": load}
 
     def change(self, commands: Mapping[str, Any], previous: Mapping[str, Any]) -> Any:
-        """(n,) squared change of the joints' targets, in 0.1 rad."""
-        change = 10.0 * (commands["joint_position_target"] - previous["joint_position_target"])
-        return change.square().sum(-1)
+        """(n,) squared change of the joints' targets, in 0.1 rad, of slides in 0.033 m."""
+        now, before = (self.joints.row(told, "position_target") for told in (commands, previous))
+        return (self.joints.changed * (now - before)).square().sum(-1)
 
 
 Hand = ToolHand | JointHand

@@ -31,6 +31,7 @@ from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, ToolHand
+from robo_rl.sim.tasks.arm.joints import Joints
 from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.workspace import workspace
 from robo_rl.sim.tasks.scripted import Scripted
@@ -196,7 +197,7 @@ class Insert(Task):
         thick = HOLE - 0.5 * drawn["clearance"]
         plant.place(
             ids,
-            joint_position=self.space.angles[pose],
+            **Joints(self.card).apart(self.space.angles[pose], "position"),
             gripper_position=self.space.closed_on(thick - 2e-4)[:, None],
             peg_position=peg,
             peg_orientation=upright.expand(len(ids), 4),

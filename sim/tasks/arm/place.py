@@ -29,6 +29,7 @@ from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
+from robo_rl.sim.tasks.arm.joints import Joints
 from robo_rl.sim.tasks.arm.physical import (
     arm_envelope,
     arm_facts,
@@ -242,7 +243,7 @@ class Place(Task):
     def begun(self, start: Start, drawn: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The parts of the plant's state that episodes begin with."""
         return {
-            "joint_position": self.space.angles[start.pose],
+            **Joints(self.card).apart(self.space.angles[start.pose], "position"),
             "gripper_position": start.gripper[:, None],
             "cube_position": start.cube + ABOVE,
             "cube_orientation": turned(start.yaw),

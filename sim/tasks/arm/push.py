@@ -27,6 +27,7 @@ from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mechanism import FreeObject
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
+from robo_rl.sim.tasks.arm.joints import Joints
 from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.place import ABOVE, OLDEST, POSE_DELAY, turned
 from robo_rl.sim.tasks.arm.starts import TRIES, far_enough
@@ -162,7 +163,7 @@ class Push(Task):
         closed = torch.full_like(block[:, :1], self.card.gripper.joint.lower)
         plant.place(
             ids,
-            joint_position=self.space.angles[pose],
+            **Joints(self.card).apart(self.space.angles[pose], "position"),
             gripper_position=closed,
             block_position=torch.cat([block, torch.full_like(closed, self.height)], -1) + ABOVE,
             block_orientation=turned(drawn["initial/yaw"]),

@@ -20,6 +20,7 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
 from robo_rl.sim.tasks.arm.hand import XYZ, hand
+from robo_rl.sim.tasks.arm.joints import Joints
 from robo_rl.sim.tasks.arm.physical import arm_envelope, arm_facts, arm_ranges, randomize_arm, simulated
 from robo_rl.sim.tasks.arm.workspace import workspace
 
@@ -114,7 +115,7 @@ class Reach(Task):
     def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         count = len(self.space.places)
         pose = (drawn["initial/pose"] * count).long().clamp(max=count - 1)
-        plant.place(ids, joint_position=self.space.angles[pose])
+        plant.place(ids, **Joints(self.card).apart(self.space.angles[pose], "position"))
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         return {"tool_position_setpoint": goal[:, :3], "there": goal[:, 3:]}

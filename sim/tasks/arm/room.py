@@ -141,7 +141,7 @@ class _Hand:
         mechanism = dataclasses.replace(card.mechanism, objects=(cube,))
         self.model = model = assemble(mechanism, dataclasses.replace(GRASP, contacts="model"))
         self.data, self.indices = mujoco.MjData(model), find_indices(model, mechanism)
-        self.joints = self.indices.position[: len(card.joints)]
+        self.joints = np.array([model.joint(name).qposadr[0] for name in card.joint_names])
         self.finger = model.joint(card.gripper.joint.name).qposadr[0]
         self.pads = [model.geom(name).id for name in card.gripper.pads]
         self.tool, body = model.site(card.tool).id, model.body("cube").id

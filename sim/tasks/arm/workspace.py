@@ -39,7 +39,7 @@ class Workspace:
     """m."""
     upper: tuple[float, float, float]
     angles: Tensor
-    """(p, J) rad: joint angles with the tool pointing down, lowest first."""
+    """(p, J) rad, of slides m: joint positions with the tool pointing down, lowest first."""
     places: Tensor
     """(p, 3) m, where the tool is then."""
     first_high: int
@@ -99,13 +99,22 @@ def workspace(card: ArmCard) -> Workspace:
             f"gripper turned as at home; expected a workspace that is all in its reach, to {1000 * MISSED:g} mm"
         )
     angles, wanted = angles[len(corners) :], wanted[len(corners) :]
-    shoulder = None if turned else card.chain.links[0].position[:2]
+    shoulder = None if turned else _shoulder(card)
     high = lower[2] + HIGH * (upper[2] - lower[2])
     return Workspace(
         lower, upper, torch.from_numpy(angles).float(), torch.from_numpy(wanted).float(),
         int((wanted[:, 2] < high).sum()), int((wanted[:, 2] < lower[2] + GRASPING).sum()), shoulder,
         _closed(card) if card.fingers else None,
     )  # fmt: skip
+
+
+def _shoulder(card: ArmCard) -> tuple[float, float] | None:
+    """m, where the axis of the first hinge is at home."""
+    first = next((k for k, joint in enumerate(card.joints) if not joint.slides), None)
+    if first is None:
+        return None
+    x, y, _ = card.chain.pose([float(angle) for angle in card.home]).origins[first]
+    return float(x), float(y)
 
 
 def _closed(card: ArmCard) -> tuple[float, float]:

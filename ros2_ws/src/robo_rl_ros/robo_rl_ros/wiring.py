@@ -145,6 +145,9 @@ USUAL = {
     "joint_position": "joint_states sensor_msgs/msg/JointState position",
     "joint_velocity": "joint_states sensor_msgs/msg/JointState velocity",
     "joint_effort": "joint_states sensor_msgs/msg/JointState effort",
+    "slide_position": "joint_states sensor_msgs/msg/JointState position",
+    "slide_velocity": "joint_states sensor_msgs/msg/JointState velocity",
+    "slide_effort": "joint_states sensor_msgs/msg/JointState effort",
     "gripper_position": "joint_states sensor_msgs/msg/JointState position",
     "position_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped position",
     "orientation_setpoint": "setpoint/pose geometry_msgs/msg/PoseStamped orientation",
@@ -253,7 +256,7 @@ def _is_twist(command: Command) -> bool:
 
 
 def _is_place(command: Command) -> bool:
-    return command.elements == XYZ and command.unit == "m"
+    return command.elements == XYZ and command.unit == "m" and command.frame != "joint"
 
 
 def _usual_message(command: Command) -> str:

@@ -11,7 +11,7 @@ from robo_rl.contract import ImpedanceLaw, PositionLaw
 from robo_rl.controllers.skills.placing import by_standstill, place
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.arm import load_arm
-from robo_rl.sim.tasks.arm.hand import LOADED, TURN
+from robo_rl.sim.tasks.arm.joints import HINGE
 from robo_rl.sim.tasks.arm.place import HELD, NEAR, Place
 from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
 from robo_rl.sim.tasks.arm.starts import APART
@@ -123,7 +123,7 @@ def test_targets_stay_near_the_measured_tool_whatever_the_action(task: Place, en
         assert float(reach[inside].max()) <= task.hand.step * 1.001
     else:
         away = (commands["joint_position_target"] - signals["joint_position"]).abs()
-        assert float(away.max()) <= TURN + LOADED + 1e-5
+        assert float(away.max()) <= HINGE.step + HINGE.loaded + 1e-5
 
 
 def test_a_card_with_a_smaller_workspace_has_its_cubes_in_it() -> None:
