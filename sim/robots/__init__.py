@@ -64,6 +64,8 @@ class Card(Protocol):
 
 C = TypeVar("C", bound=Card)
 
+OWN_KIND = "a robot of another kind has a class of cards of its own, which your task names (docs/own-task.md)"
+
 KINDS: Mapping[str, type[Card]] = {
     "arm": arm.CARD,
     "car": car.CARD,
@@ -123,7 +125,7 @@ def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
         )
     known = card_types() | ({card_type.kind: card_type} if card_type else {})
     kind = card.get("kind", "")
-    require(isinstance(kind, str) and kind in known, str(path), "kind", kind, f"one of {sorted(known)}")
+    require(isinstance(kind, str) and kind in known, str(path), "kind", kind, f"one of {sorted(known)}; {OWN_KIND}")
     if card_type is not None and kind != card_type.kind:
         raise CardError(f"robot '{name}' is of the kind '{kind}'; expected '{card_type.kind}'")
     return cast(C, known[kind].read(card, label, path))

@@ -35,6 +35,11 @@ from robo_rl.sim.robots.mechanism import (
 from robo_rl.sim.robots.motors import HINGE, driven_joint, read_held, read_motors
 
 KIND = "arm"
+ONE_ARM = (
+    "A card is of one arm: of a robot with two write a card for each, with the other's joints in [held]. Both at once "
+    "need two tools in signals, commands and inverse kinematics, which no task of arms has: a task of your own, "
+    "docs/own-task.md"
+)
 STRAIGHT = 1e-6
 """Singular values below which a Jacobian's are rounding."""
 
@@ -196,7 +201,7 @@ class ArmCard:
         """Its tool's orientation in all tasks, that at home; None of arms with too few joints to keep one."""
         from scipy.spatial.transform import Rotation
 
-        if len(self.joints) <= 5 and not self._keeps_turn:
+        if not (self._keeps_turn if self.slides else len(self.joints) > 5):
             return None
         pose = self.chain.pose([float(angle) for angle in self.home])
         x, y, z, w = Rotation.from_matrix(np.array([pose.x, pose.y, pose.z]).T).as_quat()
@@ -205,8 +210,6 @@ class ArmCard:
     @property
     def _keeps_turn(self) -> bool:
         """Whether an arm with slides, such as a gantry, moves its tool all ways at home and needs not turn it."""
-        if not self.slides:
-            return False
         linear, angular = (np.array(rows, float).T for rows in self.chain.pose(list(map(float, self.home))).jacobian())
         _, sizes, ways = np.linalg.svd(angular)
         still = ways[int((sizes > STRAIGHT).sum()) :]
@@ -345,6 +348,7 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
         require(key in FIELDS | OPTIONAL, where, key, "an unknown field", expected)
     both = ("gripper" in card) == ("grasp" in card)
     require(both, where, "gripper", "one without the other", "gripper and grasp, or neither")
+    require(not isinstance(card.get("tool"), list), where, "tool", card.get("tool"), f"one tool. {ONE_ARM}")
     for key in ("title", "model", "base", "tool"):
         require(isinstance(card.get(key), str), where, key, card.get(key), "a text")
     require(isinstance(card.get("weightless"), bool), where, "weightless", card.get("weightless"), "true or false")

@@ -37,6 +37,11 @@ def read_chain(card: ArmCard) -> Chain:
         body = int(model.body_parentid[body])
     names = tuple(model.joint(joint).name for joint in above)
     expected = f"those from base to tool, {names}, or in the table [held] those that stay where they are"
+    branches = {name for name in card.joint_names if name not in names}
+    if branches:
+        from robo_rl.sim.robots.arm import ONE_ARM
+
+        expected = f"{expected}. {ONE_ARM}"
     require(names == card.joint_names, str(card.model), "joints", card.joint_names, expected)
     _require_all_moved(model, card, base, hand=int(model.jnt_bodyid[above[-1]]))
     data = mujoco.MjData(model)

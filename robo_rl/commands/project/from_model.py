@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from robo_rl.commands.project import NAME
 from robo_rl.sim.robots import load_robot, robot_names
+from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.model_copy import copy_model
-from robo_rl.sim.robots.proposal import Proposal, propose
+from robo_rl.sim.robots.proposal import BOX, Proposal, propose
+from robo_rl.sim.tasks.arm.workspace import workspace
 
 EXAMPLES = {"legged": "go2-flat", "arm": "arm-reach"}
 """Tasks to begin with, by kind."""
+BOXES = (6.0, 5.0, 4.0, 3.0, 2.0, 1.5)
+"""Sizes of a workspace that are tried, over that of the proposal."""
+REACHED = "a box around the tool at home that it reaches, by inverse kinematics"
+
+
+def _with_room(text: str, card: ArmCard) -> str:
+    """The card with the largest box around its proposed workspace, not below the ground, that its tool reaches."""
+    lower, upper = (np.array(corner) for corner in card.workspace)
+    middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+    for times in BOXES:
+        low, high = middle - times * half, middle + times * half
+        low[2] = max(low[2], min(float(lower[2]), 0.0))
+        corners = [[float(f"{x:.3g}") for x in corner] for corner in (low, high)]
+        try:
+            workspace(dataclasses.replace(card, workspace=tuple(map(tuple, corners))))
+        except CardError:
+            continue
+        for old, new in zip(card.workspace, corners, strict=True):
+            text = text.replace(f"value = {list(old)}", f"value = {new}", 1)
+        return text.replace(BOX, REACHED)
+    return text
 
 
 def write_card(folder: Path, model: Path) -> tuple[Proposal, list[Path]]:
@@ -29,7 +55,12 @@ def write_card(folder: Path, model: Path) -> tuple[Proposal, list[Path]]:
     try:
         proposal = propose(copy_model(model, folder), name.replace("_", " "))
         (folder / "card.toml").write_text(proposal.text)
-        load_robot(folder / "card.toml").figures()
+        robot = load_robot(folder / "card.toml")
+        if isinstance(robot, ArmCard):
+            proposal = dataclasses.replace(proposal, text=_with_room(proposal.text, robot))
+            (folder / "card.toml").write_text(proposal.text)
+            robot = load_robot(folder / "card.toml")
+        robot.figures()
     except CardError as error:
         shutil.rmtree(folder)
         raise CardError(str(error).replace(str(folder / model.name), str(model))) from None

@@ -57,7 +57,7 @@ def require_room(card: ArmCard, space: Workspace) -> None:
     pads don't touch a cube in the hand, or other shapes are far in it."""
     pointing = float(card.chain.pose([float(angle) for angle in card.home]).z[2])
     if card.turned and pointing > -math.cos(LEANING):
-        leaning = math.degrees(math.acos(-pointing))
+        leaning = math.degrees(math.acos(max(-1.0, -pointing)))
         raise CardError(
             f"robot '{card.name}': at home the z axis of its tool '{card.tool}' is {leaning:.0f} degrees from pointing "
             "down; expected a home at which the gripper points down, and z where it points"

@@ -14,6 +14,8 @@ from robo_rl.commands.own_robots.new import main
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.mechanism import DrivenJoint
+from tests.sim.robots.sliding import JOINTS, MODELS, SCARA
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -48,6 +50,41 @@ def test_an_arm_of_a_model_reaches_around_its_home_with_its_tool_down(tmp_path: 
     pose = robot.chain.pose([float(angle) for angle in robot.home])
     assert float(pose.z[2]) == pytest.approx(-1.0, abs=1e-3)
     assert robot.figures()["no_reach"] is None
+
+
+@pytest.mark.parametrize("name", ["scara", "gantry"])
+def test_an_arm_with_slides_has_a_home_and_a_workspace_that_it_reaches(name: str, tmp_path: Path) -> None:
+    model, text = MODELS[name]
+    (tmp_path / model).write_text(text)
+    robot = load_robot(made(tmp_path / "made", "urdf" if model.endswith("urdf") else "mjcf", tmp_path / model))
+    assert [(joint.name, joint.slides) for joint in robot.joints] == [(k, told[0]) for k, told in JOINTS[name].items()]
+    assert [list(range_of(joint)) for joint in robot.joints] == [told[1] for told in JOINTS[name].values()]
+    assert robot.figures()["no_reach"] is None
+    lower, upper = robot.workspace
+    assert min(b - a for a, b in zip(lower, upper, strict=True)) > 0.05
+
+
+def test_jaws_are_no_joints_of_an_arm(tmp_path: Path) -> None:
+    """The Panda's fingers slide, two on its hand."""
+    robot = load_robot(made(tmp_path / "made", "mjcf", FOLDER / "panda" / "panda.xml"))
+    assert len(robot.joints) == 7
+    assert not robot.slides
+
+
+def test_a_second_arm_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SCARA.replace("</robot>", "")
+    inside = text.partition('<joint name="shoulder"')[2]
+    for name in ("shoulder", "upper", "elbow", "fore", "quill", "spindle", "wrist", "flange", "tool", "grip"):
+        inside = inside.replace(f'"{name}"', f'"{name}_2"')
+    (tmp_path / "two.urdf").write_text(f'{text}<joint name="shoulder_2"{inside}</robot>')
+    made(tmp_path / "made", "urdf", tmp_path / "two.urdf")
+    told = capsys.readouterr().out
+    assert "another arm, ['shoulder_2', 'elbow_2', 'quill_2', 'wrist_2']" in told
+    assert "docs/own-task.md" in told
+
+
+def range_of(joint: DrivenJoint) -> tuple[float, float]:
+    return joint.lower, joint.upper
 
 
 def test_what_is_read_is_the_model_s_and_what_is_guessed_says_so(tmp_path: Path) -> None:
