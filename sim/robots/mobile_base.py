@@ -30,6 +30,8 @@ SHARED = {
 }
 """The figures that every base's card has, and the one unit that each may have."""
 UNITS = {**SHARED, "wheel_separation": "m"}
+SKID = {"icr_width": "1", "icr_forward": "m"}
+"""The figures of a base that skids in turns, which others' cards have not."""
 COUNTS = {"lidar_position": 2, "lidar_range": 2}
 """Of those that are several numbers."""
 
@@ -165,11 +167,22 @@ class Wheel:
 
 @dataclass(frozen=True)
 class MobileBaseCard(BaseCard):
-    """Figures of a round mobile base with two driven wheels, in SI units; x forward, from the middle of its axle."""
+    """Figures of a round mobile base with two driven wheels, in SI units; x forward, from the middle of its axle.
+
+    Or with two or three on each side, which skid in turns: x from the middle of them all.
+    """
 
     kind: ClassVar[str] = "mobile_base"
 
     wheel_separation: float
+    icr_width: float = 1.0
+    """Distance of the points about which its sides turn, over ``wheel_separation``: 1 of wheels that don't skid."""
+    icr_forward: float = 0.0
+    """Ahead of its middle, of the point about which it turns on the spot."""
+
+    @property
+    def skids(self) -> bool:
+        return self.icr_width != 1.0
 
     def facts(self) -> Robot:
         """What a contract tells about this robot."""
@@ -179,7 +192,8 @@ class MobileBaseCard(BaseCard):
             Actuator("wz", "velocity", "rad/s", -turn, turn, safe=0.0),
         )
         told = ("mass", "radius", "wheel_radius", "wheel_separation", "speed_max", "turn_rate_max", "acceleration")
-        own: dict[str, Any] = {name: getattr(self, name) for name in (*told, "turn_acceleration")}
+        skid = tuple(SKID) if self.skids else ()
+        own: dict[str, Any] = {name: getattr(self, name) for name in (*told, "turn_acceleration", *skid)}
         return Robot(self.name, self.kind, actuators, own)
 
     @property
@@ -195,9 +209,15 @@ class MobileBaseCard(BaseCard):
     @classmethod
     def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
         """The card in the parsed TOML ``card`` of the file ``path``."""
-        found = cls.of(card, UNITS, {}, (), name, path)
+        skids = any(key in card for key in SKID)
+        found = cls.of(card, {**UNITS, **(SKID if skids else {})}, {}, ("icr_forward",), name, path)
         separation, good = found.wheel_separation, found.wheel_separation <= 2 * found.radius
         require(good, str(path), "wheel_separation.value", separation, "at most twice the radius")
+        if skids:
+            expected = "more than 1, up to 4: the controller's multiplier of wheel_separation"
+            require(1.0 < found.icr_width <= 4.0, str(path), "icr_width.value", found.icr_width, expected)
+            ahead, near = found.icr_forward, abs(found.icr_forward) < found.radius
+            require(near, str(path), "icr_forward.value", ahead, "a point between front and back")
         return found
 
 

@@ -9,6 +9,16 @@ turn rate follow with a lag and a greatest acceleration, and the robot moves alo
 Odometry integrates the same without s_v and s_w, which are what wheels of another radius, at another distance or that
 slip make of it: the systematic errors of Borenstein and Feng 1996 (Measurement and correction of systematic odometry
 errors in mobile robots). Steps of 10 ms; the lag is solved exactly, arcs by their chords.
+
+Wheels in two rows or tracks, which can't steer, skid in turns (Mandow et al. 2007, Experimental kinematics for wheeled
+skid-steer mobile robots): each side turns about a centre of its own, beyond its wheels. So b is the distance of the two
+centres, ``icr_width`` times that of the wheels, as the robot's own controller has it. On another ground it is another,
+and the robot turns at ``turn_gain`` of what was wanted; it turns about a point ``icr_forward`` ahead of its middle,
+which so moves sideways:
+
+    ẇ as above, with turn_gain w_command     ẏ_body = −icr_forward θ̇
+
+Its wheels can't tell how it turns, so w is a gyroscope's, and what moves sideways the odometry does not see.
 """
 
 from __future__ import annotations
@@ -56,18 +66,24 @@ class BaseParameters(NamedTuple):
     """True over measured speed."""
     turn_scale: Tensor
     """True over measured turn rate."""
+    turn_gain: Tensor
+    """Turn rate over that wanted, of a base that skids."""
+    icr_forward: Tensor
+    """m, ahead of its middle, of the point about which it turns on the spot."""
 
 
 def nominal_parameters(card: MobileBaseCard | Drive) -> BaseParameters:
     """The card's figures, (1,) each."""
     figures = (
         card.speed_max,
-        card.wheel_separation,
+        card.wheel_separation * (card.icr_width if isinstance(card, MobileBaseCard) else 1.0),
         card.acceleration,
         card.turn_acceleration,
         card.motor_time,
         1.0,
         1.0,
+        1.0,
+        card.icr_forward if isinstance(card, MobileBaseCard) else 0.0,
     )
     return BaseParameters(*(torch.tensor([x], dtype=torch.float32) for x in figures))
 
@@ -77,7 +93,7 @@ def advance(state: BaseState, speed: Any, turn: Any, p: BaseParameters, period: 
     half = 0.5 * p.separation
     top = p.speed_max
     left, right = clipped(speed[:, 0] - half * turn[:, 0], top), clipped(speed[:, 0] + half * turn[:, 0], top)
-    forward, turning = 0.5 * (left + right), 0.5 * (right - left) / half
+    forward, turning = 0.5 * (left + right), p.turn_gain * (0.5 * (right - left) / half)
     steps = max(1, round(period / STEP))
     h = period / steps
     kept = torch.exp(-h / p.motor_time)
@@ -89,7 +105,8 @@ def advance(state: BaseState, speed: Any, turn: Any, p: BaseParameters, period: 
         dw = clipped((1.0 - kept) * (turning - w), p.turn_acceleration * h)
         way, angle = h * (v + 0.5 * dv), h * (w + 0.5 * dw)
         middle, seen = heading + 0.5 * p.turn_scale * angle, odometer + 0.5 * angle
-        x, y = x + p.speed_scale * way * torch.cos(middle), y + p.speed_scale * way * torch.sin(middle)
+        cosine, sine, aside = torch.cos(middle), torch.sin(middle), p.icr_forward * p.turn_scale * angle
+        x, y = x + p.speed_scale * way * cosine + aside * sine, y + p.speed_scale * way * sine - aside * cosine
         ox, oy = ox + way * torch.cos(seen), oy + way * torch.sin(seen)
         heading, odometer = heading + p.turn_scale * angle, odometer + angle
         v, w = v + dv, w + dw

@@ -28,7 +28,15 @@ from robo_rl.sim.robots.mobile_base import CARD, MobileBaseCard
 from robo_rl.sim.scenes.rooms import ROWS, ends
 from robo_rl.sim.tasks import Measure, Spec, Tensors
 from robo_rl.sim.tasks.mobile_base.clearance import COUNT, Clearance
-from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, ToGoal, base_facts, last_command, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.lidar_base import (
+    FAR,
+    ToGoal,
+    base_facts,
+    last_command,
+    measured,
+    randomize_motors,
+    skid_ranges,
+)
 from robo_rl.sim.tasks.mobile_base.local_map import LocalMap
 from robo_rl.sim.tasks.mobile_base.seen_map import AROUND
 
@@ -150,6 +158,7 @@ class DiffFollow(ToGoal):
             "lidar/yaw": Range.fixed(-0.0175, 0.0175, unit="rad"),
             "delay": Range.fixed(0.0, 0.1, unit="s"),
             "noise": Range.fixed(0.5, 1.5, unit="×"),
+            **skid_ranges(self.card),
         }
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> BaseAmongPeople:

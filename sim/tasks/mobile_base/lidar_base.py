@@ -10,8 +10,9 @@ from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
 from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.car import NOTHING
-from robo_rl.sim.robots.mobile_base import BaseCard
+from robo_rl.sim.robots.mobile_base import BaseCard, MobileBaseCard
 from robo_rl.sim.scenes.rooms.edits import NO_WAY
 from robo_rl.sim.tasks import Task, Tensors
 from robo_rl.sim.tasks.mobile_base.clearance import Clearance
@@ -19,6 +20,8 @@ from robo_rl.sim.tasks.mobile_base.clearance import Clearance
 PLANE, FAR = ("x", "y"), 1e3  # m
 NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
 LOOKED = 4.0  # s over which it remembers where it was
+TURN_GAIN = (0.8, 1.2)  # estimate: between grounds ICRs of skid-steers wander by some 20 % of their width
+AHEAD = 0.1  # of the radius, estimate: by how much a load, or a slope, moves the point about which they turn
 REACHED = 0.3  # m to the goal, for a robot of TurtleBot3's size: Nav2's goal checker takes 0.25 m of the odometry's
 
 
@@ -68,6 +71,20 @@ def randomize_motors(plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> No
     for name in ("acceleration", "motor_time", "speed_scale", "turn_scale"):
         plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
     plant.param("turn_acceleration")[ids] = plant.nominal.turn_acceleration * drawn["acceleration"]
+    for name in ("turn_gain", "icr_forward"):
+        if name in drawn:
+            plant.param(name)[ids] = drawn[name]
+
+
+def skid_ranges(card: BaseCard) -> dict[str, Range]:
+    """Of a base that skids in turns: how, which the ground decides."""
+    if not (isinstance(card, MobileBaseCard) and card.skids):
+        return {}
+    ahead = card.icr_forward
+    return {
+        "turn_gain": Range.fixed(*TURN_GAIN, unit="×"),
+        "icr_forward": Range.fixed(ahead - AHEAD * card.radius, ahead + AHEAD * card.radius, unit="m"),
+    }
 
 
 def last_command(commands: Tensors, top: float, turn: float) -> Tensor:

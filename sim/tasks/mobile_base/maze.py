@@ -23,7 +23,7 @@ from robo_rl.sim.robots.mobile_base import CARD, MobileBaseCard
 from robo_rl.sim.scenes.rooms import COLUMNS, ROWS, drawn, ends
 from robo_rl.sim.scenes.rooms.edits import NO_WAY
 from robo_rl.sim.tasks import Measure, Spec, Tensors
-from robo_rl.sim.tasks.mobile_base.lidar_base import ToGoal, last_command, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.lidar_base import ToGoal, last_command, measured, randomize_motors, skid_ranges
 
 PERIOD = 0.2  # s
 LENGTH = 4.1  # × the length of the room at the greatest speed: 100 s
@@ -123,6 +123,7 @@ class AgvMaze(ToGoal):
                 "turn_scale": Range.fixed(0.995, 1.005, unit="×"),
                 "delay": Range.fixed(0.0, 0.1, unit="s"),
                 "noise": Range.fixed(0.5, 1.5, unit="×"),
+                **skid_ranges(card),
             },
         )  # fmt: skip
 

@@ -25,7 +25,15 @@ from robo_rl.sim.robots.mobile_base import BaseCard, MobileBaseCard
 from robo_rl.sim.scenes.rooms import ROWS, ends
 from robo_rl.sim.tasks import Measure, Spec, Tensors
 from robo_rl.sim.tasks.mobile_base.clearance import COUNT, Clearance
-from robo_rl.sim.tasks.mobile_base.lidar_base import FAR, PLANE, ToGoal, base_facts, measured, randomize_motors
+from robo_rl.sim.tasks.mobile_base.lidar_base import (
+    FAR,
+    PLANE,
+    ToGoal,
+    base_facts,
+    measured,
+    randomize_motors,
+    skid_ranges,
+)
 from robo_rl.sim.tasks.mobile_base.seen_map import AROUND, SeenMap
 
 PERIOD = 0.1  # s
@@ -122,6 +130,7 @@ class RoomNav(ToGoal):
             "lidar/yaw": Range.fixed(-0.0175, 0.0175, unit="rad"),
             "delay": Range.fixed(0.0, 0.1, unit="s"),
             "noise": Range.fixed(0.5, 1.5, unit="×"),
+            **skid_ranges(self.card),
         }
 
     def refuse_device(self, device: str | torch.device) -> None:
