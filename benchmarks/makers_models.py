@@ -1,16 +1,20 @@
 """Makers' models, MJCF and URDF, as robo-rl has them beside what their files say: equal, refused, or different.
 
-    python benchmarks/makers_models.py FOLDER_OR_FILE… [--out FILE.json]
+    python benchmarks/makers_models.py FOLDER_OR_FILE… [--out FILE.json] [--table FILE.md]
 
 A card is proposed for each model (``robo-rl new``), and what is assembled from both is held against MuJoCo's own
 compile of the file, of a URDF without the shapes from which MuJoCo would make masses up: mass, inertia, order of
 joints, stops, and the places of all bodies at random angles. None of the models is part of robo-rl.
+
+"mended" are models that MuJoCo alone refuses; "absent" those whose folder lacks a mesh that MuJoCo reads, as copies of
+repositories without their largest files do. ``--table`` writes what docs/makers-models.md has: a row for each robot.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -39,6 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path)
     given = parser.parse_args()
     files = [file for path in given.models for file in (_models(path) if path.is_dir() else [path])]
     found = []
@@ -53,7 +58,19 @@ def main() -> int:
             given.out.write_text(json.dumps(found, indent=1))
     counts = {name: sum(one["outcome"] == name for one in found) for name in sorted({one["outcome"] for one in found})}
     print(f"{len(found)} models: {counts}")
+    if given.table:
+        given.table.write_text(table(found))
     return int(bool(counts.get("different") or counts.get("error")))
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    """A row for each model: its file, from the folder of its repository on, and how it fares, in markdown."""
+    rows = ["| model | outcome | |", "| --- | --- | --- |"]
+    for one in sorted(found, key=lambda one: one["model"].lower()):
+        told = one["told"].split("; expected", 1)[0] if one["outcome"] == "refused" else one["told"]
+        told = re.sub(r"^(\S*/)?\S+\.(urdf|xml): ", "", told).replace("|", "\\|")
+        rows.append(f"| {one['model'].replace('+', '/', 1)} | {one['outcome']} | {told[:200]} |")
+    return "\n".join(rows) + "\n"
 
 
 def _models(folder: Path) -> list[Path]:
@@ -77,7 +94,9 @@ def judge(file: Path) -> tuple[str, str]:
             robot: Any = load_robot(Path(folder, "robot", "card.toml"))
             ours = assemble(robot.mechanism, Physics(contacts="model"))
         except ValueError as error:
-            return "refused", " ".join(str(error).replace(folder, "").split())
+            told = " ".join(str(error).replace(folder, "").split())
+            missing = re.search(r"opening file '[^']*\.(stl|obj|msh)'", told, re.I)
+            return ("absent" if missing else "refused"), told
         except Exception:
             return "error", traceback.format_exc()[-600:]
         del files
@@ -156,8 +175,9 @@ def compare(ours: mujoco.MjModel, theirs: mujoco.MjModel, mechanism: Any) -> tup
     notes += [f"{placeholders} placeholders left out"] if placeholders else []
     order = [label(theirs.joint(k).name) for k in range(theirs.njnt)]
     driven = [joint.name for joint in mechanism.driven]
-    if driven != [name for name in order if name in driven]:
-        wrong.append("the order of the joints")
+    for group in mechanism.groups:  # hinges and slides are commanded apart
+        if list(group.names) != [name for name in order if name in group.names]:
+            wrong.append(f"the order of the joints of '{group.name}'")
     for joint in mechanism.driven:
         other = theirs.joint(order.index(joint.name)).id
         told = theirs.jnt_range[other] if theirs.jnt_limited[other] else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ _borne: set[tuple[str, int, int]] = set()
 """Path, size and time of change (ns) of files that were tried by this process."""
 _weighed: set[tuple[str, int, int]] = set()
 """The same of those whose inertias were looked at."""
+_thin: dict[tuple[str, int, int], set[str]] = {}
+"""The same, and the meshes in them that have no volume, so that MuJoCo finds neither mass nor hull of them."""
+THIN = re.compile(r"mesh volume is too small: (\S+)|mesh '([^']+)' has coplanar vertices")
 
 
 def require_bearable(path: Path) -> None:
@@ -77,17 +81,32 @@ def _weigh(path: Path) -> None:
     if (key := _key(path)) in _weighed:
         return
     for seen in (True, False):  # meshes of pictures may be missing
+        model = _compiled(path, seen)
+        if model is not None:
+            require_sane_inertias(model, path)
+            break
+    _weighed.add(key)
+
+
+def _compiled(path: Path, seen: bool) -> mujoco.MjModel | None:
+    """What MuJoCo makes of a file without its thin meshes, which are noted as they are found.
+
+    None where that is nothing: why, is told where it is compiled for good.
+    """
+    thin = _thin.setdefault(_key(path), set())
+    while True:
         spec = _read(path, seen)
         spec.compiler.fusestatic = False
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of texture coordinates
-                model = spec.compile()
-        except ValueError:
-            continue  # what MuJoCo can't compile is told where it is compiled for good
-        require_sane_inertias(model, path)
-        break
-    _weighed.add(key)
+                return spec.compile()
+        except ValueError as error:
+            found = THIN.search(str(error))
+            name = (found[1] or found[2]) if found else ""
+            if not name or name in thin:
+                return None
+            thin.add(name)
 
 
 def _key(path: Path) -> tuple[str, int, int]:
@@ -115,6 +134,7 @@ def _read(path: Path, seen: bool = False) -> mujoco.MjSpec:
     _replace_slashes(spec)
     _find_meshes(spec, path)
     _drop_textures(spec, path, seen)
+    _drop_thin_meshes(spec, _thin.get(_key(path), set()))
     mend_inertias(spec, path)
     _keep_inertias(spec)
     return spec
@@ -241,6 +261,18 @@ def _drop_textures(spec: mujoco.MjSpec, path: Path, seen: bool) -> None:
         spec.delete(skin)
 
 
+def _drop_thin_meshes(spec: mujoco.MjSpec, thin: set[str]) -> None:
+    """Shapes of meshes without volume, such as a sticker's, of bodies whose mass the file tells."""
+    for body in spec.bodies:
+        for shape in list(body.geoms):
+            if shape.meshname in thin and body.explicitinertial:
+                spec.delete(shape)
+    used = {shape.meshname for shape in spec.geoms}
+    for mesh in list(spec.meshes):
+        if mesh.name in thin and mesh.name not in used:
+            spec.delete(mesh)
+
+
 def named_files(path: Path) -> tuple[Path, ...]:
     """The files that a model names (meshes, height fields, other models), those beside it or below, sorted.
 
@@ -316,6 +348,14 @@ def what_to_do(error: str, path: Path) -> str:
     told = path.read_bytes()[:MAX_BYTES]
     if path.suffix == ".xacro" or b"<xacro:" in told or b"${" in told:
         return f"; it is a xacro: expand it, `xacro {path.name} > expanded.urdf`, and name that file in the card"
+    touching = re.search(r"opening file '[^']*(\.\w+)'", error)
+    if touching and touching[1].lower() in UNREAD:
+        return (
+            f"; a mesh in {touching[1]} is what touches (<collision>), and only .stl, .obj and .msh are read: convert "
+            "it, or put boxes, spheres or cylinders in its place. Those of <visual> alone may be of any kind"
+        )
+    if "ASCII" in error:
+        return "; expected binary .stl files: convert those in ASCII, or save them as .obj"
     if "opening file" in error:
         return (
             "; expected meshes beside the model file or in a folder there, such as meshes/: package://ARM/meshes/A.stl "

@@ -128,6 +128,8 @@ def _reach(model: mujoco.MjModel) -> float:
     """m, the longest side of a box around the middles of all moving bodies, and their shapes, in the file's pose."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
+    if model.nbody < 2:
+        return 0.0  # a file without bodies, which is told where a robot is read
     points = np.concatenate([data.xipos[1:], data.xpos[1:], data.geom_xpos[model.geom_bodyid > 0]])
     return float(np.ptp(points, axis=0).max())
 

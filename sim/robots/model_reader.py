@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from robo_rl.sim.models import read_model
+from robo_rl.sim.models import read_model, what_to_do
 from robo_rl.sim.robots.figures import CardError
 
 LEG_JOINTS = (3, 7)
@@ -36,7 +36,8 @@ class ModelReader:
         try:
             self.model = model = self.spec.compile()
         except ValueError as error:
-            raise CardError(f"{path}: MuJoCo can't compile it ({' '.join(str(error).split())})") from None
+            said = " ".join(str(error).split())
+            raise CardError(f"{path}: MuJoCo can't compile it ({said}){what_to_do(said, path)}") from None
         self.data = mujoco.MjData(model)
         roots = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
         if not roots:
