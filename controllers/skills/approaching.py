@@ -45,6 +45,17 @@ def approach(x: Any, y: Any, reach: Reach) -> tuple[Any, Any]:
     return driving, limited(turning, -1.0, 1.0)
 
 
+def approach_all_ways(x: Any, y: Any, reach: Reach) -> tuple[Any, Any, Any]:
+    """Forward speed, turn rate and lateral speed, each as a part of the greatest one, of a base on mecanum or omni
+    wheels: straight towards the place, to the distance at which the arm works best, turning to it on the way.
+    """
+    along, bearing = _left(x, y, reach)
+    turning = TURNING * _beyond(bearing, STILL[1]) / reach.turn_rate
+    part = DRIVING * _beyond(along, STILL[0]) / reach.speed / (size(x, y) + BEHIND)
+    forward, aside = limited(part * x, -1.0, 1.0), limited(part * y, -1.0, 1.0)
+    return forward, limited(turning, -1.0, 1.0), aside
+
+
 def settled(x: Any, y: Any, reach: Reach) -> Any:
     """1 where a place (m, in the base's frame) is in the middle of the arm's reach, 0 where the base is to go there."""
     along, bearing = _left(x, y, reach)

@@ -1,5 +1,5 @@
-"""Cards of mobile manipulators: an arm as in ``robo_rl.sim.robots.arm``, on a base with two driven wheels
-(``[drive]``).
+"""Cards of mobile manipulators: an arm as in ``robo_rl.sim.robots.arm``, on a base with two driven wheels, or with
+mecanum or omni wheels (``[drive]``).
 
 All but ``[drive]`` is what an arm's card has. Frames are those of the base: x forward from the middle of the axle, on
 the ground. In the model file the base body has three joints, two slides along x and y and a hinge about z, which stand
@@ -19,6 +19,8 @@ from robo_rl.contract import Actuator, Robot
 from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.figures import figure, names, require
 from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
+from robo_rl.sim.robots.mobile_base import Wheel
+from robo_rl.sim.robots.omni_base import WHEELS, require_all_ways, wheels_of
 
 KIND = "mobile_manipulator"
 
@@ -31,6 +33,11 @@ DRIVE = {
     "motor_time": "s",
 }
 """The figures of a drive and the one unit that each may have."""
+ALL_WAYS = {
+    **{name: unit for name, unit in DRIVE.items() if name != "wheel_separation"}, **WHEELS, "gyration": "m",
+    "grip": "1", "roller_friction": "1", "slip_speed": "m/s",
+}  # fmt: skip
+"""Those of a drive on mecanum or omni wheels."""
 HEAVY = 1e3
 """kg and kg m², of the joints that stand for wheels: the arm does not move the base, which goes as its wheels turn. A
 stiff drive would do the same, but contacts are solved before its damping: what is held would be thrown away."""
@@ -49,6 +56,38 @@ class Drive:
     turn_acceleration: float
     motor_time: float
     """Time constant of the wheels' speed control."""
+    units: ClassVar[dict[str, str]] = DRIVE
+    commands: ClassVar[tuple[tuple[str, str], ...]] = (("forward_speed", "vx"), ("turn_rate", "wz"))
+    """Names and elements."""
+
+
+@dataclass(frozen=True)
+class OmniDrive:
+    """Three mecanum or omni wheels, or more, in SI units: as of ``robo_rl.sim.robots.omni_base``."""
+
+    joints: tuple[str, str, str]
+    """Of the model: slides along x and y, and a hinge about z."""
+    speed_max: float
+    turn_rate_max: float
+    acceleration: float
+    turn_acceleration: float
+    motor_time: float
+    wheel_x: tuple[float, ...]
+    wheel_y: tuple[float, ...]
+    wheel_heading: tuple[float, ...]
+    roller_angle: tuple[float, ...]
+    gyration: float
+    """Radius of gyration of the whole robot about the vertical."""
+    grip: float
+    roller_friction: float
+    slip_speed: float
+    units: ClassVar[dict[str, str]] = ALL_WAYS
+    commands: ClassVar[tuple[tuple[str, str], ...]] = (*Drive.commands, ("lateral_speed", "vy"))
+
+    @property
+    def wheels(self) -> tuple[Wheel, ...]:
+        places = zip(self.wheel_x, self.wheel_y, self.wheel_heading, strict=True)
+        return tuple(Wheel(f"wheel_{k}", *place) for k, place in enumerate(places, 1))
 
 
 @dataclass(frozen=True)
@@ -57,7 +96,7 @@ class MobileManipulatorCard:
 
     kind: ClassVar[str] = KIND
     arm: ArmCard
-    drive: Drive
+    drive: Drive | OmniDrive
     sources: dict[str, str]
 
     @property
@@ -71,12 +110,15 @@ class MobileManipulatorCard:
     def facts(self) -> Robot:
         """What a contract tells about it: the base's speeds, then the arm's actuators; the chain of its joints."""
         top, turn = self.drive.speed_max, self.drive.turn_rate_max
-        base = (
-            Actuator("vx", "velocity", "m/s", -top, top, safe=0.0),
-            Actuator("wz", "velocity", "rad/s", -turn, turn, safe=0.0),
+        base = tuple(
+            Actuator("wz", "velocity", "rad/s", -turn, turn, safe=0.0)
+            if element == "wz"
+            else Actuator(element, "velocity", "m/s", -top, top, safe=0.0)
+            for _, element in self.drive.commands
         )
         arm = self.arm.facts()
-        own = {name: getattr(self.drive, name) for name in DRIVE}
+        told = ((name, getattr(self.drive, name)) for name in self.drive.units)
+        own = {name: list(value) if isinstance(value, tuple) else value for name, value in told}
         return Robot(self.name, KIND, (*base, *arm.actuators), {**arm.facts, **own})
 
     def figures(self) -> dict[str, Any]:
@@ -118,16 +160,40 @@ class MobileManipulatorCard:
         where, table = str(path), card.get("drive")
         require(isinstance(table, dict), where, "drive", table, "a table [drive] with joints and figures")
         assert isinstance(table, dict)
-        known = sorted({"joints", *DRIVE})
-        require(set(table) == set(known), where, "drive", sorted(table), f"the fields {known}")
-        joints = names(table["joints"], "drive.joints", where)
-        require(len(joints) == 3, where, "drive.joints", list(joints), "two slides and a hinge")
-        found = {key: figure(table[key], f"drive.{key}", unit, 1, where)[0] for key, unit in DRIVE.items()}
-        for key, value in found.items():
-            require(value > 0, where, f"drive.{key}.value", value, "a positive number")
+        drive = _all_ways(table, where) if "wheel_x" in table else _two_wheels(table, where)
         arm = ArmCard.read({key: value for key, value in card.items() if key != "drive"}, name, path)
-        sources = {f"drive.{key}": str(table[key]["source"]) for key in DRIVE}
-        return cls(arm, Drive((joints[0], joints[1], joints[2]), **found), {**sources, **arm.sources})
+        sources = {f"drive.{key}": str(table[key]["source"]) for key in drive.units}
+        return cls(arm, drive, {**sources, **arm.sources})
+
+
+def _two_wheels(table: dict[str, Any], where: str) -> Drive:
+    joints = _joints(table, DRIVE, where)
+    found = {key: figure(table[key], f"drive.{key}", unit, 1, where)[0] for key, unit in DRIVE.items()}
+    for key, value in found.items():
+        require(value > 0, where, f"drive.{key}.value", value, "a positive number")
+    return Drive(joints, **found)
+
+
+def _all_ways(table: dict[str, Any], where: str) -> OmniDrive:
+    joints = _joints(table, ALL_WAYS, where)
+    count, found = wheels_of(table, where, "drive."), dict[str, Any]()
+    for key, unit in ALL_WAYS.items():
+        values = figure(table[key], f"drive.{key}", unit, count if key in WHEELS else 1, where)
+        good = key in WHEELS or values[0] > 0 or (key == "roller_friction" and values[0] == 0)
+        require(good, where, f"drive.{key}.value", values, "a positive number")
+        found[key] = tuple(values) if key in WHEELS else values[0]
+    made = OmniDrive(joints, **found)
+    require_all_ways(made, made.gyration, where, "drive.")
+    return made
+
+
+def _joints(table: dict[str, Any], units: dict[str, str], where: str) -> tuple[str, str, str]:
+    known = sorted({"joints", *units})
+    other = "; of mecanum or omni wheels those of docs/own-robot.md, other drives are a task of your own"
+    require(set(table) == set(known), where, "drive", sorted(table), f"the fields {known}{other} (docs/own-task.md)")
+    joints = names(table["joints"], "drive.joints", where)
+    require(len(joints) == 3, where, "drive.joints", list(joints), "two slides and a hinge")
+    return joints[0], joints[1], joints[2]
 
 
 CARD = MobileManipulatorCard

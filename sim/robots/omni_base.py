@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -67,14 +67,8 @@ class OmniBaseCard(BaseCard):
 
     @property
     def speeds_of_wheels(self) -> np.ndarray:
-        """(wheels, 3): speeds of the rims (m/s) of wheels that don't slip, for 1 m/s forward, 1 m/s left and 1 rad/s.
-
-        A wheel drives along the axles of its rollers: there the ground goes by as fast as the rim does, across them
-        the rollers roll.
-        """
-        x, y, heading, roller = (np.array(getattr(self, name)) for name in WHEELS)
-        ax, ay = np.cos(heading + roller), np.sin(heading + roller)
-        return np.stack([ax, ay, x * ay - y * ax], -1) / np.cos(roller)[:, None]
+        """(wheels, 3), as of ``speeds_of_wheels``."""
+        return speeds_of_wheels(self)
 
     def facts(self) -> Robot:
         """What a contract tells about this robot."""
@@ -92,19 +86,53 @@ class OmniBaseCard(BaseCard):
     @classmethod
     def read(cls, card: dict[str, Any], name: str, path: Path) -> Self:
         """The card in the parsed TOML ``card`` of the file ``path``."""
-        where, first = str(path), card.get("wheel_x")
-        given = first.get("value") if isinstance(first, dict) else None
-        good = isinstance(given, list) and LEAST <= len(given) <= MOST
-        require(good, where, "wheel_x.value", given, f"a list of {LEAST} to {MOST} numbers, one for each wheel")
-        assert isinstance(given, list)
-        found = cls.of(card, UNITS, dict.fromkeys(WHEELS, len(given)), tuple(WHEELS), name, path)
-        steep = max(map(abs, found.roller_angle))
-        require(steep < STEEP, where, "roller_angle.value", list(found.roller_angle), f"angles below {STEEP} rad")
-        scaled = found.speeds_of_wheels / [1.0, 1.0, found.radius]
-        driven = np.linalg.svd(scaled, compute_uv=False)
-        expected = "angles with which the wheels drive the robot forward, to the side and round"
-        require(driven[-1] > WEAK * driven[0], where, "roller_angle.value", list(found.roller_angle), expected)
+        count = wheels_of(card, str(path))
+        found = cls.of(card, UNITS, dict.fromkeys(WHEELS, count), tuple(WHEELS), name, path)
+        require_all_ways(found, found.radius, str(path))
         return found
+
+
+class OnRollers(Protocol):
+    """What has mecanum or omni wheels: a base, or the drive of an arm on one. One number per wheel, see there."""
+
+    @property
+    def wheel_x(self) -> tuple[float, ...]: ...
+    @property
+    def wheel_y(self) -> tuple[float, ...]: ...
+    @property
+    def wheel_heading(self) -> tuple[float, ...]: ...
+    @property
+    def roller_angle(self) -> tuple[float, ...]: ...
+
+
+def wheels_of(card: dict[str, Any], where: str, prefix: str = "") -> int:
+    """How many there are. CardError for too few, or too many."""
+    first = card.get("wheel_x")
+    given = first.get("value") if isinstance(first, dict) else None
+    good = isinstance(given, list) and LEAST <= len(given) <= MOST
+    require(good, where, f"{prefix}wheel_x.value", given, f"a list of {LEAST} to {MOST} numbers, one for each wheel")
+    assert isinstance(given, list)
+    return len(given)
+
+
+def speeds_of_wheels(base: OnRollers) -> np.ndarray:
+    """(wheels, 3): speeds of the rims (m/s) of wheels that don't slip, for 1 m/s forward, 1 m/s left and 1 rad/s.
+
+    A wheel drives along the axles of its rollers: there the ground goes by as fast as the rim does, across them
+    the rollers roll.
+    """
+    x, y, heading, roller = (np.array(getattr(base, name)) for name in WHEELS)
+    ax, ay = np.cos(heading + roller), np.sin(heading + roller)
+    return np.stack([ax, ay, x * ay - y * ax], -1) / np.cos(roller)[:, None]
+
+
+def require_all_ways(base: OnRollers, radius: float, where: str, prefix: str = "") -> None:
+    """CardError where wheels don't drive a robot of a ``radius`` (m) forward, to the side and round."""
+    angles = list(base.roller_angle)
+    require(max(map(abs, angles)) < STEEP, where, f"{prefix}roller_angle.value", angles, f"angles below {STEEP} rad")
+    driven = np.linalg.svd(speeds_of_wheels(base) / [1.0, 1.0, radius], compute_uv=False)
+    expected = "angles with which the wheels drive the robot forward, to the side and round"
+    require(driven[-1] > WEAK * driven[0], where, f"{prefix}roller_angle.value", angles, expected)
 
 
 CARD = OmniBaseCard

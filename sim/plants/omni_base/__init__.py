@@ -27,6 +27,7 @@ from torch import Tensor
 
 from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.plants.mobile_base import STEP, clipped, wrapped
+from robo_rl.sim.robots.mobile_manipulator import OmniDrive
 from robo_rl.sim.robots.omni_base import OmniBaseCard
 
 
@@ -82,7 +83,7 @@ class Contact(NamedTuple):
     """How much goes across them."""
 
 
-def contacts(card: OmniBaseCard) -> tuple[Contact, ...]:
+def contacts(card: OmniBaseCard | OmniDrive) -> tuple[Contact, ...]:
     """The wheels of a card."""
     found = []
     for wheel, roller in zip(card.wheels, card.roller_angle, strict=True):
@@ -93,7 +94,7 @@ def contacts(card: OmniBaseCard) -> tuple[Contact, ...]:
     return tuple(found)
 
 
-def nominal_parameters(card: OmniBaseCard) -> OmniParameters:
+def nominal_parameters(card: OmniBaseCard | OmniDrive) -> OmniParameters:
     """The card's figures, (1,) each."""
     figures = (
         card.speed_max,

@@ -44,7 +44,7 @@ class OmniInRoom(BaseInRoom):
         return [(2,), (1,), (2,), (1,), (3,), (3,)]
 
     def _bound(self, parameters: Any) -> Callable[[], None]:
-        fused = _fused_advance(contacts(self.card))
+        fused = fused_advance(contacts(self.card))
         return fused.bind(self.current, self._commands, parameters, out=self.current)
 
     def truth(self) -> dict[str, Tensor]:
@@ -54,7 +54,7 @@ class OmniInRoom(BaseInRoom):
 
 
 @functools.cache
-def _fused_advance(wheels: tuple[Contact, ...]) -> Fused:
+def fused_advance(wheels: tuple[Contact, ...]) -> Fused:
     """Shared by all plants of a process with such wheels, so each program is traced once."""
 
     def omni_step(state: OmniState, commands: tuple[Tensor, ...], parameters: OmniParameters) -> OmniState:

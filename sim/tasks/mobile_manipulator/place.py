@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Signal, StateBlock
-from robo_rl.controllers.skills.approaching import Reach, approach, settled
+from robo_rl.controllers.skills.approaching import Reach, approach, approach_all_ways, settled
 from robo_rl.controllers.skills.placing import SURE, UNSURE, Grasp, below, by_width
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
@@ -68,10 +68,15 @@ class MobilePlace(Place):
         drive, far = self.whole.drive, (FAR,) * 3
         self.hand.step = STEP
         self.sizes = self.sizes._replace(arriving=self.sizes.soft)
-        self.observation_size, self.near, self.held = self.observation_size + 6, NEAR, HELD
+        self.axes = len(drive.commands)
+        self.action_size = 4 + self.axes
+        self.observation_size, self.near, self.held = self.observation_size + 4 + self.axes, NEAR, HELD
         self.reach = Reach(float(self.space.origin[0, 0]), drive.speed_max, drive.turn_rate_max)
         self.start_above = int((self.space.places[:, 2] < self.sizes.hop).sum())
-        top, turn, minus = (drive.speed_max,), (drive.turn_rate_max,), (-FAR,) * 3
+        minus, base = (-FAR,) * 3, []
+        for name, element in drive.commands:
+            most, unit = (drive.turn_rate_max, "rad/s") if element == "wz" else (drive.speed_max, "m/s")
+            base.append(Command(name, (element,), unit, "body", (-most,), (most,), safe=(0.0,)))
         self.spec = dataclasses.replace(
             self.spec,
             robot=self.whole,
@@ -89,12 +94,11 @@ class MobilePlace(Place):
                 Signal("cube_age", ("age",), "s", "cube", (0.0,), (OLDEST,), source="runtime", age_of="cube_position"),
                 Signal("cube_position_setpoint", XYZ, "m", "world", minus, far, source="operator"),
             ),
-            commands=(
-                Command("forward_speed", ("vx",), "m/s", "body", (-top[0],), top, safe=(0.0,)),
-                Command("turn_rate", ("wz",), "rad/s", "body", (-turn[0],), turn, safe=(0.0,)),
-                *self.hand.commands,
+            commands=(*base, *self.hand.commands),
+            memory=(
+                *self.hand.memory,
+                StateBlock("script", (5 + self.axes,), (0.0, 0.0, 0.0, 0.25, 0.0, *(0.0,) * self.axes)),
             ),
-            memory=(*self.hand.memory, StateBlock("script", (7,), (0.0, 0.0, 0.0, 0.25, 0.0, 0.0, 0.0))),
             safety=dataclasses.replace(self.spec.safety, signal_timeout=0.12),
             rules=(),
             facts=self.facts(),
@@ -179,8 +183,7 @@ class MobilePlace(Place):
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         drive = torch.clamp(memory["script"][:, 5:] + ADDED * action[:, 4:], -1.0, 1.0)
         return {
-            "forward_speed": self.reach.speed * drive[:, :1],
-            "turn_rate": self.reach.turn_rate * drive[:, 1:],
+            **{name: most * drive[:, k : k + 1] for k, (name, most) in enumerate(self._most())},
             **super().command(action[:, :4], memory),
         }
 
@@ -190,8 +193,13 @@ class MobilePlace(Place):
     def _grasp(self, memory: Tensors, signals: Tensors) -> Grasp:
         return by_width(signals["gripper_position"][:, 0], self.sizes)
 
+    def _most(self) -> list[tuple[str, float]]:
+        """What the base is commanded, and the greatest, m/s and rad/s."""
+        most = {"wz": self.reach.turn_rate}
+        return [(name, most.get(element, self.reach.speed)) for name, element in self.whole.drive.commands]
+
     def _script(self, memory: Tensors, signals: Tensors, wanted: Any = None) -> Any:
-        """(n, 7): as the arm's, and the base's speed and turn rate as parts of the greatest ones.
+        """(n, 5 + axes): as the arm's, and the base's speeds and turn rate as parts of the greatest ones.
 
         The arm is told of nothing farther away than it reaches: its script multiplies ways by up to a thousand, and the
         last bit of a metre would be seen in commands.
@@ -204,7 +212,8 @@ class MobilePlace(Place):
         level = middle + torch.clamp(signals["cube_position"][:, :2] - middle, -AROUND, AROUND)
         aim = torch.cat([level + torch.clamp(way, -AROUND, AROUND), goal[2][:, None]], -1)
         seen = {**signals, "cube_position": torch.cat([level, cube[2][:, None]], -1)}
-        to_cube, to_goal = approach(cube[0], cube[1], self.reach), approach(goal[0], goal[1], self.reach)
+        way_to = approach if self.axes == 2 else approach_all_ways
+        to_cube, to_goal = way_to(cube[0], cube[1], self.reach), way_to(goal[0], goal[1], self.reach)
         drive = [held * b + (1.0 - held) * a for a, b in zip(to_cube, to_goal, strict=True)]
         return torch.cat([super()._script(memory, seen, aim), torch.stack(drive, -1)], -1)
 
