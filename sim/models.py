@@ -345,7 +345,7 @@ def _elsewhere(name: str) -> tuple[str, ...]:
 
 def what_to_do(error: str, path: Path) -> str:
     """For who reads MuJoCo's ``error`` of the model in a file that another wrote."""
-    told = path.read_bytes()[:MAX_BYTES]
+    told = re.sub(rb"<!--.*?-->", b"", path.read_bytes()[:MAX_BYTES], flags=re.DOTALL)  # an expanded one keeps comments
     if path.suffix == ".xacro" or b"<xacro:" in told or b"${" in told:
         return f"; it is a xacro: expand it, `xacro {path.name} > expanded.urdf`, and name that file in the card"
     touching = re.search(r"opening file '[^']*(\.\w+)'", error)

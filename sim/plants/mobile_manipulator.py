@@ -160,7 +160,7 @@ class MobileManipulatorPlant(MujocoPlant):
 @functools.cache
 def _both(figures: Any) -> Any:
     """Parameters of the arm and of a base."""
-    return namedtuple("Parameters", (*ArticulatedParameters._fields, *figures._fields))  # type: ignore[misc]
+    return namedtuple("Parameters", (*ArticulatedParameters._fields, *figures._fields))
 
 
 @functools.cache

@@ -38,8 +38,6 @@ EASY = 0.2
 """m per rad, from which on a pose of an arm with slides is as good as any."""
 LEAST_BOX = 0.05
 """Of an arm's reach, half an edge of the workspace that is proposed at least."""
-
-
 BOX = "a box around the tool at home"
 
 

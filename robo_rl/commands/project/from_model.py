@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,11 @@ BOXES = (6.0, 5.0, 4.0, 3.0, 2.0, 1.5)
 REACHED = "a box around the tool at home that it reaches, by inverse kinematics"
 
 
+def _box(corners: list[list[float]]) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    (a, b, c), (d, e, f) = corners
+    return (a, b, c), (d, e, f)
+
+
 def _with_room(text: str, card: ArmCard) -> str:
     """The card with the largest box around its proposed workspace, not below the ground, that its tool reaches."""
     lower, upper = (np.array(corner) for corner in card.workspace)
@@ -32,7 +38,7 @@ def _with_room(text: str, card: ArmCard) -> str:
         low[2] = max(low[2], min(float(lower[2]), 0.0))
         corners = [[float(f"{x:.3g}") for x in corner] for corner in (low, high)]
         try:
-            workspace(dataclasses.replace(card, workspace=tuple(map(tuple, corners))))
+            workspace(dataclasses.replace(card, workspace=_box(corners)))
         except CardError:
             continue
         for old, new in zip(card.workspace, corners, strict=True):
@@ -55,7 +61,7 @@ def write_card(folder: Path, model: Path) -> tuple[Proposal, list[Path]]:
     try:
         proposal = propose(copy_model(model, folder), name.replace("_", " "))
         (folder / "card.toml").write_text(proposal.text)
-        robot = load_robot(folder / "card.toml")
+        robot: Any = load_robot(folder / "card.toml")
         if isinstance(robot, ArmCard):
             proposal = dataclasses.replace(proposal, text=_with_room(proposal.text, robot))
             (folder / "card.toml").write_text(proposal.text)

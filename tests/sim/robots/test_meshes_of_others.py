@@ -67,3 +67,12 @@ def test_a_urdf_without_links_is_told(tmp_path: Path) -> None:
     with pytest.raises(CardError, match=r"quadruped\.urdf") as error:
         assemble(load_robot(made).mechanism, Physics(contacts="model"))
     assert "zero-size" not in str(error.value)
+
+
+def test_an_expanded_xacro_that_keeps_its_comments_is_no_xacro(tmp_path: Path) -> None:
+    made = card(tmp_path, "hull.dae", "")
+    model = tmp_path / "quadruped.urdf"
+    model.write_text(model.read_text().replace("</robot>", '<!-- <xacro:leg side="${left}"/> --></robot>'))
+    with pytest.raises(CardError, match="convert it") as error:
+        assemble(load_robot(made).mechanism, Physics(contacts="model"))
+    assert "expand it" not in str(error.value)
