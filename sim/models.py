@@ -363,6 +363,8 @@ def what_to_do(error: str, path: Path) -> str:
         )
     if "decoder" in error:
         return "; expected meshes as .stl, .obj or .msh: convert those that touch, and leave the others out"
+    if "eigenvalues" in error:
+        return "; expected an inertia that a body has, whose principal moments are positive: correct the link's"
     if "mjMINVAL" in error:
         return "; expected a mass and an inertia of each link that a joint moves: give it them, or make the joint fixed"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,13 @@ def test_an_expanded_xacro_that_keeps_its_comments_is_no_xacro(tmp_path: Path) -
     with pytest.raises(CardError, match="convert it") as error:
         assemble(load_robot(made).mechanism, Physics(contacts="model"))
     assert "expand it" not in str(error.value)
+
+
+def test_an_inertia_that_no_body_has_is_told_with_what_to_do(tmp_path: Path) -> None:
+    made = card(tmp_path, "sticker.obj", FLAT)
+    model = tmp_path / "quadruped.urdf"
+    text, count = re.subn(r'(ixx="[^"]*"[^/]*ixy=")[^"]*"', r'\g<1>1.0"', model.read_text(), count=1)
+    assert count == 1
+    model.write_text(text)
+    with pytest.raises(CardError, match=r"principal moments"):
+        assemble(load_robot(made).mechanism, Physics(contacts="model"))
