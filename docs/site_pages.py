@@ -77,8 +77,17 @@ def robot_page(name: str, picture: bool = False) -> str:
     ]
     tasks = [task for task, known in known_tasks().items() if known.spec.robot.name == name]
     uses = f"Tasks: {', '.join(f'[{task}](task-{task}.md)' for task in tasks)}.\n" if tasks else ""
-    like = ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "diff-nav", "mobile-place", "omni-nav"]
-    mine = next(task for task in like if known_tasks()[task].card_type is type(card))
+    like = [
+        "quadrotor-hover",
+        "go2-flat",
+        "arm-reach",
+        "car-race",
+        "diff-nav",
+        "mobile-place",
+        "omni-nav",
+        "pmsm-current",
+    ]
+    mine = next((task for task in like if known_tasks()[task].card_type is type(card)), like[0])
     parts = [
         f"# {card.title}\n\n`{name}`, {card.kind}. {uses}",
         f"![{card.title}](portrait-{name}.png)\n" if picture else "",

@@ -21,7 +21,7 @@ from robo_rl.contract.checks import NAME
 from robo_rl.files.escaping import shell_word
 from robo_rl.files.suggestions import did_you_mean
 from robo_rl.files.text import read_toml
-from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
+from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, motor, multirotor, omni_base
 from robo_rl.sim.robots.figures import CardError, require
 
 FOLDER = Path(__file__).parent
@@ -72,6 +72,7 @@ KINDS: Mapping[str, type[Card]] = {
     "legged": legged.CARD,
     "mobile_base": mobile_base.CARD,
     "mobile_manipulator": mobile_manipulator.CARD,
+    "motor": motor.CARD,
     "multirotor": multirotor.CARD,
     "omni_base": omni_base.CARD,
 }

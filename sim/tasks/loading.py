@@ -95,9 +95,9 @@ def task_class(name: str) -> type[Task]:
 
 def included_tasks() -> dict[str, type[Task]]:
     """The classes of those that come with robo-rl."""
-    from robo_rl.sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base
+    from robo_rl.sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, motor, multirotor, omni_base
 
-    kinds = (arm, car, legged, mobile_base, mobile_manipulator, multirotor, omni_base)
+    kinds = (arm, car, legged, mobile_base, mobile_manipulator, motor, multirotor, omni_base)
     return {task.name: task for kind in kinds for task in kind.tasks()}
 
 

@@ -1,0 +1,6 @@
+"""Classical controllers of electric motors: baselines for learnt policies, and the model that a policy's guard has."""
+
+from robo_rl.controllers.motor.current import Deadbeat, FieldOriented
+from robo_rl.controllers.motor.model import PmsmModel
+
+__all__ = ["Deadbeat", "FieldOriented", "PmsmModel"]

@@ -1,0 +1,1 @@
+"""Electric motors as differentiable, batched functions of one control period."""

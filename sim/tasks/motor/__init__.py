@@ -1,0 +1,15 @@
+"""Tasks of electric motors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robo_rl.sim.tasks import Task
+
+
+def tasks() -> tuple[type[Task], ...]:
+    """All of them."""
+    from robo_rl.sim.tasks.motor.current import PmsmCurrent
+
+    return (PmsmCurrent,)
