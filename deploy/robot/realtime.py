@@ -10,8 +10,20 @@ from pathlib import Path
 
 PRIORITY = 40
 """SCHED_FIFO: below the kernel's own threads of interrupts, which have 50 (kernel, Documentation, kthreads)."""
+SHORTEST = 5e-4
+"""s: a control period that a program under a general operating system keeps, at best: a wake-up alone is late by tens
+of microseconds, and Python's step takes some hundred."""
 CURRENT, FUTURE, ON_FAULT = 1, 2, 4
 """Flags of mlockall(2)."""
+
+
+def require_period(period: float) -> None:
+    """ValueError for a control period (s) that no computer keeps, but a microcontroller does."""
+    if period < SHORTEST * (1 - 1e-9):
+        raise ValueError(
+            f"control_period is {1e6 * period:g} us; a program or a ROS node on a computer keeps {1e6 * SHORTEST:g} us "
+            "at best: 'robo-rl firmware' makes C for the drive's microcontroller of this policy"
+        )
 
 
 def keep_time(cores: Sequence[int] = (), priority: int = PRIORITY) -> list[str]:

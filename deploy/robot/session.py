@@ -27,6 +27,7 @@ from robo_rl.deploy.robot.enabling import Enabling
 from robo_rl.deploy.robot.envelope import Envelope
 from robo_rl.deploy.robot.logs.logfile import StepRecord
 from robo_rl.deploy.robot.orientation_monitor import OrientationMonitor
+from robo_rl.deploy.robot.realtime import require_period
 from robo_rl.deploy.robot.runtime import Policy, SignalError
 from robo_rl.deploy.robot.switcher import PolicySwitcher
 
@@ -87,9 +88,13 @@ class Session:
     """One robot's policy behind its gate."""
 
     def __init__(self, policy: Policy | PolicySwitcher, mode: str = "live", blend_time: float = 5.0) -> None:
-        """``blend_time`` (s) is how long the policy's authority takes from 0 to 1 in the mode "blend"."""
+        """``blend_time`` (s) is how long the policy's authority takes from 0 to 1 in the mode "blend".
+
+        ValueError for a control period that no computer keeps.
+        """
         self.policies = policy if isinstance(policy, PolicySwitcher) else PolicySwitcher({"policy": policy})
         self.contract = self.policies.contract
+        require_period(self.contract.control_period)
         self.reserve = Reserve(self.contract)
         self.config, self.fallback = self.reserve.config, self.reserve.controller
         self.complaint = ""

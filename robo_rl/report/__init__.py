@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
-from robo_rl.report import arm, car, legged, multirotor
+from robo_rl.report import arm, car, legged, motor, multirotor
 from robo_rl.report.findings import KindReport
 
 KINDS: Mapping[str, KindReport] = {
-    "arm": arm, "car": car, "legged": legged, "mobile_manipulator": arm, "multirotor": multirotor,
+    "arm": arm, "car": car, "legged": legged, "mobile_manipulator": arm, "motor": motor,
+    "multirotor": multirotor,
 }  # fmt: skip
 
 

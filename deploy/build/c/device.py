@@ -51,6 +51,14 @@ class Answer(NamedTuple):
     """False: they are disabled, as before the first arming."""
 
 
+def write_gate(made: Generated) -> Path:
+    """Write the gate alone, with its configuration, into the folder of a policy; the file to compile."""
+    for name in ("gate.h", "gate.c"):
+        shutil.copyfile(HERE / name, made.folder / name)
+    (made.folder / "gate_config.h").write_text(gate_header(made.contract))
+    return made.folder / "gate.c"
+
+
 def write_device(made: Generated) -> list[Path]:
     """Write link, gate, held samples and device into the folder of a policy; the files to compile beside its own.
 

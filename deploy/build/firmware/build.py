@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from robo_rl.deploy.build.c.device import write_device
+from robo_rl.deploy.build.c.device import write_device, write_gate
 from robo_rl.deploy.build.c.generate import Generated
 from robo_rl.deploy.build.c.host import STRICT
 from robo_rl.deploy.build.firmware.targets import Target
@@ -56,7 +56,8 @@ def build(made: Generated, target: Target, flags: Sequence[str] = ()) -> Images:
     """Images in the folder ``made.folder / target.name``."""
     folder = _lay_out(made, target, {"devices": "1"})
     empty = _link(made, target, folder / "empty.c", [], flags)
-    step, measure = (_link(made, target, folder / f"{main}.c", made.sources, flags) for main in ("step", "measure"))
+    step = _link(made, target, folder / "step.c", made.sources, flags)
+    measure = _link(made, target, folder / "measure.c", [*made.sources, write_gate(made)], flags)
     bare, full = weigh(empty), weigh(step)
     return Images(measure, step, Weight(full.flash - bare.flash, full.ram - bare.ram))
 

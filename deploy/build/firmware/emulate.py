@@ -36,6 +36,10 @@ class Measured:
     stack_bytes: int
     instructions: list[int]
     """Of every recorded step, the call included."""
+    gate_instructions: list[int]
+    """Of the gate at each of them."""
+    gate_state: int
+    """``gate_codes.State`` after them: active, where what was recorded leads there."""
     commands_digest: int
     """FNV-1a of the bytes of all commands, which the same C on another machine must give."""
 
@@ -44,7 +48,8 @@ def measure(image: Path, target: Target) -> Measured:
     """Run a measuring image on the target's board."""
     found, code = _numbers(image, target, EXACT, last="done")
     (error,) = struct.unpack("<f", struct.pack("<I", found["self_test_bits"][0]))
-    return Measured(error, code == 0, found["stack_bytes"][0], _instructions(found), found["digest"][0])
+    steps, gate = _instructions(found)
+    return Measured(error, code == 0, found["stack_bytes"][0], steps, gate, found["gate_state"][0], found["digest"][0])
 
 
 def overrun(image: Path, target: Target) -> dict[str, list[int]]:
@@ -109,14 +114,16 @@ def digest_of(commands: bytes) -> int:
     return digest
 
 
-def _instructions(found: dict[str, list[int]]) -> list[int]:
-    """Ticks as instructions, by the calibrating loops of two instructions per turn."""
+def _instructions(found: dict[str, list[int]]) -> tuple[list[int], list[int]]:
+    """Ticks of policy and gate as instructions, by the calibrating loops of two instructions per turn."""
     short, middle, long = (found[f"turns_{turns}"][0] for turns in (1000, 101000, 2001000))
     per_instruction = (middle - short) / 200_000
     first_overflows, *overflows = found["overflows"]
     extra = ((long - short) / per_instruction - 4_000_000) / first_overflows
     nothing = found["nothing"][0]
-    return [
+    steps = len(found["step"])
+    counted = [
         round((ticks - nothing) / per_instruction - extra * count)
-        for ticks, count in zip(found["step"], overflows, strict=True)
+        for ticks, count in zip([*found["step"], *found["gate"]], overflows, strict=True)
     ]
+    return counted[:steps], counted[steps:]

@@ -164,7 +164,16 @@ FAULTS = (
 
 
 def try_faults(bundle: Bundle, devices: Devices, faults: Sequence[WireFault] = FAULTS) -> list[Outcome]:
-    """One episode for each fault, each on its own device, with the recorded signals of the bundle."""
+    """One episode for each fault, each on its own device, with the recorded signals of the bundle.
+
+    ValueError for a policy that is faster than a wire.
+    """
+    period = bundle.contract.control_period
+    if period < LATENCY * 1e-6:
+        raise ValueError(
+            f"--faults is for policies at the end of a wire, with control periods of {LATENCY:g} us or more; that of "
+            f"this one is {1e6 * period:g} us: its signals come from the microcontroller itself"
+        )
     return [_fly(bundle, devices, index, fault) for index, fault in enumerate(faults)]
 
 

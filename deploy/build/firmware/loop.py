@@ -32,7 +32,7 @@ from robo_rl.evaluate.evaluation import Conditions, rollout
 from robo_rl.sim.tasks import Task
 
 APART = 123_456_789  # µs, between the clocks of host and device
-LATENCY = 1_000  # µs, of the wire
+LATENCY = 1_000  # µs, of the wire, at most a period
 LONGEST_START = 1000  # steps, to the start pose
 
 
@@ -100,7 +100,7 @@ class Loop:
         return [command for command in commands if command is not None]
 
     def _exchange(self) -> list[Commands | None]:
-        now = APART + self.time + LATENCY
+        now = APART + self.time + min(LATENCY, self.period)
         parcels = [Parcel(i, mailbox.collect(), now) for i, mailbox in enumerate(self.mailboxes)]
         answers = self.devices.exchange(parcels)
         if self.twins is not None:

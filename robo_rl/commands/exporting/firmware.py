@@ -43,8 +43,9 @@ def main(
     and instruction count. With --fly the emulated board runs the simulated task through the link over its serial
     port, behind the safety gate.
     With --json: file, signer, target, precision, folder, flash_bytes, ram_bytes (stack included), stack_bytes,
-    constant_bytes, state_bytes, arena_bytes, instructions_max and instructions_min (of one step), rate_hz_max (at the
-    given clock, if every instruction took one cycle), self_test_error, passed; without --run only what is known then.
+    constant_bytes, state_bytes, arena_bytes, instructions_max and instructions_min (of one step),
+    gate_instructions_max (of the safety gate at one step), rate_hz_max (at the given clock, if every instruction took
+    one cycle), self_test_error, passed; without --run only what is known then.
     With integers also rms_error and max_error (of the commands' range, by command and element), and flights and
     float32_flights, which are what 'evaluate' gives. With --fly also loop, with --faults also wire_faults.
 
@@ -264,12 +265,13 @@ def _run_emulated(made: Any, target: str, flags: list[str], clock_mhz: float, js
     images = build(made, processor, flags)
     measured = measure(images.measure, processor)
     most, least = max(measured.instructions), min(measured.instructions)
+    gate = max(measured.gate_instructions)
     ram, rate = images.policy.ram + measured.stack_bytes, clock_mhz * 1e6 / most
     say(
         f"{processor.title}, emulated ({processor.machine})\n"
         f"  flash         {images.policy.flash:,} bytes\n"
         f"  RAM           {ram:,} bytes: {images.policy.ram:,} static, {measured.stack_bytes:,} of stack\n"
-        f"  instructions  {least:,} to {most:,} per step\n"
+        f"  instructions  {least:,} to {most:,} per step; the gate takes up to {gate:,} more\n"
         f"  rate          below {rate:,.0f} Hz at {clock_mhz:g} MHz (one cycle per instruction; real ones take more)",
         json,
     )
@@ -279,6 +281,7 @@ def _run_emulated(made: Any, target: str, flags: list[str], clock_mhz: float, js
         "stack_bytes": measured.stack_bytes,
         "instructions_max": most,
         "instructions_min": least,
+        "gate_instructions_max": gate,
         "rate_hz_max": rate,
         "self_test_error": measured.self_test_error,
         "passed": measured.passed,

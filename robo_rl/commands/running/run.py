@@ -85,7 +85,7 @@ def main(
     from robo_rl.deploy.robot.drivers.driver import DriverError, ForLoop, Settings
     from robo_rl.deploy.robot.loop import Loop
     from robo_rl.deploy.robot.named_values import numbers_by_name
-    from robo_rl.deploy.robot.realtime import keep_time
+    from robo_rl.deploy.robot.realtime import keep_time, require_period
     from robo_rl.deploy.robot.runtime import Policy
     from robo_rl.deploy.robot.timing import Timing
 
@@ -94,6 +94,7 @@ def main(
     for sentence in keep_time(cores) if realtime else []:
         say(sentence, json)
     policy = Policy.load(file, None, trusted_keys=trusted_keys, native=native)
+    require_period(policy.contract.control_period)
     rate = 1 / policy.contract.control_period
     if policy.runtime_note:
         say(f"onnxruntime runs it: {policy.runtime_note}", json)

@@ -46,9 +46,9 @@ LEAST_INDUCTANCE = 0.7
 STRETCH = 2.5
 """How many times as far as predicted a current may go in two periods, where inductance is least and saturated."""
 GUARDED = 0.88
-"""Of the current's limit, to which the guard keeps the predicted current: the rest is for noise and the model's errors."""
+"""Of the current's limit, to which the guard keeps the predicted current; the rest is for noise and wrong models."""
 KEPT = 0.75
-"""Of the measured voltage: what the guard lets the predicted current take in a steady state, so that it can turn back."""
+"""Of the measured voltage: what the guard lets the predicted current take in a steady state, to be able to return."""
 MOST_DISTURBANCE = 0.5
 """Of the voltage: what the observer holds at most."""
 DQ = ("d", "q")

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "${name}.h"
+#include "gate.h"
+#include "gate_config.h"
 #include "semihosting.h"
 
 typedef struct {
@@ -25,6 +27,15 @@ static ${name}_state state;
 static ${name}_commands commands;
 static ${name}_arena arena;
 static volatile uint32_t overflows;
+
+static float gate_sent[GATE_COMMAND_SIZE];
+static float gate_reference[GATE_COMMAND_SIZE];
+static float gate_values[GATE_SIGNAL_SIZE];
+static int64_t gate_stamps[GATE_SIGNAL_COUNT];
+static int64_t gate_changed[GATE_SIGNAL_COUNT];
+static float given_signals[GATE_SIGNAL_SIZE];
+static float given_command[GATE_COMMAND_SIZE];
+static int64_t given_stamps[GATE_SIGNAL_COUNT];
 
 int main(void);
 void systick_handler(void);
@@ -105,6 +116,38 @@ static uint32_t digest_of(uint32_t digest, const uint8_t *bytes, uint32_t count)
     return result;
 }
 
+/* The recorded steps through the gate, armed and active where the recorded signals let it be. */
+static void measure_gate(void)
+{
+    const gate_arrays arrays = {gate_sent, gate_reference, gate_values, gate_stamps, gate_changed};
+    gate_memory memory;
+    gate_start(&GATE_CONFIG, &memory, &arrays);
+    ${name}_reset(&state);
+    for (uint32_t k = 0; k < ${guard}_GOLDEN_STEPS; k++) {
+        const int64_t now = ((int64_t)k + 1) * GATE_CONFIG.period;
+        for (uint32_t i = 0; i < (uint32_t)GATE_SIGNAL_COUNT; i++) {
+            given_stamps[i] = now;
+        }
+        (void)${name}_step(&${name}_recorded_signals[k], &state, &commands, &arena);
+        (void)memcpy(given_signals, &${name}_recorded_signals[k], sizeof given_signals);
+        (void)memcpy(given_command, &commands, sizeof given_command);
+        const gate_input given = {.time = now,
+                                  .signals = given_signals,
+                                  .stamps = given_stamps,
+                                  .command = given_command,
+                                  .command_stamp = now,
+                                  .operator_stamp = now,
+                                  .bundle_intact = true,
+                                  .requests = (uint8_t)((k == 0u) ? GATE_REQUEST_ARM : ((k == 1u) ? GATE_REQUEST_ACTIVATE : 0))};
+        overflows = 0u;
+        const uint64_t start = ticks();
+        (void)gate_step(&GATE_CONFIG, &memory, &given);
+        report_ticks("gate", start, ticks());
+        report("overflows", overflows);
+    }
+    report("gate_state", memory.state);
+}
+
 int main(void)
 {
     const float error = ${name}_self_test(&state, &arena);
@@ -137,6 +180,7 @@ int main(void)
         digest = digest_of(digest, (const uint8_t *)&commands, sizeof commands);
     }
     report("digest", digest);
+    measure_gate();
     const uint64_t start = ticks();
     report_ticks("nothing", start, ticks());
     report("done", 1u);

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract.channels import feedback
+from robo_rl.deploy.robot.realtime import require_period
 from robo_rl.sim.accelerate.fuse import streams
 from robo_rl.sim.large_signals import LargeSignals
 from robo_rl.sim.ranges import Levels, Range
@@ -43,6 +44,7 @@ class Twin:
         """
         self.task, self.spec = task, task.spec
         self.period = self.spec.control_period
+        require_period(self.period)
         longest = max(signal.delay[1] for signal in self.spec.signals)
         if not 0 <= delay <= longest:
             raise ValueError(f"delay is {delay} s; the policy was trained with 0 to {longest} s")

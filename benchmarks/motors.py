@@ -1,0 +1,141 @@
+"""Motors: the simulator's speed beside gym-electric-motor's, and current control beside PI and deadbeat.
+
+    python benchmarks/motors.py speed                    # needs nothing
+    python benchmarks/motors.py peer --python VENV/bin/python    # a venv with gym-electric-motor
+    python benchmarks/motors.py control RUN_OR_BUNDLE [MORE …]   # trained policies, one for each seed
+    python benchmarks/motors.py guard RUN_OR_BUNDLE --steps 10000000
+
+Each prints JSON; ``--out FILE`` adds it to a file by the name of the measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, GraphPolicy, rollout
+from robo_rl.policies.loading import graph, load
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants.motor.pmsm import PmsmOnBench
+from robo_rl.sim.robots import load_robot
+from robo_rl.sim.robots.motor import PmsmCard
+from robo_rl.sim.tasks.loading import load_task
+
+TASK = "pmsm-current"
+IDEAL = {"dead_time": 0.0, "saturation": 0.0}
+PEER = """
+import json, time, warnings; warnings.filterwarnings("ignore")
+import numpy as np, gym_electric_motor as gem
+env = gem.make("Cont-CC-PMSM-v0")
+env.reset(seed=0)
+steps, begun = 0, time.perf_counter()
+while time.perf_counter() - begun < 10.0:
+    _, _, done, cut, _ = env.step(np.array([0.1, -0.1, 0.0]))
+    steps += 1
+    if done or cut:
+        env.reset()
+print(json.dumps({"steps_per_s": steps / (time.perf_counter() - begun), "version": gem.__version__
+                  if hasattr(gem, "__version__") else "3.0.3"}))
+"""
+
+
+def speed() -> dict[str, Any]:
+    """Steps per second of the plant alone, with dead time and saturation, the best of 20 runs of a second's part."""
+    card, found = load_robot("traction_pmsm", PmsmCard), {}
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        best = 0.0
+        for n in (4096, 8192, 16384):
+            plant = PmsmOnBench(card, n, 1e-4)
+            plant.param("dead_time")[:] = card.dead_time
+            plant.param("saturation")[:] = 0.3
+            plant.current.rotor_speed[:] = 150.0
+            voltage = {"voltage": torch.tensor([[10.0, 60.0]]).expand(n, 2).contiguous()}
+            plant.step(voltage)
+            for _ in range(20):
+                begun = time.perf_counter()
+                for _ in range(100):
+                    plant.step(voltage)
+                best = max(best, 100 * n / (time.perf_counter() - begun))
+        found[f"{threads}_threads"] = best
+    return found
+
+
+def peer(python: str) -> dict[str, Any]:
+    """gym-electric-motor's steps per second, ours beside it."""
+    done = subprocess.run([python, "-c", PEER], capture_output=True, text=True, check=True)
+    return {"gym_electric_motor": json.loads(done.stdout.splitlines()[-1]), "robo_rl": speed()}
+
+
+def control(targets: list[str], episodes: int) -> dict[str, Any]:
+    """Mean absolute errors (A) in the same held-out episodes, with and without dead time and saturation."""
+    task, found = load_task(TASK), {}
+    policies = {"deadbeat": ControllerPolicy(task), "pi": ControllerPolicy(task, task.controllers()[0])}
+    policies |= {target: load(target).policy for target in targets}
+    for label, fixed in (("drawn", IDEAL), ("drawn, dead time, saturation", {})):
+        found[label] = {
+            name: rollout(task, policy, Conditions(episodes=episodes, seed=21, fixed=fixed), None).summary()
+            for name, policy in policies.items()
+        }
+    return found
+
+
+def guard(target: str, steps: int) -> dict[str, Any]:
+    """How often the current passes its limit, and in how many steps the guard changes the voltage."""
+    task: Any = load_task(TASK)
+    trained, n = graph(target, task), 2048
+    touched = torch.zeros((), dtype=torch.long)
+    inner = trained.task.guarded  # type: ignore[attr-defined]
+
+    def counted(voltage: Any, *rest: Any) -> Any:
+        after = inner(voltage, *rest)
+        moved = sum((a - b).abs() for a, b in zip(after, voltage, strict=True))
+        touched.add_((moved > 0.1).sum())
+        return after
+
+    trained.task.guarded = counted  # type: ignore[attr-defined]
+    policy = GraphPolicy(trained)
+    env = VecEnv(task, n, seed=77, evaluation=True)
+    state, signals, over, done, most = policy.initial_state(n), env.reset(), 0, 0, 0.0
+    while done < steps:
+        commands, state = policy(signals, state)
+        step = env.step(commands)
+        signals, done, over = step.signals, done + n, over + int(step.failed.sum())
+        most = max(most, float(env.plant.current.stator_current.norm(dim=-1).max()))
+        state[step.ids] = policy.initial_state(len(step.ids))
+    return {"steps": done, "over_the_limit": over, "guard_share": int(touched) / done, "largest_current_a": most}
+
+
+def main() -> None:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("speed", "peer", "control", "guard"))
+    parser.add_argument("targets", nargs="*")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=10_000_000)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        found = {
+            "speed": speed,
+            "peer": lambda: peer(given.python),
+            "control": lambda: control(given.targets, given.episodes),
+            "guard": lambda: guard(given.targets[0], given.steps),
+        }[given.what]()
+    print(json.dumps(found, indent=1))
+    if given.out:
+        before = json.loads(given.out.read_text()) if given.out.is_file() else {}
+        given.out.write_text(json.dumps({**before, given.what: found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
