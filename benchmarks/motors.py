@@ -2,7 +2,7 @@
 
     python benchmarks/motors.py speed                    # needs nothing
     python benchmarks/motors.py peer --python VENV/bin/python    # a venv with gym-electric-motor
-    python benchmarks/motors.py control RUN_OR_BUNDLE [MORE …]   # trained policies, one for each seed
+    python benchmarks/motors.py control RUN_OR_BUNDLE [MORE …] [--task pmsm-speed]    # one for each seed
     python benchmarks/motors.py guard RUN_OR_BUNDLE --steps 10000000
 
 Each prints JSON; ``--out FILE`` adds it to a file by the name of the measurement.
@@ -74,16 +74,16 @@ def peer(python: str) -> dict[str, Any]:
     return {"gym_electric_motor": json.loads(done.stdout.splitlines()[-1]), "robo_rl": speed()}
 
 
-def control(targets: list[str], episodes: int) -> dict[str, Any]:
-    """Mean absolute errors (A) in the same held-out episodes, with and without dead time and saturation."""
-    task, found = load_task(TASK), {}
-    policies = {"deadbeat": ControllerPolicy(task), "pi": ControllerPolicy(task, task.controllers()[0])}
+def control(targets: list[str], name: str, episodes: int) -> dict[str, Any]:
+    """Mean absolute errors in the same held-out episodes; of currents with and without dead time and saturation."""
+    task, found = load_task(name), {}
+    policies = {task.controller().name: ControllerPolicy(task)}
+    policies |= {other.name: ControllerPolicy(task, other) for other in task.controllers()}
     policies |= {target: load(target).policy for target in targets}
-    for label, fixed in (("drawn", IDEAL), ("drawn, dead time, saturation", {})):
-        found[label] = {
-            name: rollout(task, policy, Conditions(episodes=episodes, seed=21, fixed=fixed), None).summary()
-            for name, policy in policies.items()
-        }
+    cases = {"drawn": IDEAL, "drawn, dead time, saturation": {}} if name == TASK else {"drawn": {}}
+    for label, fixed in cases.items():
+        conditions = Conditions(episodes=episodes, seed=21, fixed=fixed)
+        found[label] = {who: rollout(task, policy, conditions, None).summary() for who, policy in policies.items()}
     return found
 
 
@@ -118,6 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("speed", "peer", "control", "guard"))
     parser.add_argument("targets", nargs="*")
+    parser.add_argument("--task", default=TASK)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=10_000_000)
@@ -128,13 +129,14 @@ def main() -> None:
         found = {
             "speed": speed,
             "peer": lambda: peer(given.python),
-            "control": lambda: control(given.targets, given.episodes),
+            "control": lambda: control(given.targets, given.task, given.episodes),
             "guard": lambda: guard(given.targets[0], given.steps),
         }[given.what]()
     print(json.dumps(found, indent=1))
     if given.out:
         before = json.loads(given.out.read_text()) if given.out.is_file() else {}
-        given.out.write_text(json.dumps({**before, given.what: found}, indent=1) + "\n")
+        label = given.what if given.task == TASK else f"{given.what} {given.task}"
+        given.out.write_text(json.dumps({**before, label: found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

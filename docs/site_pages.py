@@ -86,8 +86,9 @@ def robot_page(name: str, picture: bool = False) -> str:
         "mobile-place",
         "omni-nav",
         "pmsm-current",
+        "dc-speed",
     ]
-    mine = next((task for task in like if known_tasks()[task].card_type is type(card)), like[0])
+    mine = next(task for task in like if known_tasks()[task].card_type is type(card))
     parts = [
         f"# {card.title}\n\n`{name}`, {card.kind}. {uses}",
         f"![{card.title}](portrait-{name}.png)\n" if picture else "",

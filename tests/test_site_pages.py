@@ -33,7 +33,8 @@ def test_a_robots_page_has_its_figures_actuators_and_sources(pages: ModuleType, 
     assert page.startswith(f"# {card.title}\n")
     assert all(f"| `{actuator.name}` |" in page for actuator in card.facts().actuators)
     assert all(f"| `{figure}` |" in page for figure in card.sources)
-    assert f"{card.figures()['mass_kg']:.4g}" in page
+    numbers = [value for value in card.figures().values() if isinstance(value, float)]
+    assert f"{numbers[0]:.4g}" in page
 
 
 @pytest.mark.parametrize("name", sorted(included_tasks()))

@@ -2,5 +2,6 @@
 
 from robo_rl.controllers.motor.current import Deadbeat, FieldOriented
 from robo_rl.controllers.motor.model import PmsmModel
+from robo_rl.controllers.motor.speed import SpeedPI, SymmetricOptimum
 
-__all__ = ["Deadbeat", "FieldOriented", "PmsmModel"]
+__all__ = ["Deadbeat", "FieldOriented", "PmsmModel", "SpeedPI", "SymmetricOptimum"]

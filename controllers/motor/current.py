@@ -43,8 +43,8 @@ class _CurrentController:
         xp = array_namespace(state)
         parts = tuple(state[:, i] for i in range(self.state_size))
         omega = self.model.pole_pairs * signals["rotor_speed"][:, 0]
-        pairs = [(signals[name][:, 0], signals[name][:, 1]) for name in ("current", "current_setpoint")]
-        voltage, kept = self._voltage(*pairs, omega, signals["bus_voltage"][:, 0], parts, xp)
+        current, goal = ((signals[name][:, 0], signals[name][:, 1]) for name in ("current", "current_setpoint"))
+        voltage, kept = self._voltage(current, goal, omega, signals["bus_voltage"][:, 0], parts, xp)
         return {"voltage": xp.stack(voltage, axis=-1)}, xp.stack(kept, axis=-1)
 
     def _voltage(self, current: Pair, goal: Pair, omega: Any, bus: Any, state: tuple, xp: Any) -> tuple[Pair, tuple]:
@@ -68,7 +68,7 @@ class FieldOriented(_CurrentController):
         rotation = m.drop(current, omega)
         rotation = (rotation[0] - m.resistance * current[0], rotation[1] - m.resistance * current[1])
         wanted = tuple(k * e + x + r for k, e, x, r in zip(gains, error, state, rotation, strict=True))
-        given = in_circle(wanted, bus, xp)  # type: ignore[arg-type]
+        given = in_circle(wanted, bus, xp)
         applied = tuple(e + (u - w) / k for e, u, w, k in zip(error, given, wanted, gains, strict=True))
         share = m.resistance / 3.0  # Ki τ, in both axes
         return given, tuple(x + share * e for x, e in zip(state, applied, strict=True))
@@ -81,22 +81,35 @@ class Deadbeat(_CurrentController):
     voltage that explains it is taken on by ``OBSERVER``.
     """
 
-    name = "deadbeat"
     state_size = 6
     """The voltage that is being applied, the current that was predicted for now, the disturbance: d, q each."""
 
+    def __init__(self, robot: Robot, control_period: float, trust: float = 1.0, observer: float = OBSERVER) -> None:
+        """``trust``: how much of what the measured current is off by a prediction begins with; less filters noise."""
+        super().__init__(robot, control_period)
+        self.trust, self.observer = trust, observer
+        self.name = "deadbeat" if trust == 1.0 else "deadbeat-filtered"
+
     def _voltage(self, current: Pair, goal: Pair, omega: Any, bus: Any, state: tuple, xp: Any) -> tuple[Pair, tuple]:
-        ahead, disturbance = observed(self.model, current, omega, state)
+        ahead, disturbance = observed(self.model, current, omega, state, self.trust, self.observer)
         wanted = self.model.deadbeat(ahead, goal, omega)
         given = in_circle((wanted[0] - disturbance[0], wanted[1] - disturbance[1]), bus, xp)
         return given, (*given, *ahead, *disturbance)
 
 
-def observed(model: PmsmModel, current: Pair, omega: Any, state: tuple) -> tuple[Pair, Pair]:
-    """A: the current a period on; V: the disturbance. ``state`` is that of ``Deadbeat``."""
+FILTERED = (0.35, 0.05)
+"""Trust and observer with the least error in ``pmsm-current``, of 1, 0.7, 0.5, 0.35, 0.25 and 0.05, 0.1, 0.2."""
+
+
+def observed(
+    model: PmsmModel, current: Pair, omega: Any, state: tuple, trust: float = 1.0, observer: float = OBSERVER
+) -> tuple[Pair, Pair]:
+    """A: the current a period on; V: the disturbance. ``state`` and the rest are those of ``Deadbeat``."""
     last, predicted, disturbance = state[0:2], state[2:4], state[4:6]
     off = (current[0] - predicted[0], current[1] - predicted[1])
     why = model.needed(off, omega)
-    found = tuple(d + OBSERVER * x for d, x in zip(disturbance, why, strict=True))
+    found = tuple(d + observer * x for d, x in zip(disturbance, why, strict=True))
     acting = (last[0] + found[0], last[1] + found[1])
-    return model.predict(current, acting, omega), found  # type: ignore[return-value]
+    if trust != 1.0:
+        current = (predicted[0] + trust * off[0], predicted[1] + trust * off[1])
+    return model.predict(current, acting, omega), found

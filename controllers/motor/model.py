@@ -52,7 +52,7 @@ class PmsmModel(NamedTuple):
         """vector + first M vector + second M² vector."""
         x = self._times(vector, omega)
         y = self._times(x, omega)
-        return tuple(v + first * a + second * b for v, a, b in zip(vector, x, y, strict=True))  # type: ignore[return-value]
+        return tuple(v + first * a + second * b for v, a, b in zip(vector, x, y, strict=True))
 
     def _times(self, vector: Pair, omega: Any) -> Pair:
         d, q = vector
@@ -64,7 +64,7 @@ class PmsmModel(NamedTuple):
     def predict(self, current: Pair, voltage: Pair, omega: Any) -> Pair:
         """A: the current a period later."""
         change = self._twice(self.rate(current, voltage, omega), omega, 1.0 / 2.0, 1.0 / 6.0)
-        return tuple(i + self.period * x for i, x in zip(current, change, strict=True))  # type: ignore[return-value]
+        return tuple(i + self.period * x for i, x in zip(current, change, strict=True))
 
     def needed(self, change: Pair, omega: Any) -> Pair:
         """V by which a period's voltage differs where its end differs by ``change`` A."""

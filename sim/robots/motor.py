@@ -130,6 +130,7 @@ class MotorCard:
         where, machine = str(path), card.get("machine")
         known = {one.machine: one for one in (PmsmCard, DcCard) if issubclass(one, cls)}
         require(isinstance(machine, str) and machine in known, where, "machine", machine, f"one of {sorted(known)}")
+        assert isinstance(machine, str)
         made = known[machine]
         rest = {key: value for key, value in card.items() if key != "machine"}
         found, sources = flat_card(rest, made.units, {}, MAY_BE_ZERO, (), where)

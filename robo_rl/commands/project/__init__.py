@@ -21,11 +21,14 @@ BASES = {
     "legged": ("robo_rl.sim.tasks.legged.walk", "FlatWalk", "walk"),
     "mobile_base": ("robo_rl.sim.tasks.mobile_base.navigate", "DiffNav", "navigate"),
     "mobile_manipulator": ("robo_rl.sim.tasks.mobile_manipulator.place", "MobilePlace", "fetch"),
+    "motor": ("robo_rl.sim.tasks.motor.current", "PmsmCurrent", "current"),
     "omni_base": ("robo_rl.sim.tasks.omni_base.navigate", "OmniNav", "navigate"),
 }
 """By kind: module and class of the task that is begun with, and what it is called."""
 OTHER_LEGS = ("robo_rl.sim.tasks.legged.legs_walk", "LegsWalk", "walk")
 """The same for robots on legs that are not four."""
+BRUSHED = ("robo_rl.sim.tasks.motor.speed", "DcSpeed", "speed")
+"""The same for DC motors."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 
 
@@ -46,6 +49,8 @@ def write_project(folder: Path, like: str) -> list[Path]:
     if card.kind not in BASES:
         raise ValueError(f"--like is '{like}', of the kind '{card.kind}'; expected one of {sorted(BASES)}")
     module, base, verb = OTHER_LEGS if len(getattr(card, "feet", range(4))) != 4 else BASES[card.kind]
+    if getattr(card, "machine", "") == "dc":
+        module, base, verb = BRUSHED
     parts = [f"{name}.toml", *(place_of(path, source).as_posix() for path in card.files())]
     task: type[Task] = getattr(importlib.import_module(module), base)
     ending = "" if task.algorithms[0] == "apg" else f"-{task.algorithms[0]}"

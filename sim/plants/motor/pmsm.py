@@ -128,7 +128,8 @@ def advance(state: PmsmState, voltage: Any, p: PmsmParameters, machine: Machine)
     change = period * p.acceleration
     turned = period * machine.pole_pairs * (speed + 0.5 * change)
     middle, end = (_turned(cosine, sine, part * turned) for part in (0.5, 1.0))
-    given = within_circle(state.pending_voltage.unbind(-1), bus / math.sqrt(3.0))
+    d, q = state.pending_voltage.unbind(-1)
+    given = within_circle((d, q), bus / math.sqrt(3.0))
     lost = _dead_time(current, middle, bus * p.dead_time / period, RIPPLE * machine.limit)
     applied = (given[0] - lost[0], given[1] - lost[1])
     after = _currents(current, applied, turned / period, p, machine)
@@ -232,7 +233,7 @@ def measured(current: tuple, angle: tuple, p: PmsmParameters, machine: Machine) 
     step = machine.current_step
     if not step:
         return current[0] + d, current[1] + q
-    return tuple(((i * (1.0 / step) + ROUNDER) - ROUNDER) * step for i in (current[0] + d, current[1] + q))  # type: ignore[return-value]
+    return tuple(((i * (1.0 / step) + ROUNDER) - ROUNDER) * step for i in (current[0] + d, current[1] + q))
 
 
 class PmsmOnBench:

@@ -11,5 +11,6 @@ if TYPE_CHECKING:
 def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from robo_rl.sim.tasks.motor.current import PmsmCurrent
+    from robo_rl.sim.tasks.motor.speed import DcSpeed, PmsmSpeed
 
-    return (PmsmCurrent,)
+    return PmsmCurrent, PmsmSpeed, DcSpeed

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.contract import Command, Envelope, Safety, Signal, StateBlock
-from robo_rl.controllers.motor.current import Deadbeat, FieldOriented, observed
+from robo_rl.controllers.motor.current import FILTERED, Deadbeat, FieldOriented, observed
 from robo_rl.controllers.motor.model import Pair, PmsmModel
 from robo_rl.sim.plants.motor.pmsm import TINY, PmsmOnBench, PmsmParameters, begin, within_circle
 from robo_rl.sim.ranges import Range
@@ -132,13 +132,15 @@ class PmsmCurrent(Task):
         )
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> PmsmOnBench:
+        self.require_device(device)
         return PmsmOnBench(self.card, n, PERIOD, device)
 
     def controller(self) -> Deadbeat:
         return Deadbeat(self.card.facts(), PERIOD)
 
     def controllers(self) -> tuple[Any, ...]:
-        return (FieldOriented(self.card.facts(), PERIOD),)
+        facts = self.card.facts()
+        return FieldOriented(facts, PERIOD), Deadbeat(facts, PERIOD, *FILTERED)
 
     # --- an episode ---------------------------------------------------------------------------------------------
 
@@ -197,9 +199,9 @@ class PmsmCurrent(Task):
         current, goal = (tuple(signals[name].unbind(-1)) for name in ("current", "current_setpoint"))
         omega = self.model.pole_pairs * signals["rotor_speed"][:, 0]
         most = (HELD / math.sqrt(3.0)) * signals["bus_voltage"][:, 0]
-        goal = self.feasible(within_circle(goal, FARTHEST * self.card.current_nominal), omega, most)  # type: ignore[arg-type]
+        goal = self.feasible(within_circle(goal, FARTHEST * self.card.current_nominal), omega, most)
         state = tuple(x * scale for name, scale in self.scales.items() for x in memory[name].unbind(-1))
-        ahead, disturbance = observed(self.model, current, omega, state[:6])  # type: ignore[arg-type]
+        ahead, disturbance = observed(self.model, current, omega, state[:6])
         most = MOST_DISTURBANCE * self.card.voltage_max
         bounded = tuple(torch.clamp(x, -most, most) for x in disturbance)
         return current, goal, omega, ahead, bounded  # type: ignore[return-value]
@@ -243,7 +245,7 @@ class PmsmCurrent(Task):
         added = self.command(action, memory)["voltage"].unbind(-1)
         wanted = tuple(b - d + a for b, d, a in zip(base, disturbance, added, strict=True))
         most = signals["bus_voltage"][:, 0] * (1.0 / math.sqrt(3.0))
-        wanted = within_circle(wanted, most)  # type: ignore[arg-type]
+        wanted = within_circle(wanted, most)
         voltage = within_circle(self.guarded(wanted, current, ahead, disturbance, omega, most), most)
         commands = {"voltage": torch.stack(voltage, -1)}
         if limit is not None:
@@ -259,10 +261,10 @@ class PmsmCurrent(Task):
         acting = (voltage[0] + disturbance[0], voltage[1] + disturbance[1])
         after = self.model.predict(ahead, acting, omega)
         worst = tuple(i + STRETCH * (x - i) for i, x in zip(current, after, strict=True))
-        kept = within_circle(worst, GUARDED * self.card.current_limit)  # type: ignore[arg-type]
+        kept = within_circle(worst, GUARDED * self.card.current_limit)
         kept = self.feasible(kept, omega, KEPT * most)
         change = tuple((k - w) * (1.0 / STRETCH) for k, w in zip(kept, worst, strict=True))
-        added = self.model.needed(change, omega)  # type: ignore[arg-type]
+        added = self.model.needed(change, omega)
         return voltage[0] + added[0], voltage[1] + added[1]
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:

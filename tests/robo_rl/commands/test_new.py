@@ -17,7 +17,7 @@ from robo_rl.sim.tasks.loading import load_task
 
 BASES = {
     "multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race",
-    "mobile_base": "diff-nav", "mobile_manipulator": "mobile-place", "omni_base": "omni-nav",
+    "mobile_base": "diff-nav", "mobile_manipulator": "mobile-place", "omni_base": "omni-nav", "motor": "pmsm-current",
 }  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def test_card_and_task_of_the_project_fit_together(
     task = load_task(made["task"])
     check(task)
     assert task.spec.robot.name == "my_robot"
-    theirs = load_task("g1-walk" if like == "g1" else BASES[task.spec.robot.kind], like)
+    others = {"g1": "g1-walk", "gearmotor_37d": "dc-speed"}
+    theirs = load_task(others.get(like) or BASES[task.spec.robot.kind], like)
     assert task.spec.robot.facts().actuators == theirs.spec.robot.facts().actuators
     assert {Path(file).name for file in made["files"]} >= {"my_robot.toml", "my_robot_task.py", "README.md"}
 
