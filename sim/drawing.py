@@ -35,6 +35,8 @@ UNPAINTED = (0.5, 0.5, 0.5, 1.0)
 """MuJoCo's colour of shapes that have none."""
 HIDDEN = 3
 """The first of MuJoCo's groups of shapes that viewers don't show."""
+GOALS = ("goal", "set-point", "place", "hole", "next way-point")
+"""Names of the markers that say where a robot is to go."""
 TERRAIN = 20.0
 """How many times as large as a robot the shapes of the world are where they are ground that robots have in common."""
 

@@ -28,12 +28,13 @@ COLUMNS, TILE = 4, (240, 160)
 SECONDS, RATE = 4, 8  # s, frames per second
 
 
-def frames(policy: str, seed: int, words: tuple[str, ...]) -> list[np.ndarray]:
-    """(height, width, 3) each, of one episode, twice as large as they are shown."""
-    size = (2 * TILE[0], 2 * TILE[1])
+def frames(
+    policy: str, seed: int, words: tuple[str, ...], seconds: float, rate: int, size: tuple[int, int]
+) -> list[np.ndarray]:
+    """(height, width, 3) each, of one episode, ``rate`` in a second; ``size``: width and height, both even, px."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "film.mp4"
-        given = ["--seed", str(seed), "--seconds", str(SECONDS), "--fps", str(RATE), "--size", *map(str, size)]
+        given = ["--seed", str(seed), "--seconds", str(seconds), "--fps", str(rate), "--size", *map(str, size)]
         subprocess.run(
             ["robo-rl", "play", f"zoo:{policy}", "--video", str(file), "--episodes", "1", *given, *words], check=True
         )
@@ -44,7 +45,8 @@ def frames(policy: str, seed: int, words: tuple[str, ...]) -> list[np.ndarray]:
 
 def main() -> None:
     """Films side by side, each with a line of what is done; one that ends sooner rests at its end."""
-    films = [frames(policy, seed, words) for policy, _, seed, words in SHOWN]
+    twice = (2 * TILE[0], 2 * TILE[1])  # as large as they are shown
+    films = [frames(policy, seed, words, SECONDS, RATE, twice) for policy, _, seed, words in SHOWN]
     font, pictures = ImageFont.load_default(13), []
     for moment in range(SECONDS * RATE):
         whole = Image.new("RGB", (COLUMNS * TILE[0], len(SHOWN) // COLUMNS * TILE[1]))

@@ -35,6 +35,7 @@ Image.open(sys.argv[1]).convert("RGB").resize((1200, 200)).quantize(128).save(sy
 PYTHON
 
 python "$here/families.py"
+python "$here/films.py"
 python "$here/rough.py"
 robo-rl play zoo:go2-rough --picture "$here/stairs.png" --seconds 9 --fixed ground/kind 0 ground/difficulty 0.75 \
     initial/place 0 initial/yaw 0 command/x 0.6 command/y 0 command/yaw 0 command/stand 1
@@ -42,9 +43,6 @@ shrink "$here/stairs.png"
 
 robo-rl play zoo:go2-recover --picture "$here/up.png" --seconds 2.2 --seed 3 --fixed initial/tilt 1
 shrink "$here/up.png"
-
-robo-rl play zoo:arm-place --picture "$here/place.png" --seconds 4.5 --seed 1
-shrink "$here/place.png"
 
 robo-rl evaluate zoo:quadrotor-hover --grid mass 0.7:1.3:7 delay 0:0.04:5 --episodes 70000 --heat-map "$here/grid.png"
 

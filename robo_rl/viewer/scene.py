@@ -14,15 +14,13 @@ import mujoco
 import numpy as np
 import viser
 
-from robo_rl.sim.drawing import Line, Marker, Sphere, has_ground, has_terrain, is_plane, rotated, seen, size_of
+from robo_rl.sim.drawing import GOALS, Line, Marker, Sphere, has_ground, has_terrain, is_plane, rotated, seen, size_of
 from robo_rl.sim.pictures.camera import ABOVE, AZIMUTH, ELEVATION, spread
 from robo_rl.viewer.live import FRAMES_PER_SECOND, Frame
 from robo_rl.viewer.markers import SHOWN, Shown
 from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, turned
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
-GOALS = ("goal", "set-point", "place", "hole", "next way-point")
-"""Names of the markers that say where a robot is to go."""
 FARTHEST = 25.0
 """Sizes of a robot: a goal beyond is not seen together with it."""
 ROOM = 2.0

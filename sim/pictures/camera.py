@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robo_rl.controllers.rotation import yaw_angle
-from robo_rl.sim.drawing import Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
+from robo_rl.sim.drawing import GOALS, Line, Motion, Sphere, corners, has_ground, has_terrain, size_of
 from robo_rl.sim.pictures.stage import FIELD_OF_VIEW
 
 AZIMUTH, ELEVATION = 120.0, -20.0
@@ -26,6 +26,12 @@ AWAY = 1.1
 """Of the distance from which a robot is just seen as a whole: how far away the camera is that follows it."""
 FARTHER, ABOVE = 5.0, -38.0
 """Times that distance, and the elevation (degrees), where lines show what is around."""
+BEHIND, LOWER = 20.0, -32.0
+"""As BESIDE and ABOVE, where a robot in its surroundings has a goal: that is seen ahead of it."""
+TOWARDS, SEEN = 0.33, 1.5
+"""Of a camera's distance: how far ahead of a robot it looks to a goal, at most, and how far away goals may then be."""
+MOST_FARTHER = 2.0
+"""Times the distance where there is no goal."""
 ENOUGH = 200
 """Moments of a motion by which a camera that stands still is set up."""
 CATCHING_UP = 5.0
@@ -54,11 +60,18 @@ class Scene:
     """Height (m) of a floor under robots that have none."""
     surrounded: bool
     """Whether lines show what is around the robots."""
+    sought: bool = False
+    """Whether the robots are on their way to a goal in these surroundings."""
 
     @property
     def elevation(self) -> float:
         """Degrees, of a camera that follows."""
-        return ABOVE if self.surrounded else ELEVATION
+        return LOWER if self.sought else ABOVE if self.surrounded else ELEVATION
+
+    @property
+    def azimuth(self) -> np.ndarray:
+        """(n,) degrees, of cameras that follow."""
+        return self.heading + (BEHIND if self.sought else BESIDE)
 
 
 def arrange(motion: Motion) -> Scene:
@@ -72,9 +85,25 @@ def arrange(motion: Motion) -> Scene:
     if not follow and motion.robots > 1 and not has_terrain(motion.model, size):
         offsets = spread(way, size)
     lowest = way[..., 2].min()
+    around = surrounded(motion)
+    goals = goals_of(motion) if around and follow else None
+    heading = headings(motion) if goals is None else _directions(goals[0] - way[0])
     return Scene(
-        size, follow, offsets, headings(motion), None if ground else float(lowest) - 2.0 * size, surrounded(motion)
+        size, follow, offsets, heading, None if ground else float(lowest) - 2.0 * size, around, goals is not None
     )
+
+
+def goals_of(motion: Motion) -> np.ndarray | None:
+    """(steps, n, 3) m: where the robots are to go; None where no marker says so of all of them at all times."""
+    for marker in motion.markers:
+        if isinstance(marker, Sphere) and marker.name in GOALS and np.isfinite(marker.position).all():
+            return np.asarray(marker.position)
+    return None
+
+
+def _directions(way: np.ndarray) -> np.ndarray:
+    """(n,) degrees, of level parts of vectors (n, 3)."""
+    return np.degrees(np.arctan2(way[:, 1], way[:, 0]))
 
 
 def surrounded(motion: Motion) -> bool:
@@ -143,8 +172,13 @@ def whole(motion: Motion, scene: Scene, size: tuple[int, int]) -> tuple[np.ndarr
 def distance_of(motion: Motion, size: tuple[int, int]) -> float:
     """m, from which a camera that follows sees a robot, and what is around, in a picture of ``size`` (pixels)."""
     narrow = math.tan(math.radians(FIELD_OF_VIEW / 2)) * min(1.0, size[0] / size[1])
-    away = AWAY * FARTHER if surrounded(motion) else AWAY
-    return away * size_of(motion.model, motion.poses[0, 0]) / narrow
+    around = surrounded(motion)
+    distance = (AWAY * FARTHER if around else AWAY) * size_of(motion.model, motion.poses[0, 0]) / narrow
+    goals = goals_of(motion) if around else None
+    if goals is None:
+        return distance
+    away = float(np.linalg.norm(goals[0] - motion.poses[0, :, 0, :3], axis=-1).max())
+    return min(max(distance, away / SEEN), MOST_FARTHER * distance)
 
 
 def as_many_as_seen(motion: Motion, size: tuple[int, int]) -> Motion:
@@ -161,9 +195,16 @@ def middles_of(motion: Motion) -> np.ndarray:
     return 0.5 * (places.min(2) + places.max(2))
 
 
-def followed(motion: Motion, size: float) -> np.ndarray:
-    """(steps, n, 3) m: what cameras look at that follow robots without haste, and jump when these begin again."""
-    middles = middles_of(motion)
+def followed(motion: Motion, scene: Scene, distance: float) -> np.ndarray:
+    """(steps, n, 3) m: what cameras look at that follow robots without haste, and jump when these begin again.
+
+    ``distance`` (m): that of the cameras.
+    """
+    middles, size = middles_of(motion), scene.size
+    if scene.sought and (goals := goals_of(motion)) is not None:
+        way = goals - middles
+        away = np.linalg.norm(way, axis=-1, keepdims=True)
+        middles = middles + way * np.minimum(0.5, TOWARDS * distance / np.maximum(away, size))
     part = min(1.0, CATCHING_UP * motion.period)
     at = middles.copy()
     for k in range(1, len(at)):

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from robo_rl.sim.drawing import Motion, Trail
-from robo_rl.sim.pictures.camera import BESIDE, JUMP, Scene, arrange, distance_of, followed, whole
+from robo_rl.sim.pictures.camera import JUMP, Scene, arrange, distance_of, followed, whole
 from robo_rl.sim.pictures.stage import Stage
 
 TRAIL_STEP = 0.02  # s
@@ -69,13 +69,14 @@ def _following(motion: Motion, scene: Scene, size: tuple[int, int], steps: list[
     columns = math.ceil(math.sqrt(motion.robots))
     rows = math.ceil(motion.robots / columns)
     tile = (size[0] // columns, size[1] // rows)
-    middles, distance = followed(motion, scene.size), distance_of(motion, tile)
+    distance = distance_of(motion, tile)
+    middles = followed(motion, scene, distance)
     single = [motion.part(robots=slice(i, i + 1)) for i in range(motion.robots)]
     with Stage(motion.model, 1, tile, distance / 3) as stage:
         for now in steps:
             whole_picture = np.full((size[1], size[0], 3), 255, np.uint8)
             for i, one in enumerate(single):
-                stage.look(middles[now, i], distance, scene.heading[i] + BESIDE, scene.elevation)
+                stage.look(middles[now, i], distance, scene.azimuth[i], scene.elevation)
                 top, left = i // columns * tile[1], i % columns * tile[0]
                 whole_picture[top : top + tile[1], left : left + tile[0]] = picture(stage, one, now, scene.size)
             yield whole_picture

@@ -19,6 +19,8 @@ from robo_rl.sim.pictures.canvas import Canvas
 FIELD_OF_VIEW = 36.0
 """Degrees, vertical, of all pictures."""
 LINE_PIXELS = 2.5
+LINE_LIGHT = 0.5
+"""Of their colours, with which lines must be given: MuJoCo draws them twice as light, whatever the lights are."""
 LIFT = 0.005
 """Extents by which lines are drawn too high."""
 AXES = ((0.85, 0.1, 0.1, 1.0), (0.1, 0.65, 0.1, 1.0), (0.1, 0.2, 0.9, 1.0))
@@ -29,7 +31,7 @@ SURROUNDINGS = """
   <visual>
     <global offwidth="{width}" offheight="{height}" fovy="{field}"/>
     <quality offsamples="4" shadowsize="4096" numslices="20" numstacks="10"/>
-    <headlight ambient=".42 .42 .42" diffuse=".25 .25 .25" specular="0 0 0"/>
+    <headlight ambient=".36 .36 .36" diffuse=".18 .18 .18" specular="0 0 0"/>
     <map znear=".02" zfar="40" shadowclip="2.6"/>
   </visual>
   <statistic extent="{extent}" center="0 0 0"/>
@@ -41,7 +43,7 @@ SURROUNDINGS = """
   </asset>
   <worldbody>
     <body name="sun" mocap="true">
-      <light type="directional" dir="-.25 .2 -1" diffuse=".62 .62 .6" castshadow="true"/>
+      <light type="directional" dir="-.25 .2 -1" diffuse=".56 .56 .54" castshadow="true"/>
     </body>
   </worldbody>
 </mujoco>
@@ -147,7 +149,8 @@ class Stage(Canvas):
         for k, (start, end) in enumerate(itertools.pairwise(points)):
             if np.isfinite(start).all() and np.isfinite(end).all():
                 strength = 0.1 + 0.85 * (k + 1) / len(points) if fading else 1.0
-                self.connect(mujoco.mjtGeom.mjGEOM_LINE, LINE_PIXELS, start, end, (*color[:3], strength * color[3]))
+                paint = (*(LINE_LIGHT * part for part in color[:3]), strength * color[3])
+                self.connect(mujoco.mjtGeom.mjGEOM_LINE, LINE_PIXELS, start, end, paint)
 
     def marked(self, markers: Sequence[Marker], robots: Sequence[int]) -> np.ndarray:
         """Pixels (height, width, 3) of a picture with markers of one moment, of those robots."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from robo_rl.contract import Command, Encoder, Safety, Signal, StateBlock
 from robo_rl.controllers.car.traffic import LaneDriver
-from robo_rl.sim.drawing import ORANGE, SLATE, STONE, Line, Marker, Trail
+from robo_rl.sim.drawing import GREY, ORANGE, SLATE, Line, Marker, Trail
 from robo_rl.sim.plants.car.in_lanes import CarInLanes
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
@@ -273,6 +273,6 @@ class InLanes(Task):
     def markers(self, truth: Tensors) -> list[Marker]:
         place = torch.cat([truth["position"], torch.full_like(truth["heading"], 0.5)], -1)
         marks = [
-            Line("edge" if k == 0 else f"line {k}", truth["marks"][:, k], SLATE if k == 0 else STONE) for k in range(5)
+            Line("edge" if k == 0 else f"line {k}", truth["marks"][:, k], SLATE if k == 0 else GREY) for k in range(5)
         ]
         return [*marks, Trail("path", place, seconds=None, color=ORANGE)]

@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl.sim.drawing import Motion
-from robo_rl.sim.pictures.camera import APART, JUMP, arrange, as_many_as_seen, followed, headings, spread
+from robo_rl.sim.drawing import Line, Motion, Sphere
+from robo_rl.sim.pictures.camera import (
+    APART,
+    JUMP,
+    arrange,
+    as_many_as_seen,
+    distance_of,
+    followed,
+    headings,
+    spread,
+)
+from robo_rl.sim.pictures.stage import FIELD_OF_VIEW
 from robo_rl.sim.plants.drawing import at_rest, draw
 from robo_rl.sim.robots.legged import load_legged
 from robo_rl.sim.scenes.terrain import rough_ground
@@ -49,14 +59,34 @@ def test_robots_on_common_terrain_are_not_moved_apart():
 
 def test_the_camera_stays_near_a_walker_and_jumps_with_one_that_begins_again():
     motion = walking(1.0)
-    size = arrange(motion).size
-    away = np.linalg.norm(followed(motion, size)[:, 0, :2] - motion.poses[:, 0, 0, :2], axis=-1)
+    scene = arrange(motion)
+    away = np.linalg.norm(followed(motion, scene, 2.0)[:, 0, :2] - motion.poses[:, 0, 0, :2], axis=-1)
     assert away.max() < 0.5
     poses = motion.poses.copy()
     poses[50:, ..., 0] += 10.0
-    at = followed(dataclasses.replace(motion, poses=poses), size)
-    assert JUMP * size < 10.0
+    at = followed(dataclasses.replace(motion, poses=poses), scene, 2.0)
+    assert JUMP * scene.size < 10.0
     assert abs(at[50, 0, 0] - poses[50, 0, 0, 0]) < 0.2
+
+
+@pytest.mark.parametrize("direction", [0.0, 70.0, 200.0])
+@pytest.mark.parametrize("away", [3.0, 9.0])
+def test_a_robot_among_walls_and_its_goal_are_both_in_the_picture(direction, away):
+    motion = walking(1.0)
+    turn, steps = np.radians(direction), len(motion)
+    goal = np.tile([away * np.cos(turn), away * np.sin(turn), 0.2], (steps, 1, 1))
+    walls = np.zeros((steps, 1, 2, 3))
+    motion = dataclasses.replace(motion, markers=(Line("obstacles", walls), Sphere("goal", goal, 0.1)))
+    scene, distance = arrange(motion), distance_of(motion, (480, 320))
+    at = followed(motion, scene, distance)[0, 0]
+    a, e = np.radians(scene.azimuth[0]), np.radians(scene.elevation)
+    ahead = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([np.sin(a), -np.cos(a), 0.0])
+    slope = np.tan(np.radians(FIELD_OF_VIEW / 2))
+    for place in (motion.poses[0, 0, 0, :3], goal[0, 0]):
+        seen = place - (at - distance * ahead)
+        assert abs(seen @ np.cross(right, ahead)) < slope * (seen @ ahead)
+        assert abs(seen @ right) < 1.5 * slope * (seen @ ahead)
 
 
 def test_the_heading_of_a_walker_is_its_way():
