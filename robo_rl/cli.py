@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+import textwrap
 from collections.abc import Mapping
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
@@ -78,17 +79,22 @@ ROOMS = {name: folder for folder, group in zip(FOLDERS, GROUPS.values(), strict=
 
 
 def _lines(group: Mapping[str, str]) -> str:
-    """A line of help for each command."""
-    return "\n".join(f"  {name:<12} {text}" for name, text in group.items())
+    """Help for each command, in lines that fit a terminal of 80 columns."""
+    return "\n".join(
+        textwrap.fill(text, 79, initial_indent=f"  {name:<12} ", subsequent_indent=15 * " ")
+        for name, text in group.items()
+    )
 
 
 USAGE = f"""usage: robo-rl COMMAND [OPTIONS]
 
-Train a policy in simulation, export it as one file, verify it, and run it on a robot.
+Train a policy in simulation, export it as one file, verify it, and run it on a
+robot.
 
 {chr(10).join(f"{title}:{chr(10)}{_lines(group)}" for title, group in GROUPS.items())}
 
-robo-rl COMMAND --help shows the options of a command; --json prints one JSON object on the last line of stdout.
+robo-rl COMMAND --help shows the options of a command; --json prints one JSON
+object on the last line of stdout.
 To start:  robo-rl train quadrotor-hover"""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robo_rl import zoo
-from robo_rl.cli import COMMANDS, GROUPS, main
+from robo_rl.cli import COMMANDS, GROUPS, USAGE, main
 from robo_rl.commands.looking.transfer import verdicts
 from robo_rl.evaluate.evaluation import outcome
 from robo_rl.evaluate.transfer import Transfer, kept
@@ -100,8 +100,10 @@ def test_zoo_has_whole_lines_and_tells_success_from_survival(capsys: pytest.Capt
         task = next(tasks[one] for one in sorted(tasks, key=len, reverse=True) if name.startswith(one))
         knows = task.succeeded is not Task.succeeded
         assert (name not in zoo.ENDLESS) == knows, name
-        (line,) = [line for line in lines if line.split()[:1] == [f"zoo:{name}"]]
+        reached = lines[lines.index(f"zoo:{name}") + 1 :]
+        line = next(line for line in reached if " episodes " in line)
         assert line.endswith("succeed" if knows else "without failure")
+    assert max(len(line) for line in lines if not line.startswith(" " * 4 + "train") and line[:12].strip()) <= 80
 
 
 def test_transfer_tells_the_worst_and_no_more_than_was_there() -> None:
@@ -132,3 +134,8 @@ def test_the_list_of_runs_has_titles(trained_run: Path, capsys: pytest.CaptureFi
     first, row, *_ = capsys.readouterr().out.splitlines()
     assert first.split() == ["run", "algorithm", "seed", "state", "success", "simulated", "trained"]
     assert first.index("state") == row.index("done")
+
+
+def test_the_list_of_commands_fits_a_terminal_of_80_columns() -> None:
+    assert max(map(len, USAGE.splitlines())) <= 80
+    assert all(f"\n  {name:<12} " in USAGE for name in COMMANDS)

@@ -10,6 +10,9 @@ from typing import Any
 from robo_rl import zoo
 from robo_rl.console import give, say
 
+JOINED = " &&\n" + 12 * " "
+"""Between commands that a shell runs one after the other, each in a line of its own."""
+
 
 def main(json: bool = False) -> int:
     """List the trained policies that come with robo-rl; zoo:NAME stands for a policy file everywhere.
@@ -23,9 +26,10 @@ def main(json: bool = False) -> int:
     for name in zoo.names():
         about = json_text.loads((zoo.FOLDER / f"{name}.json").read_text())
         told = about["evaluation"]
-        say(f"  zoo:{name:<26} {', '.join([*errors(told), rate(told, name)])}", json)
-        say(f"  {'':<30} {about['command']}", json)
-        say(f"  {'':<30} robo-rl report {zoo.PREFIX}{name}", json)
+        say(f"{zoo.PREFIX}{name}", json)
+        say("\n".join(f"    {reached}" for reached in [*errors(told), rate(told, name)]), json)
+        say(f"    train   {about['command'].replace(' && ', JOINED)}", json)
+        say(f"    report  robo-rl report {zoo.PREFIX}{name}", json)
         policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
     if policies:
         say(f"Next:  robo-rl play {policies[0]['name']}", json)

@@ -31,10 +31,10 @@ def main(
     names = robots or robot_names()
     require_place(picture, "--picture", ".png")
     found = included.or_from_file(lambda: included.figures(names), "figures", names)
-    width = max(len(facts["name"]) for facts in found)
     for facts in found:
         numbers = [f"{key}={value:.4g}" for key, value in facts.items() if isinstance(value, float)]
-        say(f"{facts['name']:<{width}} {facts['title']}: {', '.join(numbers)}", json)
+        say(f"{facts['name']}: {facts['title']}", json)
+        say(f"    {', '.join(numbers)}", json)
         for key, value in facts.items() if robots else ():
             if isinstance(value, dict):
                 for name, what in value.items():
