@@ -42,7 +42,8 @@ class Vehicles:
         law = next((c["law"] for c in policy.contract["commands"] if c["name"] == "body_rate"), None)
         if law:  # the loop of an autopilot that takes its vehicle for the facts' one
             slow, fast = np.array(law["trained"])
-            part = draw.random.uniform(size=(n, 1))
+            tilt, yaw = draw.random.uniform(size=(2, n))
+            part = np.stack([tilt, tilt, yaw], 1)
             self.gain, self.slope = slow + part * (fast - slow), draw("thrust_slope", otherwise=1.0)[:, None]
             x, y, _ = self.place.T
             shares = np.stack([np.ones(count), y, -x, -self.spin * rotors[0]["torque_ratio"]])

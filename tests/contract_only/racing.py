@@ -10,6 +10,10 @@ from tests.contract_only.interface import Draws, Policy, Sensors
 from tests.contract_only.seeing import Lidar, closed, distance
 
 STEP, GRAVITY, POINTS = 0.0025, 9.80665, 160
+APART, AHEAD = 4.0, 2.0
+"""m between way-points, and from the car to the next at least (``facts.references``)."""
+SIZE = 13.0
+"""m, of tracks whose size no range tells."""
 
 
 class Track:
@@ -25,6 +29,18 @@ class Track:
         self.way = way / np.linalg.norm(way, axis=1, keepdims=True)
         left = 0.5 * width * np.stack([-self.way[:, 1], self.way[:, 0]], 1)
         self.walls = np.concatenate([closed(self.middle + left), closed(self.middle - left)])
+
+        far = np.linalg.norm(np.roll(self.middle, -1, 0) - self.middle, axis=1)
+        self.along = np.concatenate([[0.0], np.cumsum(far)])
+        """m to each point of the middle, and all the way round."""
+
+    def waypoint(self, at: int) -> np.ndarray:
+        """(2,) m: the next of points about ``APART`` m apart that is ``AHEAD`` m ahead of a point of the middle."""
+        whole = self.along[-1]
+        apart = whole / round(whole / APART)
+        s = apart * np.ceil((self.along[at] + AHEAD) / apart) % whole
+        closed = np.concatenate([self.middle, self.middle[:1]])
+        return np.array([np.interp(s, self.along, closed[:, axis]) for axis in (0, 1)])
 
     def nearest(self, place: np.ndarray) -> int:
         return int(np.linalg.norm(self.middle - place, axis=1).argmin())
@@ -95,7 +111,7 @@ def success(file: Path, n: int, seed: int = 0) -> float:
     draw = Draws(policy, seed)
     random, lidar, sensors = draw.random, Lidar(policy.contract), Sensors(policy, draw, STEP)
     cars = [Car(policy, draw, i) for i in range(n)]
-    sizes, widths = draw("track.size"), draw("track.width", otherwise=2.0)
+    sizes, widths = draw("track.size", otherwise=SIZE), draw("track.width", otherwise=2.0)
     tracks = [Track(random, size, width) for size, width in zip(sizes, widths, strict=True)]
     begun, (offset, turn, speed) = np.zeros(n, int), (draw(f"initial.{name}") for name in ("offset", "turn", "speed"))
     for i, (car, track) in enumerate(zip(cars, tracks, strict=True)):
@@ -106,16 +122,20 @@ def success(file: Path, n: int, seed: int = 0) -> float:
     middle, _ = policy.facts["middle_of_body"]
     good, there, last, gone = np.ones(n, bool), np.zeros(n, bool), begun.copy(), np.zeros(n, int)
     per = round(policy.period / STEP)
-    seen = np.zeros((n, len(lidar.angles)))
+    seen, points = np.zeros((n, len(lidar.angles))), np.zeros((n, 2))
     for _ in range(round(policy.facts["episode"] / policy.period)):
         for i in np.flatnonzero(good & ~there):
             car = cars[i]
             seen[i] = lidar.ranges(np.array([car.x, car.y, car.heading]), tracks[i].walls)
+            c, s = np.cos(car.heading), np.sin(car.heading)
+            points[i] = (tracks[i].waypoint(last[i]) - [car.x, car.y]) @ [[c, -s], [s, c]]
         motion = np.array([[car.scale * car.u, car.r] for car in cars])
         for _ in range(per):  # the scan is held for a period: it is as late as a scan may be
             sensors.note("scan", seen)
             sensors.note("wheel_speed", motion[:, :1])
             sensors.note("yaw_rate", motion[:, 1:])
+            if "waypoint_position" in sensors.signals:
+                sensors.note("waypoint_position", points)
         commands = policy(sensors.read())
         for i in np.flatnonzero(good & ~there):
             car = cars[i]

@@ -14,10 +14,11 @@ from tests.contract_only.interface import Policy
 from tests.contract_only.rebuilt import REBUILT, ZOO, figure
 
 FOLDER = Path(__file__).parent
-FEW = {"quadrotor-hover": 40, "quadrotor-rates": 40, "car-race": 1, "diff-nav": 2, "arm-reach": 2}
+FEW = {"quadrotor-hover": 40, "quadrotor-rates": 40, "car-race": 1, "car-lanes": 1, "diff-nav": 2, "arm-reach": 2}
 """Episodes, in seconds; the others belong before a release."""
 MANY = {"quadrotor-track": 40, "quadrotor-rates-crazyflie": 40, "diff-follow": 4, "arm-place": 4, "go2-flat": 3,
-        "go2-rough": 3, "go2-recover": 4}  # fmt: skip
+        "go2-rough": 3, "go2-recover": 4, "car-practice": 4, "car-traffic": 4, "car-traffic-lidar": 4, "arm-insert": 4,
+        "arm-place-so101": 8, "mobile-place": 4}  # fmt: skip
 
 
 def test_the_simulators_import_nothing_of_the_project_that_wrote_the_contract() -> None:
@@ -56,6 +57,11 @@ def test_what_a_contract_does_not_say_of_a_signal_by_its_name_unit_and_frame_it_
             ("cube", "hole", "lane", "neighbour", "light", "waypoint")
         ):
             assert facts["references"][what], what
+        if what == "lane_offset":
+            assert facts["lane_width_m"] > 0
+            assert len(facts["neighbour_size_m"]) == 2
+        if what == "light_state":
+            assert facts["yellow_s"] > 0
     for command in contract["commands"]:
         if command["name"] == "body_rate":
             assert command["law"]["kind"] == "rate"

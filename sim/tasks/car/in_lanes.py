@@ -21,7 +21,7 @@ from robo_rl.sim.plants.car.in_lanes import CarInLanes
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.car import CARD, CarCard
-from robo_rl.sim.scenes.lanes import NEAREST, REACH, WIDE
+from robo_rl.sim.scenes.lanes import NEAREST, REACH, VEHICLE, WIDE
 from robo_rl.sim.scenes.lanes.around import across_of
 from robo_rl.sim.tasks import Spec, Task, Tensors
 
@@ -87,12 +87,13 @@ class InLanes(Task):
             "neighbour_heading": "from the car's",
             "neighbour_valid": "1 where there is a vehicle within 80 m, else 0",
         }
-        seen = {} if lidar else around
+        seen = {"scan": "ranges to other vehicles; nothing else is seen"} if lidar else around
         return {
             **told,
             "references": {**told["references"], **lane, **seen},
             "along_path_m": {"route": list(REACH)},
             "lane_width_m": WIDE,
+            "neighbour_size_m": list(VEHICLE),
             "success": {"part_of_route": 1.0, "contact": "none", "on_road": "half of the car's width at least"},
         }
 

@@ -71,11 +71,11 @@ class CarLanes(InLanes):
         told = super().facts()
         more = {
             "lane_count": "lanes to the left, lanes to the right, and from its lane to the route's last, left positive",
-            "route_left": "along the road to where only the route's own lane leads on",
+            "route_left": "along the road to where only the route's own lane leads on; at least -50",
             "light_distance": "from the car's front to the next stop line; 100 where there is none",
             "light_state": "1 where that light is red, and where it is yellow; both 0: green",
         }
-        return {**told, "references": {**told["references"], **more},
+        return {**told, "references": {**told["references"], **more}, "yellow_s": YELLOW,
                 "success": {**told["success"], "red_lights": "none passed"}}  # fmt: skip
 
     def signals(self) -> tuple[Signal, ...]:
