@@ -81,7 +81,7 @@ def number(name: str) -> int:
 NAMES = {number(name): name for name in REASONS}
 
 
-class Event(mavlink.MAVLink_message):  # type: ignore[misc]
+class Event(mavlink.MAVLink_message):
     """MAVLink's EVENT (common.xml), which pymavlink's dialects lack."""
 
     id = 410
