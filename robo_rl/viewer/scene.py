@@ -51,7 +51,8 @@ class Scene:
             apart = max(self.size, reach_of_lines(first))
             self.offsets = spread(np.zeros((1, self.n, 3)) if ways is None else ways, apart)
         self.root = server.scene.add_frame("/world", show_axes=False)
-        self.followed: int | None = 0 if model is not None and has_ground(model) else None
+        alone = self.n == 1 and first.poses is not None
+        self.followed: int | None = 0 if alone or (model is not None and has_ground(model)) else None
         self._middle = np.zeros(3)
         self._groups: list[tuple[Any, list[Instance], np.ndarray]] = []
         self._markers: dict[str, Shown] = {}

@@ -94,6 +94,13 @@ def test_vehicles_and_their_set_points_are_drawn_and_numbers_are_told(opened):
     assert own_hosts(browser, page)
 
 
+def test_one_vehicle_and_its_set_point_are_seen_from_near_after_it_has_flown(opened):
+    page, browser = opened(still("zoo:quadrotor-hover", 1, seconds=1.0))
+    pixels = drawn(page, browser)
+    assert count(pixels, "orange") > 100
+    assert count(pixels, "green") > 30
+
+
 def test_a_walker_is_drawn_with_its_feet_and_commanded_velocity(opened):
     page, browser = opened(still("zoo:go2-flat", 1, command__x=1.0, command__stand=1.0))
     pixels = drawn(page, browser)
