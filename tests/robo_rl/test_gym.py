@@ -24,8 +24,9 @@ from robo_rl.sim.tasks.loading import load_task, task_names
 
 TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
 """Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
-ENDLESS = ("car-practice", "mobile-place", "car-lanes", "diff-follow")
-"""Random actions end them after 20 minutes, 750 and 900 steps only: car-lanes has a guard that keeps it safe."""
+ENDLESS = ("car-practice", "mobile-place", "car-lanes", "diff-follow", "pmsm-current", "pmsm-speed", "dc-speed")
+"""Random actions end them after 20 minutes, 750 and 900 steps only: car-lanes has a guard that keeps it safe, and
+motors one that keeps their limits."""
 
 
 def robots_for(task):
