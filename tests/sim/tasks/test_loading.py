@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import subprocess
@@ -346,7 +347,7 @@ def test_a_package_offers_a_kind_of_robot_and_its_classical_controller(
 
         @dataclass(frozen=True)
         class Wheel:
-            kind = "motor"
+            kind = "reaction_wheel"
             name: str
             title: str = "Wheel"
             sources: dict = field(default_factory=dict)
@@ -372,10 +373,10 @@ def test_a_package_offers_a_kind_of_robot_and_its_classical_controller(
         """,
     )
     points = package / "my_package-1.0.dist-info" / "entry_points.txt"
-    points.write_text(
-        "[robo_rl.robots]\nmotor = mypackage.wheel:Wheel\n[robo_rl.controllers]\nmotor = mypackage.wheel\n"
-    )
-    card = write(tmp_path / "wheel.toml", 'kind = "motor"\n')
-    assert load_robot(str(card)).facts() == small_contract().robot
-    assert type(fallback(small_contract())).__name__ == "Stop"
-    assert fallback(small_contract(control_period=0.02)) is None
+    points.write_text("".join(f"[robo_rl.{group}]\nreaction_wheel = mypackage.wheel{what}\n"
+                              for group, what in (("robots", ":Wheel"), ("controllers", ""))))  # fmt: skip
+    card = write(tmp_path / "wheel.toml", 'kind = "reaction_wheel"\n')
+    robot = load_robot(str(card)).facts()
+    assert robot == dataclasses.replace(small_contract().robot, kind="reaction_wheel")
+    assert type(fallback(small_contract(robot=robot))).__name__ == "Stop"
+    assert fallback(small_contract(robot=robot, control_period=0.02)) is None
