@@ -83,5 +83,7 @@ def test_the_emulated_px4_s_loop_is_found_in_a_flight() -> None:
     session = Session(vehicle=Vehicle())
     session.run("", 8.0, 0.1)
     gains = rate_loop_gains(CONTRACT, [step.record() for step in session.steps[-400:]])
+    hover = np.stack([step.record().signals[AT : AT + 2] for step in session.steps[-200:]])
+    assert np.sqrt((hover**2).mean(0)).max() < 0.2  # rad/s, noise of the estimate included
     assert all(8.0 < gain < 30.0 for gain in gains[:2])  # 20 1/s, behind rotors that rise in 60 ms
     assert math.isnan(gains[2]) or 0.5 < gains[2] < 6.0

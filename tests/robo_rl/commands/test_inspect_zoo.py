@@ -22,4 +22,4 @@ def test_a_contract_is_told_with_its_laws_and_the_facts_of_its_task(name: str) -
 
 def test_the_bandwidth_that_a_rate_loop_needs_is_told() -> None:
     told = describe(Bundle.read("zoo:quadrotor-rates").contract)
-    assert "law rate, at least [9.3, 9.3, 1] 1/s, trained with 14 to 40, 14 to 40, 4.2 to 12" in told
+    assert "law rate, at least [7.9, 7.9, 1] 1/s, trained with 8 to 40, 8 to 40, 2 to 12" in told
