@@ -183,7 +183,10 @@ class MobilePlace(Place):
     def command(self, action: Any, memory: Tensors) -> dict[str, Any]:
         drive = torch.clamp(memory["script"][:, 5:] + ADDED * action[:, 4:], -1.0, 1.0)
         return {
-            **{name: most * drive[:, k : k + 1] for k, (name, most) in enumerate(self._most())},
+            **{
+                name: most * drive[:, k : k + 1 if k + 1 < self.axes else None]
+                for k, (name, most) in enumerate(self._most())
+            },
             **super().command(action[:, :4], memory),
         }
 
