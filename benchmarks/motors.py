@@ -4,6 +4,7 @@
     python benchmarks/motors.py peer --python VENV/bin/python    # a venv with gym-electric-motor
     python benchmarks/motors.py control RUN_OR_BUNDLE [MORE …] [--task pmsm-speed]    # one for each seed
     python benchmarks/motors.py guard RUN_OR_BUNDLE --steps 10000000
+    python benchmarks/motors.py stop                     # needs nothing: the windings shorted while the machine turns
 
 Each prints JSON; ``--out FILE`` adds it to a file by the name of the measurement.
 """
@@ -113,10 +114,36 @@ def guard(target: str, steps: int) -> dict[str, Any]:
     return {"steps": done, "over_the_limit": over, "guard_share": int(touched) / done, "largest_current_a": most}
 
 
+def stop(robot: str, episodes: int = 8192, running: int = 140, shorted: int = 400) -> dict[str, Any]:
+    """The greatest current, A, where 0 V follow deadbeat control, in machines that can be drawn; periods in between."""
+    task, card = load_task(TASK, robot), load_robot(robot, PmsmCard)
+    env, control = VecEnv(task, episodes, seed=1, evaluation=True), task.controller()
+    state, signals = torch.from_numpy(control.first_state(episodes)), env.signals()
+    for _ in range(running):
+        commands, state = control(signals, state)
+        signals = env.step(commands).signals
+    plant, nothing = env.plant, {"voltage": torch.zeros(episodes, 2)}
+    now = plant.truth()["stator_current"].norm(dim=1)
+    back = card.pole_pairs * plant.truth()["rotor_speed"][:, 0].abs() * plant.param("flux")
+    greatest = now
+    for _ in range(shorted):
+        plant.step(nothing)
+        greatest = torch.maximum(greatest, plant.truth()["stator_current"].norm(dim=1))
+    return {
+        "limit_A": card.current_limit,
+        "before_A": round(float(now.max()), 1),
+        "p50_A": round(float(greatest.median()), 1),
+        "p95_A": round(float(greatest.quantile(0.95)), 1),
+        "max_A": round(float(greatest.max()), 1),
+        "beyond_limit": round(float((greatest > card.current_limit).float().mean()), 4),
+        "emf_above_supply": float((3**0.5 * back > plant.param("supply_voltage")).float().mean()),
+    }
+
+
 def main() -> None:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("speed", "peer", "control", "guard"))
+    parser.add_argument("what", choices=("speed", "peer", "control", "guard", "stop"))
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--task", default=TASK)
     parser.add_argument("--python", default=sys.executable)
@@ -131,6 +158,7 @@ def main() -> None:
             "peer": lambda: peer(given.python),
             "control": lambda: control(given.targets, given.task, given.episodes),
             "guard": lambda: guard(given.targets[0], given.steps),
+            "stop": lambda: {name: stop(name) for name in ("traction_pmsm", "cheetah_bldc")},
         }[given.what]()
     print(json.dumps(found, indent=1))
     if given.out:

@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
     press: float = 0.0
     """Told to close by more than that beyond where it stands, the gripper presses on something."""
     half_open: float = 0.0
-    """The gripper's position half way between closed and open: what is told less is told to close."""
+    """The gripper's position half way between closed and open; a command below it closes the gripper."""
     least: float = 0.0
     """Half edge of the smallest object, as ``half`` without one: pads that meet at its edge shoot it away."""
     gain: float = GAIN
@@ -81,11 +81,10 @@ def by_width(gripper: Any, sizes: Sizes) -> Grasp:
 
 
 def by_standstill(gripper: Any, pace: Any, target: Any, sizes: Sizes) -> Grasp:
-    """Whatever the object's size and however thick the pads are: the gripper is told to close further than where it is,
-    and no longer moves.
+    """Of a gripper whose object and pads may have any size: it is commanded to close further, and no longer moves.
 
-    ``pace`` is by how much it moves per step, smoothed, and ``target`` what it was last told. Only that something is
-    felt where no object is seen takes a width: one between that of the empty gripper and of the smallest object.
+    ``gripper`` is its position, ``pace`` its smoothed change per step and ``target`` the last command, in the gripper's
+    unit. ``felt`` also needs a position: one between that of the empty gripper and that of the smallest object.
     """
     told = below(target, sizes.half_open, sizes.press) * below(target, gripper - sizes.press, sizes.press)
     closed = told * below(abs(pace), sizes.still, sizes.still)

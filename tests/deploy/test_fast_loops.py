@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import shutil
 from pathlib import Path
 
@@ -70,13 +72,21 @@ def test_the_gate_works_in_microseconds(motor_bundle: Bundle) -> None:
     assert (config.period, config.timeout) == (PERIOD, 3 * PERIOD)
     gate, command = initial(config), np.zeros(2, np.float32)
 
-    def now(k: int, late: int = 0, request: Request = Request.NONE, current: float | None = None) -> Inputs:
+    def now(
+        k: int, late: int = 0, request: Request = Request.NONE, current: float | None = None, old: int = 0
+    ) -> Inputs:
         time = PERIOD * (k + 1) + late
         signals = np.concatenate([golden.signals[s.name][k].ravel() for s in contract.signals]).astype(np.float32)
         if current is not None:
             signals[0] = current
         return Inputs(
-            time, signals, (time,) * len(contract.signals), command, time, bundle_intact=True, requests=request
+            time,
+            signals,
+            (time - old, *(time,) * (len(contract.signals) - 1)),
+            command,
+            time,
+            bundle_intact=True,
+            requests=request,
         )
 
     for k in range(20):
@@ -85,8 +95,15 @@ def test_the_gate_works_in_microseconds(motor_bundle: Bundle) -> None:
     assert gate.state == State.ACTIVE
     _, late = step(config, gate, now(20, late=4 * PERIOD))
     assert late.problem.reason == Reason.OVERRUN
-    _, over = step(config, gate, now(20, current=430.0))
-    assert over.problem.reason == Reason.ENVELOPE
+    for given, reason in (
+        (now(20, current=430.0), Reason.ENVELOPE),
+        (now(20, current=math.nan), Reason.SIGNAL_NOT_FINITE),
+        (now(20, old=4 * PERIOD), Reason.SIGNAL_STALE),
+        (dataclasses.replace(now(20), command=np.full(2, math.nan, np.float32)), Reason.COMMAND_NOT_FINITE),
+    ):
+        after, out = step(config, gate, given)
+        assert (after.state, out.problem.reason) == (State.FAULT, reason)
+        np.testing.assert_array_equal(out.command, 0.0)  # V
 
 
 @pytest.mark.firmware

@@ -112,7 +112,7 @@ class Vehicle:
         self.rates, self.thrust = np.zeros(3), 0.0
         self.pilot = RatesController(self.card.airframe, TICK, (*RATES, 2 * GRAVITY))
         self.said: list[tuple[str, str]] = []
-        """Texts, for ground stations, and names of events; "" where there is none."""
+        """What is still to be sent: pairs of a STATUSTEXT and the name of an EVENT; "" stands for none."""
         self._last = self._armed_at = self._ground = -math.inf
         self._action = (math.inf, POSITION)
         """s at which a failsafe goes on from holding its place, and to which mode."""
@@ -227,7 +227,7 @@ class Vehicle:
         return True
 
     def _failing(self) -> list[tuple[str, str]]:
-        """Checks that forbid arming: what is told of them as text, and as event."""
+        """The checks that forbid arming, each as the text of its STATUSTEXT and the name of its EVENT."""
         low, lost = self.broken.battery < 15, self.mode == OFFBOARD and self.unheard
         found = [("Low battery\t", "check_battery_low")] if low else []
         return [*found, ("no set-points for Offboard", "check_modes_offboard_signal")] if lost else found
@@ -238,7 +238,7 @@ class Vehicle:
             self.say("" if event.startswith("check_modes") else text, event)
 
     def say(self, text: str, event: str = "") -> None:
-        """To whoever may hear it."""
+        """Send a STATUSTEXT to ground stations, and an EVENT to everybody."""
         self.said.append((text, event))
 
     def _disarm(self) -> bool:

@@ -18,9 +18,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
-from robo_rl.sim.drawing import Poser
-from robo_rl.sim.plants import saving
-from robo_rl.sim.plants.motor.drawing import draw_motor
+from robo_rl.sim.plants.motor.plant import MotorPlant
 from robo_rl.sim.robots.motor import DcCard, MotorCard, PmsmCard
 
 STUCK = 0.005
@@ -105,22 +103,15 @@ def advance(state: DriveState, command: Any, p: DriveParameters, winding: Windin
     )
 
 
-class CurrentDrive:
+class CurrentDrive(MotorPlant):
     """n drives, stepped in place at one control rate."""
 
     def __init__(
         self, card: PmsmCard | DcCard, n: int, period: float, current_time: float, device: Any = "cpu"
     ) -> None:
         """``period`` is the control period, and ``current_time`` the time constant of the current loop, in s."""
-        self.card, self.n, self.period, self.device = card, n, period, torch.device(device)
-        self.winding, self.nominal = winding_of(card, period), nominal_parameters(card, current_time, device)
-        _, parts = empty_block(n, [()] * len(self.nominal), device)
-        self.parameters = DriveParameters(*parts)
-        for mine, figure in zip(self.parameters, self.nominal, strict=True):
-            mine[:] = figure
-        self._block, state = empty_block(n, [(1,)] * 4, device)
-        self.current = DriveState(*state)
-        self._block.zero_()
+        super().__init__(n, nominal_parameters(card, current_time, device), DriveState, [(1,)] * 4, device)
+        self.card, self.period, self.winding = card, period, winding_of(card, period)
         _, (self._command,) = empty_block(n, [(1,)], device)
         self._run = _fused(self.winding).bind(self.current, self._command, self.parameters, out=self.current)
 
@@ -128,51 +119,15 @@ class CurrentDrive:
         """The state one control period later, as a pure, differentiable function."""
         return advance(current, commands["current_target"], parameters, self.winding)
 
-    def param(self, name: str) -> Tensor:
-        """A live view (n,) of a physical parameter."""
-        return getattr(self.parameters, name)
-
-    def refresh(self, ids: Tensor) -> None:
-        """Nothing follows from the parameters."""
-
-    def truth(self) -> dict[str, Tensor]:
-        """Every physical quantity by name, live views (n, 1)."""
-        return self.current._asdict()
-
     def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period; ``current_target`` (n, 1) A acts in the next."""
         self._command.copy_(commands["current_target"])
         self._run()
 
-    def state(self, ids: Tensor) -> DriveState:
-        """A copy of the state of the drives ``ids`` (m,)."""
-        return DriveState(*(part[ids] for part in self.current))
-
-    def set_state(self, ids: Tensor, state: DriveState) -> None:
-        """Put the drives ``ids`` (m,) into a state."""
-        for mine, given in zip(self.current, state, strict=True):
-            mine[ids] = given
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        return saving.save(self)
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
-        saving.load(self, saved)
-
-    def drawing(self) -> Any:
-        """A motor with its shaft."""
-        return self._poser.model
-
     def poses(self, ids: Tensor) -> np.ndarray:
         """(m, 1, 7): place (m) and quaternion x, y, z, w of the shaft, as it would turn at its present speed."""
         turned = self.current.rotor_speed[ids] * self.current.elapsed[ids]
         return self._poser.poses(turned.numpy())
-
-    @functools.cached_property
-    def _poser(self) -> Poser:
-        return Poser(draw_motor())
 
 
 @functools.cache

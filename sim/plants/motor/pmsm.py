@@ -26,9 +26,7 @@ import torch
 from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
-from robo_rl.sim.drawing import Poser
-from robo_rl.sim.plants import saving
-from robo_rl.sim.plants.motor.drawing import draw_motor
+from robo_rl.sim.plants.motor.plant import MotorPlant
 from robo_rl.sim.robots.motor import PmsmCard
 
 WORST = 5.0
@@ -236,20 +234,14 @@ def measured(current: tuple, angle: tuple, p: PmsmParameters, machine: Machine) 
     return tuple(((i * (1.0 / step) + ROUNDER) - ROUNDER) * step for i in (current[0] + d, current[1] + q))
 
 
-class PmsmOnBench:
+class PmsmOnBench(MotorPlant):
     """n machines whose shafts a test bench turns, stepped in place at one control rate."""
 
     def __init__(self, card: PmsmCard, n: int, period: float, device: Any = "cpu") -> None:
         """``period`` is the control period in s."""
-        self.card, self.n, self.period, self.device = card, n, period, torch.device(device)
-        self.machine = machine_of(card, period)
-        self.nominal = nominal_parameters(card, device)
-        _, parts = empty_block(n, [figure.shape[1:] for figure in self.nominal], device)
-        self.parameters = PmsmParameters(*parts)
-        for mine, figure in zip(self.parameters, self.nominal, strict=True):
-            mine[:] = figure
-        self._block, state = empty_block(n, [(2,), (2,), (2,), (1,), (1,), (2,)], device)
-        self.current = PmsmState(*state)
+        shapes = [(2,), (2,), (2,), (1,), (1,), (2,)]
+        super().__init__(n, nominal_parameters(card, device), PmsmState, shapes, device)
+        self.card, self.period, self.machine = card, period, machine_of(card, period)
         still = torch.zeros(n, device=device)
         begin(self.current, torch.arange(n), still, still, self.parameters.supply_voltage)
         _, (self._voltage,) = empty_block(n, [(2,)], device)
@@ -259,51 +251,15 @@ class PmsmOnBench:
         """The state one control period later, as a pure, differentiable function."""
         return advance(current, commands["voltage"], parameters, self.machine)
 
-    def param(self, name: str) -> Tensor:
-        """A live view (n, …) of a physical parameter."""
-        return getattr(self.parameters, name)
-
-    def refresh(self, ids: Tensor) -> None:
-        """Nothing follows from the parameters."""
-
-    def truth(self) -> dict[str, Tensor]:
-        """Every physical quantity by name, live views (n, k)."""
-        return self.current._asdict()
-
     def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period; ``voltage`` (n, 2) V is that of the next."""
         self._voltage.copy_(commands["voltage"])
         self._run()
 
-    def state(self, ids: Tensor) -> PmsmState:
-        """A copy of the state of the machines ``ids`` (m,)."""
-        return PmsmState(*(part[ids] for part in self.current))
-
-    def set_state(self, ids: Tensor, state: PmsmState) -> None:
-        """Put the machines ``ids`` (m,) into a state."""
-        for mine, given in zip(self.current, state, strict=True):
-            mine[ids] = given
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        return saving.save(self)
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
-        saving.load(self, saved)
-
-    def drawing(self) -> Any:
-        """A motor, whose shaft is drawn at its electrical angle."""
-        return self._poser.model
-
     def poses(self, ids: Tensor) -> np.ndarray:
         """(m, 1, 7): place (m) and quaternion x, y, z, w of the shaft."""
         c, s = self.current.rotor[ids].unbind(-1)
         return self._poser.poses(torch.atan2(s, c)[:, None].numpy())
-
-    @functools.cached_property
-    def _poser(self) -> Poser:
-        return Poser(draw_motor())
 
 
 @functools.cache

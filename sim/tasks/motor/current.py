@@ -126,7 +126,10 @@ class PmsmCurrent(Task):
                 "noise": Range.fixed(0.5, 1.5),
             },
             facts={
-                "voltage": {"meaning": "of the period after the next sampling, the angle advanced by 1.5 periods"},
+                "voltage": {
+                    "meaning": "of the period after the next sampling, the angle advanced by 1.5 periods",
+                    "stop": "all half bridges off; 0 V in their place is a zero vector, which shorts the windings",
+                },
                 "current": {"meaning": "amplitude-invariant, sampled where a period begins"},
             },
         )

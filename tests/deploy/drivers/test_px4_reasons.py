@@ -76,9 +76,10 @@ def test_events_of_other_modes_and_of_no_weight_are_not_told() -> None:
 def test_texts_of_several_messages_are_one() -> None:
     heard = Reasons()
     for text, count, part, severity in ((b"of no weight", 3, 0, 6), (b"x", 3, 1, 6), (b"A" * 50, 4, 0, 2),
-                                        (b"end\t", 4, 1, 2), (b"other", 5, 0, 4), (b"lost", 6, 1, 2)):  # fmt: skip
+                                        (b"end\t", 4, 1, 2), (b"other\x1b[2J", 5, 0, 4),
+                                        (b"lost", 6, 1, 2)):  # fmt: skip
         heard.hear(mavlink.MAVLink_statustext_message(severity, text, count, part))
-    assert str(heard) == "A" * 50 + "end; other; lost"
+    assert str(heard) == "A" * 50 + "end; other\\x1b[2J; lost"  # nothing that a terminal obeys
 
 
 @pytest.mark.parametrize(("version", "ground", "battery", "told"), [

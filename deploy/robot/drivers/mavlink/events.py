@@ -3,8 +3,8 @@
 Texts go to ground stations alone, and from 1.14 on they say no more of a refused arming than "Resolve system health
 failures first". Which check failed comes as an event, to everybody, when it changes and after MAV_CMD_RUN_PREARM_CHECKS
 (PX4-Autopilot: HealthAndArmingChecks/Common.cpp, Report::report; Commander.cpp; mavlink_events.cpp). An event is a
-number, the hash of a name (px4_platform_common/events.h), with arguments: those of checks begin with the modes that are
-not to be had, as bits. ``REASONS`` has the names that matter to who is refused OFFBOARD; others are told by number.
+number, the hash of a name (px4_platform_common/events.h), with arguments: the first of a check has a bit for each mode
+that it forbids. ``REASONS`` has the checks that can forbid OFFBOARD; other events are shown by their number.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import struct
 from typing import Any
 
 from robo_rl.deploy.robot.drivers.mavlink.link import mavlink
+from robo_rl.files.escaping import printable
 
 AUTOPILOT_EVENTS = 1 << 24
 """Upper byte of the number of an event of the autopilot."""
@@ -116,7 +117,7 @@ class Reasons:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._events: dict[str, int] = {}
-        """Level by what is told."""
+        """The level of each event, by its sentence."""
         self._part = (-1, -1)
         """Number and part of the last text, which may go on: a message takes 50 letters."""
 
@@ -147,4 +148,4 @@ class Reasons:
     def __str__(self) -> str:
         """All of it, the gravest events first; "" if nothing was said."""
         events = sorted(self._events, key=lambda told: self._events[told])[:MOST]
-        return "; ".join([text.strip() for text in self._texts] + events)
+        return "; ".join([printable(text.strip()) for text in self._texts] + events)
