@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots import FOLDER, load_robot
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.mobile_manipulator import MobileManipulatorCard
 from robo_rl.sim.tasks.mobile_manipulator.place import MobilePlace
+from tests.sim.tasks.mobile_manipulator.scripted import share_placed
 
 FIGURES = {
     "speed_max": (0.26, "m/s"), "turn_rate_max": (1.82, "rad/s"), "acceleration": (2.5, "m/s^2"),
@@ -22,7 +22,6 @@ FIGURES = {
     "roller_angle": ([-0.7853982, 0.7853982, 0.7853982, -0.7853982], "rad"), "gyration": (0.12, "m"),
     "grip": (0.6, "1"), "roller_friction": (0.03, "1"), "slip_speed": (0.02, "m/s"),
 }  # fmt: skip
-N = 12
 
 
 def mecanum(folder: Path, **others: object) -> Path:
@@ -83,14 +82,7 @@ def test_its_contract_has_a_lateral_speed(task: MobilePlace) -> None:
 
 
 def test_the_script_alone_fetches_and_places(task: MobilePlace) -> None:
-    env, script = VecEnv(task, N, seed=1, evaluation=True), task.controller()
-    state, signals, done = torch.from_numpy(script.first_state(N)), env.signals(), torch.zeros(N)
-    for _ in range(400):
-        commands, state = script(signals, state)
-        step = env.step(commands)
-        done, signals = torch.maximum(done, step.succeeded.float()), step.signals
-        state[step.ids] = torch.from_numpy(script.first_state(len(step.ids)))
-    assert float(done.mean()) > 0.8
+    assert share_placed(task) > 0.8
 
 
 @pytest.mark.parametrize(
