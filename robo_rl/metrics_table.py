@@ -15,7 +15,7 @@ TITLES = {
     "": "learning",
     "loss": "losses",
     "reward": "reward terms, per step",
-    "error": "errors",
+    "error": "errors at the end of the update",
     "episode": "episodes",
     "failure": "causes of failure",
     "level": "levels of ranges",
