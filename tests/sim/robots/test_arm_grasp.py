@@ -69,17 +69,25 @@ class Holding:
         return away, truth["cube_orientation"][0].double().numpy().copy()
 
 
+def angle(one: np.ndarray, other: np.ndarray) -> float:
+    """Between two orientations, rad."""
+    return 2.0 * math.acos(min(1.0, abs(float(one @ other))))
+
+
 @pytest.mark.parametrize("name", ["panda", "so101", OWN], ids=["panda", "so101", "own"])
 def test_a_held_cube_creeps_twists_and_swings_as_little_as_the_card_says(name: str) -> None:
     card = load_arm(name)
     holding = Holding(card)
     holding.move(1.5)
-    (before, turned), force = holding.relative(), holding.plant.truth()["pad_force"][0].numpy()
+    (_, grasped), force = holding.relative(), holding.plant.truth()["pad_force"][0].numpy()
     assert force.min() > 5.0
+    holding.move(4.0)
+    before, turned = holding.relative()
+    assert angle(grasped, turned) < 0.05  # it settles between jaws with lips
     holding.move(2.0)
     after, then = holding.relative()
     assert np.linalg.norm(after - before) / 2.0 < card.grasp.creep
-    assert 2 * math.acos(min(1.0, abs(float(turned @ then)))) / 2.0 < card.grasp.twist
+    assert angle(turned, then) / 2.0 < card.grasp.twist
     holding.move(4.0, 0.04)
     holding.move(0.5)
     assert np.linalg.norm(holding.relative()[0] - after) < card.grasp.swing
