@@ -53,6 +53,8 @@ def dispatched(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     moves = function in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
     there = any(isinstance(x, There) for x in tensors)
     indexed = "index" in str(function)  # torch takes indices on the CPU
+    if any(x.device == DEVICE and not isinstance(x, There) for x in tensors):
+        raise RuntimeError(f"{function}: a tensor on {DEVICE} that has no numbers")
     if there and not moves:
         mixed = [x for x in tensors if not isinstance(x, There) and x.ndim > 0 and x.numel()]
         whole = all(x.dtype in (torch.int64, torch.bool) for x in mixed) and indexed
@@ -110,7 +112,16 @@ class _Made(TorchFunctionMode):
             return args[0].inner.tolist()
         if function is Tensor.new_tensor and isinstance(args[0], There):
             return torch.tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}).to(DEVICE)
+        if function in (Tensor.__getitem__, Tensor.__setitem__) and isinstance(args[0], There):
+            args = (args[0], _tensors(args[1]), *args[2:])
         elsewhere = device is not None and torch.device(device).type == DEVICE.type
         if function in (torch.tensor, torch.as_tensor) and elsewhere and not isinstance(args[0], Tensor):
             return function(*args, **{**kwargs, "device": "cpu"}).to(DEVICE)
         return function(*args, **kwargs)
+
+
+def _tensors(index: Any) -> Any:
+    """``index`` with tensors for lists: of a list, torch makes a tensor on the device that no mode hears of."""
+    if isinstance(index, tuple):
+        return tuple([_tensors(part) for part in index])
+    return torch.tensor(index) if isinstance(index, list) else index
