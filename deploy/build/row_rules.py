@@ -232,6 +232,20 @@ def _gathered(call: Call) -> None:
         call.require_apart([call.attribute("axis", 0) % call.rank(0)], "chooses among")
 
 
+def _gathered_by_places(call: Call) -> None:
+    """Each place, along the last axis of the indices, is one of the first axes of the data."""
+    data, index = call.operands[:2]
+    if call.attribute("batch_dims", 0):
+        raise UnknownError("axes of data and indices together")
+    if isinstance(data, Along) and isinstance(index, Along):
+        raise MixesError("chooses by one row among others")
+    shape = call.seen.shapes[call.node.input[1]][0]
+    if isinstance(data, Along):
+        call.require_apart(range(shape[-1]), "chooses among")
+    elif isinstance(index, Along) and index.axis == len(shape) - 1:
+        raise MixesError("takes one row for a part of another's place")
+
+
 def _gathered_elements(call: Call) -> None:
     axis = call.attribute("axis", 0) % call.rank(0)
     places = set(call.operands)
@@ -429,7 +443,8 @@ RULES: dict[str, Callable[[Call], None]] = {
     **dict.fromkeys(("Trilu", "Det"), _last_two),
     "Attention": _attention, "BatchNormalization": _normalized_by_batch, "Concat": _joined, "CumSum": _summed_up,
     "DynamicQuantizeLinear": _quantized_by_batch, "Einsum": _einsum, "EyeLike": _places_told, "Flatten": _flattened,
-    "Gather": _gathered, "GatherElements": _gathered_elements, "Gemm": _multiplied_and_added,
+    "Gather": _gathered, "GatherElements": _gathered_elements,
+    "GatherND": _gathered_by_places, "Gemm": _multiplied_and_added,
     "MeanVarianceNormalization": _normalized_by_axes, "OneHot": _one_hot, "Pad": _padded, "Range": _places_told,
     "Reshape": _reshaped, "ReverseSequence": _reversed, "ScatterElements": _gathered_elements, "Slice": _sliced,
     "Split": _split, "Tile": _tiled, "TopK": _largest, "Transpose": _transposed,

@@ -384,7 +384,7 @@ def make(operator: str, inputs: str, output: str, **attributes: object) -> onnx.
 INTS = {
     "zero": np.array([0]), "one": np.array([1]), "four": np.array([4]), "minus": np.array([-1]),
     "two_two": np.array([2, 2]), "last": np.array(4, np.int64), "table": np.array([0, 7, 7, 7, 7, 7, 7, 7]),
-    "row": np.ones((1, 4), np.float32),
+    "row": np.ones((1, 4), np.float32), "chosen": np.array([[2], [0], [3]]), "pair": np.array([[0, 1], [0, 2]]),
 }  # fmt: skip
 SHAPE = [make("Shape", "x", "s"), make("Gather", "s zero", "b")]
 
@@ -396,6 +396,9 @@ SHAPE = [make("Shape", "x", "s"), make("Gather", "s zero", "b")]
     [*SHAPE, make("Concat", "b one", "t", axis=0), make("Tile", "row t", "e"), make("Add", "x e", "y")],
     [make("Transpose", "x", "t", perm=[1, 0]), make("Softmax", "t", "s", axis=0), make("Transpose", "s", "y")],
     [make("Unsqueeze", "x zero", "u"), make("ReduceMax", "u zero", "y", keepdims=0)],
+    [make("Transpose", "x", "t", perm=[1, 0]), make("GatherND", "t chosen", "g"), make("Transpose", "g", "y")],
+    [make("ArgMax", "x", "k", axis=1), make("Cast", "row", "q", to=TensorProto.FLOAT), make("Squeeze", "q zero", "v"),
+     make("GatherND", "v k", "y")],
 ])  # fmt: skip
 def test_what_exporters_write_for_batches_of_any_size_is_known(nodes: list[onnx.NodeProto]) -> None:
     if nodes[-1].op_type in ("ReduceSum", "ReduceMax"):
@@ -410,9 +413,18 @@ def test_what_exporters_write_for_batches_of_any_size_is_known(nodes: list[onnx.
     [make("Transpose", "x", "t", perm=[1, 0]), make("Reshape", "t back", "y")],
     [*SHAPE, make("Slice", "x zero b one", "y")],
     [make("Concat", "x x", "c", axis=0), make("Slice", "c four big zero", "y")],
+    [make("GatherND", "x zero_place", "g"), make("Expand", "g many", "y")],
+    [make("GatherND", "x pair", "y")],
+    [make("Transpose", "x", "t", perm=[1, 0]), make("GatherND", "t pair", "y")],
 ])  # fmt: skip
 def test_what_scrambles_rows_is_not(nodes: list[onnx.NodeProto]) -> None:
-    constants = {**INTS, "back": np.array([-1, 4]), "big": np.array([1 << 60])}
+    constants = {
+        **INTS,
+        "back": np.array([-1, 4]),
+        "big": np.array([1 << 60]),
+        "zero_place": np.array([[0]]),
+        "many": np.array([2, 4]),
+    }
     used = {name for one in nodes for name in one.input}
     try:
         found = graph_of(nodes, {n: v for n, v in constants.items() if n in used})
