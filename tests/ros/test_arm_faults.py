@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from robo_rl.contract import Provenance
+from tests.ros.fault_rows import ARM, over_dds
 
 pytestmark = pytest.mark.slow
 DEADLINE = 0.06
@@ -29,29 +30,6 @@ CARRIED, HELD = 0.045, 0.016
 """m, of a cube that was lifted, and of one that is still in the air: it lies at 0.0125."""
 NOBODY = Provenance("none", 0, 0, "0" * 64)
 
-SIGNALS = [
-    # fault, what the gate must say, and about what
-    ("drop joint_states", "SIGNAL_STALE", "joint_position"),
-    ("freeze joint_states", "SIGNAL_FROZEN", "joint_position"),
-    ("repeat joint_states", "SIGNAL_STALE", "joint_position"),
-    ("delay joint_states 0.2", "SIGNAL_STALE", "joint_position"),
-    ("rate joint_states 10", "SIGNAL_STALE", "joint_position"),
-    ("nan joint_states", "SIGNAL_NOT_FINITE", "joint_position"),
-    ("inf joint_states", "SIGNAL_NOT_FINITE", "joint_position"),
-    ("range joint_states", "SIGNAL_RANGE", "joint_position"),
-    ("rename joint_states", "SIGNAL_STALE", "no element"),
-    ("short joint_states", "SIGNAL_STALE", "joint_states"),
-    ("huge joint_states", "SIGNAL_STALE", "joint_position"),
-    ("future joint_states 1", "CLOCK", "joint_position"),
-    ("past joint_states 1", "SIGNAL_STALE", "joint_position"),
-    ("unstamped joint_states", "SIGNAL_STALE", "joint_position"),
-    ("garbage joint_states", "", ""),
-    ("nan cube/pose", "SIGNAL_NOT_FINITE", "cube_position"),
-    ("range cube/pose", "SIGNAL_RANGE", "cube_position"),
-    ("future cube/pose 1", "CLOCK", "cube_position"),
-    ("nan setpoint/cube", "SIGNAL_NOT_FINITE", "cube_position_setpoint"),
-    ("drop *", "SIGNAL_STALE", "joint_position"),
-]
 UNSEEN = ["drop cube/pose", "repeat cube/pose", "past cube/pose 3", "rename cube/pose", "garbage cube/pose"]
 """The camera's pose of the cube may be absent: no fault, and yet nothing may fall."""
 
@@ -161,7 +139,7 @@ def hand(tmp_path_factory: pytest.TempPathFactory, script_file: Path, make_fligh
         yield Hand(flight, script_file)
 
 
-@pytest.mark.parametrize(("fault", "reason", "name"), SIGNALS, ids=[f[0].replace("*", "all") for f in SIGNALS])
+@pytest.mark.parametrize(("fault", "reason", "name"), over_dds(ARM))
 def test_a_fault_of_signals_ends_where_the_arm_is_with_the_cube_in_its_hand(hand, fault_table, fault, reason, name):
     flight = hand.flight
     for _ in range(TRIES):

@@ -25,40 +25,10 @@ from robo_rl.ros.reading import read
 from robo_rl.ros.wiring import WiringError, command_wires, signal_wires
 from robo_rl.ros.writing import message_type, write
 from robo_rl.sim.tasks.car.race import PERIOD, CarRace
+from tests.ros.fault_rows import CAR, over_dds
 
 DEADLINE = 0.1
 """s: the contract's signal_timeout of the car. It counts from the first message that was wrong or missing."""
-
-FAULTS = [
-    ("drop scan", "SIGNAL_STALE", "scan"),
-    ("drop odom", "SIGNAL_STALE", "wheel_speed"),
-    ("drop imu", "SIGNAL_STALE", "yaw_rate"),
-    ("drop *", "SIGNAL_STALE", "scan"),
-    ("freeze scan", "SIGNAL_FROZEN", "scan"),
-    ("freeze imu", "SIGNAL_FROZEN", "yaw_rate"),
-    ("repeat scan", "SIGNAL_STALE", "scan"),
-    ("repeat odom", "SIGNAL_STALE", "wheel_speed"),
-    ("delay scan 0.25", "SIGNAL_STALE", "scan"),
-    ("delay odom 0.25", "SIGNAL_STALE", "wheel_speed"),
-    ("rate scan 10", "SIGNAL_STALE", "scan"),
-    ("nan scan:ranges", "SIGNAL_STALE", "is not a number"),
-    ("nan scan", "SIGNAL_STALE", "scan"),
-    ("inf scan:ranges", "SIGNAL_FROZEN", "scan"),  # one such scan may be: nothing is within range (REP 117)
-    ("range scan:angle_increment 0", "SIGNAL_STALE", "expected some, in steps other than 0"),
-    ("range scan:angle_increment 0.001", "SIGNAL_STALE", "no beam at"),
-    ("short scan", "SIGNAL_STALE", "no beam at"),
-    ("huge scan", "SIGNAL_STALE", "scan"),
-    ("garbage scan", "", ""),
-    ("nan odom", "SIGNAL_NOT_FINITE", "wheel_speed"),
-    ("inf odom", "SIGNAL_NOT_FINITE", "wheel_speed"),
-    ("range odom", "SIGNAL_RANGE", "wheel_speed"),
-    ("nan imu", "SIGNAL_NOT_FINITE", "yaw_rate"),
-    ("bias imu 100", "SIGNAL_RANGE", "yaw_rate"),
-    ("rename imu", "SIGNAL_STALE", "frame_id is 'odom'"),
-    ("future scan 1", "CLOCK", "scan"),
-    ("past scan 1", "SIGNAL_STALE", "scan"),
-    ("unstamped scan", "SIGNAL_STALE", "scan"),
-]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +48,7 @@ def car(tmp_path_factory: pytest.TempPathFactory, bundle: Path, make_flight) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "reason", "name"), FAULTS, ids=[f[0].replace("*", "all") for f in FAULTS])
+@pytest.mark.parametrize(("fault", "reason", "name"), over_dds(CAR))
 def test_a_car_brakes_within_its_deadline_whatever_is_wrong_with_its_signals(
     car, fault_table, fault: str, reason: str, name: str
 ) -> None:

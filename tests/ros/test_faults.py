@@ -17,53 +17,11 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from robo_rl.controllers.gate.codes import Reason, State
+from tests.ros.fault_rows import QUADROTOR, over_dds
 
 pytestmark = pytest.mark.slow
 DEADLINE = 0.020
 """s: the contract's signal_timeout of a multirotor. It counts from the first message that was wrong or missing."""
-
-SIGNALS = [
-    # fault, what the gate must say, and about what
-    ("drop odom", "SIGNAL_STALE", "position"),
-    ("drop imu", "SIGNAL_STALE", "angular_velocity"),
-    ("drop *", "SIGNAL_STALE", "position"),
-    ("freeze odom", "SIGNAL_FROZEN", "position"),
-    ("freeze imu", "SIGNAL_FROZEN", "angular_velocity"),
-    ("repeat odom", "SIGNAL_STALE", "position"),
-    ("repeat imu", "SIGNAL_STALE", "angular_velocity"),
-    ("delay odom 0.05", "SIGNAL_STALE", "position"),
-    ("delay imu 0.05", "SIGNAL_STALE", "angular_velocity"),
-    ("rate odom 5", "SIGNAL_STALE", "position"),
-    ("rate imu 5", "SIGNAL_STALE", "angular_velocity"),
-    ("nan odom", "SIGNAL_NOT_FINITE", "position"),
-    ("nan imu", "SIGNAL_NOT_FINITE", "angular_velocity"),
-    ("nan setpoint/pose", "SIGNAL_NOT_FINITE", "position_setpoint"),
-    ("nan setpoint/twist", "SIGNAL_NOT_FINITE", "linear_velocity_setpoint"),
-    ("inf odom", "SIGNAL_NOT_FINITE", "position"),
-    ("inf imu", "SIGNAL_NOT_FINITE", "angular_velocity"),
-    ("range odom", "SIGNAL_RANGE", "position"),
-    ("range imu", "SIGNAL_RANGE", "angular_velocity"),
-    ("bias imu 100", "SIGNAL_RANGE", "angular_velocity"),
-    ("range setpoint/pose", "SIGNAL_RANGE", "position_setpoint"),
-    ("norm odom", "SIGNAL_RANGE", "orientation"),
-    ("quaternion odom", "HALTED", "order x, y, z, w"),
-    ("freeze odom:pose.pose.orientation", "SIGNAL_FROZEN", "orientation"),
-    ("freeze odom:twist.twist.linear", "SIGNAL_STALE", "'linear_velocity' repeats bit for bit"),
-    ("nan odom:pose.pose.orientation", "SIGNAL_NOT_FINITE", "orientation"),
-    ("nan odom:twist.twist.linear", "SIGNAL_NOT_FINITE", "linear_velocity"),
-    ("range odom:pose.pose.orientation", "SIGNAL_RANGE", "orientation"),
-    ("range odom:twist.twist.linear", "SIGNAL_RANGE", "linear_velocity"),
-    ("rename imu", "SIGNAL_STALE", "frame_id is 'odom'"),
-    ("future odom 1", "CLOCK", "position"),
-    ("future imu 1", "CLOCK", "angular_velocity"),
-    ("future * 3600", "CLOCK", "position"),
-    ("past odom 1", "SIGNAL_STALE", "position"),
-    ("past * 3600", "SIGNAL_STALE", "position"),
-    ("unstamped imu", "SIGNAL_STALE", "angular_velocity"),
-    ("garbage odom", "", ""),
-    ("garbage imu", "", ""),
-    ("huge odom", "SIGNAL_STALE", "position"),
-]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +63,7 @@ def inject(flight, fault: str, attempts: int = 5) -> tuple[dict, float]:
     return found, flight.status["since_us"] * 1e-6
 
 
-@pytest.mark.parametrize(("fault", "reason", "name"), SIGNALS, ids=[f[0].replace("*", "all") for f in SIGNALS])
+@pytest.mark.parametrize(("fault", "reason", "name"), over_dds(QUADROTOR))
 def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault_table, fault, reason, name):
     found, since = inject(pair, fault)
     passed = found["time"] - since

@@ -17,23 +17,12 @@ from robo_rl.ros.reading import read
 from robo_rl.ros.wiring import command_wires, signal_wires
 from robo_rl.ros.writing import write
 from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
+from tests.ros.fault_rows import BASE, over_dds
 
 PERIOD = 0.1
 DEADLINE = 0.3 + 0.2
 """s: the contract's signal_timeout, and for the scan its period as well."""
-FAULTS = [
-    ("drop scan", "SIGNAL_STALE", "scan"),
-    ("drop odom", "SIGNAL_STALE", "position"),
-    ("drop imu", "SIGNAL_STALE", "yaw_rate"),
-    ("freeze scan", "SIGNAL_FROZEN", "scan"),
-    ("nan scan:ranges", "SIGNAL_STALE", "is not a number"),
-    ("nan odom", "SIGNAL_NOT_FINITE", "position"),
-    ("norm odom", "SIGNAL_RANGE", "orientation"),
-    ("delay odom 0.6", "SIGNAL_STALE", "position"),
-    ("future imu 1", "CLOCK", "yaw_rate"),
-    ("nan setpoint/pose", "SIGNAL_NOT_FINITE", "position_setpoint"),
-]
-OF_OMNI = [fault for fault in FAULTS if fault[0] in ("drop scan", "nan odom", "delay odom 0.6")]
+OF_OMNI = [fault for fault in BASE if fault[0] in ("drop scan", "nan odom", "delay odom 0.6")]
 SMALL = ("--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
 TASKS = {"base": ("diff-nav", *SMALL), "omni base": ("omni-nav", *SMALL, "--ppo.hidden", "8", "--ppo.recurrent", "8")}
 
@@ -78,7 +67,7 @@ def test_a_twist_drives_an_omnidirectional_base_to_the_side(base) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base", ["base"], indirect=True)  # alone, so that all cases have the same one
-@pytest.mark.parametrize(("fault", "reason", "name"), FAULTS, ids=[fault for fault, *_ in FAULTS])
+@pytest.mark.parametrize(("fault", "reason", "name"), over_dds(BASE))
 def test_a_base_stops_within_its_deadline_whatever_is_wrong_with_its_signals(
     base, fault_table, fault: str, reason: str, name: str
 ) -> None:
@@ -88,7 +77,7 @@ def test_a_base_stops_within_its_deadline_whatever_is_wrong_with_its_signals(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base", ["omni base"], indirect=True)
-@pytest.mark.parametrize(("fault", "reason", "name"), OF_OMNI, ids=[fault for fault, *_ in OF_OMNI])
+@pytest.mark.parametrize(("fault", "reason", "name"), over_dds(OF_OMNI))
 def test_so_does_an_omnidirectional_base(base, fault_table, fault: str, reason: str, name: str) -> None:
     passed, found = stopped(base, fault, reason, name)
     fault_table.add(f"omni base: {fault}", passed, found["source"], found["reason"], found["sentence"])
