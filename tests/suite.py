@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,3 +56,8 @@ def once_for_all(factory: pytest.TempPathFactory, name: str, make: Callable[[Pat
             make(folder)
             (folder / "made").touch()
     return folder
+
+
+def representatives(values: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
+    """Values of a parameter: all before a release, and with every change ``kept`` alone, some of each kind."""
+    return [value if value in kept else pytest.param(value, marks=pytest.mark.release) for value in values]

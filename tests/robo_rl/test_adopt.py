@@ -181,6 +181,7 @@ def test_unitree_rl_gym_s_torchscript_and_yaml(tmp_path: Path, monkeypatch: Any,
     verified(Path(told["description"]))
 
 
+@pytest.mark.release
 def test_unitree_rl_lab_s_deploy_yaml(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """As deploy/include/isaaclab of unitree_rl_lab runs it: history by term, oldest first, clip before scale."""
     monkeypatch.chdir(tmp_path)
@@ -242,6 +243,7 @@ def test_unitree_rl_lab_s_deploy_yaml(tmp_path: Path, monkeypatch: Any, capsys: 
     verified(Path(told["description"]))
 
 
+@pytest.mark.release
 def test_isaac_lab_s_env_yaml_with_an_rsl_rl_checkpoint(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """rsl_rl's own model and normaliser give the actions; patterns of joints are read once the order is known."""
     from rsl_rl.models import MLPModel
@@ -349,6 +351,7 @@ def test_stable_baselines3_s_zip_with_its_statistics(tmp_path: Path, monkeypatch
     verified(Path(told["description"]))
 
 
+@pytest.mark.release
 def test_beyondmimic_s_onnx_brings_its_clip(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """As whole_body_tracking exports it: the clip's joints and bodies are outputs, by a time step that is an input."""
     monkeypatch.chdir(tmp_path)

@@ -21,8 +21,13 @@ from robo_rl.sim.pictures.canvas import RenderingError
 from robo_rl.sim.robots import load_robot, robot_names
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.tasks.loading import load_task, task_names
+from tests.suite import representatives
 
 TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
+SOME = representatives(
+    TASKS,
+    ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "car-traffic", "diff-nav", "omni-nav", "pmsm-current"],
+)
 """Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
 ENDLESS = ("car-practice", "mobile-place", "car-lanes", "diff-follow", "pmsm-current", "pmsm-speed", "dc-speed")
 """Random actions end them after 20 minutes, 750 and 900 steps only: car-lanes has a guard that keeps it safe, and
@@ -82,7 +87,7 @@ def test_gymnasiums_checker_has_nothing_to_say_about_any_task(task, robot):
 
 
 @pytest.mark.parametrize("n", [1, 7, 64])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", SOME)
 def test_batches_of_any_size_stay_within_their_spaces(task, n):
     envs = gymnasium.make_vec(task, num_envs=n)
     observation, _ = envs.reset(seed=0)
@@ -100,7 +105,7 @@ def test_make_vec_gives_one_batched_environment_that_restarts_within_the_step():
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", SOME)
 def test_a_batch_of_one_does_what_gymnasiums_own_vector_environment_does_with_a_single_one(task):
     theirs = gymnasium.make_vec(
         task, 1, vectorization_mode="sync", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP}
