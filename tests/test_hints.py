@@ -71,7 +71,7 @@ def all_pasted(paste: Paste, hints: list[str]) -> dict[str, str]:
     return done
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_of_one_s_own_robot(paste: Paste, tmp_path: Path) -> None:
     (tmp_path / "racer.toml").write_text((FOLDER / "crazyflie" / "card.toml").read_text())
     hints = paste("robo-rl train quadrotor-hover --robot racer.toml --episodes 20")

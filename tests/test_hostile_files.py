@@ -29,6 +29,7 @@ from tests import hostile_files as files
 from tests.deploy.hostile_bundles import allocates, allocates_at_work, computes, entry, resealed
 from tests.deploy.test_onnx_file import HOSTILE as GRAPHS
 from tests.robo_rl.contract.test_names import HOSTILE as NAMES
+from tests.suite import representatives
 
 MOST_MEMORY, MOST_TIME = 1 << 20, 10.0
 """KiB, and s of processor time, of reading one file."""
@@ -212,7 +213,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], files.Make]] = {
 }
 
 
-@pytest.mark.parametrize("what", COMMANDS)
+@pytest.mark.parametrize("what", representatives(list(COMMANDS), ["inspect", "robots", "evaluate"]))
 def test_commands_refuse_in_a_sentence_on_standard_error(what: str, tmp_path: Path) -> None:
     words, make = COMMANDS[what]
     path = make(tmp_path)

@@ -33,6 +33,7 @@ from robo_rl.contract import (
 from robo_rl.controllers.gate.codes import Event, Request, Source, State
 from robo_rl.controllers.gate.config import NEVER, GateConfig
 from robo_rl.controllers.gate.safety import Gate, Inputs, Output, initial, step
+from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parent))
 from native_gate import NativeGate, answered, build_gate, remembered
@@ -359,7 +360,7 @@ class Robots:
             self.greatest[what] = max(self.greatest[what], float(np.max(values)))
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", representatives(list(MADE), ["go2", "crazyflie", "arm"]))
 def test_nothing_jumps_whatever_is_asked_in_whatever_state(
     name: str, tmp_path: Path, record_property: Callable[[str, Any], None]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from robo_rl import zoo
 from robo_rl.deploy.build.verify import renewed, task_of, verify
 from robo_rl.deploy.robot.bundle import Bundle
+from tests.suite import representatives
 
 VERSION1 = Path(__file__).parents[1] / "data" / "version1"
 OFTEN = ("quadrotor-hover", "go2-flat", "arm-place", "car-race", "diff-nav")
@@ -54,9 +55,7 @@ def test_renewing_writes_what_has_another_contract_and_notes_its_digest(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.release) for name in zoo.names()]
-)
+@pytest.mark.parametrize("name", representatives(zoo.names(), OFTEN))
 def test_every_policy_of_the_zoo_does_what_its_task_expects(name: str) -> None:
     found = verify(zoo.located(f"zoo:{name}"), episodes=60)
     assert found.passed, found.failures

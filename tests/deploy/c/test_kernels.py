@@ -68,7 +68,7 @@ def convolutions(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(conv=convolutions())
 def test_convolutions_of_any_size_equal_onnxruntime_and_torch(conv: dict[str, Any]) -> None:
     n, random = len(conv["size"]), np.random.default_rng(1)
@@ -109,7 +109,7 @@ def test_convolutions_of_any_size_equal_onnxruntime_and_torch(conv: dict[str, An
     np.testing.assert_allclose(found, ours.flatten(1).numpy(), rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     shape=st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 12)), axis=st.integers(1, 3), data=st.data()
 )
@@ -129,7 +129,7 @@ def test_operators_along_any_axis_equal_onnxruntime(shape: tuple[int, ...], axis
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(rows=st.integers(1, 9), width=st.integers(1, 13), turned=st.booleans())
 def test_products_of_what_is_computed_equal_onnxruntime(rows: int, width: int, turned: bool) -> None:
     """Attention: weights of rows, from the rows themselves, and the sum that they weigh."""
@@ -151,7 +151,7 @@ def test_products_of_what_is_computed_equal_onnxruntime(rows: int, width: int, t
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=4), data=st.data())
 def test_moving_data_of_any_shape_costs_nothing_but_its_order(shape: list[int], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(1, len(shape) + 1)))

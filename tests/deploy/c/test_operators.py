@@ -12,7 +12,7 @@ from onnx import helper
 
 STEPS = 4
 few = settings(
-    max_examples=5, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=3, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 seeds = st.integers(0, 2**32 - 1)

@@ -19,6 +19,8 @@ from robo_rl.deploy.robot.drivers.mavlink.modes import LAND, POSITION, RETURN
 sys.path.append(str(Path(__file__).parent))
 from emulated_px4 import HEIGHT, Session
 
+from tests.suite import representatives
+
 AT, SECONDS = 5.0, 2.0  # s: of flight before the fault, and after it
 PERIOD = 0.02
 SLOW = {
@@ -49,7 +51,7 @@ def flown(fault: str, version: tuple[int, int]) -> Session:
     return session
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", representatives(VERSIONS, VERSIONS[1:]))
 @pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
 def test_what_is_normal_on_a_line_is_borne_and_the_vehicle_lands_at_the_end(
     fault: str, version: tuple[int, int]
@@ -64,7 +66,7 @@ def test_what_is_normal_on_a_line_is_borne_and_the_vehicle_lands_at_the_end(
     assert session.vehicle.truth["position"][2] < 0.05
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", representatives(VERSIONS, VERSIONS[1:]))
 @pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne])
 def test_the_gate_stops_and_the_vehicle_comes_down_softly_or_somebody_else_has_it(
     fault: str, version: tuple[int, int]
