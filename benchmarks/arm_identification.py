@@ -21,9 +21,9 @@ from robo_rl.deploy.build.verify import named_task
 from robo_rl.deploy.emulate.simulated import record
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.reader import read_log
-from robo_rl.identification.arm_motion import Motion, motion
-from robo_rl.identification.arm_observer import ArmObserver
-from robo_rl.identification.arms import MOVE, SLOWEST, unknowns
+from robo_rl.identification.arm import MOVE, SLOWEST, unknowns
+from robo_rl.identification.arm.motion import Motion, motion
+from robo_rl.identification.arm.observer import ArmObserver
 from robo_rl.identification.fit import Identified, identify
 from robo_rl.identification.judge import faults
 from robo_rl.identification.recorded import IdentificationError

@@ -19,7 +19,8 @@ from results import write
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from robo_rl.evaluate.benchmark import env_stepper, l2f_stepper, plant_stepper, rates
+from robo_rl.evaluate.benchmark import env_stepper, plant_stepper, rates
+from robo_rl.evaluate.multirotor import l2f_stepper
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task
 

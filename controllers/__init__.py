@@ -1,26 +1,23 @@
 """Classical controllers and the gate: numpy alone, so that they run on a robot.
 
-A kind of robot that has a classical controller has a module here under its name, or in a package that tells it by the
-entry point ``robo_rl.controllers``. Its ``FALLBACK`` moves the robot when the policy may not.
+A kind of robot that has a classical controller has a folder here under its name, or a module of a package that tells it
+by the entry point ``robo_rl.controllers``. Its ``FALLBACK``, where it has one, moves the robot when the policy may not.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Protocol
 
 import numpy as np
 
 from robo_rl.contract import Contract
+from robo_rl.contract.kinds import of_kind
 
 if __name__ == "controllers":  # found in its own folder, by its former name
     from robo_rl.former_names import become
 
     become(__name__)
-
-KINDS = ("car", "multirotor")
 
 
 class Fallback(Protocol):
@@ -56,12 +53,6 @@ class Fallback(Protocol):
 
 def fallback(contract: Contract) -> Fallback | None:
     """The classical controller for a contract's kind of robot, signals and commands; None without one."""
-    kind = contract.robot.kind
-    if kind in KINDS:
-        found = importlib.import_module(f"robo_rl.controllers.{kind}").FALLBACK
-    else:
-        points = [point for point in entry_points(group="robo_rl.controllers") if point.name == kind]
-        if not points:
-            return None
-        found = points[0].load().FALLBACK
-    return found(contract) if found.suits(contract) else None
+    module = of_kind("robo_rl.controllers", contract.robot.kind, "robo_rl.controllers")
+    found: type[Fallback] | None = getattr(module, "FALLBACK", None)
+    return found(contract) if found is not None and found.suits(contract) else None

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 
 from robo_rl.console import Progress
+from robo_rl.contract.kinds import of_kind
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
 
 CLOSED_FORM = 16384
 ENGINE = 512
 STANDARD = 128  # environments of gymnasium's tasks, on both sides
-L2F_VEHICLES = 8192  # the largest batch that l2f has
 
 
 def machine() -> dict[str, Any]:
@@ -105,28 +105,13 @@ def env_stepper(task: Task, device: str = "cpu", n: int | None = None) -> tuple[
     return n, step
 
 
-def l2f_stepper() -> tuple[int, Callable[[], None]] | None:
-    """rl_tools' l2f simulator (C++, PyPI) if it is installed: ``vector8192.step``, parameters drawn per vehicle."""
-    try:
-        import l2f
-        from l2f import vector8192 as vector
-    except ImportError:
-        return None
-    device = l2f.Device()
-    rng, environment, parameters = vector.VectorRng(), vector.VectorEnvironment(), vector.VectorParameters()
-    state, following = vector.VectorState(), vector.VectorState()
-    vector.initialize_rng(device, rng, 0)
-    vector.initialize_environment(device, environment)
-    vector.sample_initial_parameters(device, environment, parameters, rng)
-    vector.sample_initial_state(device, environment, parameters, state, rng)
-    action = np.zeros((L2F_VEHICLES, 4), np.float32)
-    return L2F_VEHICLES, lambda: vector.step(device, environment, parameters, state, action, following, rng)
+Peer = tuple[str, Callable[[], tuple[int, Callable[[], None]] | None]]
+"""A simulator of the same robots by others: its name, and what steps it, of how many robots; None if not installed."""
 
 
-PEERS: Mapping[str, tuple[str, Callable[[], tuple[int, Callable[[], None]] | None]]] = {
-    "multirotor": ("l2f", l2f_stepper),
-}
-"""By kind of robots: a simulator of the same robots by others, its name and what steps it; None if not installed."""
+def peer_of(kind: str) -> Peer | None:
+    """That of a kind of robots: the ``PEER`` of the kind's folder in ``robo_rl.evaluate``."""
+    return getattr(of_kind("robo_rl.evaluate", kind), "PEER", None)
 
 
 def standard_sides(name: str, threads: int) -> tuple[dict[str, tuple[int, Callable[[], None]]], str]:

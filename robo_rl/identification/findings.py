@@ -1,12 +1,12 @@
-"""What is found in the logs of a robot of any kind that can be identified: one module for each kind finds it."""
+"""What is found in the logs of a robot of any kind that can be identified: a kind's folder here finds it."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from robo_rl.contract.kinds import kinds_in, of_kind
 from robo_rl.identification.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from robo_rl.deploy.robot.logs.reader import Log
     from robo_rl.sim.tasks import Task
 
-KINDS = {
-    "arm": "robo_rl.identification.arms",
-    "legged": "robo_rl.identification.walking",
-    "multirotor": "robo_rl.identification.flying",
-}
-"""The module that finds a robot's parameters, by kind."""
+PACKAGE = "robo_rl.identification"
 ITERATIONS = 9
 Progress = Callable[[int, str], None]
 
@@ -52,7 +47,7 @@ class Finder(Protocol):
 def find(logs: Sequence[Log], task: Task, progress: Progress = lambda done, note: None) -> Findings:
     """Find the parameters of the robot of ``logs``, sessions at ``task``; ValueError if that is not possible."""
     kind = task.spec.robot.kind
-    if kind not in KINDS:
-        raise ValueError(f"{logs[0].path} is of a robot of kind '{kind}'; expected one of {list(KINDS)}")
-    finder: Finder = importlib.import_module(KINDS[kind])
+    finder: Finder | None = of_kind(PACKAGE, kind)
+    if finder is None:
+        raise ValueError(f"{logs[0].path} is of a robot of kind '{kind}'; expected one of {list(kinds_in(PACKAGE))}")
     return finder.find(logs, task, ITERATIONS, progress)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from robo_rl.identification.estimate import Estimate
 from robo_rl.identification.fit import Identified
-from robo_rl.identification.flight_fit import Flown
+from robo_rl.identification.multirotor.fit import Flown
 from robo_rl.report.plots import CONTROLLER, INK, POLICY, STYLE
 
 UNKNOWN = "#8A8F98"

@@ -1,6 +1,6 @@
 """Arms on mobile bases: MuJoCo for arm and objects, and for the base the wheels of ``robo_rl.sim.plants.mobile_base``.
 
-The base takes a forward speed and a turn rate, on mecanum or omni wheels (``robo_rl.sim.plants.omni_base``) a lateral
+The base takes a forward speed and a turn rate, on mecanum or omni wheels (``robo_rl.sim.plants.omni_wheels``) a lateral
 speed, too. Every 10 ms its wheels follow with their lag, limits and slip, and the
 three joints that stand for them in the model get the velocity that results; so the base moves as a mobile base does,
 and carries the arm, which does not move it. What the odometry makes of the wheels drifts.
@@ -24,9 +24,9 @@ from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
 from robo_rl.sim.plants.articulated import ArticulatedState
 from robo_rl.sim.plants.mobile_base import STEP, BaseParameters, BaseState, advance, nominal_parameters
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
-from robo_rl.sim.plants.omni_base import OmniParameters, OmniState, contacts
-from robo_rl.sim.plants.omni_base import nominal_parameters as omni_parameters
-from robo_rl.sim.plants.omni_base.in_room import fused_advance as fused_omni_advance
+from robo_rl.sim.plants.omni_wheels import OmniParameters, OmniState, contacts
+from robo_rl.sim.plants.omni_wheels import fused_advance as fused_omni_advance
+from robo_rl.sim.plants.omni_wheels import nominal_parameters as omni_parameters
 from robo_rl.sim.plants.parameters import ArticulatedParameters
 from robo_rl.sim.plants.physics import Physics, substeps
 from robo_rl.sim.robots.mechanism import Mechanism

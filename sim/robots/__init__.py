@@ -4,24 +4,25 @@ A card in this folder is known by its folder's name; any other card by its path,
 no code. Everything derived from the figures (limits, facts of the contract) comes from the card and is written
 nowhere else.
 
-What a card must hold depends on the robot's kind, which has a module here under its name, a package of its own that
-tells it by the entry point ``robo_rl.robots``, or a class in a user's own file beside the task (``Task.card_type``).
+What a card must hold depends on the robot's kind. It has a folder with code here under its name, whose ``CARD`` is the
+class of its cards, or a package of its own that tells the class by the entry point ``robo_rl.robots``, or a class in a
+user's own file beside the task (``Task.card_type``).
 """
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from robo_rl.contract import Robot
 from robo_rl.contract.checks import NAME
+from robo_rl.contract.kinds import kinds_in
 from robo_rl.files.escaping import shell_word
 from robo_rl.files.suggestions import did_you_mean
 from robo_rl.files.text import read_toml
-from robo_rl.sim.robots import arm, car, legged, mobile_base, mobile_manipulator, motor, multirotor, omni_base
 from robo_rl.sim.robots.figures import CardError, require
 
 FOLDER = Path(__file__).parent
@@ -66,21 +67,11 @@ C = TypeVar("C", bound=Card)
 
 OWN_KIND = "a robot of another kind has a class of cards of its own, which your task names (docs/own-task.md)"
 
-KINDS: Mapping[str, type[Card]] = {
-    "arm": arm.CARD,
-    "car": car.CARD,
-    "legged": legged.CARD,
-    "mobile_base": mobile_base.CARD,
-    "mobile_manipulator": mobile_manipulator.CARD,
-    "motor": motor.CARD,
-    "multirotor": multirotor.CARD,
-    "omni_base": omni_base.CARD,
-}
-
 
 def card_types() -> dict[str, type[Card]]:
     """The classes of cards by kind: ours, and those of installed packages."""
-    return {**{point.name: point.load() for point in entry_points(group="robo_rl.robots")}, **KINDS}
+    ours = {kind: importlib.import_module(f"{__name__}.{kind}").CARD for kind in kinds_in(__name__)}
+    return {**{point.name: point.load() for point in entry_points(group="robo_rl.robots")}, **ours}
 
 
 def place_of(file: Path, card: Path) -> Path:

@@ -46,6 +46,7 @@ class Proposal:
     """A card's text, what kind of robot it takes the model for, and what is doubtful about it."""
 
     kind: str
+    taken_for: str
     text: str
     doubts: tuple[str, ...]
 
@@ -86,7 +87,7 @@ def _legged(robot: ModelReader, legs: list[tuple[int, list[int]]], title: str) -
     for joint in order:
         lines += _motor(robot, joint, "legged")
     lines += _held(robot, others)
-    return Proposal("legged", "\n".join(lines) + "\n", tuple(doubts))
+    return Proposal("legged", "a robot with legs", "\n".join(lines) + "\n", tuple(doubts))
 
 
 def _stand(robot: ModelReader, legs: list[tuple[int, list[int]]]) -> float:
@@ -188,7 +189,7 @@ def _arm(robot: ModelReader, joints: list[int], title: str) -> Proposal:
         "",
         *_held(robot, others),
     ]
-    return Proposal("arm", "\n".join(lines) + "\n", tuple(doubts))
+    return Proposal("arm", "an arm", "\n".join(lines) + "\n", tuple(doubts))
 
 
 def _home(robot: ModelReader, tool: int, joints: list[int], goal: np.ndarray) -> tuple[float, float]:

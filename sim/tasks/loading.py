@@ -1,5 +1,7 @@
 """Tasks by name: those that come with robo-rl, those of installed packages, and those in a user's own file.
 
+The first are the ``tasks()`` of the folders here, one for each kind of robots.
+
 ``quadrotor-hover`` is a name; ``./circle.py:Circle`` is the class ``Circle`` in a file, which may import what lies
 beside it. A package offers its tasks by the entry point ``robo_rl.tasks``. A user's file is run only when it is named.
 """
@@ -21,16 +23,17 @@ from pathlib import Path
 from types import ModuleType
 
 from robo_rl.contract.checks import LABEL
+from robo_rl.contract.kinds import kinds_in, of_kind
 from robo_rl.files.suggestions import did_you_mean
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.beginning import PACKAGE
 
 FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 OURS = ("controllers", "deploy", "robo_rl", "sim")
 """What is robo-rl's own, by its names of today and of before."""
-PACKAGE = Path(__file__).parents[2]
-OWN_FOLDERS = [(PACKAGE / name).resolve() for name in (".", "controllers", "deploy", "sim")]
+OWN_FOLDERS = [(Path(__file__).parents[2] / name).resolve() for name in (".", "controllers", "deploy", "sim")]
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,7 @@ def task_class(name: str) -> type[Task]:
 
 def included_tasks() -> dict[str, type[Task]]:
     """The classes of those that come with robo-rl."""
-    from robo_rl.sim.tasks import arm, car, legged, mobile_base, mobile_manipulator, motor, multirotor, omni_base
-
-    kinds = (arm, car, legged, mobile_base, mobile_manipulator, motor, multirotor, omni_base)
-    return {task.name: task for kind in kinds for task in kind.tasks()}
+    return {task.name: task for kind in kinds_in(PACKAGE) for task in of_kind(PACKAGE, kind).tasks()}
 
 
 def _offered() -> dict[str, EntryPoint]:

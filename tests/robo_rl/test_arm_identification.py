@@ -16,9 +16,9 @@ from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
 from robo_rl.deploy.emulate.simulated import record
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.logs.reader import read_log
-from robo_rl.identification.arm_motion import Motion
-from robo_rl.identification.arm_observer import ArmObserver
-from robo_rl.identification.arms import MOVE, SLOWEST, find, unknowns
+from robo_rl.identification.arm import MOVE, SLOWEST, find, unknowns
+from robo_rl.identification.arm.motion import Motion
+from robo_rl.identification.arm.observer import ArmObserver
 from robo_rl.identification.estimate import Estimate, Unknown
 from robo_rl.identification.fit import SETTLING, STRETCH, Identified, identify
 from robo_rl.identification.following import Following

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from robo_rl.commands.many_runs import bench
-from robo_rl.evaluate.benchmark import CLOSED_FORM, ENGINE, PEERS, env_stepper, number, plant_stepper
+from robo_rl.contract.kinds import kinds_in
+from robo_rl.evaluate.benchmark import CLOSED_FORM, ENGINE, env_stepper, number, plant_stepper
 from robo_rl.sim.robots import card_types
 from robo_rl.sim.tasks.loading import load_task
 
@@ -23,7 +24,7 @@ def test_plants_in_closed_form_are_measured_in_larger_batches(task: str, expecte
 
 
 def test_peers_are_of_known_kinds() -> None:
-    assert set(PEERS) <= set(card_types())
+    assert {"multirotor"} == set(kinds_in("robo_rl.evaluate")) <= set(card_types())
 
 
 def test_a_call_steps_as_many_robots_as_are_asked_for() -> None:

@@ -18,10 +18,10 @@ from robo_rl.controllers.gate.codes import State
 from robo_rl.deploy.robot.logs.logfile import LogWriter, StepRecord
 from robo_rl.deploy.robot.logs.reader import Log, read_log
 from robo_rl.identification.findings import find
-from robo_rl.identification.flight import Flight, Flights, flights
-from robo_rl.identification.flight_fit import Flown, fit
-from robo_rl.identification.flight_model import Follower, earliest, patterns, unknowns
-from robo_rl.identification.flying import bounds, faults
+from robo_rl.identification.multirotor import bounds, faults
+from robo_rl.identification.multirotor.fit import Flown, fit
+from robo_rl.identification.multirotor.flight import Flight, Flights, flights
+from robo_rl.identification.multirotor.model import Follower, earliest, patterns, unknowns
 from robo_rl.identification.recorded import IdentificationError
 from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv

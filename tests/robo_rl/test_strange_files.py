@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strange import attempt, changed
 
 from robo_rl.learn.runs.folder import Run, RunError
-from robo_rl.sim.robots import FOLDER, KINDS
+from robo_rl.sim.robots import FOLDER, card_types
 from robo_rl.sim.robots.figures import CardError
 
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -85,7 +85,7 @@ CARDS = [(tomllib.loads(path.read_text()), path) for path in sorted(FOLDER.glob(
 def test_a_strange_card_is_read_or_refused_in_a_sentence(card: tuple[Any, Path]) -> None:
     data, path = card
     kind = tomllib.loads(path.read_text())["kind"]
-    made, told = attempt(lambda: KINDS[kind].read(data, path.parent.name, path), CardError)
+    made, told = attempt(lambda: card_types()[kind].read(data, path.parent.name, path), CardError)
     figures = None
     if made is not None:
         made.facts()

@@ -25,7 +25,7 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
         device: cpu or cuda.
         json: Print one JSON object on the last line of stdout.
     """
-    from robo_rl.evaluate.benchmark import PEERS, env_stepper, machine, plant_stepper, rates
+    from robo_rl.evaluate.benchmark import env_stepper, machine, peer_of, plant_stepper, rates
     from robo_rl.evaluate.standard_envs import DEFINITIONS
     from robo_rl.sim.tasks.loading import load_task
 
@@ -33,7 +33,7 @@ def main(task: str = "quadrotor-hover", robot: str | None = None, device: str = 
         return standard(task, robot, device, json)
     loaded = load_task(task, robot)
     sides = {"plant": plant_stepper(loaded, device), "environment": env_stepper(loaded, device)}
-    name, stepper = PEERS.get(loaded.spec.robot.kind, ("", lambda: None))
+    name, stepper = peer_of(loaded.spec.robot.kind) or ("", lambda: None)
     peer = stepper()
     if peer is not None:
         sides[name] = peer

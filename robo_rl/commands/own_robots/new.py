@@ -43,17 +43,18 @@ def main(
 
 
 def _from_model(folder: Path, urdf: Path | None, mjcf: Path | None, json: bool) -> int:
-    from robo_rl.commands.project.from_model import EXAMPLES, write_card
+    from robo_rl.commands.project.from_model import write_card
+    from robo_rl.sim.robots import load_robot
+    from robo_rl.sim.tasks.beginning import beginning
 
     if urdf is not None and mjcf is not None:
         raise ValueError("--urdf and --mjcf are both given; expected one model")
     proposal, files = write_card(folder, urdf or mjcf or Path())
     card = folder / "card.toml"
-    taken = "an arm" if proposal.kind == "arm" else "a robot with legs"
-    say(f'{card}: taken for {taken} (kind = "{proposal.kind}")', json)
+    say(f'{card}: taken for {proposal.taken_for} (kind = "{proposal.kind}")', json)
     for doubt in proposal.doubts:
         say(f"  check {doubt}", json)
-    shown, train = f"{shell_word(card)} --picture {shell_word(folder)}.png", EXAMPLES[proposal.kind]
+    shown, train = f"{shell_word(card)} --picture {shell_word(folder)}.png", beginning(load_robot(card)).task.name
     say('What is marked "guessed, check" in it is not in the model: replace it, with its source.', json)
     say(f"Next:  robo-rl robots {shown}      robo-rl train {train} --robot {shell_word(card)}", json)
     found = {"folder": str(folder), "files": [str(path) for path in files]}

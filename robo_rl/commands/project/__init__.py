@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
+import json
 import re
 from pathlib import Path
 from string import Template
 
 from robo_rl.files.escaping import shell_word
 from robo_rl.sim.robots import FOLDER, Card, load_robot, place_of, robot_names
-from robo_rl.sim.tasks import Task
+from robo_rl.sim.tasks.beginning import beginning
 
 TEMPLATES = Path(__file__).parent / "files"
 PLACES = {"ci.yml": ".github/workflows/test.yml", "gitignore": ".gitignore"}
 """Of files that have to be called otherwise than their template."""
-BASES = {
-    "multirotor": ("robo_rl.sim.tasks.multirotor.quadrotor", "QuadrotorHover", "hover"),
-    "arm": ("robo_rl.sim.tasks.arm.reach", "Reach", "reach"),
-    "car": ("robo_rl.sim.tasks.car.race", "CarRace", "race"),
-    "legged": ("robo_rl.sim.tasks.legged.walk", "FlatWalk", "walk"),
-    "mobile_base": ("robo_rl.sim.tasks.mobile_base.navigate", "DiffNav", "navigate"),
-    "mobile_manipulator": ("robo_rl.sim.tasks.mobile_manipulator.place", "MobilePlace", "fetch"),
-    "motor": ("robo_rl.sim.tasks.motor.current", "PmsmCurrent", "current"),
-    "omni_base": ("robo_rl.sim.tasks.omni_base.navigate", "OmniNav", "navigate"),
-}
-"""By kind: module and class of the task that is begun with, and what it is called."""
-OTHER_LEGS = ("robo_rl.sim.tasks.legged.legs_walk", "LegsWalk", "walk")
-"""The same for robots on legs that are not four."""
-BRUSHED = ("robo_rl.sim.tasks.motor.speed", "DcSpeed", "speed")
-"""The same for DC motors."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 
 
@@ -46,20 +31,16 @@ def write_project(folder: Path, like: str) -> list[Path]:
         raise ValueError(f"--like is '{like}'; expected one of {robot_names()}")
     card: Card = load_robot(like)
     source = FOLDER / like / "card.toml"
-    if card.kind not in BASES:
-        raise ValueError(f"--like is '{like}', of the kind '{card.kind}'; expected one of {sorted(BASES)}")
-    module, base, verb = OTHER_LEGS if len(getattr(card, "feet", range(4))) != 4 else BASES[card.kind]
-    if getattr(card, "machine", "") == "dc":
-        module, base, verb = BRUSHED
+    begun = beginning(card)
+    task, verb = begun.task, begun.verb
     parts = [f"{name}.toml", *(place_of(path, source).as_posix() for path in card.files())]
-    task: type[Task] = getattr(importlib.import_module(module), base)
     ending = "" if task.algorithms[0] == "apg" else f"-{task.algorithms[0]}"
     texts = {
-        "name": name, "like": like, "title": name.replace("_", " "), "module": module, "base": base, "kind": card.kind,
+        "name": name, "like": like, "title": name.replace("_", " "), "module": task.__module__, "base": task.__name__,
         "class_name": "".join(part.capitalize() for part in name.split("_")) + verb.capitalize(),
-        "task": f"{name.replace('_', '-')}-{verb}", "verb": verb, "card_module": f"robo_rl.sim.robots.{card.kind}",
+        "task": f"{name.replace('_', '-')}-{verb}", "verb": verb, "card_module": type(card).__module__,
         "card_class": type(card).__name__, "folder": shell_word(folder),
-        "fixed": ", fixed={\"initial/tilt\": 0.3}" if card.kind == "multirotor" else "",
+        "fixed": f", fixed={json.dumps(dict(begun.fixed))}" if begun.fixed else "",
         "run": f"{name.replace('_', '-')}-{verb}{ending}-seed0-1",
         "files": "".join(f'"{part}", ' for part in parts).strip(),
     }  # fmt: skip

@@ -17,8 +17,6 @@ from robo_rl.sim.robots.model_copy import copy_model
 from robo_rl.sim.robots.proposal import BOX, Proposal, propose
 from robo_rl.sim.tasks.arm.workspace import workspace
 
-EXAMPLES = {"legged": "go2-flat", "arm": "arm-reach"}
-"""Tasks to begin with, by kind."""
 BOXES = (6.0, 5.0, 4.0, 3.0, 2.0, 1.5)
 """Sizes of a workspace that are tried, over that of the proposal."""
 REACHED = "a box around the tool at home that it reaches, by inverse kinematics"

@@ -1,9 +1,8 @@
-"""Omnidirectional bases in rooms of their own, with a lidar: ``robo_rl.sim.plants.omni_base`` and
+"""Omnidirectional bases in rooms of their own, with a lidar: ``robo_rl.sim.plants.omni_wheels`` and
 ``robo_rl.sim.scenes.rooms`` together."""
 
 from __future__ import annotations
 
-import functools
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, cast
@@ -11,10 +10,9 @@ from typing import Any, cast
 from torch import Tensor
 
 from robo_rl.contract import Scan
-from robo_rl.sim.accelerate.fuse import Fused, fuse
 from robo_rl.sim.plants.mobile_base import STEP
 from robo_rl.sim.plants.mobile_base.in_room import OWN, BaseInRoom
-from robo_rl.sim.plants.omni_base import Contact, OmniParameters, OmniState, advance, contacts, nominal_parameters
+from robo_rl.sim.plants.omni_wheels import OmniParameters, OmniState, contacts, fused_advance, nominal_parameters
 from robo_rl.sim.plants.physics import substeps
 from robo_rl.sim.robots.omni_base import OmniBaseCard
 
@@ -51,14 +49,3 @@ class OmniInRoom(BaseInRoom):
         """See ``BaseInRoom``. ``wheel_speed`` is what the wheels make of it, ``velocity`` and ``yaw_rate`` are true."""
         velocity = self.current.velocity
         return {**super().truth(), "yaw_rate": velocity[:, 2:], "velocity": velocity}
-
-
-@functools.cache
-def fused_advance(wheels: tuple[Contact, ...]) -> Fused:
-    """Shared by all plants of a process with such wheels, so each program is traced once."""
-
-    def omni_step(state: OmniState, commands: tuple[Tensor, ...], parameters: OmniParameters) -> OmniState:
-        forward, left, turn = commands
-        return advance(state, (forward, left, turn), parameters, wheels)
-
-    return fuse(omni_step)

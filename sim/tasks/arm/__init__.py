@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robo_rl.sim.tasks.beginning import Beginning
+
 if TYPE_CHECKING:
+    from robo_rl.sim.robots import Card
     from robo_rl.sim.tasks import Task
 
 
@@ -19,3 +22,10 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.arm.stack import Stack
 
     return Reach, Place, PlaceDirect, PlaceDepth, Stack, Push, Insert
+
+
+def beginning(card: Card) -> Beginning:
+    """What a project for a robot of one's own begins with."""
+    from robo_rl.sim.tasks.arm.reach import Reach
+
+    return Beginning(Reach, "reach")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robo_rl.sim.tasks.beginning import Beginning
+
 if TYPE_CHECKING:
+    from robo_rl.sim.robots import Card
     from robo_rl.sim.tasks import Task
 
 
@@ -17,3 +20,10 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.car.traffic_lidar import CarTrafficLidar
 
     return (CarLanes, CarPractice, CarRace, CarTraffic, CarTrafficLidar)
+
+
+def beginning(card: Card) -> Beginning:
+    """What a project for a robot of one's own begins with."""
+    from robo_rl.sim.tasks.car.race import CarRace
+
+    return Beginning(CarRace, "race")

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robo_rl.sim.tasks.beginning import Beginning
+
 if TYPE_CHECKING:
+    from robo_rl.sim.robots.legged import LeggedCard
     from robo_rl.sim.tasks import Task
 
 
@@ -19,3 +22,11 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.legged.walk import FlatWalk
 
     return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk, LegsStand, LegsWalk
+
+
+def beginning(card: LeggedCard) -> Beginning:
+    """What a project for a robot of one's own begins with."""
+    from robo_rl.sim.tasks.legged.legs_walk import LegsWalk
+    from robo_rl.sim.tasks.legged.walk import FlatWalk
+
+    return Beginning(FlatWalk if len(card.feet) == 4 else LegsWalk, "walk")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robo_rl.sim.tasks.beginning import Beginning
+
 if TYPE_CHECKING:
+    from robo_rl.sim.robots import Card
     from robo_rl.sim.tasks import Task
 
 
@@ -15,3 +18,10 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
 
     return (DiffNav, DiffFollow, AgvMaze)
+
+
+def beginning(card: Card) -> Beginning:
+    """What a project for a robot of one's own begins with."""
+    from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
+
+    return Beginning(DiffNav, "navigate")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robo_rl.sim.tasks.beginning import Beginning
+
 if TYPE_CHECKING:
+    from robo_rl.sim.robots.motor import MotorCard
     from robo_rl.sim.tasks import Task
 
 
@@ -14,3 +17,11 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.motor.speed import DcSpeed, PmsmSpeed
 
     return PmsmCurrent, PmsmSpeed, DcSpeed
+
+
+def beginning(card: MotorCard) -> Beginning:
+    """What a project for a robot of one's own begins with."""
+    from robo_rl.sim.tasks.motor.current import PmsmCurrent
+    from robo_rl.sim.tasks.motor.speed import DcSpeed
+
+    return Beginning(DcSpeed, "speed") if card.machine == "dc" else Beginning(PmsmCurrent, "current")

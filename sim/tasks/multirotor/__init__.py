@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from robo_rl.sim.tasks.beginning import Beginning
+
 if TYPE_CHECKING:
+    from robo_rl.sim.robots import Card
     from robo_rl.sim.tasks import Task
 
 
@@ -14,3 +17,10 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.multirotor.rates import QuadrotorRates
 
     return QuadrotorHover, QuadrotorTrack, QuadrotorRates
+
+
+def beginning(card: Card) -> Beginning:
+    """What a project for a robot of one's own begins with."""
+    from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
+
+    return Beginning(QuadrotorHover, "hover", {"initial/tilt": 0.3})

@@ -14,7 +14,7 @@ from robo_rl.policies.loading import Loaded
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import figures_of, write
 from robo_rl.report.legged import ground, motion
-from robo_rl.report.legged_plots import gait, velocities
+from robo_rl.report.legged.plots import gait, velocities
 from robo_rl.sim.tasks.loading import load_task
 
 TASK = load_task("go2-flat")

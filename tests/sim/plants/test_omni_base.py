@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 from robo_rl.sim.accelerate.fuse import Fused, fuse
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants.mobile_base import STEP
-from robo_rl.sim.plants.omni_base import (
+from robo_rl.sim.plants.omni_wheels import (
     GRAVITY,
     Contact,
     OmniParameters,

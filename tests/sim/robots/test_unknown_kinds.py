@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from robo_rl.sim.robots import KINDS, load_robot
+from robo_rl.sim.robots import card_types, load_robot
 from robo_rl.sim.robots.figures import CardError
 from tests.sim.robots.sliding import SCARA, sliding_arm
 
@@ -19,7 +19,7 @@ def test_an_unknown_kind_leads_to_the_page_of_own_kinds(kind: str, tmp_path: Pat
     with pytest.raises(CardError) as error:
         load_robot(tmp_path / "mine.toml")
     told = str(error.value)
-    assert f"kind is {kind!r}; expected one of {sorted(KINDS)}" in told
+    assert f"kind is {kind!r}; expected one of {sorted(card_types())}" in told
     assert "docs/own-task.md" in told
     assert "## A kind of robot of your own" in (DOCS / "own-task.md").read_text()
 

@@ -1,17 +1,16 @@
-"""Simulated robots for ROS 2: one for any task, with additions for some kinds of robots."""
+"""Simulated robots for ROS 2: one for any task, with additions for the kinds of robots that have a folder here."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from robo_rl.contract.kinds import of_kind
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.ros.twins.twin import Twin
 from robo_rl.sim.tasks.loading import load_task
 
 USUAL = "quadrotor-hover"
-KINDS = ("car", "legged", "mobile_base", "multirotor", "omni_base")
 DEFAULTS = {"height": 1.0, "hung": False}
 """Of the settings that some kinds alone have."""
 
@@ -32,7 +31,7 @@ def make_twin(
     else:
         loaded = load_task(task or USUAL, robot)
     kind = loaded.spec.robot.kind
-    twin: type[Twin] = importlib.import_module(f"robo_rl.ros.twins.{kind}").TWIN if kind in KINDS else Twin
+    twin: type[Twin] = getattr(of_kind(__name__, kind), "TWIN", Twin)
     for name, value in settings.items():
         if value != DEFAULTS.get(name) and name not in twin.settings:
             known = f"{list(twin.settings)}" if twin.settings else "none"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from robo_rl.controllers.rotation import multiply
 from robo_rl.identification.estimate import Unknown
-from robo_rl.identification.flight import Flights
+from robo_rl.identification.multirotor.flight import Flights
 from robo_rl.sim.plants.multirotor import MultirotorParameters, MultirotorState, advance, nominal_parameters
 from robo_rl.sim.plants.physics import LONGEST_DELAY
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from robo_rl.identification.estimate import Estimate, Residual, Unknown
-from robo_rl.identification.flight import Flights
-from robo_rl.identification.flight_model import AIR, ROTOR, WARMING, Follower, earliest, patterns
+from robo_rl.identification.multirotor.flight import Flights
+from robo_rl.identification.multirotor.model import AIR, ROTOR, WARMING, Follower, earliest, patterns
 from robo_rl.identification.recorded import IdentificationError
 from robo_rl.sim.robots.multirotor import MultirotorCard
 

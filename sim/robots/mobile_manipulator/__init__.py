@@ -20,7 +20,7 @@ from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.figures import figure, names, require
 from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
 from robo_rl.sim.robots.mobile_base import Wheel
-from robo_rl.sim.robots.omni_base import WHEELS, require_all_ways, wheels_of
+from robo_rl.sim.robots.omni_wheels import WHEELS, require_all_ways, wheels_of
 
 KIND = "mobile_manipulator"
 
@@ -63,7 +63,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class OmniDrive:
-    """Three mecanum or omni wheels, or more, in SI units: as of ``robo_rl.sim.robots.omni_base``."""
+    """Three mecanum or omni wheels, or more, in SI units: see ``robo_rl.sim.robots.omni_wheels``."""
 
     joints: tuple[str, str, str]
     """Of the model: slides along x and y, and a hinge about z."""

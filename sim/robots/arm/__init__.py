@@ -325,7 +325,7 @@ class ArmCard:
     @cached_property
     def chain(self) -> Chain:
         """From base to tool; CardError if the joints are not that chain."""
-        from robo_rl.sim.robots.arm_chain import read_chain
+        from robo_rl.sim.robots.arm.chain import read_chain
 
         return read_chain(self)
 

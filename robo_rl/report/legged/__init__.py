@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robo_rl.evaluate.terrain_evaluation import SPEED, evaluate_terrain
-from robo_rl.report import legged_plots as plots
 from robo_rl.report.findings import Cell, Findings, Plot, Section
+from robo_rl.report.legged import plots
 from robo_rl.report.plots import courses
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks.legged.rough import RoughWalk

@@ -1,4 +1,4 @@
-"""Multirotors: free flight, fitted by ``flight_fit``."""
+"""Multirotors: free flight, fitted by ``fit``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robo_rl.identification.findings import Findings, Progress
-from robo_rl.identification.flight import Flights, flights
-from robo_rl.identification.flight_fit import AHEAD, MOVE, Flown, fit
-from robo_rl.identification.flight_model import DELAY, ROTOR
+from robo_rl.identification.multirotor.fit import AHEAD, MOVE, Flown, fit
+from robo_rl.identification.multirotor.flight import Flights, flights
+from robo_rl.identification.multirotor.model import DELAY, ROTOR
 from robo_rl.sim.plants.multirotor import MultirotorPlant
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.multirotor import MultirotorCard

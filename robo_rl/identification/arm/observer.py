@@ -20,7 +20,7 @@ import torch
 from scipy.signal import savgol_filter
 from torch import Tensor
 
-from robo_rl.identification.arm_motion import Motion
+from robo_rl.identification.arm.motion import Motion
 from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.following import Following
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant

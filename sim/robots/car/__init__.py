@@ -157,7 +157,7 @@ class CarCard:
 
     def urdf(self) -> str:
         """base_link under the middle of the rear axle (REP-103), body, wheels and the lidar's frame."""
-        from robo_rl.sim.robots.car_urdf import car_urdf
+        from robo_rl.sim.robots.car.urdf import car_urdf
 
         return car_urdf(self)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from robo_rl.evaluate.evaluation import Conditions, quantity, rollout
 from robo_rl.policies.loading import CLASSICAL
-from robo_rl.report import multirotor_plots as plots
 from robo_rl.report.findings import RECORDED, Cell, Findings, Plot, Section
+from robo_rl.report.multirotor import plots
 from robo_rl.sim.robots.multirotor import MultirotorCard
 from robo_rl.sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from robo_rl.identification.arm_motion import motion
-from robo_rl.identification.arm_observer import ArmObserver
+from robo_rl.identification.arm.motion import motion
+from robo_rl.identification.arm.observer import ArmObserver
 from robo_rl.identification.estimate import Unknown
 from robo_rl.identification.findings import Findings, Progress
 from robo_rl.identification.fit import identify

@@ -5,25 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from robo_rl.contract import Actuator, Robot
-from robo_rl.sim.robots.figures import require
 from robo_rl.sim.robots.mobile_base import SHARED, BaseCard, Wheel
+from robo_rl.sim.robots.omni_wheels import WHEELS, require_all_ways, speeds_of_wheels, wheels_of
 
-WHEELS = {"wheel_x": "m", "wheel_y": "m", "wheel_heading": "rad", "roller_angle": "rad"}
-"""The figures that are one number per wheel."""
 UNITS = {
     **SHARED, **WHEELS, "yaw_inertia": "kg*m^2", "grip": "1", "roller_friction": "1", "slip_speed": "m/s",
 }  # fmt: skip
-LEAST, MOST = 3, 8
-"""Wheels."""
-STEEP = 1.4
-"""rad, below which the angle of rollers must be: those across a wheel's way would not drive at all."""
-WEAK = 0.05
-"""Of the greatest singular value of the wheels' speeds over the robot's, the least: else some way is not driven."""
 
 
 @dataclass(frozen=True)
@@ -90,49 +82,6 @@ class OmniBaseCard(BaseCard):
         found = cls.of(card, UNITS, dict.fromkeys(WHEELS, count), tuple(WHEELS), name, path)
         require_all_ways(found, found.radius, str(path))
         return found
-
-
-class OnRollers(Protocol):
-    """What has mecanum or omni wheels: a base, or the drive of an arm on one. One number per wheel, see there."""
-
-    @property
-    def wheel_x(self) -> tuple[float, ...]: ...
-    @property
-    def wheel_y(self) -> tuple[float, ...]: ...
-    @property
-    def wheel_heading(self) -> tuple[float, ...]: ...
-    @property
-    def roller_angle(self) -> tuple[float, ...]: ...
-
-
-def wheels_of(card: dict[str, Any], where: str, prefix: str = "") -> int:
-    """How many there are. CardError for too few, or too many."""
-    first = card.get("wheel_x")
-    given = first.get("value") if isinstance(first, dict) else None
-    good = isinstance(given, list) and LEAST <= len(given) <= MOST
-    require(good, where, f"{prefix}wheel_x.value", given, f"a list of {LEAST} to {MOST} numbers, one for each wheel")
-    assert isinstance(given, list)
-    return len(given)
-
-
-def speeds_of_wheels(base: OnRollers) -> np.ndarray:
-    """(wheels, 3): speeds of the rims (m/s) of wheels that don't slip, for 1 m/s forward, 1 m/s left and 1 rad/s.
-
-    A wheel drives along the axles of its rollers: there the ground goes by as fast as the rim does, across them
-    the rollers roll.
-    """
-    x, y, heading, roller = (np.array(getattr(base, name)) for name in WHEELS)
-    ax, ay = np.cos(heading + roller), np.sin(heading + roller)
-    return np.stack([ax, ay, x * ay - y * ax], -1) / np.cos(roller)[:, None]
-
-
-def require_all_ways(base: OnRollers, radius: float, where: str, prefix: str = "") -> None:
-    """CardError where wheels don't drive a robot of a ``radius`` (m) forward, to the side and round."""
-    angles = list(base.roller_angle)
-    require(max(map(abs, angles)) < STEEP, where, f"{prefix}roller_angle.value", angles, f"angles below {STEEP} rad")
-    driven = np.linalg.svd(speeds_of_wheels(base) / [1.0, 1.0, radius], compute_uv=False)
-    expected = "angles with which the wheels drive the robot forward, to the side and round"
-    require(driven[-1] > WEAK * driven[0], where, f"{prefix}roller_angle.value", angles, expected)
 
 
 CARD = OmniBaseCard

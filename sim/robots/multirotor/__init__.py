@@ -113,7 +113,7 @@ class MultirotorCard:
 
     def urdf(self) -> str:
         """base_link, which has all mass and inertia, and a massless link per rotor."""
-        from robo_rl.sim.robots.multirotor_urdf import multirotor_urdf
+        from robo_rl.sim.robots.multirotor.urdf import multirotor_urdf
 
         return multirotor_urdf(self)
 
