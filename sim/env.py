@@ -24,7 +24,7 @@ from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse.random import LIMIT, streams
 from robo_rl.sim.env_state import Restorable, copied, write
-from robo_rl.sim.episode import Ended, EpisodeFunctions, Past, Step
+from robo_rl.sim.episode import Draws, Ended, EpisodeFunctions, Past, Step, privileged_observation
 from robo_rl.sim.episode_statistics import EpisodeStatistics
 from robo_rl.sim.large_signals import LargeSignals
 from robo_rl.sim.plants import completed
@@ -32,7 +32,6 @@ from robo_rl.sim.ranges import Levels
 from robo_rl.sim.sensors import Sensors, without_large
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.teams import Teams
-from robo_rl.sim.transition import Draws, privileged_observation
 
 
 class VecEnv(Restorable):
@@ -77,7 +76,7 @@ class VecEnv(Restorable):
         self.functions = EpisodeFunctions.of(task, self.sensors, self.levels, self.device)
         self.step_limit = torch.tensor([float(self.episode_steps)], device=device)
         self.diverged = 0
-        """Episodes that were ended because they had diverged (``robo_rl.sim.transition.within``)."""
+        """Episodes that were ended because they had diverged (``robo_rl.sim.episode.within``)."""
         self.statistics: EpisodeStatistics | None = None
         self._first, self._privileged = first * self.team, torch.zeros(self.n, 0, device=device)
         self._allocate()

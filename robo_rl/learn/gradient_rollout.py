@@ -19,9 +19,9 @@ from robo_rl.sim.accelerate.compiled_env import CompiledEnv
 from robo_rl.sim.accelerate.fuse import Fused, blocks_like, empty_block, fuse
 from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.episode import Draws, EpisodeState, transition, within
 from robo_rl.sim.sensors import Chance
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.transition import Draws, EpisodeState, transition, within
 
 
 class World(NamedTuple):

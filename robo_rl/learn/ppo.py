@@ -41,8 +41,8 @@ from robo_rl.policy import PolicyGraph
 from robo_rl.policy.elu import use_fast_elu
 from robo_rl.policy.networks import MLP, VECTOR, Normalizer
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.episode import all_within, within
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.transition import all_within, within
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 DEVIATIONS = (1e-6, 1e6)

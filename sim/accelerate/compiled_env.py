@@ -20,10 +20,9 @@ from robo_rl.sim.accelerate.fuse.structure import flatten
 from robo_rl.sim.accelerate.fused_reset import FusedReset, fused_reset
 from robo_rl.sim.accelerate.privileged import Privileged
 from robo_rl.sim.env import VecEnv
-from robo_rl.sim.episode import Ended, Judged, Kept
+from robo_rl.sim.episode import Ended, EpisodeState, Judged, Kept
 from robo_rl.sim.sensors import without_large
 from robo_rl.sim.tasks import Tensors
-from robo_rl.sim.transition import EpisodeState
 
 
 class CompiledEnv(VecEnv):

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse import empty_block, fuse, spaced
 from robo_rl.sim.accelerate.fuse.bound import Bound, are_rows
+from robo_rl.sim.episode import privileged_observation
 from robo_rl.sim.sensors import without_large
 from robo_rl.sim.tasks import Tensors
-from robo_rl.sim.transition import privileged_observation
 
 if TYPE_CHECKING:
     from robo_rl.sim.accelerate.compiled_env import CompiledEnv

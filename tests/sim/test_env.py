@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.episode import privileged_observation
 from robo_rl.sim.tasks.loading import load_task
 from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover
-from robo_rl.sim.transition import privileged_observation
 
 HOVER = load_task("quadrotor-hover")
 STILL = {f"initial/{k}": 0.0 for k in ("tilt", "yaw", "position", "linear_velocity", "angular_velocity")}

@@ -18,8 +18,8 @@ from robo_rl.learn.experience.transitions import Observation, Transition, groups
 from robo_rl.sim.accelerate.fuse import fuse
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState, named
+from robo_rl.sim.episode import all_within, within
 from robo_rl.sim.sensors import LARGE
-from robo_rl.sim.transition import all_within, within
 
 if TYPE_CHECKING:
     from robo_rl.learn.experience.reset_states import Starts
@@ -205,5 +205,5 @@ def _none_of(observation: Observation) -> Observation:
 
 
 def _within(observation: Observation, privileged: Tensor) -> Tensor:
-    """(n,) whether all that a policy and a critic see is within ``robo_rl.sim.transition.LARGEST``."""
+    """(n,) whether all that a policy and a critic see is within ``robo_rl.sim.episode.LARGEST``."""
     return within(*groups(observation).values(), privileged)

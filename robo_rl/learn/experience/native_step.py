@@ -15,9 +15,8 @@ from robo_rl.learn.experience.transitions import Transition
 from robo_rl.sim.accelerate.compiled_env import CompiledEnv
 from robo_rl.sim.accelerate.fuse import fuse, spaced
 from robo_rl.sim.accelerate.fuse.structure import flatten
-from robo_rl.sim.episode import Judged
+from robo_rl.sim.episode import Judged, Outcome, privileged_observation
 from robo_rl.sim.tasks import Task, Tensors
-from robo_rl.sim.transition import Outcome, privileged_observation
 
 if TYPE_CHECKING:
     from robo_rl.learn.experience.learning_env import LearningEnv

@@ -1,7 +1,7 @@
 """One check for all values that were recorded elsewhere and are to be learnt from: steps, demonstrations, data sets.
 
 They are finite, within the ranges of the contract that they were recorded under, and nowhere beyond what a robot's
-numbers may be (``robo_rl.sim.transition.LARGEST``): one wrong value, once learnt from, is in all weights for good.
+numbers may be (``robo_rl.sim.episode.LARGEST``): one wrong value, once learnt from, is in all weights for good.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robo_rl.contract import Signal
-from robo_rl.sim.transition import LARGEST
+from robo_rl.sim.episode import LARGEST
 
 OPERATOR = "operator"
 """The source of signals that people send, which no sensor's range bounds."""

@@ -30,8 +30,8 @@ from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.learn.runs import checkpoint
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
+from robo_rl.sim.episode import LARGEST, within
 from robo_rl.sim.tasks import Task
-from robo_rl.sim.transition import LARGEST, within
 
 FILE_NAME = "reset_states.safetensors"
 """In the folder of a run that begins with them."""

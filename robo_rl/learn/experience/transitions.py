@@ -25,7 +25,7 @@ class Transition(NamedTuple):
     final_observation: Observation
     """(m, …): the last observations of the episodes that ended; where one diverged, the last before it did."""
     final_privileged: Tensor
-    """(m, p): zeros where an episode diverged (``robo_rl.sim.transition.within``)."""
+    """(m, p): zeros where an episode diverged (``robo_rl.sim.episode.within``)."""
 
     @property
     def done(self) -> Tensor:

@@ -29,8 +29,8 @@ from robo_rl.learn.runs import checkpoint
 from robo_rl.learn.runs.folder import MOST_METRICS, Run
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.episode import LARGEST
 from robo_rl.sim.episode_statistics import EpisodeStatistics
-from robo_rl.sim.transition import LARGEST
 
 REPORTS = 100  # lines of metrics per training
 SELDOM = 5
@@ -51,7 +51,7 @@ class Learner(Protocol):
     collect_seconds: float
     """s in which robots acted, since the learner was made; the rest is learning. 0 where the two are not told apart."""
     diverged: int
-    """Episodes that have ended because a number was not finite, or too large (``robo_rl.sim.transition.within``)."""
+    """Episodes that have ended because a number was not finite, or too large (``robo_rl.sim.episode.within``)."""
     skipped: int
     """Steps of optimisers that were not taken, along gradients that were not finite (``robo_rl.learn.finite``)."""
 

@@ -12,10 +12,10 @@ from torch import Tensor
 from robo_rl.learn.gradient_rollout import GradientRollout
 from robo_rl.policy.networks import MLP
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.episode import transition
 from robo_rl.sim.sensors import Chance
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import load_task
-from robo_rl.sim.transition import transition
 
 HORIZON, N = 12, 10
 DOOMED = [2, 7]

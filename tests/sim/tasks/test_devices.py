@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from robo_rl.sim.episode import Draws, EpisodeState, transition
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.sensors import Sensors
 from robo_rl.sim.tasks.loading import load_task
-from robo_rl.sim.transition import Draws, EpisodeState, transition
 
 N, DEVICE = 5, torch.device("meta")
 
