@@ -29,7 +29,7 @@ DELAY = (0.0, 0.02)  # s
 FALLEN = 0.7  # rad
 
 
-class Balance(Task):
+class Balance(Task[CartPolePlant]):
     """Keep the pole up and the cart at its set-point."""
 
     name = "balance"

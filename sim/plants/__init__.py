@@ -11,6 +11,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     import mujoco
 
+    from robo_rl.sim.plants.indices import ModelIndices
+
 
 @runtime_checkable
 class Plant(Protocol):
@@ -63,6 +65,29 @@ class Plant(Protocol):
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
+
+
+class Articulated(Plant, Protocol):
+    """Robots with joints, simulated by an engine: what tasks of legs and of arms need of a plant."""
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """One robot with its objects and its ground."""
+
+    @property
+    def indices(self) -> ModelIndices:
+        """What is where in ``model``."""
+
+    @property
+    def height(self) -> float:
+        """m, of a free base above level ground when the robot stands with its joints at home."""
+
+    def push(self, ids: Tensor, velocity: Tensor) -> None:
+        """Change the velocity of the bases of the robots ``ids`` by ``velocity`` (3,) m/s, world."""
+
+    def place(self, ids: Tensor, *parts: Tensor, **named: Tensor) -> None:
+        """Put the robots ``ids`` (m,) at rest where ``parts`` or ``named`` quantities (m, …) say, see
+        ``robo_rl.sim.plants.articulated``."""
 
 
 def completed(plant: Any) -> Any:

@@ -1,19 +1,20 @@
 """A plant on rough ground that also tells how high the ground is: what only a simulation knows.
 
-Everything else is the plant's own. Heights follow from the newest state, so they are as old as it is.
+Heights follow from the newest state, so they are as old as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from robo_rl.controllers.rotation import heading
 from robo_rl.sim.accelerate.fuse import empty_block
-from robo_rl.sim.plants.articulated import ArticulatedState
+from robo_rl.sim.plants import Articulated
+from robo_rl.sim.plants.around import Around
 from robo_rl.sim.scenes.terrain import Ground
 
 
@@ -28,24 +29,23 @@ class Heights(NamedTuple):
     """(n, P) m, of the base above the ground at points around it, fixed in its heading frame."""
 
 
-class HeightScan:
+class HeightScan(Around):
     """A plant with a free base and contact points "foot", and the quantities of ``Heights``."""
 
-    def __init__(self, plant: Any, ground: Ground, points: Sequence[tuple[float, float]]) -> None:
+    def __init__(self, plant: Articulated, ground: Ground, points: Sequence[tuple[float, float]]) -> None:
         """``points`` (P) m: forward and to the left of the base, seen from above."""
-        self._plant, self.ground = plant, ground
+        super().__init__(plant)
+        self.ground = ground
         truth = plant.truth()
         device, feet = truth["position"].device, truth["foot_position"].shape[1] // 3
         self._points = torch.tensor(points, device=device)
         _, parts = empty_block(plant.n, [(1,), (feet,), (len(points),)], device)
         self._heights = Heights(*parts)
-        self._look()
+        self.look()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plant, name)
-
-    def _look(self) -> None:
-        truth, (base, feet, scan) = self._plant.truth(), self._heights
+    def look(self, ids: Tensor | None = None) -> None:
+        """Write the heights of all robots."""
+        truth, (base, feet, scan) = self.inner.truth(), self._heights
         x, y, z = (truth["position"][:, i : i + 1] for i in range(3))
         base.copy_(z - self.ground.height(x, y))
         places = truth["foot_position"]
@@ -56,34 +56,14 @@ class HeightScan:
 
     def truth(self) -> dict[str, Tensor]:
         """Every physical quantity by name, live views (n, …)."""
-        return {**self._plant.truth(), **self._heights._asdict()}
-
-    def place(self, ids: Tensor, *parts: Tensor, **named: Tensor) -> None:
-        """As the plant's."""
-        self._plant.place(ids, *parts, **named)
-        self._look()
-
-    def set_state(self, ids: Tensor, state: ArticulatedState) -> None:
-        """As the plant's."""
-        self._plant.set_state(ids, state)
-        self._look()
-
-    def push(self, ids: Tensor, velocity: Tensor) -> None:
-        """As the plant's."""
-        self._plant.push(ids, velocity)
-        self._look()
-
-    def refresh(self, ids: Tensor) -> None:
-        """As the plant's."""
-        self._plant.refresh(ids)
-        self._look()
+        return {**super().truth(), **self._heights._asdict()}
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        """As the plant's."""
-        self._plant.step(commands)
-        self._look()
+        """As the inner plant's."""
+        super().step(commands)
+        self.look()
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
-        """As the plant's."""
-        self._plant.load(saved)
-        self._look()
+        """Continue from ``save``, bit by bit."""
+        super().load(saved)
+        self.look()

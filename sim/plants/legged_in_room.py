@@ -19,6 +19,8 @@ from robo_rl.contract import Scan
 from robo_rl.controllers import path
 from robo_rl.controllers.rotation import heading
 from robo_rl.sim.accelerate.fuse import empty_block
+from robo_rl.sim.plants import Articulated
+from robo_rl.sim.plants.around import Around
 from robo_rl.sim.plants.articulated import ArticulatedState
 from robo_rl.sim.scenes.rooms import COLUMNS, POINTS, ROWS, Rooms
 from robo_rl.sim.scenes.tracks import Lidar
@@ -55,17 +57,24 @@ def clearance(cells: Tensor, places: Tensor, cell: float) -> Tensor:
     return cell * apart.flatten(2).amin(-1)
 
 
-class LeggedInRoom:
+class LeggedInRoom(Around):
     """A plant with a free base, each robot in a room of its own; begin an episode with ``enter``, then ``place``."""
 
     def __init__(
-        self, plant: Any, cell: float, size: tuple[float, float], scan: Scan, beams: int, ahead: tuple[float, ...]
+        self,
+        plant: Articulated,
+        cell: float,
+        size: tuple[float, float],
+        scan: Scan,
+        beams: int,
+        ahead: tuple[float, ...],
     ) -> None:
         """``cell`` (m) of the rooms; ``size``: the robot's length and width (m); ``scan`` with so many ``beams`` is a
         planar lidar's at the base, which is level whatever the base does; ``ahead`` (m) along the path are the points
         that are told."""
         n = plant.n
-        self._plant, self._ahead = plant, torch.tensor(ahead)
+        super().__init__(plant)
+        self._ahead = torch.tensor(ahead)
         along, self.radius = circles(*size)
         self._along = torch.tensor(along)
         lidar = Lidar(beams, scan.angle_min, scan.angle_increment, scan.range_min, scan.range_max)
@@ -80,10 +89,7 @@ class LeggedInRoom:
         middle = torch.tensor([COLUMNS / 2, 2.5, COLUMNS / 2, ROWS - 2.5]) * cell
         every = torch.arange(n)
         self.enter(every, torch.cat([torch.zeros(n, 3), middle.expand(n, -1)], 1))
-        self._look(every)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._plant, name)
+        self.look(every)
 
     def enter(self, ids: Tensor, room: Tensor) -> None:
         """Make the rooms of ``ids`` (m,), of which ``room`` (m, 7) has seed, fill, start and goal, and plan paths.
@@ -98,7 +104,7 @@ class LeggedInRoom:
             mine[ids] = given
         self.progress[ids] = 0.0
 
-    def _look(self, ids: Tensor) -> None:
+    def look(self, ids: Tensor) -> None:
         """Measure where the robots ``ids`` (m,) are; nothing was gained."""
         self.progress[ids, 1] = self.progress[ids, 0]
         self._measure()
@@ -106,7 +112,7 @@ class LeggedInRoom:
         self._gained[ids] = 0.0
 
     def _measure(self) -> None:
-        truth, rooms = self._plant.truth(), self.rooms
+        truth, rooms = self.inner.truth(), self.rooms
         cosine, sine = heading(truth["orientation"].unbind(-1))
         turn = torch.atan2(sine, cosine)
         self._place.copy_(truth["position"][:, :2])
@@ -126,7 +132,7 @@ class LeggedInRoom:
         """Every physical quantity by name, live views (n, …)."""
         low = torch.zeros_like(self.rooms.planned[..., :1])
         return {
-            **self._plant.truth(),
+            **super().truth(),
             "scan": self.rooms.ranges,
             "path_points": self._points,
             "clearance": self._clearance,
@@ -138,47 +144,32 @@ class LeggedInRoom:
         }
 
     def step(self, commands: Mapping[str, Tensor]) -> None:
-        """As the plant's."""
-        self._plant.step(commands)
+        """As the inner plant's."""
+        super().step(commands)
         self.progress[:, 1] = self.progress[:, 0]
         self._measure()
 
-    def place(self, ids: Tensor, *parts: Tensor, **named: Tensor) -> None:
-        """As the plant's."""
-        self._plant.place(ids, *parts, **named)
-        self._look(ids)
-
-    def refresh(self, ids: Tensor) -> None:
-        """As the plant's."""
-        self._plant.refresh(ids)
-        self._look(ids)
-
-    def push(self, ids: Tensor, velocity: Tensor) -> None:
-        """As the plant's."""
-        self._plant.push(ids, velocity)
-        self._look(ids)
-
     def state(self, ids: Tensor) -> Any:
         """Copies of the states of the robots ``ids`` (m,), with their rooms."""
-        return State(*self._plant.state(ids), self.room[ids], self.progress[ids])
+        return State(*super().state(ids), self.room[ids], self.progress[ids])
 
     def set_state(self, ids: Tensor, state: Any) -> None:
         """Go on, in the robots ``ids`` (m,), from states that ``state`` gave."""
         others = (self.room[ids] != state.room).any(1)
         if others.any():
             self.enter(ids[others], state.room[others])
-        self._plant.set_state(ids, ArticulatedState(*state[: -len(OWN)]))
+        self.inner.set_state(ids, ArticulatedState(*state[: -len(OWN)]))
         self.progress[ids] = state.progress
         self._measure()
 
     def save(self) -> dict[str, Tensor]:
         """All that changes, for a checkpoint."""
         own = {f"own/{name}": getattr(self, name).clone() for name in OWN}
-        return {**self._plant.save(), **own}
+        return {**super().save(), **own}
 
     def load(self, saved: Mapping[str, Tensor]) -> None:
         """Continue from ``save``, bit by bit."""
-        self._plant.load({name: value for name, value in saved.items() if not name.startswith("own/")})
-        self.enter(torch.arange(self._plant.n), saved["own/room"])
+        super().load({name: value for name, value in saved.items() if not name.startswith("own/")})
+        self.enter(torch.arange(self.n), saved["own/room"])
         self.progress.copy_(saved["own/progress"])
         self._measure()

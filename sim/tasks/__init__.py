@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from robo_rl.sim.tasks.loading import Source
 
 Tensors = Mapping[str, Any]
+P = TypeVar("P", bound=Plant)
+"""The plant that a task needs."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def any_of(conditions: Mapping[str, Any]) -> Any:
     return functools.reduce(operator.or_, conditions.values())
 
 
-class Task(ABC):
+class Task(ABC, Generic[P]):
     """The methods of a task. ``truth`` holds every true quantity by name, set-points included."""
 
     name: str
@@ -201,7 +203,7 @@ class Task(ABC):
             part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
         return {block.name: part for block, part in zip(blocks, parts, strict=True)}
 
-    def click(self, what: str, plant: Any, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
+    def click(self, what: str, plant: P, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
         """Do one of ``clicks`` at a ``place`` (m) in the world of a robot. ``goal`` (n, goal_size) is live.
 
         ValueError says in a sentence why that can't be.
@@ -209,7 +211,7 @@ class Task(ABC):
         raise ValueError(f"click is '{what}'; task '{self.name}' has {list(self.clicks)}")
 
     @abstractmethod
-    def make_plant(self, n: int, device: str | torch.device) -> Plant:
+    def make_plant(self, n: int, device: str | torch.device) -> P:
         """The simulated robot, n times."""
 
     @abstractmethod
@@ -356,9 +358,9 @@ class Task(ABC):
         """The goals (m, goal_size) of episodes, given a draw from every range."""
 
     @abstractmethod
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: P, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         """Write the physical parameters of the robots ``ids`` (m,), given a draw from every range."""
 
     @abstractmethod
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: P, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         """Put the robots ``ids`` (m,) where their episodes begin, given a draw from every range and their goals."""

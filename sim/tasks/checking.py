@@ -19,6 +19,7 @@ from torch import Tensor
 from robo_rl.contract import ContractError, Network, Provenance
 from robo_rl.controllers.start_pose import require_start
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.plants import Plant
 from robo_rl.sim.tasks import Spec, Task
 from robo_rl.sim.tasks.loading import told
 
@@ -158,7 +159,7 @@ def _of_the_policy(task: Task, signals: Mapping[str, Tensor]) -> Generator[str, 
 
 
 def _of_the_episode(
-    task: Task, known: Mapping[str, Tensor], commands: Mapping[str, Tensor], plant: Any
+    task: Task, known: Mapping[str, Tensor], commands: Mapping[str, Tensor], plant: Plant
 ) -> Iterator[str]:
     terms = _call(task, "reward", known, commands, commands)
     yield from _named("reward", terms, list(task.spec.reward), "a weight of the spec")

@@ -266,7 +266,7 @@ class MultirotorPlant:
     ) -> None:
         """``period`` is the control period in s; ``ground`` adds the plane z = 0."""
         self.card, self.n, self.period, self.device, self.ground = card, n, period, torch.device(device), ground
-        self.nominal = nominal_parameters(card, device)
+        self.nominal: Any = nominal_parameters(card, device)  # subclasses have more
         self.parameters = MultirotorParameters(*(value.clone() for value in self.nominal))  # ours to change
         self.advance = _fused_advance(period, ground)
         rotors = len(card.rotors)

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import Physics
+from robo_rl.sim.tasks.arm.physical import physics_of
 
 if TYPE_CHECKING:
-    from robo_rl.sim.tasks.arm.insert import Insert
-    from robo_rl.sim.tasks.arm.place import Place
-    from robo_rl.sim.tasks.arm.push import Push
-    from robo_rl.sim.tasks.arm.reach import Reach
+    from robo_rl.sim.tasks.arm.physical import Simulated
 
 
-def engines(task: Insert | Place | Push | Reach) -> list[Engine]:
+def engines(task: Simulated) -> list[Engine]:
     """All that are installed, the task's own left out."""
-    home: Physics = task.make_plant(1, "cpu").physics
+    home = physics_of(task)
     variants: dict[str, tuple[str, dict[str, Any]]] = {
         "half the time step": (f"MuJoCo at {500 * home.timestep:g} ms", {"timestep": home.timestep / 2}),
         "firm grasp": ("MuJoCo, friction 100 times as hard as the normal force", {"impratio": 100.0}),

@@ -25,6 +25,7 @@ from robo_rl.contract import Safety, Signal, StateBlock
 from robo_rl.controllers.skills.inserting import SEARCH_TIME, below_rim, insert, pressed, searched, spiral, touched
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.figures import CardError
@@ -56,13 +57,14 @@ BESIDE, TOUCHING = 0.015, 0.002  # m, of the peg's end from the hole's middle, l
 WAY = 0.04  # m, along x and y from there to the hole at most
 
 
-class Insert(Task):
+class Insert(Task[Articulated]):
     """Insert a peg, with an arm that takes poses of its tool."""
 
     name = "arm-insert"
     summary = "insert a peg into a hole"
     card_type = ArmCard
     plants = ("mujoco", "warp")
+    solving: Mapping[str, float] = MappingProxyType({"impratio": 10.0, "tolerance": 1e-7})
     measures = (Measure("peg_position_error", "m", "end", 0.1),)
     perturbed = ("clearance", "peg_friction", "bias/hole_position", "strength", "command_delay", "noise")
     action_size = 3
@@ -151,10 +153,10 @@ class Insert(Task):
 
     # --- simulation ----------------------------------------------------------------------------------------------
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        return simulated(self, n, device, impratio=10.0, tolerance=1e-7)
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
+        return simulated(self, n, device)
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         """n arms with a peg and a block with a hole in an engine, a class of ``robo_rl.sim.plants``."""
         x, y = self.space.origin[0, :2].tolist()
         thick = HOLE - 0.5 * CLEARANCE
@@ -167,7 +169,7 @@ class Insert(Task):
 
         return engines.engines(self)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         nominal = plant.nominal
         mass, size, friction = (plant.param(f"object_{name}") for name in ("mass", "size", "friction"))
         mass[ids, 0] = nominal.object_mass[:, 0] * drawn["peg_mass"].to(mass)
@@ -185,7 +187,7 @@ class Insert(Task):
         """(m, 1): control steps for which the peg has been in."""
         return torch.zeros(len(drawn["initial/pose"]), 1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         pose, upright = self._pose(drawn), torch.tensor([0.0, 0.0, 0.0, 1.0])
         tool = self.space.places[pose]
         room = torch.tensor([self.space.lower[:2], self.space.upper[:2]])

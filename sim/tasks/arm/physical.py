@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from robo_rl.contract import Envelope
 from robo_rl.controllers.skills.placing import Sizes
-from robo_rl.sim.plants.physics import GRASP
+from robo_rl.sim.plants import Articulated
+from robo_rl.sim.plants.physics import GRASP, Physics
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.tasks.arm.workspace import Workspace
@@ -69,12 +70,12 @@ def wide_facts(card: ArmCard, sizes: Sizes, cube: dict[str, Any]) -> dict[str, A
     }
 
 
-def hand_body(card: ArmCard, plant: Any) -> int:
+def hand_body(card: ArmCard, plant: Articulated) -> int:
     """Which of a plant's bodies carries the tool, and so a payload."""
     return int(plant.model.site(card.tool).bodyid[0]) - plant.indices.bodies.start
 
 
-def randomize_arm(card: ArmCard, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+def randomize_arm(card: ArmCard, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
     """Write what was drawn from ``arm_ranges`` (m,) into the robots ``ids`` (m,) of a plant."""
     nominal = plant.nominal
     names = ("stiffness", "damping", "strength", "armature")
@@ -143,14 +144,30 @@ def arm_envelope(card: ArmCard, space: Workspace) -> tuple[Envelope, ...]:
     return (Envelope("tool_position", low, high),)
 
 
-def simulated(task: Any, n: int, device: str | torch.device, **choices: float) -> Any:
-    """A plant of n robots of a task, in the engine that is asked for; ``choices`` are changes of ``GRASP``."""
-    physics = dataclasses.replace(GRASP, contacts="model", **choices)  # type: ignore[arg-type]
+class Simulated(Protocol):
+    """A task of an arm in an engine."""
+
+    plant: str | None
+    solving: Mapping[str, float]
+    """What it changes of ``GRASP``."""
+
+    def require_device(self, device: str | torch.device) -> None: ...
+
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated: ...
+
+
+def physics_of(task: Simulated) -> Physics:
+    """Of the task's own engine: ``GRASP``, as the task changes it."""
+    return dataclasses.replace(GRASP, contacts="model", **task.solving)  # type: ignore[arg-type]
+
+
+def simulated(task: Simulated, n: int, device: str | torch.device) -> Articulated:
+    """A plant of n robots of a task, in the engine that is asked for."""
     task.require_device(device)
     if task.plant == "warp":
         from robo_rl.sim.plants.warp import WarpPlant
 
-        return task.simulate(WarpPlant, n, device=device, physics=physics)
+        return task.simulate(WarpPlant, n, device=device, physics=physics_of(task))
     from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 
-    return task.simulate(MujocoPlant, n, physics=physics)
+    return task.simulate(MujocoPlant, n, physics=physics_of(task))

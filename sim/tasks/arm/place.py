@@ -24,6 +24,7 @@ from robo_rl.contract import Safety, Signal, StateBlock
 from robo_rl.controllers.skills.placing import GAIN, SOFT, Grasp, Sizes, by_standstill, place
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.mechanism import FreeObject
@@ -68,7 +69,7 @@ USUAL = (0.85, 1.1)  # edges of cubes, over that of the card's
 ABOVE = torch.tensor([0.0, 0.0, 1e-4])  # m, of objects over what they lie on, at first
 
 
-class Place(Task):
+class Place(Task[Articulated]):
     """Lift a cube and place it, with an arm whose gripper points down."""
 
     name = "arm-place"
@@ -76,6 +77,7 @@ class Place(Task):
     card_type: type[Any] = ArmCard
     period = PERIOD
     plants: tuple[str, ...] = ("mujoco", "warp")
+    solving: Mapping[str, float] = MappingProxyType({"impratio": 10.0, "tolerance": 1e-6})
     measures = (Measure("cube_position_error", "m", "end", 0.1),)
     perturbed: tuple[str, ...] = (
         "cube_mass", "cube_friction", "cube_size", "strength", "command_delay", "delay/cube_position", "noise",
@@ -200,10 +202,10 @@ class Place(Task):
 
     # --- simulation ----------------------------------------------------------------------------------------------
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        return simulated(self, n, device, impratio=10.0, tolerance=1e-6)
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
+        return simulated(self, n, device)
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         """n arms with their objects in an engine, a class of ``robo_rl.sim.plants``."""
         return engine(dataclasses.replace(self.card.mechanism, objects=self.objects()), n, PERIOD, **settings)
 
@@ -217,7 +219,7 @@ class Place(Task):
 
         return engines.engines(self)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         nominal = plant.nominal
         plant.param("object_mass")[ids] = nominal.object_mass * drawn["cube_mass"].to(nominal.object_mass)[:, None]
         size = nominal.object_size * drawn["cube_size"].to(nominal.object_size)[:, None, None]
@@ -237,7 +239,7 @@ class Place(Task):
         zero = torch.zeros(len(begun.place), 1)
         return torch.cat([begun.place, begun.lifted[:, None], zero, zero - 1.0], -1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         plant.place(ids, **self.begun(self._start(drawn), drawn))
 
     def begun(self, start: Start, drawn: Mapping[str, Tensor]) -> dict[str, Tensor]:

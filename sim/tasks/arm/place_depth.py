@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +23,7 @@ from robo_rl.contract import Encoder, Image, Signal, StateBlock
 from robo_rl.controllers.skills.placing import RATE, below, place, size
 from robo_rl.sim.cameras import rays
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.figures import CardError
@@ -132,13 +133,13 @@ class PlaceDepth(Place):
             "camera/turn": Range.fixed(-0.01, 0.01, count=3, unit="rad"),
         }
 
-    def simulate(self, engine: Any, n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         return super().simulate(_with(engine, self.camera), n, **settings)
 
     def engines(self) -> list[Engine]:
         return [engine for engine in super().engines() if engine.name != "bullet"]  # which draws no images
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         super().randomize(plant, ids, drawn)
         error = torch.cat([drawn["camera/place"], drawn["camera/turn"]], -1)
         plant.param("camera_mount")[ids] = error.to(plant.nominal.camera_mount)[:, None]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from robo_rl.contract import Safety, Signal
 from robo_rl.controllers.skills.pushing import Sizes, line, push
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.robots.figures import CardError
@@ -46,12 +48,13 @@ STEP = 0.03  # m, displacement at an action of 1
 SIDES = torch.tensor([[1.0], [-1.0]])
 
 
-class Push(Task):
+class Push(Task[Articulated]):
     """Push a block to a place, with an arm whose gripper points down and is closed."""
 
     name = "arm-push"
     summary = "push a block to a place"
     card_type = ArmCard
+    solving: Mapping[str, float] = MappingProxyType({"impratio": 10.0, "tolerance": 1e-6})
     measures = (Measure("block_position_error", "m", "end", 0.1),)
     perturbed = ("block_mass", "block_friction", "strength", "command_delay", "delay/block_position", "noise")
     action_size = 3
@@ -122,10 +125,10 @@ class Push(Task):
 
     # --- simulation ----------------------------------------------------------------------------------------------
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        return simulated(self, n, device, impratio=10.0, tolerance=1e-6)
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
+        return simulated(self, n, device)
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         """n arms with a block in an engine, a class of ``robo_rl.sim.plants``."""
         x, y = self.space.origin[0, :2].tolist()
         size = (self.half, self.half, self.height)
@@ -137,7 +140,7 @@ class Push(Task):
 
         return engines.engines(self)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         mass, friction = plant.param("object_mass"), plant.param("object_friction")
         mass[ids] = plant.nominal.object_mass * drawn["block_mass"].to(mass)[:, None]
         friction[ids] = drawn["block_friction"].to(friction)[:, None]
@@ -156,7 +159,7 @@ class Push(Task):
         height = torch.full_like(place[:, :1], self.height)
         return torch.cat([place, height, torch.zeros_like(height)], -1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         first, count = self.space.first_high, len(self.space.places)
         pose = (first + drawn["initial/pose"] * (count - first)).long().clamp(max=count - 1)
         block = self._block(drawn)

@@ -16,6 +16,7 @@ from torch import Tensor
 from robo_rl.contract import Safety, Signal
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard, load_arm
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors
@@ -30,13 +31,14 @@ HELD = 10  # control steps
 GAIN = 0.6  # of the way that is left, how much the script's target is ahead of the tool
 
 
-class Reach(Task):
+class Reach(Task[Articulated]):
     """Bring the tool to a set-point, within 1 cm."""
 
     name = "arm-reach"
     summary = "bring the tool to a set-point"
     card_type = ArmCard
     plants = ("mujoco", "warp")
+    solving: Mapping[str, float] = MappingProxyType({})
     measures = (Measure("tool_position_error", "m", "end", 0.1),)
     perturbed = ("stiffness", "damping", "command_delay", "noise")
     action_size = 3
@@ -91,10 +93,10 @@ class Reach(Task):
             },
         )
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
         return simulated(self, n, device)
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         """n arms in an engine, a class of ``robo_rl.sim.plants``."""
         return engine(self.card.mechanism, n, PERIOD, **settings)
 
@@ -103,7 +105,7 @@ class Reach(Task):
 
         return engines.engines(self)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         randomize_arm(self.card, plant, ids, drawn)
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
@@ -112,7 +114,7 @@ class Reach(Task):
         place = low + (high - low) * (0.05 + 0.9 * drawn["goal/place"])
         return torch.cat([place, torch.zeros(len(place), 1)], -1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         count = len(self.space.places)
         pose = (drawn["initial/pose"] * count).long().clamp(max=count - 1)
         plant.place(ids, **Joints(self.card).apart(self.space.angles[pose], "position"))

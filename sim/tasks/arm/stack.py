@@ -19,6 +19,7 @@ from torch import Tensor
 
 from robo_rl.contract import Signal, StateBlock
 from robo_rl.sim.drawing import Marker, Sphere
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.arm import ArmCard
 from robo_rl.sim.robots.mechanism import FreeObject
@@ -94,7 +95,7 @@ class Stack(Place):
         x, y, z = cube.position
         return cube, dataclasses.replace(cube, name="support", position=(x, y + 4.0 * self.half, z))
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         super().randomize(plant, ids, drawn)
         size = plant.param("object_size")
         size[ids, 1] = plant.nominal.object_size[:, 1] * drawn["support_size"].to(size)[:, None]

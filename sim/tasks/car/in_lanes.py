@@ -37,7 +37,7 @@ ACCELERATION, LATERAL, JERK, TURN = (-4.05, 2.40), 4.89, 4.13, 0.95  # m/s², m/
 PLANE, SEEN = ("x", "y"), 100.0
 
 
-class InLanes(Task):
+class InLanes(Task[CarInLanes]):
     """A car among others; tasks say what it sees besides, what is rewarded and what ends an episode."""
 
     vehicles: ClassVar[int] = 31

@@ -43,7 +43,7 @@ SLOW = 0.8  # m/s: a lap that is slower, and 10 s late, is none
 FAR = 100.0  # m
 
 
-class CarPractice(Task):
+class CarPractice(Task[PractisingCar]):
     """Laps of one track."""
 
     courses: Sequence[Course] = ()

@@ -41,7 +41,7 @@ SLOW = 2.5 / TOP  # of the greatest speed: an episode is long enough for a lap a
 LONGEST = 70.0  # m, in cars of F1TENTH's width: the longest track that is drawn
 
 
-class CarRace(Task):
+class CarRace(Task[CarOnTrack]):
     """A lap on an unseen track."""
 
     courses: Sequence[Course] = ()

@@ -19,7 +19,7 @@ SOLVERS = ("newton", "cg", "pgs")
 
 def engines(task: OnLegs) -> list[Engine]:
     """All that are installed, the task's own left out."""
-    home: Physics = task.make_plant(1, "cpu").physics
+    home = task.physics
     cone = "elliptic" if home.cone == "pyramidal" else "pyramidal"
     fine = Physics(timestep=0.001, solver="newton", cone="elliptic", contacts="all")
     variants: dict[str, tuple[str, dict[str, Any]]] = {

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from robo_rl.contract import Safety, Signal, StateBlock
 from robo_rl.controllers.rotation import body_z
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks import Measure, Spec, Tensors
@@ -150,7 +151,7 @@ class LegsStand(OnLegs):
         """Pushes grow for robots that stand."""
         return (Rule("push/speed", "survived", up=0.5, down=0.5, step=0.1),)
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
         self.require_device(device)
         return super().make_plant(n, device)
 
@@ -165,7 +166,7 @@ class LegsStand(OnLegs):
         angle = drawn["push/direction"]
         return torch.stack([drawn["push/time"], force * torch.cos(angle), force * torch.sin(angle)], -1).flatten(1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         half = 0.5 * drawn["initial/yaw"]
         zero = torch.zeros_like(half)
         joints = torch.clamp(self.stand + drawn["initial/joint_position"], self.lower, self.upper)

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from robo_rl.contract import Safety, Signal, StateBlock
 from robo_rl.controllers.rotation import body_z, heading, turn_back
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.tasks import Measure, Tensors
@@ -145,7 +146,7 @@ class LegsWalk(LegsStand):
         wanted = torch.stack([drawn[f"command/{name}"] * moving for name in ("x", "y", "yaw")], -1)
         return torch.cat([wanted.flatten(1), drawn["command/offset"][:, None], super().goal(drawn)], -1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         half, wanted = 0.5 * drawn["initial/yaw"], goal[:, :3]
         zero, standing = torch.zeros_like(half), (drawn["initial/standing"] >= EASY)[:, None]
         clock = torch.stack([torch.ones_like(zero), zero], -1)

@@ -14,6 +14,8 @@ from torch import Tensor
 from robo_rl.controllers.rotation import body_z, heading, turn_back
 from robo_rl.sim.drawing import GREEN, Arrow, Marker, Sphere
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
+from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks import Task, Tensors, any_of
 from robo_rl.sim.tasks.legged.ranges import PUSH_TIME, PUSHES
@@ -26,7 +28,7 @@ LOADED = 5.0  # N on a foot that is seen to stand
 CONTACT = (0.95, 0.75, 0.1, 0.35)  # colour of a foot that stands
 
 
-class OnLegs(Task):
+class OnLegs(Task[Articulated]):
     """A task of a robot on legs."""
 
     survival = "no fall"
@@ -56,28 +58,30 @@ class OnLegs(Task):
     lowest: float
     """m, of the base above the ground: below it has fallen."""
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
-        from robo_rl.sim.plants.physics import Physics
-
-        physics = Physics(contacts=self.contacts)
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
         if self.plant == "warp" or torch.device(device).type != "cpu":
             from robo_rl.sim.plants.warp import WarpPlant
 
-            return self.simulate(WarpPlant, n, device=device, physics=physics)
+            return self.simulate(WarpPlant, n, device=device, physics=self.physics)
         from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 
-        return self.simulate(MujocoPlant, n, physics=physics)
+        return self.simulate(MujocoPlant, n, physics=self.physics)
+
+    @property
+    def physics(self) -> Physics:
+        """Of the engine."""
+        return Physics(contacts=self.contacts)
 
     def engines(self) -> list[Engine]:
         from robo_rl.sim.tasks.legged import engines
 
         return engines.engines(self)
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         """n robots on the task's ground in an engine, a class of ``robo_rl.sim.plants``."""
         return engine(self.card.mechanism, n, PERIOD, **settings)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         nominal = plant.nominal
         mass = plant.param("mass")
         mass[ids] = nominal.mass.repeat(len(ids), 1)

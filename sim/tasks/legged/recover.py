@@ -23,6 +23,7 @@ from torch import Tensor
 
 from robo_rl.contract import Safety
 from robo_rl.controllers.rotation import body_z, multiply
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard
 from robo_rl.sim.tasks import Measure, Tensors
@@ -92,7 +93,7 @@ class Recover(FlatWalk):
         stands = {"within_s": TIME, "tilt_below_rad": math.acos(UPRIGHT), "higher_than_part_of_stand": HIGH}
         return {**told, "references": references, "success": stands}
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         plant = super().simulate(engine, n, **settings)
         self.height = plant.height
         return plant
@@ -104,7 +105,7 @@ class Recover(FlatWalk):
         """(m, goal_size): no pushes, except those of a user of the live page."""
         return torch.zeros(len(drawn["noise"]), self.goal_size, device=drawn["noise"].device)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         easy = drawn["initial/easy"][:, None] < EASY
         joints = self.lower + drawn["initial/joint_position"] * (self.upper - self.lower)
         upright = torch.tensor([[0.0, 0.0, 0.0, 1.0]], device=joints.device)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from robo_rl.contract import Signal, StateBlock
 from robo_rl.controllers.rotation import heading, turn_back
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.plants.height_scan import HeightScan
 from robo_rl.sim.ranges import Range, Rule
 from robo_rl.sim.robots.legged import LeggedCard
@@ -81,7 +82,7 @@ class RoughWalk(FlatWalk):
             ),
         )
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         points = [(ahead, aside) for ahead in AHEAD for aside in ASIDE]
         return HeightScan(super().simulate(engine, n, ground=self.ground, **settings), self.ground, points)
 

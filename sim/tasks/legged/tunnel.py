@@ -24,6 +24,7 @@ from torch import Tensor
 from robo_rl.contract import Scan, Signal
 from robo_rl.controllers.mobile_base.footprint_window import FootprintWindow
 from robo_rl.sim.drawing import GREEN, ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.plants.legged_in_room import LeggedInRoom, circles
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.legged import LeggedCard
@@ -103,7 +104,7 @@ class TunnelWalk(FlatWalk):
             },
         )  # fmt: skip
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         if torch.device(settings.get("device", "cpu")).type != "cpu":
             raise ValueError(f"device is {settings['device']}; robots in rooms are simulated on the cpu")
         plant = super().simulate(engine, n, **settings)
@@ -116,7 +117,8 @@ class TunnelWalk(FlatWalk):
         """(m, 2) m: the path's end."""
         return ends(drawn["goal/across"], drawn["goal/across"], self.cell)[1]
 
-    def place(self, plant: LeggedInRoom, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        assert isinstance(plant, LeggedInRoom)
         start = ends(drawn["initial/across"], drawn["goal/across"], self.cell)[0]
         plant.enter(ids, torch.cat([drawn["room/seed"], drawn["room/fill"][:, None], start, goal], 1))
         away = torch.where(start[:, 0] > COLUMNS / 2 * self.cell, math.pi, 0.0)

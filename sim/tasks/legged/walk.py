@@ -22,6 +22,7 @@ from torch import Tensor
 
 from robo_rl.contract import Safety, StateBlock
 from robo_rl.controllers.rotation import body_z, heading, turn_back
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.scenes.terrain import Ground
 from robo_rl.sim.tasks import Measure, Spec, Tensors
@@ -163,7 +164,7 @@ class FlatWalk(OnLegs):
         angle = (2 * math.pi * PACE) * time
         return torch.stack([torch.cos(angle), torch.sin(angle)], -1)
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         yaw = 0.5 * drawn["initial/yaw"]
         zero, start = torch.zeros_like(yaw), self.start(drawn)
         joints = torch.clamp(self.stand + drawn["initial/joint_position"], self.lower, self.upper)

@@ -53,7 +53,7 @@ TURNED_BY = 0.2  # s after which the direction is taken in which it drives
 TOLD = 0.5  # s without word from who plans, after which the gate stops the robot
 
 
-class DiffFollow(ToGoal):
+class DiffFollow(ToGoal[BaseAmongPeople]):
     """A planned path, and what is in its way."""
 
     name = "diff-follow"

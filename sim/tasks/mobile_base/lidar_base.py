@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from robo_rl.contract import Scan, Signal
 from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Sphere, Trail
+from robo_rl.sim.plants import Plant
+from robo_rl.sim.plants.mobile_base.in_room import BaseInRoom
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.car import NOTHING
 from robo_rl.sim.robots.mobile_base import BaseCard, MobileBaseCard
@@ -17,6 +19,8 @@ from robo_rl.sim.scenes.rooms.edits import NO_WAY
 from robo_rl.sim.tasks import Task, Tensors
 from robo_rl.sim.tasks.mobile_base.clearance import Clearance
 
+B = TypeVar("B", bound=BaseInRoom)
+"""The plant: a base in a room, of whatever is in it."""
 PLANE, FAR = ("x", "y"), 1e3  # m
 NEAREST = 0.12  # m, the least range that TurtleBot3's lidar measures
 LOOKED = 4.0  # s over which it remembers where it was
@@ -66,7 +70,7 @@ def base_facts(card: BaseCard, reached: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def randomize_motors(plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+def randomize_motors(plant: Plant, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
     """Write lag, acceleration and scales of the wheels of the robots ``ids`` (m,), as factors on the card's figures."""
     for name in ("acceleration", "motor_time", "speed_scale", "turn_scale"):
         plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
@@ -92,7 +96,7 @@ def last_command(commands: Tensors, top: float, turn: float) -> Tensor:
     return torch.cat([commands["forward_speed"] / top, commands["turn_rate"] / turn], -1)
 
 
-class ToGoal(Task):
+class ToGoal(Task[B]):
     """An episode ends at a goal in a room, or with the first contact."""
 
     card: BaseCard
@@ -164,7 +168,7 @@ class ToGoal(Task):
         distance = torch.sqrt(ahead * ahead + left * left + 1e-4)
         return ahead / distance, left / distance, distance / (distance + 1.0)
 
-    def click(self, what: str, plant: Any, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
+    def click(self, what: str, plant: B, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
         if what == "goal" and what in self.clicks:
             plant.place_goal(robot, place)
             goal[robot] = torch.tensor(place)

@@ -67,7 +67,7 @@ MAZE = """
 """
 
 
-class AgvMaze(ToGoal):
+class AgvMaze(ToGoal[BaseInMaze]):
     """A way through a maze that only its end rewards."""
 
     name = "agv-maze"

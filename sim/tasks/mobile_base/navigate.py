@@ -43,7 +43,7 @@ BACK = 0.5  # of the greatest speed, backwards
 NEAR = 0.08  # m, a clearance below which a place costs
 
 
-class RoomNav(ToGoal):
+class RoomNav(ToGoal[BaseInRoom]):
     """A way through an unseen room, for bases of any kind that are commanded a speed and a turn rate, and more."""
 
     summary = "drive to a goal across an unseen room, by lidar and odometry"

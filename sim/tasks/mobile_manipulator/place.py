@@ -24,6 +24,7 @@ from robo_rl.controllers.skills.approaching import Reach, approach, approach_all
 from robo_rl.controllers.skills.placing import SURE, UNSURE, Grasp, below, by_width
 from robo_rl.sim.drawing import Marker, Sphere
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants import Articulated
 from robo_rl.sim.plants.mobile_manipulator import MobileManipulatorPlant
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
@@ -134,12 +135,12 @@ class MobilePlace(Place):
 
     # --- simulation ----------------------------------------------------------------------------------------------
 
-    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Any:
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> Articulated:
         if torch.device(device).type != "cpu":
             raise ValueError(f"device is {device}; arms on mobile bases are simulated on the cpu")
         return super().make_plant(n, device)
 
-    def simulate(self, engine: Callable[..., Any], n: int, **settings: Any) -> Any:
+    def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         mechanism = dataclasses.replace(self.whole.mechanism, objects=self.objects())
         return MobileManipulatorPlant(self.whole.drive, mechanism, n, PERIOD, **settings)
 
@@ -147,7 +148,7 @@ class MobilePlace(Place):
         """Other contacts and time steps of MuJoCo, which alone simulates them."""
         return [engine for engine in super().engines() if engine.name != "bullet"]
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         super().randomize(plant, ids, drawn)
         randomize_motors(plant, ids, drawn)
 

@@ -56,7 +56,7 @@ FINE = 0.04
 """Of the nominal current, on which small errors are seen."""
 
 
-class PmsmCurrent(Task):
+class PmsmCurrent(Task[PmsmOnBench]):
     """See the module's text."""
 
     name = "pmsm-current"
@@ -152,7 +152,7 @@ class PmsmCurrent(Task):
         rest = torch.stack([kind, speed, drawn["acceleration"], drawn["supply_voltage"]], -1)
         return torch.cat([drawn["reference/steps"], drawn["reference/waves"], rest], -1)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: PmsmOnBench, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         for name in ("resistance", "inductance_d", "inductance_q", "flux", "supply_voltage"):
             plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
         plant.param("saturation")[ids] = drawn["saturation"]
@@ -160,7 +160,7 @@ class PmsmCurrent(Task):
         plant.param("acceleration")[ids] = drawn["acceleration"]
         plant.param("current_offset")[ids] = self.card.current_nominal * drawn["current_offset"]
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: PmsmOnBench, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         speed, bus = self.card.speed_max * drawn["speed"], self.card.supply_voltage * drawn["supply_voltage"]
         begin(plant.current, ids, speed, drawn["angle"], bus)
 

@@ -37,7 +37,7 @@ FINE = 0.02
 FACTORS = ("torque_factor", "inertia", "friction", "dry_friction", "current_time", "supply_voltage")
 
 
-class MotorSpeed(Task):
+class MotorSpeed(Task[CurrentDrive]):
     """See the module's text."""
 
     card_type: type[PmsmCard] | type[DcCard]
@@ -113,13 +113,13 @@ class MotorSpeed(Task):
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
         return torch.stack([drawn["reference/first"], drawn["reference/second"]], -1)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: CurrentDrive, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         for name in FACTORS:
             plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
         plant.param("load")[ids] = (self.card.torque_factor * self.limit) * drawn["load"]
         plant.param("load_time")[ids] = drawn["load_time"]
 
-    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+    def place(self, plant: CurrentDrive, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
         for part in plant.current:
             part[ids] = 0.0 * drawn["load"][:, None]
 

@@ -99,7 +99,7 @@ def initial_ranges() -> dict[str, Range]:
     }
 
 
-class QuadrotorHover(Task):
+class QuadrotorHover(Task[MultirotorPlant]):
     """Fly to a fixed point from any attitude up to 90 degrees of tilt, and stay there, nose along world x."""
 
     name = "quadrotor-hover"

@@ -18,6 +18,7 @@ from torch import Tensor
 from robo_rl.contract import Command, RateLaw, Safety, Signal
 from robo_rl.controllers.multirotor import RatesController
 from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.multirotor import MultirotorPlant
 from robo_rl.sim.plants.multirotor.rates import RATE_GAIN, FlyingMujocoByRates, MultirotorByRates
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
@@ -100,7 +101,7 @@ class QuadrotorRates(QuadrotorTrack):
     def controller(self) -> RatesController:
         return RatesController(self.card.airframe, self.period, (*RATES, self.most))
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: MultirotorPlant, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         super().randomize(plant, ids, drawn)
         tilt, yaw = drawn["rate_gain"], drawn["yaw_rate_gain"]
         plant.param("rate_gain")[ids] = plant.nominal.rate_gain * torch.stack([tilt, tilt, yaw], -1)

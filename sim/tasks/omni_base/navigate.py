@@ -14,6 +14,7 @@ from torch import Tensor
 
 from robo_rl.contract import Command
 from robo_rl.controllers.omni_base import OmniWindow
+from robo_rl.sim.plants.mobile_base.in_room import BaseInRoom
 from robo_rl.sim.plants.omni_base.in_room import OmniInRoom
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.omni_base import OmniBaseCard
@@ -54,7 +55,7 @@ class OmniNav(RoomNav):
         limits, forward = (self.top, self.turn), self.card.lidar_position[0]
         return OmniWindow(self.card.facts(), self.scan, BEAMS, limits, forward)
 
-    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+    def randomize(self, plant: BaseInRoom, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
         super().randomize(plant, ids, drawn)
         for name in SLIPPERY:
             plant.param(name)[ids] = getattr(plant.nominal, name) * drawn[name]
