@@ -13,7 +13,9 @@ INSTALL = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip ins
 # A folder with ROS's launch system as wheels, for tests of launch files: PyPI does not have it.
 ROS_WHEELS ?= ../shared/wheels
 
-.PHONY: help setup setup-dev demo tools test coverage realtime gpu release walk check bench docs ros reports package
+PYTHON310 ?= python3.10
+
+.PHONY: help setup setup-dev demo tools test coverage realtime python310 gpu release walk check bench docs ros reports package
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -53,6 +55,11 @@ coverage: test ## run the tests and tell which lines they do not reach, in nearl
 
 realtime: tools ## run the tests with deadlines of the wall clock, one after the other; leave the computer alone meanwhile
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m realtime
+
+python310: tools ## prove the robot's side under Python 3.10 with numpy 1.26, as on Ubuntu 22.04: PYTHON310=python3.10
+	$(PYTHON310) -m venv .venv310
+	.venv310/bin/python -m pip install --quiet . 'numpy==1.26.4'
+	ROBO_RL_PYTHON310=.venv310/bin/python $(BIN)/pytest tests/deploy/robot/test_python310.py
 
 gpu: tools ## run the tests that need an NVIDIA GPU
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m gpu

@@ -173,6 +173,18 @@ def test_the_core_answers_what_the_session_answers(name: str, program: Path, lib
     assert all(states[int(state)] > 20 for state in State), states
 
 
+@pytest.mark.release
+@pytest.mark.parametrize("name", ["quadrotor-hover", "go2-flat", "arm-place", "car-race", "diff-nav"])
+def test_two_thousand_sequences_of_each_kind_are_answered_alike(
+    name: str, program: Path, library: Callable[[str], Path]
+) -> None:
+    for seed in range(2, 22):
+        expected, controller = sequences(name, library(name), 100, seed)
+        answers, end = replayed(program, library(name), expected, controller)
+        assert first_difference(answers, expected.answers) == "", seed
+        assert "allocations 0 locks 0" in end
+
+
 @pytest.mark.slow
 def test_the_core_is_clean_under_sanitizers(library: Callable[[str], Path], tmp_path: Path) -> None:
     program = build_replay(tmp_path, *SANITIZED)
