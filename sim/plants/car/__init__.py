@@ -37,6 +37,7 @@ from robo_rl.contract.gravity import GRAVITY
 from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
 from robo_rl.sim.drawing import Poser
 from robo_rl.sim.plants.car.drawing import draw_car, joints
+from robo_rl.sim.plants.saving import ClosedForm
 from robo_rl.sim.robots.car import CarCard
 
 SLOW = 0.3  # m/s, below which tyres are viscous
@@ -257,21 +258,16 @@ def nominal_parameters(card: CarCard, device: Any = None) -> CarParameters:
     return CarParameters(*(torch.tensor([x], dtype=torch.float32, device=device) for x in figures))
 
 
-class CarPlant:
+class CarPlant(ClosedForm):
     """n cars with state and parameters, stepped in place at one control rate."""
+
+    current: CarState
 
     def __init__(self, card: CarCard, n: int, period: float, device: str | torch.device = "cpu") -> None:
         """``period`` is the control period in s."""
-        self.card, self.n, self.period, self.device = card, n, period, torch.device(device)
-        self.nominal = nominal_parameters(card, device)
-        _, parts = empty_block(n, [()] * len(self.nominal), device)
-        self.parameters = CarParameters(*parts)
-        for mine, figure in zip(self.parameters, self.nominal, strict=True):
-            mine[:] = figure
-        self.block, state = empty_block(n, [(2,), (1,), (2,), (1,), (1,), (1,)], device)
-        """(8, n), live: the rows of the state's parts in order."""
-        self.current = CarState(*state)
-        """Live."""
+        shapes = [(2,), (1,), (2,), (1,), (1,), (1,)]
+        super().__init__(n, nominal_parameters(card, device), CarState, shapes, device)
+        self.card, self.period = card, period
         _, self._commands = empty_block(n, [(1,), (1,)], device)
         self._run: Any = None
 
@@ -284,17 +280,6 @@ class CarPlant:
         """The state one control period later, as a pure, differentiable function."""
         return advance(state, commands["steering_angle"], commands["speed"], parameters, self.period)
 
-    def param(self, name: str) -> Tensor:
-        """A live view (n,) of a physical parameter."""
-        return getattr(self.parameters, name)
-
-    def refresh(self, ids: Tensor) -> None:
-        """Nothing follows from the parameters."""
-
-    def truth(self) -> dict[str, Tensor]:
-        """Every physical quantity by name, live views (n, …)."""
-        return self.current._asdict()
-
     def step(self, commands: Mapping[str, Tensor]) -> None:
         """One control period under ``steering_angle`` (n, 1) rad and ``speed`` (n, 1) m/s, held constant."""
         for name, buffer in zip(("steering_angle", "speed"), self._commands, strict=True):
@@ -305,13 +290,7 @@ class CarPlant:
         self._run()
 
     def state(self, ids: Tensor) -> CarState:
-        """A copy of the state of the cars ``ids`` (m,)."""
-        return CarState(*(part[ids] for part in self.current))
-
-    def set_state(self, ids: Tensor, state: CarState) -> None:
-        """Put the cars ``ids`` (m,) into a state."""
-        for mine, given in zip(self.current, state, strict=True):
-            mine[ids] = given
+        return super().state(ids)
 
     def push(self, ids: Tensor, velocity: Tensor) -> None:
         """Change the cars' velocity by what of ``velocity`` (3,) m/s, world, is along the ground."""
@@ -331,15 +310,6 @@ class CarPlant:
     @functools.cached_property
     def _poser(self) -> Poser:
         return Poser(draw_car(self.card))
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        return {"state": self.block, **self.parameters._asdict()}
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
-        for name, value in saved.items():
-            (self.block if name == "state" else self.param(name)).copy_(value)
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from robo_rl.sim.accelerate.fuse import empty_block
 from robo_rl.sim.drawing import GREY, Poser
-from robo_rl.sim.plants import saving
 from robo_rl.sim.plants.car import CarParameters, CarPlant, CarState
 from robo_rl.sim.plants.car.drawing import car_spec, joints
+from robo_rl.sim.plants.saving import Saved, live
 from robo_rl.sim.robots.car import CarCard
 from robo_rl.sim.scenes.lanes import VEHICLE, Body, Lanes
 from robo_rl.sim.scenes.lanes.scan import scan
@@ -56,7 +56,7 @@ class InLanesState(NamedTuple):
     """(n, fields, vehicles): see ``robo_rl.sim.scenes.lanes.FIELDS``."""
 
 
-class CarInLanes:
+class CarInLanes(Saved):
     """n cars, each on a road of its own with traffic, stepped in place at one control rate."""
 
     dynamics = None
@@ -72,10 +72,7 @@ class CarInLanes:
         self.lanes = Lanes(n, Body(middle, *card.body[:2]), vehicles)
         own = [torch.tensor([x]) for x in ([0.5, 0.5], 3.0, 0.5, 1.0)]
         self.nominal = Parameters(*self.car.nominal, *own)
-        _, parts = empty_block(n, [value.shape[1:] for value in own])
-        self.parameters = Parameters(*self.car.parameters, *parts)
-        for mine, figure in zip(parts, own, strict=True):
-            mine[:] = figure
+        self.parameters = Parameters(*self.car.parameters, *live(n, own))
         self.lidar = lidar
         _, (self.scan,) = empty_block(n, [(lidar.beams if lidar else 1,)])
         _, parts = empty_block(n, [(1,)] * 7)
@@ -83,10 +80,6 @@ class CarInLanes:
         every, half = torch.arange(n), torch.full((n,), 0.5)
         self.refresh(every)
         self.put(every, torch.full((n, 2), 0.5), half, 10.0 * half, 0.0 * half, 0.0 * half, 0.0 * half)
-
-    def param(self, name: str) -> Tensor:
-        """A live view (n, …) of a physical parameter; after those of roads, call ``refresh``."""
-        return getattr(self.parameters, name)
 
     def refresh(self, ids: Tensor) -> None:
         """Make the roads of ``ids`` (m,) by their parameters."""
@@ -202,11 +195,3 @@ class CarInLanes:
             body.add_geom(size=[0.5 * length, 0.5 * width, 0.27 * TALL], pos=[0, 0, 0.32 * TALL], **box)
             body.add_geom(size=[0.26 * length, 0.42 * width, 0.22 * TALL], pos=[-0.2, 0, 0.78 * TALL], **box)
         return Poser(spec.compile())
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        return saving.save(self)
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
-        saving.load(self, saved)

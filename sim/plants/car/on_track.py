@@ -13,8 +13,8 @@ from torch import Tensor
 
 from robo_rl.contract import Scan
 from robo_rl.sim.accelerate.fuse import empty_block
-from robo_rl.sim.plants import saving
 from robo_rl.sim.plants.car import CarParameters, CarPlant, CarState
+from robo_rl.sim.plants.saving import Saved, live
 from robo_rl.sim.robots.car import CarCard
 from robo_rl.sim.scenes.tracks import KNOTS, Body, Lidar, Tracks
 
@@ -46,7 +46,7 @@ class OnTrackState(NamedTuple):
     """m since the car was placed, less than nothing if it went backwards."""
 
 
-class CarOnTrack:
+class CarOnTrack(Saved):
     """n cars, each on a track of its own, stepped in place at one control rate."""
 
     dynamics = None
@@ -69,19 +69,12 @@ class CarOnTrack:
         figures = (card.lidar_position[0], 0.0, [0.5] * (2 * KNOTS), 10.0, 2.0, 1.0, 0.0)
         own = [torch.tensor([x], dtype=torch.float32) for x in figures]
         self.nominal = Parameters(*self.car.nominal, *own)
-        _, parts = empty_block(n, [value.shape[1:] for value in own])
-        self.parameters = Parameters(*self.car.parameters, *parts)
-        for mine, figure in zip(parts, own, strict=True):
-            mine[:] = figure
+        self.parameters = Parameters(*self.car.parameters, *live(n, own))
         _, (self.station, self.progress) = empty_block(n, [(1,), (1,)])
         _, (self._wheel_speed, self._length) = empty_block(n, [(1,), (1,)])
         every = torch.arange(n)
         self.refresh(every)
         self.put(every, *torch.zeros(4, n).unbind(0))
-
-    def param(self, name: str) -> Tensor:
-        """A live view (n, …) of a physical parameter; after those of tracks, call ``refresh``."""
-        return getattr(self.parameters, name)
 
     def refresh(self, ids: Tensor) -> None:
         """Make the tracks of ``ids`` (m,) by their parameters."""
@@ -154,11 +147,3 @@ class CarOnTrack:
     def poses(self, ids: Tensor) -> np.ndarray:
         """(m, bodies, 7) m and quaternion x, y, z, w: of the bodies of ``drawing``."""
         return self.car.poses(ids)
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        return saving.save(self)
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
-        saving.load(self, saved)

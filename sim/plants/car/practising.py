@@ -22,6 +22,7 @@ from torch import Tensor
 from robo_rl.contract import Scan
 from robo_rl.sim.accelerate.fuse import empty_block
 from robo_rl.sim.plants.car.on_track import NAMES, CarOnTrack, OnTrackState
+from robo_rl.sim.plants.saving import Saved, live
 from robo_rl.sim.robots.car import CarCard
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Practice(NamedTuple):
     """(n, 2) m, body: where the next way-point is."""
 
 
-class PractisingCar:
+class PractisingCar(Saved):
     """n cars, stepped in place at one control rate."""
 
     dynamics = None
@@ -79,12 +80,9 @@ class PractisingCar:
         self.card, self.n, self.period, self.device = card, n, period, torch.device("cpu")
         self.substeps = round(period / STEP)
         self.on = CarOnTrack(card, n, period / self.substeps, scan, beams, (), courses)
-        _, parts = empty_block(n, [(), (TURNS,), ()])
         own = [torch.ones(1), torch.linspace(-1.0, 1.0, TURNS).roll(TURNS // 4)[None], torch.zeros(1)]
-        for mine, figure in zip(parts, own, strict=True):
-            mine[:] = figure
         self.nominal = Parameters(*self.on.nominal, *own)
-        self.parameters = Parameters(*self.on.parameters, *parts)
+        self.parameters = Parameters(*self.on.parameters, *live(n, own))
         _, kept = empty_block(n, [(1,), (2,), (1,), (1,), (1,), (1,), (1,), (1,), (2,)])
         self.practice = Practice(*kept)
         _, (self._orders, self._speeds, self._clearance) = empty_block(n, [(1,), (1,), (1,)])
@@ -94,10 +92,6 @@ class PractisingCar:
     def tracks(self) -> Any:
         """``robo_rl.sim.scenes.tracks.Tracks`` of all cars."""
         return self.on.tracks
-
-    def param(self, name: str) -> Tensor:
-        """A live view (n, …) of a physical parameter; after those of tracks, call ``refresh``."""
-        return getattr(self.parameters, name)
 
     def refresh(self, ids: Tensor) -> None:
         """Make the tracks of ``ids`` (m,) by their parameters."""

@@ -16,9 +16,9 @@ from torch import Tensor
 from robo_rl.contract import Scan
 from robo_rl.sim.accelerate.fuse import Fused, empty_block, fuse
 from robo_rl.sim.drawing import Poser
-from robo_rl.sim.plants import saving
 from robo_rl.sim.plants.mobile_base import BaseParameters, BaseState, advance, nominal_parameters
 from robo_rl.sim.plants.mobile_base.drawing import draw_base
+from robo_rl.sim.plants.saving import Saved, live
 from robo_rl.sim.robots.mobile_base import MobileBaseCard
 from robo_rl.sim.scenes.rooms import Rooms, edits, ends
 from robo_rl.sim.scenes.tracks import Lidar
@@ -43,7 +43,7 @@ class InRoomState(NamedTuple):
     """m, the length of the shortest way to the goal a period ago."""
 
 
-class BaseInRoom:
+class BaseInRoom(Saved):
     """n bases, each in a room of its own, stepped in place at one control rate."""
 
     dynamics = None
@@ -72,10 +72,7 @@ class BaseInRoom:
         own = [*(torch.tensor([x], dtype=torch.float32) for x in figures)]
         own += [*ends(half, half, self.rooms.cell), *(torch.tensor([x]) for x in self.figures.values())]
         self.nominal = self.parameters_type(*self._nominal(), *own)
-        _, parts = empty_block(n, [value.shape[1:] for value in self.nominal])
-        self.parameters = self.parameters_type(*parts)
-        for mine, figure in zip(parts, self.nominal, strict=True):
-            mine[:] = figure
+        self.parameters = self.parameters_type(*live(n, self.nominal))
         self._block, state = empty_block(n, self._shapes())
         self.current = self.base_state(*state)
         """Live."""
@@ -98,10 +95,6 @@ class BaseInRoom:
     def _bound(self, parameters: Any) -> Callable[[], None]:
         """What moves the bases by their commands."""
         return _fused_advance(self.period).bind(self.current, *self._commands, parameters, out=self.current)
-
-    def param(self, name: str) -> Tensor:
-        """A live view (n, …) of a physical parameter; after those of rooms, call ``refresh``."""
-        return getattr(self.parameters, name)
 
     def refresh(self, ids: Tensor) -> None:
         """Make the rooms of ``ids`` (m,) by their parameters."""
@@ -207,14 +200,6 @@ class BaseInRoom:
     @functools.cached_property
     def _poser(self) -> Poser:
         return Poser(draw_base(self.card))
-
-    def save(self) -> dict[str, Tensor]:
-        """All that changes, for a checkpoint."""
-        return saving.save(self)
-
-    def load(self, saved: Mapping[str, Tensor]) -> None:
-        """Continue from ``save``, bit by bit."""
-        saving.load(self, saved)
 
 
 @functools.cache
