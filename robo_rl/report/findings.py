@@ -12,6 +12,7 @@ from robo_rl.contract import Contract, Provenance
 from robo_rl.evaluate.evaluation import Conditions, Episodes
 from robo_rl.evaluate.transfer import Transfer
 from robo_rl.policies.loading import CLASSICAL, Loaded
+from robo_rl.report.worst import Worst
 from robo_rl.sim.tasks import Measure, Task
 
 RECORDED = 8
@@ -58,6 +59,8 @@ class Findings:
     few: int = 0
     transfer: Transfer | None = None
     """Of the first subject."""
+    worst: Sequence[Worst] = ()
+    """Its worst episodes."""
     options: str = ""
     """What of the command line says which task and robot are meant, beginning with a blank; for repeating it."""
 
@@ -123,6 +126,7 @@ class Section:
     id: str
     title: str
     text: str = ""
+    """What is shown and how to read it."""
     table: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
     """Rows by their names."""
     plots: Sequence[Plot] = ()
@@ -130,6 +134,8 @@ class Section:
     """What ``robo-rl report --json`` prints of it."""
     commands: Sequence[str] = ()
     """What to type to repeat it."""
+    summary: str = ""
+    """The result in one line."""
 
 
 class KindReport(Protocol):

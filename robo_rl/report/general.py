@@ -17,7 +17,7 @@ from scipy.stats import ks_2samp
 
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.evaluate.comparison import compare, scores
-from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbations, rollout, sweep
+from robo_rl.evaluate.evaluation import BATCH, Conditions, Episodes, perturbations, quantity, rollout, sweep
 from robo_rl.evaluate.transfer import Transfer
 from robo_rl.files import read_bytes
 from robo_rl.files.text import MAX_BYTES
@@ -26,6 +26,7 @@ from robo_rl.policies.loading import CLASSICAL, Loaded, load
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import RECORDED, Findings, Plot, Section, Subject
 from robo_rl.report.page import pictures, write_page
+from robo_rl.report.worst import films, rerun
 from robo_rl.sim.tasks import Measure, Task
 from robo_rl.zoo import located
 
@@ -65,6 +66,7 @@ def gather(
         comparisons=[_compare(subject, classical, task.measures[-1]) for subject in subjects] if classical else [],
         few=few.episodes,
         transfer=there,
+        worst=rerun(task, loaded[0].policy, conditions, subjects[0].episodes),
         options="".join(f" {name} {shlex.quote(value)}" for name, value in options.items() if value),
     )
     sweeps = {name: sweep(task, policy, grid, few) for name, policy in found.policies.items()} if grid else {}
@@ -203,16 +205,27 @@ def write(findings: Findings, sections: Sequence[Section], out: Path, plain: boo
         goes_on=type(task).succeeded is Task.succeeded,
         commands=_commands(findings, sections),
         pictures=pictures(first.episodes.motion),
+        worst=films(findings.worst),
     )
 
 
 def summaries(findings: Findings) -> dict[str, str]:
     """A line that says what a section shows, by the section."""
     first, task = findings.subjects[0], findings.task
-    lost = first.episodes.duration[~first.episodes.survived]
-    found = {"episodes": f"{len(lost):,} of {len(first.episodes):,} episodes failed."}
-    if len(lost):
-        found["episodes"] = f"{found['episodes'][:-1]}, half of them within {np.median(lost):.3g} s."
+    found = {
+        "results": _result(findings),
+        "episodes": _spread(first.episodes, findings.measure),
+        "failures": _lost(first.episodes),
+        "ranges": f"{len(task.spec.ranges)} ranges, {len(task.perturbed)} of them looked at one by one above.",
+    }
+    if first.contract is not None and first.provenance is not None:
+        contract, origin = first.contract, first.provenance
+        inputs, outputs = (sum(c.size for c in channels) for channels in (contract.signals, contract.commands))
+        found["contract"] = (
+            f"Reads {inputs:,} numbers in {len(contract.signals)} signals and commands {outputs} at "
+            f"{1 / contract.control_period:g} Hz."
+        )
+        found["policy"] = f"Trained by {origin.algorithm} in {origin.environment_steps:,} control steps."
     rows = [(name, row) for name, table in findings.sweeps.get("policy", {}).items() for row in table]
     if rows:
         name, row = min(rows, key=lambda pair: pair[1]["success"])
@@ -227,6 +240,43 @@ def summaries(findings: Findings) -> dict[str, str]:
             f"The reward per step rose from {rewards[0]:.3g} to {rewards[-1]:.3g}, {max(rewards):.3g} at best."
         )
     return found
+
+
+def _result(findings: Findings) -> str:
+    """Who has the smallest error, and who fails least often."""
+    measure = findings.measure
+    rows = {
+        "the classical controller" if name == CLASSICAL else name: one.figures
+        for name, one in findings.named.items()
+        if name != CLASSICAL or one.figures["success"] >= WEAK
+    }
+    best = max(rows, key=lambda name: rows[name]["success"])
+    rate = "most successes" if findings.task.knows_success else "fewest failures"
+    text = f"{rate}: {best} ({rows[best]['success']:.1%} succeed)."
+    finite = {name: row[measure.key] for name, row in rows.items() if not math.isnan(row[measure.key])}
+    if not finite:
+        return text.capitalize()
+    least = min(finite, key=lambda name: finite[name])
+    return f"Smallest {plots.spoken(measure.error)}: {least} ({quantity(finite[least], measure.unit)}); {text}"
+
+
+def _spread(episodes: Episodes, measure: Measure) -> str:
+    """The median of an error and what 95 % of episodes stay below."""
+    error = episodes.errors[measure.error]
+    error = error[~np.isnan(error)]
+    if not len(error):
+        return "No episode lasted without failure."
+    half, most = (quantity(float(np.quantile(error, part)), measure.unit) for part in (0.5, 0.95))
+    return f"{plots.spoken(measure.error).capitalize()}: {half} in the median, below {most} in 95 % of the episodes."
+
+
+def _lost(episodes: Episodes) -> str:
+    """How many failed, and how soon."""
+    lost = episodes.duration[~episodes.survived]
+    if not len(lost):
+        return f"None of {len(episodes):,} episodes failed."
+    when = f"after {lost[0]:.3g} s" if len(lost) == 1 else f"half of them within {np.median(lost):.3g} s"
+    return f"{len(lost):,} of {len(episodes):,} episodes failed, {when}."
 
 
 def _episodes(findings: Findings) -> list[Plot]:

@@ -32,6 +32,8 @@ from robo_rl.sim.pictures.strip import strip
 
 FILM_SECONDS, FILM_FPS, FILM_SIZE = 5.0, 20, (480, 360)
 STRIP_SCALE = 0.8
+PLOTS = 3
+"""Of a row, at most."""
 SHOWN = 8
 """Elements that are named one by one."""
 
@@ -72,6 +74,7 @@ def write_page(out: Path, first: Subject, figures: dict[str, Any], plain: bool =
         return item and {"number": next(numbers), "item": jinja2.utils.htmlsafe_json_dumps(item)}
 
     environment.filters["look_into"] = look_into
+    environment.filters["rows"] = rows
     environment.globals |= {"span": span, "listed": listed}
     page = environment.get_template("general.html").render(
         first=first,
@@ -83,6 +86,12 @@ def write_page(out: Path, first: Subject, figures: dict[str, Any], plain: bool =
     )
     write(out, page)
     return out.stat().st_size
+
+
+def rows(items: Sequence[Any], most: int = PLOTS) -> list[Sequence[Any]]:
+    """As few rows as hold ``most`` each, whose lengths differ by one at most: none has a hole in it."""
+    count = -(-len(items) // most)
+    return [items[k * len(items) // count : (k + 1) * len(items) // count] for k in range(count)]
 
 
 def _percent(value: float) -> str:

@@ -25,10 +25,12 @@ def film(
     size: tuple[int, int] = (640, 480),
     fps: int = 30,
     progress: Callable[[int], None] = lambda done: None,
+    begin: float = 0.0,
 ) -> int:
     """Write an .mp4 or .gif of a motion in real time; returns the number of frames.
 
-    ``size`` is (width, height) in pixels, both even. ``progress`` is called with the number of frames done.
+    ``size`` is (width, height) in pixels, both even. ``progress`` is called with the number of frames done. ``begin``:
+    the time (s) that the first one shows.
     """
     require_film(file, size, fps)
     count = int(len(motion) * motion.period * fps)
@@ -38,7 +40,7 @@ def film(
 
     def frames() -> Iterator[np.ndarray]:
         for k, pixels in enumerate(draw(motion, scene, size, steps)):
-            yield captioned(pixels, f"{caption}   t = {steps[k] * motion.period:.2f} s".strip())
+            yield captioned(pixels, f"{caption}   t = {begin + steps[k] * motion.period:.2f} s".strip())
             progress(k + 1)
 
     (_write_mp4 if file.suffix == ".mp4" else _write_gif)(file, frames(), size, fps)

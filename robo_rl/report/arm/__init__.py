@@ -30,9 +30,9 @@ def sections(findings: Findings) -> list[Section]:
     if "pad_force" not in episodes.recording:
         return []
     static, peak = forces(episodes, spec.control_period)
+    summary = f"At most {static.max():.0f} N of static force on a pad, and {peak.max():.0f} N at an impact."
     text = (
-        f"The greatest static force on a pad, the median of {STEADY:g} s, is {static.max():.0f} N in the recorded "
-        f"episodes, and the greatest at a single control step, an impact, {peak.max():.0f} N. "
+        f"Static: the median of {STEADY:g} s. An impact: the greatest at a single control step of recorded episodes. "
     )
     law = spec.commands[0].law
     if isinstance(law, ImpedanceLaw):
@@ -44,7 +44,8 @@ def sections(findings: Findings) -> list[Section]:
         f"The greater force of the two pads in the policy's first {SHOWN} episodes. Look at the peak when they close, "
         "and at how even the force is while the cube is carried."
     )
-    return [Section("forces", "Contact forces", text, plots=[Plot(traces(episodes, spec.control_period), caption)])]
+    plot = Plot(traces(episodes, spec.control_period), caption)
+    return [Section("forces", "Contact forces", text, plots=[plot], summary=summary)]
 
 
 def forces(episodes: Episodes, period: float) -> tuple[np.ndarray, np.ndarray]:

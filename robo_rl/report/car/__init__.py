@@ -38,7 +38,7 @@ def sections(findings: Findings) -> list[Section]:
             wide=True,
         )
         text = "An episode ends with the route, or fails at a collision, a red light, off the road, or in a wrong lane."
-        return [Section("routes", "Routes", text, plots=[plot])]
+        return [Section("routes", "Routes", text, plots=[plot], summary=_speeds(episodes, period))]
     if "left_wall" not in episodes.recording:
         return []
     plot = Plot(
@@ -48,7 +48,13 @@ def sections(findings: Findings) -> list[Section]:
         wide=True,
     )
     text = "An episode ends with a lap, or fails at the first contact with a wall."
-    return [Section("tracks", "Tracks", text, plots=[plot])]
+    return [Section("tracks", "Tracks", text, plots=[plot], summary=_speeds(episodes, period))]
+
+
+def _speeds(episodes: Episodes, period: float) -> str:
+    """How fast it is in the episodes on the map."""
+    speed = np.concatenate([course["velocity"][:, 0] for course in courses(episodes, period)[:SHOWN]])
+    return f"{speed.mean():.1f} m/s on average, {speed.max():.1f} m/s at most."
 
 
 def borders(course: Mapping[str, np.ndarray]) -> list[np.ndarray]:

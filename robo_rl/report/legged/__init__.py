@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from robo_rl.evaluate.terrain_evaluation import SPEED, evaluate_terrain
 from robo_rl.report.findings import Cell, Findings, Plot, Section
 from robo_rl.report.legged import plots
@@ -41,12 +43,19 @@ def motion(findings: Findings) -> Section:
         "long each foot stays, and at whether all feet are on the ground when no velocity is commanded."
     )
     drawn.append(Plot(plots.gait(course["foot_force"], card.feet, spec.control_period), caption, wide=True))
-    return Section("motion", "Motion", plots=drawn)
+    down = (course["foot_force"] > plots.STANCE).mean()
+    summary = f"In episode 1 a foot is on the ground for {down:.0%} of the time"
+    if "linear_velocity_command" in course:
+        forward, left, _ = plots.true_velocities(course)
+        error = np.hypot(*(np.stack([forward, left], -1) - course["linear_velocity_command"]).T).mean()
+        summary += f", and the velocity is {error:.2f} m/s from the commanded one"
+    return Section("motion", "Motion", plots=drawn, summary=f"{summary}.")
 
 
 def ground(findings: Findings, crossings: Sequence[Mapping[str, Any]]) -> Section:
     """A row for each kind of ground, from easy to hard, of what ``evaluate_terrain`` found."""
     table: dict[str, list[Cell]] = {}
+    worst = min(crossings, key=lambda row: row["crossed"])
     for row in crossings:
         interval = f"{100 * row['crossed_low']:.1f} % to {100 * row['crossed_high']:.1f} %"
         cell = Cell(f"{100 * row['crossed']:.0f} %", row["height"], interval, row["crossed"])
@@ -57,6 +66,7 @@ def ground(findings: Findings, crossings: Sequence[Mapping[str, Any]]) -> Sectio
         f"Straight on at {SPEED:g} m/s from the middle of a patch past all that it holds, {crossings[0]['walks']} "
         "episodes each, with pushes and all else drawn as ever. Below each share: how high, steep or wide it is.",
         table,
+        summary=f"Least sure: {worst['kind']}, {worst['height']}: {worst['crossed']:.0%} cross it.",
         figures={"crossings": crossings},
         commands=[
             f"robo-rl evaluate {findings.subjects[0].target}{findings.options} "

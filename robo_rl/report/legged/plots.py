@@ -14,18 +14,23 @@ STANCE = 1.0
 """N, above which a foot counts as on the ground."""
 
 
+def true_velocities(course: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(steps,) each: forward and to the left in the heading frame, m/s; turning left, rad/s."""
+    yaw = yaw_angle(tuple(course["orientation"].T))
+    u, v, _ = course["linear_velocity"].T
+    forward, left = np.cos(yaw) * u + np.sin(yaw) * v, np.cos(yaw) * v - np.sin(yaw) * u
+    return forward, left, course["angular_velocity"][:, 2]
+
+
 @styled
 def velocities(course: Mapping[str, np.ndarray], period: float) -> Figure:
     """Commanded and true velocities in the heading frame, of an episode: quantities (steps, k) by name."""
     figure = Figure(figsize=(8.2, 4.2), layout="constrained")
     rows = figure.subplots(3, 1, sharex=True)
     time = np.arange(len(course["position"])) * period
-    yaw = yaw_angle(tuple(course["orientation"].T))
-    u, v, _ = course["linear_velocity"].T
-    true = (np.cos(yaw) * u + np.sin(yaw) * v, np.cos(yaw) * v - np.sin(yaw) * u)
     wanted = (*course["linear_velocity_command"].T, course["yaw_rate_command"][:, 0])
     labels = ("forward, m/s", "to the left, m/s", "turn left, rad/s")
-    for axes, label, want, have in zip(rows, labels, wanted, (*true, course["angular_velocity"][:, 2]), strict=True):
+    for axes, label, want, have in zip(rows, labels, wanted, true_velocities(course), strict=True):
         axes.plot(time, have, color=POLICY, lw=0.9, label="true")
         axes.plot(time, want, "--", color=TARGET, lw=1.6, label="commanded")
         axes.set_ylabel(label)

@@ -47,11 +47,12 @@ def sections(findings: Findings) -> list[Section]:
         ),
     ]
     text = (
-        f"An episode fails when the current passes {card.current_limit:g} A. The greatest in these episodes is "
-        f"{peak:.0f} A. The robot's gate stops at a measured current above the limit; the guard in the policy's graph "
-        "changes the voltage before."
+        f"An episode fails when the current passes {card.current_limit:g} A. The robot's gate stops at a measured "
+        "current above the limit; the guard in the policy's graph changes the voltage before."
     )
-    return [Section("currents", "Currents and torque", text, plots=drawn, figures={"largest_current_a": peak})]
+    summary = f"The greatest current in these episodes is {peak:.0f} A, of {card.current_limit:g} A."
+    figures = {"largest_current_a": peak}
+    return [Section("currents", "Currents and torque", text, plots=drawn, figures=figures, summary=summary)]
 
 
 @styled

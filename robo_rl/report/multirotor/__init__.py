@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+
+import numpy as np
 
 from robo_rl.evaluate.evaluation import Conditions, quantity, rollout
 from robo_rl.policies.loading import CLASSICAL
 from robo_rl.report.findings import RECORDED, Cell, Findings, Plot, Section
 from robo_rl.report.multirotor import plots
+from robo_rl.report.plots import courses
 from robo_rl.sim.robots.multirotor import MultirotorCard
 from robo_rl.sim.tasks.multirotor.quadrotor import FIGURE_EIGHT
 
@@ -38,6 +42,7 @@ def figure_eight(findings: Findings) -> Section:
     summaries = {name: episodes.summary() for name, episodes in flown.items()}
     keys = {"policy": "figure_eight_policy_rms_m", CLASSICAL: "figure_eight_geometric_rms_m"}
     errors = {key: summaries[name]["tracking_error_rms_m"] for name, key in keys.items() if name in summaries}
+    least = min(errors.items(), key=lambda item: math.inf if math.isnan(item[1]) else item[1])
     names = {name: subject.loaded.name for name, subject in findings.named.items()}
     if len(findings.subjects) > 1:
         names = {name: f"{name}: {subject}" for name, subject in names.items()}
@@ -51,6 +56,7 @@ def figure_eight(findings: Findings) -> Section:
     }
     fixed = " ".join(f"{name} {value:g}" for name, value in FIGURE_EIGHT.items())
     target = findings.subjects[0].target + findings.options
+    by = "the policy" if least[0] == keys["policy"] else "the classical controller"
     return Section(
         "figure-eight",
         "Figure-eight",
@@ -66,6 +72,7 @@ def figure_eight(findings: Findings) -> Section:
         ],
         errors,
         [f"robo-rl evaluate {target} --episodes {count} --seed {around.seed} --seconds {SECONDS:g} --fixed {fixed}"],
+        f"Smallest error: {by}, {quantity(least[1], 'm')}.",
     )
 
 
@@ -93,10 +100,14 @@ def motion(findings: Findings) -> Section:
             "at how far speeds lag behind.",
         ),
     ]
+    away = [course["position"] - course["position_setpoint"] for course in courses(episodes, period)]
+    lowest, farthest = min(float(way[:, 2].min()) for way in away), max(float(np.linalg.norm(way[-1])) for way in away)
     return Section(
         "motion",
         "Motion",
         "An episode fails when the vehicle is more than a metre from its set-point, or turns faster than the range "
         "of its gyroscope.",
         plots=drawn,
+        summary=f"In the first {len(away)} episodes at most {quantity(max(0.0, -lowest), 'm')} below the set-point, "
+        f"and ends at most {quantity(farthest, 'm')} from it.",
     )

@@ -9,8 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 from robo_rl.controllers.multirotor import Gains, GeometricController, Mixer, Multirotor
+from robo_rl.controllers.multirotor.geometric import _together
 from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.sim.robots.multirotor import load_multirotor
 from robo_rl.sim.tasks.loading import load_task
@@ -145,6 +147,39 @@ def test_it_recovers_from_45_degrees_of_tilt(name: str) -> None:
     summary = rollout(task, ControllerPolicy(task), Conditions(episodes=32, fixed=fixed)).summary()
     assert summary["success"] == 1.0
     assert summary["position_error_mean_m"] < 0.03
+
+
+@pytest.mark.parametrize("name", ["crazyflie", "hummingbird", "x500"])
+def test_it_is_no_straw_man_in_all_that_training_draws(name: str) -> None:
+    task = load_task("quadrotor-hover", name)
+    assert rollout(task, ControllerPolicy(task), Conditions(episodes=200, seed=7)).summary()["success"] > 0.8
+
+
+def test_commands_beyond_the_top_speed_are_lowered_together(robot: Multirotor) -> None:
+    top = robot.rotors[0].speed_max
+    commands = np.array([[1.3, 1.2, 0.9, 1.25], [0.5, 0.6, -0.1, 0.7]]) * top
+    wanted = np.array([[1.0, 0.9, 0.6, 0.95], [0.5, 0.6, 0.0, 0.7]]) * top
+    np.testing.assert_allclose(_together(commands, 0.0, top, np), wanted)
+
+
+def test_no_more_force_and_no_more_tilt_is_asked_for_than_there_may_be(robot: Multirotor) -> None:
+    controller = GeometricController(robot, PERIOD)
+    for up, expected in ((1000.0, controller.strongest), (9.81, 9.81), (-50.0, 0.3 * 9.81)):
+        (x,), (y,), (z,) = controller._possible(tuple(np.array([v]) for v in (300.0, 400.0, up)), np)
+        assert z == pytest.approx(expected, rel=1e-3)
+        assert y / x == pytest.approx(4 / 3)
+        assert np.arctan2(np.hypot(x, y), z) == pytest.approx(controller.gains.lean, abs=1e-6)
+
+
+def test_a_tilt_is_turned_back_by_its_shortest_way_whatever_the_heading(robot: Multirotor) -> None:
+    controller = GeometricController(robot, PERIOD)
+    for yaw in (0.0, 1.0, 3.0):
+        turned = Rotation.from_rotvec([1.2, 0.0, 0.0]) * Rotation.from_rotvec([0.0, 0.0, yaw])
+        signals = {**level(), "orientation": turned.as_quat()[None]}
+        _, error = controller._tilt(signals, tuple(np.array([v]) for v in (0.0, 0.0, 9.81)), np)
+        in_world = turned.apply(np.concatenate(error) * [1, 1, 0])
+        np.testing.assert_allclose(in_world, [1.2, 0.0, 0.0], atol=1e-5)
+        assert error[2][0] == pytest.approx(min(yaw, controller.gains.turn), abs=1e-6)
 
 
 def test_rotors_with_a_linear_thrust_curve_are_driven_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import html
@@ -28,7 +29,8 @@ from robo_rl.policies.loading import Loaded, load
 from robo_rl.report import kind_report, plots
 from robo_rl.report.findings import Findings, Subject
 from robo_rl.report.general import error_series, failures, gather, read_transfer, sections_of, summaries, write
-from robo_rl.report.page import listed, span
+from robo_rl.report.page import listed, rows, span
+from robo_rl.report.worst import caption, films, rerun, worst
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import card_types
 from robo_rl.sim.tasks import Measure, Task
@@ -200,7 +202,7 @@ def test_failures_are_listed_with_what_was_drawn_for_them_the_telling_range_firs
 
 
 def test_a_line_above_a_section_tells_what_it_shows() -> None:
-    """Of the lowest success, of half of the failures, and of the reward; known ones."""
+    """Of the lowest success, of failures, of the reward and of the contract; known ones."""
     one = dataclasses.replace(
         subject(count=200), metrics=[{"environment_steps": k, "update": k, "reward": 0.1 * k} for k in (1, 2, 4, 3)]
     )
@@ -210,7 +212,42 @@ def test_a_line_above_a_section_tells_what_it_shows() -> None:
     assert told["training"] == "The reward per step rose from 0.1 to 0.3, 0.4 at best."
     lost = ~one.episodes.survived
     half = np.median(one.episodes.duration[lost])
-    assert told["episodes"] == f"{lost.sum()} of 200 episodes failed, half of them within {half:.3g} s."
+    assert told["failures"] == f"{lost.sum()} of 200 episodes failed, half of them within {half:.3g} s."
+    errors = one.episodes.errors["angle_error"]
+    assert told["episodes"].startswith(f"Angle error: {np.nanmedian(errors):.3f} rad in the median, below ")
+    assert told["results"].startswith("Smallest angle error: policy (")
+    assert told["contract"] == "Reads 5 numbers in 5 signals and commands 1 at 50 Hz."
+
+
+def test_the_worst_episodes_are_those_that_failed_soonest_and_then_those_with_the_largest_errors() -> None:
+    alive, error = [True, True, False, False, True, True], [0.1, 0.5, np.nan, np.nan, 0.2, 0.3]
+    found = dataclasses.replace(
+        ended([20, 20, 9.0, 2.0, 20, 20], [not one for one in alive]), errors={"angle_error": np.array(error)}
+    )
+    assert worst(found, TASK.measures[-1]) == [3, 2, 1, 5, 4]
+
+
+def test_an_episode_that_is_run_again_alone_is_the_same_and_its_film_shows_its_last_seconds() -> None:
+    one = subject(count=40)
+    found = rerun(TASK, one.loaded.policy, Conditions(40), one.episodes)
+    assert [again.number for again in found] == worst(one.episodes, TASK.measures[-1])
+    for again in found:
+        assert again.episode.survived[0] == one.episodes.survived[again.number]
+        assert again.episode.duration[0] == one.episodes.duration[again.number]
+    assert caption(found[0]) == f"Episode {found[0].number + 1} fails after {found[0].episode.duration[0]:.3g} s."
+    (film,) = films(found[:1])
+    assert base64.b64decode(film["video"])[4:8] == b"ftyp"
+
+
+def test_no_row_of_plots_has_a_hole() -> None:
+    assert [[len(row) for row in rows(list(range(n)))] for n in (1, 3, 4, 5, 7)] == [
+        [1],
+        [3],
+        [2, 2],
+        [2, 3],
+        [2, 2, 3],
+    ]
+    assert rows([]) == []
 
 
 def test_the_page_can_be_about_robots_in_teams(tmp_path: Path) -> None:
@@ -246,7 +283,7 @@ def test_the_page_shows_what_transfer_found_and_the_curves_of_training(tmp_path:
     write(findings, [], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert findings.figures()["least_kept"] == pytest.approx(0.9)
-    assert re.search(r'id="transfer">Other simulators.*?<b>90.0 %</b>.*?PyBullet', page, re.DOTALL)
+    assert re.search(r'id="transfer">Other simulators.*?keeps 90.0 % of.*?PyBullet', page, re.DOTALL)
     reward, alive, level = (lines(figure)[0] for figure, _ in plots.training({"policy": metrics}))
     np.testing.assert_allclose(reward, [[0, 0], [1, 0.1], [2, 0.2]])
     np.testing.assert_allclose(alive[:, 1], 1.0)
