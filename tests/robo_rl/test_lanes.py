@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.report.car import lines
+from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.car.lanes import CarLanes
 
 Robo = Callable[..., dict[str, Any]]
@@ -71,6 +73,26 @@ def test_a_report_has_a_map_of_each_route_with_the_line_that_was_driven() -> Non
         driven = np.array([segment[0] for segment in way.get_segments()])
         away = np.linalg.norm(driven[:, None] - np.concatenate([left, right]), axis=-1).min(1)
         assert 0.5 < float(away.min()) <= float(away.max()) < 7.5
+
+
+def test_signals_are_within_the_contracts_limits_to_the_end_of_a_route() -> None:
+    """A gate on a car brakes at what is beyond them."""
+    task, n = CarLanes(), 2
+    env, driver = VecEnv(task, n, seed=4, evaluation=True), ControllerPolicy(task)
+    state, running, least = driver.initial_state(n), torch.ones(n, dtype=torch.bool), torch.full((n,), 500.0)
+    for _ in range(env.episode_steps):
+        signals = env.signals()
+        for signal in task.spec.signals:
+            low, high = (torch.tensor(bound, dtype=torch.float32).flatten() for bound in signal.bounds)
+            told = signals[signal.name][running].flatten(1)
+            assert ((told >= low) & (told <= high)).all(), signal.name
+        least = torch.where(running, torch.minimum(least, signals["route_left"][:, 0]), least)
+        commands, state = driver(signals, state)
+        step = env.step(commands)
+        running &= ~(step.failed | step.succeeded | step.timeout)
+        if not running.any():
+            break
+    assert float(least.min()) < -55.0  # lanes part 60 m before the end
 
 
 def test_the_simulated_robot_drives_among_others() -> None:

@@ -71,7 +71,7 @@ class CarLanes(InLanes):
         told = super().facts()
         more = {
             "lane_count": "lanes to the left, lanes to the right, and from its lane to the route's last, left positive",
-            "route_left": "along the road to where only the route's own lane leads on; at least -50",
+            "route_left": "along the road to where only the route's own lane leads on; about -60 at the end",
             "light_distance": "from the car's front to the next stop line; 100 where there is none",
             "light_state": "1 where that light is red, and where it is yellow; both 0: green",
         }
@@ -83,7 +83,7 @@ class CarLanes(InLanes):
             *self.own_signals(),
             Signal("lane_count", ("left", "right", "route"), "1", "lane", (0.0, 0.0, -3.0), (3.0, 3.0, 3.0)),
             self.route_signal(),
-            Signal("route_left", ("x",), "m", "lane", (-50.0,), (500.0,)),
+            Signal("route_left", ("x",), "m", "lane", (-65.0,), (500.0,)),
             Signal("light_distance", ("x",), "m", "lane", (-5.0,), (FAR,)),
             Signal("light_state", ("red", "yellow"), "1", "lane", (0.0, 0.0), (1.0, 1.0)),
             *self.neighbour_signals(),
