@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robo_rl.contract import Contract, Signal
+from robo_rl.contract.checks import finite_number
 from robo_rl.contract.gravity import GRAVITY
 
 ENOUGH_TURN = 0.15
@@ -30,6 +31,8 @@ AXIS_TOLERANCE = 0.3
 """How far a fitted axis matrix may be from the identity, in its largest element."""
 STILL_NOISE = 5.0
 """A robot at rest may be noisier than in training by this factor."""
+CORNERS = ("turn_max_rad", "of_kinds_from")
+"""What a contract tells of the corners of tracks."""
 
 
 @dataclass
@@ -80,7 +83,37 @@ def examine(
             findings += _examine_signal(contract, signal, still.get(signal.name, Series()))
     if moved is not None:
         findings += _examine_rotation(contract, moved) + _examine_translation(contract, moved)
-    return findings
+    return findings + lane(contract)
+
+
+def lane(contract: Contract) -> list[Finding]:
+    """On which tracks a policy that races was trained, where its contract tells: whoever arms it knows the lane."""
+    width, kind = (_range(contract, f"track.{name}") for name in ("width", "kind"))
+    if width is None:
+        return []
+    said = "trained on lanes {:.3g} to {:.3g} m wide".format(*width)
+    corners = contract.facts.get("track")
+    corners = corners.get("corners") if isinstance(corners, dict) else None
+    if isinstance(corners, dict) and kind is not None:
+        turn, first = (finite_number(corners.get(key), f"facts.track.corners.{key}") for key in CORNERS)
+        cornered = kind[1] > first
+        said += f", with corners of up to {math.degrees(turn):.0f}°" if cornered else ", with bends, without corners"
+    if (grip := _range(contract, "friction")) is not None:
+        said += ", with {:.3g} to {:.3g} of the card's grip".format(*grip)
+    for command in contract.commands:
+        if command.name == "speed":
+            said += f", at up to {command.bounds[1][0]:.3g} m/s"
+    return [Finding(True, "track", f"{said}; others are untried")]
+
+
+def _range(contract: Contract, name: str) -> tuple[float, float] | None:
+    """Between what a range of the task was drawn, where the contract tells it."""
+    ranges = contract.facts.get("ranges")
+    told = ranges.get(name) if isinstance(ranges, dict) else None
+    if not isinstance(told, dict):
+        return None
+    low, high = (finite_number(told.get(key), f"facts.ranges.{name}.{key}") for key in ("from", "to"))
+    return low, high
 
 
 def _examine_signal(contract: Contract, signal: Signal, series: Series) -> list[Finding]:

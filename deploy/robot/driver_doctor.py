@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robo_rl.contract import Contract
-from robo_rl.deploy.robot.doctor import Finding, Series, examine
+from robo_rl.deploy.robot.doctor import Finding, Series, examine, lane
 from robo_rl.deploy.robot.drivers.driver import Driver, DriverError, Identity
 from robo_rl.deploy.robot.drivers.ticks import MOST, NOTABLE
 
@@ -75,7 +75,7 @@ def examine_driver(
     elsewhere = [s.name for s in contract.signals if s.source == "sensor" and s.name not in measured]
     if elsewhere:
         findings.append(Finding(False, "signals", f"this driver does not measure {', '.join(elsewhere)}"))
-    return [*findings, _reading(found, contract), *_clock(found), *_figures(found)]
+    return [*findings, *lane(contract), _reading(found, contract), *_clock(found), *_figures(found)]
 
 
 def describe(driver: Driver, identity: Identity) -> list[Finding]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from robo_rl.contract import Network, Provenance
-from robo_rl.deploy.robot.doctor import Series, examine, healthy
+from robo_rl.contract import ContractError, Network, Provenance
+from robo_rl.deploy.robot.doctor import Series, examine, healthy, lane
 from robo_rl.sim.tasks.loading import load_task
 
 RATE, SECONDS = 100, 6.0
@@ -121,3 +123,19 @@ def test_gaps_in_what_arrives_while_it_is_turned_are_left_out():
                 gappy[name].add(time, age, value)
     found = examine(contract(), series(signals(False)), gappy)
     assert healthy(found), [f for f in found if not f.good]
+
+
+def test_it_tells_on_which_lanes_a_policy_that_races_was_trained():
+    """From the ranges of its contract; a stranger's facts are no numbers."""
+    spec = load_task("car-race").spec
+    made = spec.contract(Provenance("none", 0, 0, "0" * 64), Network((1,), "tanh", True))
+    (told,) = lane(made)
+    assert told.good
+    assert "lanes 1.4 to 2.6 m wide, with bends, without corners" in told.sentence
+    ranges = {**made.facts["ranges"], "track.kind": {"from": 0.0, "to": 2.0}, "track.width": {"from": 1.5, "to": 4.5}}
+    (told,) = lane(dataclasses.replace(made, facts={**made.facts, "ranges": ranges}))
+    assert "lanes 1.5 to 4.5 m wide, with corners of up to 120°" in told.sentence
+    assert lane(contract()) == []
+    assert lane(dataclasses.replace(made, facts={"track": "wide", "ranges": "all"})) == []
+    with pytest.raises(ContractError, match=r"facts\.ranges\.track\.width\.from"):
+        lane(dataclasses.replace(made, facts={"ranges": {"track.width": {"from": "a", "to": 2}}}))

@@ -3,6 +3,7 @@ together."""
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -22,13 +23,21 @@ if TYPE_CHECKING:
     from robo_rl.sim.scenes.tracks.courses import Course
 
 DRAWN = ("track_shape", "track_size", "track_width", "track_direction")
-"""What ``Tracks.make`` takes."""
+"""What ``Tracks.make`` takes, and ``Tracks.make_corners`` behind the kind."""
 CHOSEN = ("track_choice", "track_direction")
 """What ``Tracks.lay`` takes."""
-OWN = ("lidar_forward", "lidar_yaw", *DRAWN, "track_choice")
-"""Parameters besides the car's: how the lidar is mounted (m, rad), and those of tracks."""
+OWN = ("lidar_forward", "lidar_yaw", *DRAWN, "track_choice", "track_kind")
+"""Parameters besides the car's: how the lidar is mounted (m, rad), and those of tracks. A track of a kind below 1 has
+bends, another one corners."""
+TURNING = 1.2
+"""The least radius of a centre line with corners, in turning circles of the car."""
 NAMES = (*CarParameters._fields, *OWN)
 Parameters = cast(Any, namedtuple("Parameters", NAMES))
+
+
+def tightest(card: CarCard) -> float:
+    """m, the least radius of a centre line with corners."""
+    return TURNING * card.wheelbase / math.tan(card.steering_limit)
 
 
 class OnTrackState(NamedTuple):
@@ -66,7 +75,7 @@ class CarOnTrack(Saved):
         middle = 0.5 * (card.front_axle - card.rear_axle)
         self.tracks = Tracks(n, lidar, Body(middle, *card.body[:2]), ahead, courses)
         self._known = bool(courses)
-        figures = (card.lidar_position[0], 0.0, [0.5] * (2 * KNOTS), 10.0, 2.0, 1.0, 0.0)
+        figures = (card.lidar_position[0], 0.0, [0.5] * (2 * KNOTS), 10.0, 2.0, 1.0, 0.0, 0.0)
         own = [torch.tensor([x], dtype=torch.float32) for x in figures]
         self.nominal = Parameters(*self.car.nominal, *own)
         self.parameters = Parameters(*self.car.parameters, *live(n, own))
@@ -81,7 +90,13 @@ class CarOnTrack(Saved):
         if self._known:
             self.tracks.lay(ids, *(self.param(name)[ids] for name in CHOSEN))
         else:
-            self.tracks.make(ids, *(self.param(name)[ids] for name in DRAWN))
+            kind = self.param("track_kind")[ids]
+            bent, cornered = ids[kind < 1], ids[kind >= 1]
+            if len(bent):
+                self.tracks.make(bent, *(self.param(name)[bent] for name in DRAWN))
+            if len(cornered):
+                drawn = (self.param(name)[cornered] for name in ("track_kind", *DRAWN))
+                self.tracks.make_corners(cornered, *drawn, tightest(self.card))
         self._length[ids, 0] = self.tracks.length[ids]
 
     def put(self, ids: Tensor, part: Tensor, offset: Tensor, turn: Tensor, speed: Tensor) -> None:

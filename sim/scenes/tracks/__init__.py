@@ -8,9 +8,12 @@ Distances of a lidar's beams are exact: walls are chains of segments, each of wh
 ends (a depth buffer of one dimension, of the segments that face the car), so that the effort grows with the beams that
 are seen, not with beams times segments. The clearance is the exact distance between the car's rectangle and the walls.
 
+Lanes with sharp corners, as corridors have, are drawn beside these (``Tracks.make_corners``): polygons and sheared
+rectangles with cut corners and bays, whose corners of up to 120° have an inner wall that turns almost on the spot.
+
 Tracks that exist (``robo_rl.sim.scenes.tracks.courses``) are measured in the same way.
 
-Native code (``kernel.cpp``), compiled as ``robo_rl.sim.accelerate.fuse`` compiles.
+Native code (``kernel.cpp``, ``corners.cpp``), compiled as ``robo_rl.sim.accelerate.fuse`` compiles.
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ KNOTS = 11
 """Control points of the centre line."""
 INSIDE = 0.5
 """m, the least radius of the inner wall in a bend."""
+SHARPEST = 2.1
+"""rad, by which a corner turns at most: 120°."""
+INNER, ROUNDEST = 0.02, 0.3
+"""Least and greatest radius of the inner wall of corners, in widths of the lane."""
 FEW = 128
 """Environments that are not worth a second thread."""
 
@@ -129,6 +136,21 @@ class Tracks:
             _at(self.length),
         )  # fmt: skip
 
+    def make_corners(
+        self, ids: Tensor, kind: Tensor, shape: Tensor, size: Tensor, width: Tensor, direction: Tensor, radius: float
+    ) -> None:
+        """New lanes with sharp corners of the environments ``ids`` (m,).
+
+        ``kind`` (m,): below 1.5 a polygon of 3 to 8 corners around a middle, else a rectangle with what is cut out of
+        it. The rest as ``make``; the least radius of the centre line is ``radius`` (m). A lane is at most 7 sizes long.
+        """
+        given = [part.contiguous() for part in (kind, shape, size, width, direction)]
+        ids = ids.contiguous()
+        _library_of_corners().make_corners(
+            len(ids), _at(ids), *map(_at, given), radius, _at(self.centre), _at(self.left), _at(self.right),
+            _at(self.length), _at(self._width),
+        )  # fmt: skip
+
     def measure(self, pose: Tensor, station: Tensor, forward: Tensor, yaw: Tensor, ids: Tensor | None = None) -> None:
         """Write ``located`` and ``ranges``, of all environments or of ``ids`` (m,).
 
@@ -190,4 +212,15 @@ def _library(points: int) -> Any:
     library.make.argtypes = [whole, pointer, ctypes.c_int, *[pointer] * 4, number, *[pointer] * 4]
     library.measure.argtypes = [whole, whole, *[pointer] * 13, ctypes.c_int, pointer, pointer, ctypes.c_int]
     library.make.restype = library.measure.restype = None
+    return library
+
+
+@functools.cache
+def _library_of_corners() -> Any:
+    code = Path(__file__).with_name("corners.cpp").read_text()
+    sizes = {"POINTS": POINTS, "SHARPEST": f"{SHARPEST}f", "INNER": f"{INNER}f", "ROUNDEST": f"{ROUNDEST}f"}
+    library = build(code, *(f"-D{name}={value}" for name, value in sizes.items()), "-O3", "-ffinite-math-only")
+    pointer = ctypes.c_void_p
+    library.make_corners.argtypes = [ctypes.c_int64, *[pointer] * 6, ctypes.c_float, *[pointer] * 5]
+    library.make_corners.restype = None
     return library

@@ -2,9 +2,9 @@
 
 The policy sees 64 beams of a lidar, the speed of the wheels and the yaw rate, and what it last commanded; it commands
 the steering angle and the speed, as an Ackermann message does. Every episode has a track that was never seen before
-(``robo_rl.sim.scenes.tracks``), and a car, tyres and grip of its own. An episode ends with a lap, or with the first
-contact. A class
-with ``courses`` races on tracks that exist.
+(``robo_rl.sim.scenes.tracks``), with bends or, where "track/kind" is 1 or more, with sharp corners, and a car, tyres
+and grip of its own. An episode ends with a lap, or with the first contact. A class with ``courses`` races on tracks
+that exist.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from robo_rl.contract import Command, Safety, Scan, Signal, StateBlock
 from robo_rl.controllers.car import FollowTheGap
 from robo_rl.controllers.car.mppi import GRIP, PathIntegral
 from robo_rl.sim.drawing import ORANGE, SLATE, Line, Marker, Trail
-from robo_rl.sim.plants.car.on_track import CarOnTrack
+from robo_rl.sim.plants.car.on_track import CarOnTrack, tightest
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.robots.car import CARD, CarCard
-from robo_rl.sim.scenes.tracks import KNOTS
+from robo_rl.sim.scenes.tracks import INNER, INSIDE, KNOTS, SHARPEST
 from robo_rl.sim.tasks import Measure, Spec, Task, Tensors, any_of
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ TOP = 8.0  # m/s, the greatest speed that is commanded
 AHEAD = tuple(0.5 * k for k in range(1, 17))  # m, along the centre line: what only the critic sees
 
 
+TURNED = -0.8  # cosine of the angle to the track of a car that is turned round
 SLOW = 2.5 / TOP  # of the greatest speed: an episode is long enough for a lap at this speed
-LONGEST = 70.0  # m, in cars of F1TENTH's width: the longest track that is drawn
+LONGEST = 98.0  # m, in cars of F1TENTH's width: the longest track that is drawn
 
 
 class CarRace(Task[CarOnTrack]):
@@ -103,8 +104,22 @@ class CarRace(Task[CarOnTrack]):
             safety=Safety(signal_timeout=0.1, on_fault="stop"),
             reward=dict(self.weights),
             ranges=self.ranges(),
-            facts={**card.task_facts(), "success": {"laps": 1, "contact": "none"}},
+            facts=self.facts(),
         )  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """What the contract tells of the task."""
+        told = {**self.card.task_facts(), "success": {"laps": 1, "contact": "none"}}
+        if self.courses:
+            return told
+        radius = tightest(self.card)
+        corners = {
+            "of_kinds_from": 1.0,
+            "turn_max_rad": SHARPEST,
+            "inner_radius_min_m": round(INNER * radius / (0.5 + INNER), 4),
+            "curvature_max_per_m": round(1 / radius, 4),
+        }
+        return {**told, "track": {"bends": {"inner_radius_min_m": INSIDE}, "corners": corners}}
 
     def ranges(self) -> dict[str, Range]:
         """What differs between episodes. Physical ones are factors on the card's figures where no unit is given."""
@@ -135,6 +150,7 @@ class CarRace(Task[CarOnTrack]):
             "lidar/yaw": Range.fixed(-0.0175, 0.0175, unit="rad"),
             "delay": Range.fixed(*DELAY, unit="s"),
             "noise": Range.fixed(0.5, 1.5, unit="×"),
+            **({} if self.courses else {"track/kind": Range.fixed(0.0, 0.0)}),
         }
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> CarOnTrack:
@@ -168,7 +184,7 @@ class CarRace(Task[CarOnTrack]):
         plant.param("lidar_yaw")[ids] = drawn["lidar/yaw"]
 
     def place(self, plant: CarOnTrack, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
-        for name in ("choice", "direction") if self.courses else ("shape", "size", "width", "direction"):
+        for name in ("choice", "direction") if self.courses else ("kind", "shape", "size", "width", "direction"):
             plant.param(f"track_{name}")[ids] = drawn[f"track/{name}"]
         plant.refresh(ids)
         width = plant.tracks.width(ids, drawn["initial/station"] * plant.tracks.length[ids])
@@ -208,7 +224,7 @@ class CarRace(Task[CarOnTrack]):
         return {
             "progress": truth["moved"][:, 0],
             "lap": torch.where(self.succeeded(truth), 1.0, 0.0),
-            "contact": torch.where(truth["clearance"][:, 0] <= 0.0, 1.0, 0.0),
+            "contact": torch.where(self.failed(truth), 1.0, 0.0),
             "steering_change": turned.square()[:, 0],
             "speed_change": change.square()[:, 0],
         }
@@ -225,7 +241,7 @@ class CarRace(Task[CarOnTrack]):
     def failures(self, truth: Tensors) -> dict[str, Any]:
         return {
             "touches the wall": truth["clearance"][:, 0] <= 0.0,
-            "drives backwards": truth["progress"][:, 0] < -1.0,
+            "drives backwards": (truth["progress"][:, 0] < -1.0) | (torch.cos(truth["direction"][:, 0]) < TURNED),
         }
 
     def succeeded(self, truth: Tensors) -> Any:
