@@ -16,11 +16,13 @@ from robo_rl.files.escaping import terminal
 STARTED = time.monotonic()
 """When this process began to run robo-rl."""
 
-QUIET_SECONDS = 2.0  # a line of progress this often where there is no terminal
+LINES = 10
+"""Of progress, at most, where there is no terminal."""
+QUIET_SECONDS = 2.0  # at least between two of them
 
 
 class Progress:
-    """A progress bar on a terminal, otherwise a line every few seconds, both with an estimate of the time that is left.
+    """A progress bar on a terminal, otherwise at most ten lines, both with an estimate of the time that is left.
 
     Writes to standard error.
 
@@ -33,6 +35,7 @@ class Progress:
         self.quiet, self.title, self.total, self.begun = title is None, terminal(title or ""), total, begun
         self._bar: Any = None
         self._start = self._last = time.monotonic()
+        self._lines = 0
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self.quiet:
@@ -62,11 +65,13 @@ class Progress:
                 self._bar.update(self._task, completed=done, note=terminal(note))
                 self._live.refresh()
                 self._last = now
-        elif now - self._last > QUIET_SECONDS and not self.quiet:
+            return
+        part = LINES * (done - self.begun) // max(self.total - self.begun, 1)
+        if part > self._lines and now - self._last > QUIET_SECONDS and not self.quiet:
             left = (now - self._start) * (self.total - done) / max(done - self.begun, 1)
             text = f"{self.title}: {done}/{self.total} {note}".strip()
             print(terminal(f"{text}, about {left:.0f} s left"), file=sys.stderr, flush=True)
-            self._last = now
+            self._last, self._lines = now, part
 
     def show(self, metrics: Mapping[str, float]) -> None:
         """On a terminal, a table of metrics above the bar, until the next one."""

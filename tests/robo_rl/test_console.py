@@ -54,6 +54,19 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(
     assert captured.out == ""
 
 
+def test_a_log_has_at_most_ten_lines_of_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "QUIET_SECONDS", 0.0)
+    with Progress("flying", 1007, begun=7) as progress:
+        for done in range(7, 1008):
+            progress.update(done)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[0].startswith("flying: 107/1007")
+    assert lines[-1].startswith("flying: 1007/1007")
+
+
 def test_what_is_quickly_done_shows_no_progress_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("flying", 1000) as progress:
         for done in range(1000):
