@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from robo_rl.contract import Contract, Provenance, Signal
 from robo_rl.controllers.start_pose import require_start
+from robo_rl.deploy.build.rewriting import patterns_by_operator
 from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, NO_DIGEST, Bundle, Golden, seal
 from robo_rl.deploy.robot.bundle.attachment import FILES_KEY
 from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
@@ -124,7 +125,7 @@ def _onnx_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
     example = tuple(torch.zeros(2, *shape) for shape in shapes)
     batch = {0: torch.export.Dim("batch")}
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), patterns_by_operator():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
             _Positional(policy, contract).eval(),

@@ -7,6 +7,7 @@ import importlib.util
 import platform
 import socket
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import onnx
 import pytest
 import torch
 
-from robo_rl.deploy.build.export import ExportError, _name_parameters, export, read_parameters
+from robo_rl.deploy.build.export import ExportError, _name_parameters, export, exported_graph, read_parameters
 from robo_rl.deploy.robot.bundle import CONTRACT_KEY, DIGEST_KEY, GOLDEN_KEY, Bundle
 from robo_rl.learn.runs.folder import Run
 from robo_rl.policy import PolicyGraph
@@ -29,6 +30,18 @@ def test_the_same_policy_gives_the_same_file_twice(trained_run: Path, bundle_fil
     assert again.digest == Bundle.read(bundle_file).digest
     assert again.path.read_bytes() == bundle_file.read_bytes()
     assert [path.name for path in again.path.parent.iterdir()] == ["again.onnx"], "no half-written file is left"
+
+
+def test_patterns_by_operator_give_the_graph_that_all_patterns_give(
+    trained_run: Path, bundle_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, _ = Run.open(trained_run).policy()
+    contract = Bundle.read(bundle_file).contract
+    quick = exported_graph(policy, contract)
+    monkeypatch.setattr("robo_rl.deploy.build.export.patterns_by_operator", nullcontext)
+    assert exported_graph(policy, contract).SerializeToString(deterministic=True) == quick.SerializeToString(
+        deterministic=True
+    )
 
 
 def test_the_file_holds_the_trained_parameters_to_the_bit(trained_run: Path, bundle_file: Path) -> None:
