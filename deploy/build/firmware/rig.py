@@ -11,7 +11,9 @@ what comes out. ``image/rig.c`` is the other end.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -58,12 +60,47 @@ class Board:
         answers = []
         for start in range(0, len(requests), AHEAD):
             part = requests[start : start + AHEAD]
-            for request in part:
-                self._rig.write(_REQUEST.pack(request.time, request.device, 0, len(request.data)))
-                self._wire.write(request.data)
+            heads = [_REQUEST.pack(request.time, request.device, 0, len(request.data)) for request in part]
+            self._rig.write(b"".join(heads))
+            self._wire.write(b"".join(request.data for request in part))
             answers += [self._read_answer() for _ in part]
         return answers
 
     def _read_answer(self) -> Answer:
         size, enabled, motors = self._answer.unpack(self._rig.take(self._answer.size))
         return Answer(self._wire.take(size), np.frombuffer(motors, "<f4"), bool(enabled))
+
+
+class Boards:
+    """Several boards that run at the same time, with ``each`` devices on every one of them."""
+
+    def __init__(self, boards: Sequence[Callable[[], Board]], each: int) -> None:
+        """``boards`` power one on, each."""
+        self._each, self._opened = each, ExitStack()
+        try:
+            self._boards = [self._opened.enter_context(power_on()) for power_on in boards]
+            self._threads = self._opened.enter_context(ThreadPoolExecutor(len(boards)))
+        except BaseException:
+            self._opened.close()
+            raise
+
+    def __enter__(self) -> Boards:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def restart(self) -> None:
+        """As ``Board.restart``."""
+        for board in self._boards:
+            board.restart()
+
+    def exchange(self, requests: Sequence[Request]) -> list[Answer]:
+        """As ``Board.exchange``."""
+        parts: list[list[tuple[int, Request]]] = [[] for _ in self._boards]
+        for place, request in enumerate(requests):
+            board, device = divmod(request.device, self._each)
+            parts[board].append((place, request._replace(device=device)))
+        asked = self._threads.map(lambda board, part: board.exchange([r for _, r in part]), self._boards, parts)
+        answers = zip((place for part in parts for place, _ in part), (a for part in asked for a in part), strict=True)
+        return [answer for _, answer in sorted(answers, key=lambda pair: pair[0])]

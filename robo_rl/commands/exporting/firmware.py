@@ -158,16 +158,19 @@ def _in_the_loop(
     from robo_rl.deploy.build.c.device import HostDevice
     from robo_rl.deploy.build.firmware.build import build_device
     from robo_rl.deploy.build.firmware.faults import FAULTS
-    from robo_rl.deploy.build.firmware.rig import Board
+    from robo_rl.deploy.build.firmware.rig import Board, Boards
     from robo_rl.deploy.build.firmware.targets import TARGETS
+    from robo_rl.files import cores
 
     devices = max(fly, len(FAULTS) if faults else 0)
     opened: Any
     if target == "host":
         opened = nullcontext(HostDevice(made, devices))
     else:
-        image = build_device(made, TARGETS[target], "rig", devices, flags)
-        opened = Board(image, TARGETS[target], sum(command.size for command in made.contract.commands))
+        each = -(-devices // min(cores.available(), devices))
+        image = build_device(made, TARGETS[target], "rig", each, flags)
+        size = sum(command.size for command in made.contract.commands)
+        opened = Boards([lambda: Board(image, TARGETS[target], size)] * -(-devices // each), each)
     found: dict[str, Any] = {}
     with opened as device:
         if faults:

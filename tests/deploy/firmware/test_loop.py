@@ -29,7 +29,7 @@ from robo_rl.deploy.build.firmware.emulator import Emulator
 from robo_rl.deploy.build.firmware.faults import FAULTS, table, try_faults
 from robo_rl.deploy.build.firmware.loop import APART, Loop, fly_devices
 from robo_rl.deploy.build.firmware.parity import parity, recorded_flights
-from robo_rl.deploy.build.firmware.rig import Board
+from robo_rl.deploy.build.firmware.rig import Board, Boards
 from robo_rl.deploy.build.firmware.targets import TARGETS
 from robo_rl.deploy.build.pack import pack
 from robo_rl.deploy.build.verify import PARITY_TOLERANCE, task_of
@@ -76,6 +76,17 @@ def test_hover_flights_survive_and_every_byte_is_that_of_the_same_c_here(
     assert flown.flights["success"] == 1.0
     assert (flown.steps, flown.different) == (1000, 0)
     assert flown.worst <= PARITY_TOLERANCE
+
+
+@needs_fma
+def test_boards_side_by_side_are_one_with_all_their_devices(bundle: Bundle, made: Generated) -> None:
+    image, conditions = build_device(made, M4, "rig", 2), Conditions(episodes=3, seconds=0.1)
+    with Boards([lambda: Board(image, M4, COMMANDS)] * 2, 2) as boards:
+        flown = fly_devices(bundle, boards, HostDevice(made, 3), conditions, "flying")
+        boards.restart()
+        again = fly_devices(bundle, boards, HostDevice(made, 3), conditions, "flying")
+    assert (flown.steps, flown.different) == (30, 0)
+    assert again == flown
 
 
 @needs_fma
