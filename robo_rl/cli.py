@@ -18,6 +18,9 @@ from robo_rl.files.escaping import terminal
 from robo_rl.files.suggestions import did_you_mean
 
 STDOUT = 1
+OBJECTS = 50_000
+"""New objects between two collections of garbage. With Python's 700, a quarter of the time that torch takes to load
+goes into looking for garbage among what it is made of."""
 GROUPS = {
     "train": {
         "tasks": "list tasks and robots",
@@ -119,6 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
         text = f"robo-rl: '{name}' is not a command{meant}{between}robo-rl --help lists the commands"
         print(terminal(text), file=sys.stderr)
         sys.exit(2)
+    gc.set_threshold(OBJECTS, 20, 20)
     atexit.register(gc.freeze)  # so that the interpreter's last collections need not go through all of torch: 0.3 s
     try:
         import tyro

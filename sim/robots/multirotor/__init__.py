@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from robo_rl.contract import ContractError, Robot
 from robo_rl.contract.gravity import GRAVITY
 from robo_rl.controllers.multirotor.facts import KIND, Multirotor, Rotor
 from robo_rl.sim.robots.figures import CardError, figure, is_number, require
+
+if TYPE_CHECKING:
+    import numpy as np
 
 INDEPENDENT = 0.02
 """Of the rotors' effects on thrust, roll, pitch and yaw, in parts of the greatest: the least singular value."""
@@ -188,7 +191,6 @@ def _read(card: dict[str, Any], name: str, where: str) -> MultirotorCard:
 def _require_control(card: MultirotorCard, where: str) -> None:
     """CardError unless the rotors control thrust and all three torques, and hold a hover that leaves them room."""
     import numpy as np
-    from scipy.optimize import linprog  # takes a while to load
 
     places, count = np.array([rotor.position for rotor in card.rotors]), len(card.rotors)
     ways = np.array([1.0 if rotor.spin == "cw" else -1.0 for rotor in card.rotors])
@@ -202,19 +204,34 @@ def _require_control(card: MultirotorCard, where: str) -> None:
     require(rank == 4, where, "rotors", f"a matrix of thrusts' effects with rank {rank}", expected)
     c0, c1, c2 = card.thrust
     top, each = c0 + c1 * card.rotor_speed_max + c2 * card.rotor_speed_max**2, card.mass * GRAVITY / count
-    # unknown: thrusts in parts of an even hover, and the room above and below all of them, as large as it can be
-    balance = np.column_stack([effects, np.zeros(4)])
-    room = np.vstack([np.column_stack([side * np.eye(count), np.ones(count)]) for side in (1.0, -1.0)])
-    limits = np.concatenate([np.full(count, top / each), np.full(count, -max(c0, 0.0) / each)])
-    goal = np.append(np.zeros(count), -1.0)
-    found = linprog(goal, room, limits, balance, [count, 0.0, 0.0, 0.0], bounds=[(None, None)] * (count + 1))
-    spare = float(found.x[-1]) if found.status == 0 else -1.0
+    highest, lowest = top / each, max(c0, 0.0) / each
+    if np.allclose(effects.sum(1), [count, 0.0, 0.0, 0.0], rtol=0, atol=1e-9):  # an even hover, which leaves most room
+        spare = min(highest - 1.0, 1.0 - lowest)
+    else:
+        spare = _most_room(effects, lowest, highest)
     hover = f"a hover with {100 * spare:.1f} % of thrust to spare" if spare >= 0 else "no hover within their limits"
     expected = (
         f"a hover that leaves each rotor {100 * SPARE:g} % up and down: positions (m) are from the centre of mass, "
         f"which is well between the rotors; their middle is {places.mean(0).round(3).tolist()}"
     )
     require(spare >= SPARE, where, "rotors", hover, expected)
+
+
+def _most_room(effects: np.ndarray, lowest: float, highest: float) -> float:
+    """The room above and below all thrusts of a hover, as large as it can be; -1 if there is no hover.
+
+    Thrusts are parts of an even hover; their ``effects`` (4, rotors) are thrust and torques.
+    """
+    import numpy as np
+    from scipy.optimize import linprog  # takes a while to load
+
+    count = effects.shape[1]
+    balance = np.column_stack([effects, np.zeros(4)])
+    room = np.vstack([np.column_stack([side * np.eye(count), np.ones(count)]) for side in (1.0, -1.0)])
+    limits = np.concatenate([np.full(count, highest), np.full(count, -lowest)])
+    goal = np.append(np.zeros(count), -1.0)
+    found = linprog(goal, room, limits, balance, [count, 0.0, 0.0, 0.0], bounds=[(None, None)] * (count + 1))
+    return float(found.x[-1]) if found.status == 0 else -1.0
 
 
 def _figure(card: dict[str, Any], key: str, where: str) -> Any:

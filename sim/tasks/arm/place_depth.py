@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from robo_rl.contract import Encoder, Image, Signal, StateBlock
@@ -79,6 +78,8 @@ class PlaceDepth(Place):
                 f"robot '{card.name}' has no [camera], or its tool's turn is not kept by an [impedance]; '{self.name}' "
                 "expects a card with both"
             )
+        from scipy.spatial.transform import Rotation  # takes a while to load, and tasks are listed by every command
+
         super().__init__(card)
         self.sizes = self.sizes._replace(drop=DROP * self.half)
         self.camera = DepthCamera(

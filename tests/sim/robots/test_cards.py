@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from robo_rl.controllers.multirotor import Multirotor
 from robo_rl.sim.robots import FOLDER, load_robot, robot_names
 from robo_rl.sim.robots.figures import CardError
-from robo_rl.sim.robots.multirotor import OPTIONAL, UNITS, load_multirotor
+from robo_rl.sim.robots.multirotor import OPTIONAL, UNITS, _most_room, load_multirotor
 
 CARD = (FOLDER / "crazyflie" / "card.toml").read_text()
 
@@ -31,6 +32,14 @@ def test_the_crazyflie_hovers_at_the_speed_that_its_published_thrust_gives() -> 
     assert card.hover_speed == pytest.approx(rpm * 2 * 3.141592653589793 / 60, rel=1e-3)
     assert card.thrust_to_weight == pytest.approx(4 * 0.12 / (0.027 * 9.81), rel=1e-3)  # the firmware's THRUST_MAX, N
     assert card.arm == pytest.approx(0.0396, abs=1e-3)  # 28 mm × √2
+
+
+def test_an_even_hover_leaves_the_most_room_that_a_linear_program_finds() -> None:
+    """So that it is only asked about rotors that don't hover evenly."""
+    x, y, ways = np.array([[1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]])
+    even = np.array([np.ones(4), y, -x, ways])
+    assert _most_room(even, 0.2, 1.5) == pytest.approx(0.5, abs=1e-9)
+    assert _most_room(even, 0.7, 1.5) == pytest.approx(0.3, abs=1e-9)
 
 
 def test_the_larger_robot_is_larger_and_can_fly() -> None:
