@@ -38,7 +38,7 @@ ROBOTS = (
     pytest.param("diff-nav", marks=pytest.mark.slow),
 )
 STEPS = 60
-SANITIZED = ["-DSANITIZED", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZED = ["-DSANITIZED", "-g", "-fno-sanitize-recover=all"]
 NEXT = {State.IDLE: Request.ARM, State.READY: Request.ACTIVATE, State.FAULT: Request.RESET}
 
 
@@ -186,8 +186,9 @@ def test_two_thousand_sequences_of_each_kind_are_answered_alike(
 
 
 @pytest.mark.slow
-def test_the_core_is_clean_under_sanitizers(library: Callable[[str], Path], tmp_path: Path) -> None:
-    program = build_replay(tmp_path, *SANITIZED)
+@pytest.mark.parametrize("sanitizers", ["address,undefined", pytest.param("thread", marks=pytest.mark.release)])
+def test_the_core_is_clean_under_sanitizers(library: Callable[[str], Path], tmp_path: Path, sanitizers: str) -> None:
+    program = build_replay(tmp_path, *SANITIZED, f"-fsanitize={sanitizers}")
     for name in ("quadrotor-hover", "arm-place"):
         expected, controller = sequences(name, library(name), 20, 1)
         answers, _ = replayed(program, library(name), expected, controller)
