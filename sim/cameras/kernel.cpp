@@ -137,7 +137,7 @@ void draw(const Frame &seen, const Shape &shape, const float *size, const Camera
 extern "C" void render(int64_t m, const int64_t *ids, const double *place, const double *turn, int64_t bodies,
                        const Shape *shapes, int64_t count, const double *own, int64_t owns, const Camera *camera,
                        const float *rays, const double *mount, float *images, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
   for (int64_t row = 0; row < m; row++) {
     const int64_t e = ids ? ids[row] : row;
     const double *places = place + e * bodies * 3, *turns = turn + e * bodies * 9;

@@ -60,6 +60,7 @@ PRELUDE = "".join(Path(__file__).with_name(name).read_text() for name in ("instr
 
 LOOP = r"""
 constexpr int TENSORS = {tensors}, INPUTS = {inputs}, RESULTS = {results}, OUTPUTS = {outputs};
+constexpr int PARTS = 8;  // of the batch for each thread: whichever is free takes the next one, as cores may be busy
 static const int size[] = {{{sizes}}}, count[] = {{{counts}}};
 static const bool shared[] = {{{shared}}}, truths[] = {{{truths}}};
 struct Row {{ char *at; char width; }};
@@ -98,9 +99,10 @@ extern "C" void run(const float *table, const float *const *from, const int64_t 
                     const int64_t *to_stride, int64_t n, int threads) {{
   const int64_t blocks = n / LANES, full = blocks * LANES, left = n - full;
   const Rows rows(from, from_stride, to, to_stride);
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-  for (int t = 0; t < threads; t++)
-    compute(table, rows.in, rows.out, blocks * t / threads * LANES, blocks * (t + 1) / threads * LANES);
+  const int64_t parts = threads > 1 ? threads * PARTS : 1;
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
+  for (int64_t p = 0; p < parts; p++)
+    compute(table, rows.in, rows.out, blocks * p / parts * LANES, blocks * (p + 1) / parts * LANES);
   if (full == n) return;
   Room room(rows);
   for (int i = 0; i < INPUTS; i++) {{
@@ -117,7 +119,7 @@ extern "C" void run(const float *table, const float *const *from, const int64_t 
 extern "C" void run_rows(const float *table, const float *const *from, const int64_t *from_stride, char *const *to,
                          const int64_t *to_stride, const int64_t *ids, int64_t m, int threads) {{
   const Rows rows(from, from_stride, to, to_stride);
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 4) if (threads > 1)
   for (int64_t b = 0; b < m; b += LANES) {{
     const int here = m - b < LANES ? m - b : LANES;
     Room room(rows);

@@ -76,7 +76,7 @@ static float follow(const float *t, int i, float speed, float gap, float leader,
 
 extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const float *shapes, float *lines, float *roads,
                      float *marks) {
-#pragma omp parallel for schedule(static) if (n > 64)
+#pragma omp parallel for schedule(dynamic, 8) if (n > 64)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
     const float *shape = shapes + 3 * m;  // lanes, bends, crossings
@@ -117,7 +117,7 @@ extern "C" void make(int64_t n, const int64_t *ids, const float *seeds, const fl
 // New traffic; density is the part of the vehicles that are there, speed (m/s) what they want at most.
 extern "C" void fill(int64_t n, const int64_t *ids, const float *seeds, const float *density, const float *limit,
                      const float *roads, float *traffics) {
-#pragma omp parallel for schedule(static) if (n > 64)
+#pragma omp parallel for schedule(dynamic, 8) if (n > 64)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
     const float *road = roads + e * FACTS;
@@ -337,7 +337,7 @@ static void drive(float *t, const float *line, const float *road, float clock, c
 extern "C" void advance(int64_t n, const float *car, const float *lines, const float *roads, float *traffics,
                         float *clocks, const float *stations, const Body *body, float period,
                         int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (threads > 1)
   for (int64_t e = 0; e < n; e++) {
     const float *line = lines + e * KNOTS * 3, *road = roads + e * FACTS;
     float s = stations[e], y, way;
@@ -406,7 +406,7 @@ static_assert(sizeof reach == ROUTE * sizeof(float), "");
 // Writes rows of n in the order of Located; moves stations on.
 extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *car, const float *lines, const float *roads,
                         const float *traffics, const float *clocks, float *stations, const Body *body, float *out, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (threads > 1)
   for (int64_t q = 0; q < m; q++) {
     const int64_t e = ids ? ids[q] : q;
     const float *line = lines + e * KNOTS * 3, *road = roads + e * FACTS, *t = traffics + e * FIELDS * N;

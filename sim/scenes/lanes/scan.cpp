@@ -29,7 +29,7 @@ static float enters(float x, float y, float dx, float dy, float l, float w) {
 extern "C" void scan(int64_t m, int k, const float *places, const float *rectangles, float length, float width,
                      const Lidar *lidar, float *out, int threads) {
   const float l = length / 2, w = width / 2, round = std::hypot(l, w), whole = 2 * PI / lidar->step;
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (threads > 1)
   for (int64_t e = 0; e < m; e++) {
     const float *at = places + 3 * e;
     float *range = out + e * lidar->beams;

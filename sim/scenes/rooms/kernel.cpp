@@ -274,7 +274,7 @@ constexpr float NEAREST = 1.6f;
 extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *pose, const float *forward,
                         const float *yaw, const uint8_t *rooms, const float *ways, const Lidar *lidar, float cell,
                         float radius, float *located, float *ranges, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (threads > 1)
   for (int64_t k = 0; k < m; k++) {
     const int64_t e = ids ? ids[k] : k;
     const uint8_t *cells = rooms + e * N;

@@ -154,7 +154,7 @@ static bool fits(const Chain &centre, float length, float width, float inside) {
 extern "C" void make(int64_t n, const int64_t *ids, int knots, const float *shapes, const float *sizes,
                      const float *widths, const float *directions, float inside, Point *centres, Point *lefts,
                      Point *rights, float *lengths) {
-#pragma omp parallel for schedule(static) if (n > 8)
+#pragma omp parallel for schedule(dynamic, 4) if (n > 8)
   for (int64_t m = 0; m < n; m++) {
     const int64_t e = ids[m];
     Point *centre = centres + e * P, *left = lefts + e * P, *right = rights + e * P;
@@ -329,7 +329,7 @@ extern "C" void measure(int64_t n, int64_t m, const int64_t *ids, const float *p
     cosine[i] = std::cos(lidar->first + i * lidar->step);
     sine[i] = std::sin(lidar->first + i * lidar->step);
   }
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
   for (int64_t begin = 0; begin < m; begin += LANES) {
     const int here = (int)std::min<int64_t>(LANES, m - begin);
     static thread_local float *room = nullptr;

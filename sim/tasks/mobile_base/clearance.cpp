@@ -3,7 +3,7 @@
 #include <cstdint>
 
 extern "C" void nearest(int64_t n, int64_t k, const float *x, const float *y, const float *places, float *found) {
-#pragma omp parallel for schedule(static) if (n > 2048)
+#pragma omp parallel for schedule(dynamic, 64) if (n > 2048)
   for (int64_t e = 0; e < n; e++) {
     float best[COUNT];
     for (int q = 0; q < COUNT; q++) best[q] = 1e12f;

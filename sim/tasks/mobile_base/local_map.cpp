@@ -29,7 +29,7 @@ extern "C" void remember_local(int64_t n, int64_t beams, int64_t points, const f
                                const float *scan, const float *pose, const uint8_t *changed, const float *turning,
                                const float *directions, const float *edge, float cell, float reach, float forward,
                                float kept, float behind, float *new_frames, float *new_occupied, float *new_value) {
-#pragma omp parallel for schedule(static) if (n > 2048)
+#pragma omp parallel for schedule(dynamic, 64) if (n > 2048)
   for (int64_t e = 0; e < n; e++) {
     const float *place = here + 2 * e, *at = pose + 4 * e, *ranges = scan + beams * e, *path = told + 2 * points * e;
     const bool known = frames[5 * e] > 0.5f;
