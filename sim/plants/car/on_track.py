@@ -96,7 +96,7 @@ class CarOnTrack(Saved):
                 self.tracks.make(bent, *(self.param(name)[bent] for name in DRAWN))
             if len(cornered):
                 drawn = (self.param(name)[cornered] for name in ("track_kind", *DRAWN))
-                self.tracks.make_corners(cornered, *drawn, tightest(self.card))
+                self.tracks.make_corners(cornered, tightest(self.card), *drawn)
         self._length[ids, 0] = self.tracks.length[ids]
 
     def put(self, ids: Tensor, part: Tensor, offset: Tensor, turn: Tensor, speed: Tensor) -> None:

@@ -137,12 +137,12 @@ class Tracks:
         )  # fmt: skip
 
     def make_corners(
-        self, ids: Tensor, kind: Tensor, shape: Tensor, size: Tensor, width: Tensor, direction: Tensor, radius: float
+        self, ids: Tensor, radius: float, kind: Tensor, shape: Tensor, size: Tensor, width: Tensor, direction: Tensor
     ) -> None:
         """New lanes with sharp corners of the environments ``ids`` (m,).
 
-        ``kind`` (m,): below 1.5 a polygon of 3 to 8 corners around a middle, else a rectangle with what is cut out of
-        it. The rest as ``make``; the least radius of the centre line is ``radius`` (m). A lane is at most 7 sizes long.
+        ``radius`` (m): the least one of the centre line. ``kind`` (m,): below 1.5 a polygon of 3 to 8 corners around a
+        middle, else a rectangle with what is cut out of it. The rest as ``make``. A lane is at most 7 sizes long.
         """
         given = [part.contiguous() for part in (kind, shape, size, width, direction)]
         ids = ids.contiguous()
