@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from robo_rl.contract.kinds import of_kind
+
 ROOT = Path(__file__).parents[1]
 KIND, ROBOT = "omni_base", "rosbot_xl"
 PACKAGES = ("robo_rl", "sim", "controllers", "deploy", "ros2_ws/src/robo_rl_ros/robo_rl_ros")
@@ -74,3 +76,10 @@ def test_no_other_code_names_the_kind() -> None:
     """But ``former_names``, which is history."""
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if KIND not in path.parts]
     assert [path.name for path in files if KIND in path.read_text()] == ["former_names.py"]
+
+
+def test_only_a_folder_is_found_by_its_name() -> None:
+    """A contract's kind is a stranger's text: it leads to no other module."""
+    assert of_kind("robo_rl.controllers", "multirotor").FALLBACK is not None
+    for kind in ("mppi", "gate.safety", "", "..sim", "__init__"):
+        assert of_kind("robo_rl.controllers", kind) is None
