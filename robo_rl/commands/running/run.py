@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,10 +17,15 @@ import tyro
 from robo_rl.console import give, say
 
 if TYPE_CHECKING:
+    from robo_rl.commands.running.steering import Steering
     from robo_rl.deploy.emulate.drawn_goals import DrawnGoals
     from robo_rl.deploy.robot.actor import Actor
     from robo_rl.deploy.robot.automatic import AutomaticStart
     from robo_rl.deploy.robot.loop import Loop, Step
+
+
+REQUESTS = {"arm": "ARM", "go": "ACTIVATE", "stop": "STOP", "disarm": "DISARM", "reset": "RESET"}
+"""Words of the operator, and requests of the gate."""
 
 
 def main(
@@ -28,6 +35,9 @@ def main(
     calibration: str = "",
     robot_file: str = "",
     setpoint: tuple[str, ...] = (),
+    steer: str = "",
+    speed: float = 0.5,
+    turn: float = 1.0,
     new_goal_every: float | None = None,
     mode: Literal["dry_run", "shadow", "blend", "live"] = "live",
     blend_time: float = 5.0,
@@ -61,6 +71,11 @@ def main(
         calibration: The robot's calibration file.
         robot_file: What differs between two robots of a type (*.toml).
         setpoint: Operator's signals at the beginning, each 'NAME=1.0 0.0 …'.
+        steer: Who gives the other set-points while it runs: 'keyboard', the keys of this terminal instead of lines, or
+            a gamepad (Linux: /dev/input/js0), whose left shoulder is held. Half a second after the last key, and at
+            once when the button or the gamepad is gone, velocities are zero and places stay.
+        speed: With --steer, the greatest velocity, m/s; less where training met less.
+        turn: With --steer, the greatest turn rate, rad/s.
         new_goal_every: Set-points as the task draws its goals, new ones so often (s), in place of --setpoint: to record
             a motion for 'robo-rl sysid'. The policy's task must be one of robo-rl.
         mode: Where to begin on the ladder: dry_run (nothing is enabled or sent), shadow (the same, beside the robot's
@@ -107,12 +122,16 @@ def main(
         raise ValueError("--setpoint and --new-goal-every exclude each other; expected one of them")
     goals = None if new_goal_every is None else _goals(policy.contract, new_goal_every)
     first = numbers_by_name(setpoint, policy.contract, "--setpoint") if goals is None else goals.setpoints(0)
+    steering = None
+    if steer:
+        steering = _steering(policy.contract, steer, first, speed, turn, lambda word: _request(loop, automatic, word))
+        first = {**steering.setpoints({}), **first}
     timing = Timing(policy.contract.control_period)
     automatic = AutomaticStart() if arm else None
     try:
         if learn is not None:
             first = {**nobody(policy.contract), **first}
-        given = ForLoop(robot, policy.contract, first)
+        given = ForLoop(robot, policy.contract, first, () if steering is None else steering.names)
         identity = robot.connect()
         details = ", ".join(f"{name} {value}" for name, value in identity.details.items())
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
@@ -120,6 +139,8 @@ def main(
         def note(step: Step) -> None:
             timing.note(step.time, step.took)
             last[:] = [step]
+            if steering is not None:
+                given.setpoints.update(steering.setpoints(loop.samples))
             if goals is not None:
                 given.setpoints.update(goals.setpoints(goals.number(step.number / rate)))
             if recorder is not None:
@@ -153,10 +174,13 @@ def main(
             name = f"{policy.contract.task}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.mcap"
             recorder = Recorder(record / name, policy.bundle, on_failure=lambda reason: _failed(loop, reason, json))
             say(f"recording to {recorder.path}", json)
-        threading.Thread(
-            target=_listen, args=(loop, given, policy.contract, actor, automatic, json), daemon=True
-        ).start()
-        code = loop.run(seconds)
+        with contextlib.ExitStack() as stack:
+            if steering is not None:
+                stack.enter_context(steered(steer, steering, json))
+            if steer != "keyboard":
+                listener = (loop, given, policy.contract, actor, automatic, json)
+                threading.Thread(target=_listen, args=listener, daemon=True).start()
+            code = loop.run(seconds)
         if release:
             robot.disable()
         health = robot.health()
@@ -183,6 +207,43 @@ def main(
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _steering(
+    contract: Any, steer: str, first: dict[str, Any], speed: float, turn: float, request: Callable[[str], None]
+) -> Steering:
+    from robo_rl.commands.running.steering import Steering
+
+    if steer != "keyboard" and not Path(steer).exists():
+        raise ValueError(f"--steer is '{steer}'; expected 'keyboard', or a joystick such as /dev/input/js0")
+    if steer == "keyboard" and not sys.stdin.isatty():
+        raise ValueError("--steer is 'keyboard', and standard input is no terminal; expected one")
+    for name, value in (("--speed", speed), ("--turn", turn)):
+        if not 0.0 < value < float("inf"):
+            raise ValueError(f"{name} is {value:g}; expected more than 0")
+    return Steering(contract, first, speed, turn, request)
+
+
+@contextlib.contextmanager
+def steered(steer: str, steering: Steering, json: bool) -> Iterator[None]:
+    """A thread that reads keys or the gamepad until the end."""
+    from robo_rl.commands.running.steering import HELP, follow_gamepad, follow_keys
+    from robo_rl.ros.keyboard import Keyboard
+
+    stop = threading.Event()
+    with contextlib.ExitStack() as stack:
+        if steer == "keyboard":
+            keyboard = stack.enter_context(Keyboard())
+            say(HELP, json)
+            thread = threading.Thread(target=follow_keys, args=(keyboard, steering, stop), daemon=True)
+        else:
+            thread = threading.Thread(target=follow_gamepad, args=(Path(steer), steering, stop), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(timeout=1.0)
 
 
 def _goals(contract: Any, seconds: float) -> DrawnGoals:
@@ -242,18 +303,12 @@ def _listen(
     from robo_rl.deploy.robot.logs.step_log import Flag
     from robo_rl.deploy.robot.named_values import numbers_by_name
 
-    requests = {
-        "arm": Request.ARM, "go": Request.ACTIVATE, "stop": Request.STOP, "disarm": Request.DISARM,
-        "reset": Request.RESET,
-    }  # fmt: skip
     for line in sys.stdin:
         word, _, rest = line.strip().partition(" ")
         if actor is not None and word in ("lead", "release"):
             word, rest = INTERVENTION, f"1 {rest}" if word == "lead" else "0 " * given.setpoints[INTERVENTION].size
-        if word in ("stop", "disarm") and automatic is not None:
-            automatic.end()
-        if word in requests:
-            loop.request(requests[word])
+        if word in REQUESTS:
+            _request(loop, automatic, word)
         elif word in ("promote", "demote"):
             _move(loop, word, json)
         elif word == "quit":
@@ -267,8 +322,17 @@ def _listen(
             except ValueError as error:
                 say(str(error), json)
         elif word:
-            known = [*requests, "promote", "demote", "quit", *given.setpoints]
+            known = [*REQUESTS, "promote", "demote", "quit", *given.setpoints]
             say(f"{word[:40]!r} is not one of {', '.join(known)}", json)
+
+
+def _request(loop: Loop, automatic: AutomaticStart | None, word: str) -> None:
+    """One of ``REQUESTS``."""
+    from robo_rl.controllers.gate.codes import Request
+
+    if word in ("stop", "disarm") and automatic is not None:
+        automatic.end()
+    loop.request(Request[REQUESTS[word]])
 
 
 def _move(loop: Loop, word: str, json: bool) -> None:

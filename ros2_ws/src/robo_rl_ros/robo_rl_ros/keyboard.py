@@ -9,6 +9,12 @@ import termios
 import tty
 from types import TracebackType
 
+KEYS = {
+    "w": (1, 0, 0, 0), "up": (1, 0, 0, 0), "s": (-1, 0, 0, 0), "down": (-1, 0, 0, 0),
+    "q": (0, 1, 0, 0), "e": (0, -1, 0, 0), "r": (0, 0, 1, 0), "f": (0, 0, -1, 0),
+    "a": (0, 0, 0, 1), "left": (0, 0, 0, 1), "d": (0, 0, 0, -1), "right": (0, 0, 0, -1),
+}  # fmt: skip
+"""What each key wishes: forward, left, up, turn, as parts of the most."""
 ARROWS = {"\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
 
 

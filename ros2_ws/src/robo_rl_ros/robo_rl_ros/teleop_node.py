@@ -29,7 +29,7 @@ from robo_rl.deploy.robot.actor import INTERVENTION
 from robo_rl.deploy.robot.named_values import texts_by_name
 from robo_rl.ros import quality
 from robo_rl.ros.joystick import Axis, Joystick
-from robo_rl.ros.keyboard import Keyboard
+from robo_rl.ros.keyboard import KEYS, Keyboard
 from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.operate import Operator
 from robo_rl.ros.reading import MessageError, read
@@ -39,11 +39,6 @@ from robo_rl.ros.writing import message_type
 
 PERIOD = 0.05  # s
 SOURCES = ("keyboard", "joy", "Twist", "TwistStamped")
-KEYS = {
-    "w": (1, 0, 0, 0), "up": (1, 0, 0, 0), "s": (-1, 0, 0, 0), "down": (-1, 0, 0, 0),
-    "q": (0, 1, 0, 0), "e": (0, -1, 0, 0), "r": (0, 0, 1, 0), "f": (0, 0, -1, 0),
-    "a": (0, 0, 0, 1), "left": (0, 0, 0, 1), "d": (0, 0, 0, -1), "right": (0, 0, 0, -1),
-}  # fmt: skip
 HELP = """w s or arrows: forward, back     q e: left, right     r f: up, down     a d or arrows: turn
 space: STOP (the gate latches it)     any other key: stand still     Ctrl-C ends it"""
 
