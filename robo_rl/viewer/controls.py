@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from robo_rl.sim.drawing import GOALS, Line
 from robo_rl.viewer.driving import KEYS, NEUTRAL, Driver, explained
 from robo_rl.viewer.knobs import BEGINNING, Knob
 from robo_rl.viewer.live import GREATEST_PUSH, SPEEDS, Frame
@@ -136,7 +137,7 @@ class Controls:
     def add_commands(self) -> None:
         """A slider for every number that the operator sends."""
         if not self.live.commands:
-            self.gui.add_markdown("Nothing is commanded in this task.")
+            self.gui.add_markdown(self._told())
             return
         self.gui.add_markdown("The operator's signals. From the task, until set here (●). Marks: training range.")
         self.gui.add_markdown(explained(self.live.commands))
@@ -147,6 +148,13 @@ class Controls:
         back.on_click(lambda event: self._release_commands())
         for knob in self.live.commands.values():
             self._add_slider(knob, "command")
+
+    def _told(self) -> str:
+        """What a task is about whose operator sends nothing: the markers of goals and surroundings in the scene."""
+        shown = [m.name for m in self.live.frame.markers if m.name in GOALS or isinstance(m, Line)]
+        names = dict.fromkeys(name.rstrip(" 0123456789") for name in shown)
+        scene = f" The scene shows: {', '.join(names)}." if names else ""
+        return f"The operator sends nothing in this task.{scene}"
 
     def _add_key(self, key: str) -> None:
         command = self.gui.add_command(f"drive: {key}", hotkey=key)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from robo_rl.viewer.markers import SHOWN, Shown
 from robo_rl.viewer.shapes import FACETED, Instance, instances, mesh_of, turned
 
 FALLBACK = 0.5  # m, of a robot that can't be drawn
-FARTHEST = 25.0
+FARTHEST = 40.0
 """Sizes of a robot: a goal beyond is not seen together with it."""
 ROOM = 2.0
 """Sizes of a robot: lines that reach farther show what is around it, others what belongs to it."""
@@ -172,9 +172,14 @@ class Scene:
         return None
 
     def _point_at(self, robot: np.ndarray, goal: np.ndarray, first: Frame) -> float:
-        """Both are seen."""
+        """Both are seen, the robot with all its bodies: an arm is far larger than its first one."""
         self._middle = robot
-        return self._place_camera(0.5 * (goal - robot), self.size + 0.5 * float(np.linalg.norm(goal - robot)), first)
+        points = np.stack([robot, goal])
+        if first.poses is not None and self.followed is not None:
+            points = np.concatenate([points, first.poses[self.followed, :, :3] + self.offsets[self.followed]])
+        low, high = points.min(0), points.max(0)
+        around = 0.5 * self.size + 0.5 * float(np.linalg.norm(high - low))
+        return self._place_camera(0.5 * (low + high) - robot, around, first)
 
     def _place_camera(self, at: np.ndarray, around: float, first: Frame) -> float:
         """Look at a point of the scene from where what is within ``around`` (m) of it is seen; the distance (m).

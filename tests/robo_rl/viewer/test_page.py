@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import WEBGL, Browser
+from browser import WEBGL, Browser, find_browser
 
 from robo_rl.policies.loading import load
 from robo_rl.sim.drawing import has_terrain
@@ -79,6 +79,46 @@ def own_hosts(browser: Browser, page: Page) -> bool:
     """Whether nothing was asked of anybody but the page's own server."""
     own = ("data:", "blob:", f"http://127.0.0.1:{page.port}/", f"ws://127.0.0.1:{page.port}")
     return all(url.startswith(own) for url in browser.requests)
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for pages that come one after the other."""
+    program = find_browser()
+    if program is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    browser = Browser(program, str(tmp_path_factory.mktemp("browser")), WEBGL, (1000, 700))
+    yield browser
+    browser.close()
+
+
+@pytest.mark.parametrize(
+    ("policy", "hues", "text"),
+    [
+        ("arm-insert", {"dark": 100}, "The scene shows: hole."),
+        ("diff-follow", {"green": 200, "dark": 150}, "path left"),
+        ("mobile-place", {"green": 5, "dark": 100}, "mobile-place"),
+        ("car-race", {"dark": 40}, "The scene shows: left wall, right wall."),
+        ("car-lanes", {"dark": 400}, "The scene shows: edge, line."),
+    ],
+)
+def test_of_more_families_robot_and_surroundings_are_seen(window, policy, hues, text):
+    live, stop = still(f"zoo:{policy}", 1, seconds=0.0), threading.Event()
+    page = Page(live)
+    threads = [threading.Thread(target=work, args=(stop,)) for work in (live.run, page.run)]
+    for thread in threads:
+        thread.start()
+    try:
+        window.ask("Page.navigate", url=page.url)
+        pixels = drawn(page, window)
+        found = {hue: count(pixels, hue) for hue in hues}
+        assert all(found[hue] >= least for hue, least in hues.items()), found
+        window.until(f"document.body.innerText.includes({text!r})")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=60)
+        page.server.stop()
 
 
 def test_vehicles_and_their_set_points_are_drawn_and_numbers_are_told(opened):
