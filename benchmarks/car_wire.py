@@ -27,7 +27,7 @@ from robo_rl.sim.tasks.loading import load_task
 
 SECONDS, PERIOD = 40.0, 0.025
 PATIENCE = 60.0  # s of real time for a control period of virtual time
-WIDTHS = (1.4, 2.6)  # m: car-race's range of training
+WIDTHS = (1.4, 2.6)  # m, of tracks with bends
 
 
 def main() -> None:

@@ -54,7 +54,8 @@ class Laps:
     seed: int
 
     def env(self, task: CarRace) -> VecEnv:
-        return VecEnv(task, self.episodes, seed=self.seed, fixed={"track/width": self.width}, evaluation=True)
+        fixed = {"track/width": self.width, "track/kind": 0.0}
+        return VecEnv(task, self.episodes, seed=self.seed, fixed=fixed, evaluation=True)
 
 
 @functools.cache

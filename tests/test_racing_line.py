@@ -47,7 +47,7 @@ def test_the_line_of_least_squared_curvature_in_a_ring_is_its_outer_circle(lines
 
 
 def test_a_racing_line_stays_within_its_bounds_and_bends_less_than_the_centre_line(lines) -> None:
-    env = VecEnv(CarRace(), 4, seed=3, fixed={"track/width": 2.0})
+    env = VecEnv(CarRace(), 4, seed=3, fixed={"track/width": 2.0, "track/kind": 0.0})
     for points in env.plant.tracks.centre[..., :2].double().numpy():
         centre = points[:: lines.EVERY]
         line = lines.racing_line(centre, 0.5)

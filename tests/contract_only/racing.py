@@ -17,9 +17,10 @@ SIZE = 13.0
 
 
 class Track:
-    """A closed way of so many m, and walls on both of its sides."""
+    """A closed way of so many m, or of more where it is wide, and walls on both of its sides."""
 
     def __init__(self, random: np.random.Generator, size: float, width: float) -> None:
+        size = max(size, 3.5 * width)  # else the walls on the inside of bends would cross
         angle = np.linspace(0.0, 2 * np.pi, POINTS, endpoint=False)
         far = sum(
             a * np.cos(k * angle + p) for k, a, p in zip((2, 3), (0.18, 0.08), random.uniform(0, 6.28, 2), strict=True)

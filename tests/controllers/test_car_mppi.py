@@ -77,5 +77,6 @@ def test_numpy_and_torch_agree(driver) -> None:
 
 def test_it_drives_a_car_on_a_track_by_its_name() -> None:
     loaded = load("mppi", "car-race")
-    found = rollout(loaded.task, loaded.policy, Conditions(episodes=2, seconds=3.0, fixed={"track/width": 2.4}))
+    fixed = {"track/width": 2.4, "track/kind": 0.0}
+    found = rollout(loaded.task, loaded.policy, Conditions(episodes=2, seconds=3.0, fixed=fixed))
     assert found.summary()["contact_free_speed_mean_m_s"] > 1.5

@@ -131,10 +131,10 @@ def test_it_tells_on_which_lanes_a_policy_that_races_was_trained():
     made = spec.contract(Provenance("none", 0, 0, "0" * 64), Network((1,), "tanh", True))
     (told,) = lane(made)
     assert told.good
-    assert "lanes 1.4 to 2.6 m wide, with bends, without corners" in told.sentence
-    ranges = {**made.facts["ranges"], "track.kind": {"from": 0.0, "to": 2.0}, "track.width": {"from": 1.5, "to": 4.5}}
+    assert "lanes 1.4 to 4.5 m wide, with corners of up to 120°" in told.sentence
+    ranges = {**made.facts["ranges"], "track.kind": {"from": 0.0, "to": 0.0}, "track.width": {"from": 1.5, "to": 2.5}}
     (told,) = lane(dataclasses.replace(made, facts={**made.facts, "ranges": ranges}))
-    assert "lanes 1.5 to 4.5 m wide, with corners of up to 120°" in told.sentence
+    assert "lanes 1.5 to 2.5 m wide, with bends, without corners" in told.sentence
     assert lane(contract()) == []
     assert lane(dataclasses.replace(made, facts={"track": "wide", "ranges": "all"})) == []
     with pytest.raises(ContractError, match=r"facts\.ranges\.track\.width\.from"):

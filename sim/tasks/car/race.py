@@ -61,7 +61,7 @@ class CarRace(Task[CarOnTrack]):
     # with 100 m, policies learn to drive at the limit of the best grip. About 1 in sum, for the critic's sake.
     weights = {"progress": 0.05, "lap": 1.0, "contact": -20.0, "steering_change": -0.0025, "speed_change": -0.0005}
     settings = {
-        "ppo": {"updates": 400, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.5, "entropy": 0.0}
+        "ppo": {"updates": 260, "environments": 1024, "horizon": 24, "gamma": 0.99, "anneal": 0.5, "entropy": 0.0}
     }
 
     def __init__(self, card: CarCard | None = None) -> None:
@@ -127,7 +127,7 @@ class CarRace(Task[CarOnTrack]):
         drawn = {
             "track/shape": Range.fixed(0.0, 1.0, count=2 * KNOTS),
             "track/size": Range.fixed(8.0 * wide, 14.0 * wide, unit="m"),
-            "track/width": Range.fixed(1.4 * wide, 2.6 * wide, unit="m"),
+            "track/width": Range.fixed(1.4 * wide, 4.5 * wide, unit="m"),
         }
         return {
             **({"track/choice": Range.fixed(0.0, 1.0)} if self.courses else drawn),
@@ -150,7 +150,7 @@ class CarRace(Task[CarOnTrack]):
             "lidar/yaw": Range.fixed(-0.0175, 0.0175, unit="rad"),
             "delay": Range.fixed(*DELAY, unit="s"),
             "noise": Range.fixed(0.5, 1.5, unit="×"),
-            **({} if self.courses else {"track/kind": Range.fixed(0.0, 0.0)}),
+            **({} if self.courses else {"track/kind": Range.fixed(0.0, 2.0)}),
         }
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> CarOnTrack:
