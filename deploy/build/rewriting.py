@@ -24,8 +24,8 @@ def patterns_by_operator() -> Iterator[None]:
             return match(self, model, graph_or_function, node, **options)
         return MatchResult().fail("another operator")
 
-    SimplePatternMatcher.match = quick
+    SimplePatternMatcher.match = quick  # type: ignore[method-assign]
     try:
         yield
     finally:
-        SimplePatternMatcher.match = match
+        SimplePatternMatcher.match = match  # type: ignore[method-assign]
