@@ -61,7 +61,7 @@ def main(folder: Path | None) -> None:
                 process.kill()
                 process.wait()
         for name, rates in found[place].items():
-            told = ", ".join(f"{version} {rate:,.0f}" for version, rate in rates.items())
+            told = ", ".join(f"{version} {rate:,.4g}" for version, rate in rates.items())
             print(f"{place:<24} {name:<16} {told}", flush=True)
     about = {"threads": torch.get_num_threads(), "rounds": ROUNDS, "load_average_before": loads}
     write("busy_cores", {**about, "steps_per_second": found})
