@@ -95,7 +95,7 @@ def test_commands_that_simulate_a_file_need_nothing_else(paste: Paste, tmp_path:
     assert paste("robo-rl transfer policy.onnx --episodes 20 --perturbations none") == []
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_of_one_s_own_task(paste: Paste, tmp_path: Path) -> None:
     (tmp_path / "circle.py").write_text(CIRCLE)
     hints = paste("robo-rl train ./circle.py:Circle --episodes 20 --apg.updates 10")

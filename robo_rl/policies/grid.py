@@ -140,7 +140,10 @@ def _evaluated(arguments: Sequence[Any], workers: int) -> Iterator[tuple[int, Ce
     context = multiprocessing.get_context("spawn")
     with safe_path(), ProcessPoolExecutor(workers, context, torch.set_num_threads, (threads,)) as pool:
         try:
-            running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
+            try:
+                running = {pool.submit(_part, *argument): number for number, argument in enumerate(arguments)}
+            except OSError as error:  # the pipe of a pool that breaks just now is closed already
+                raise BrokenProcessPool(str(error)) from None
             for future in as_completed(running):
                 yield running[future], future.result()
         except BrokenProcessPool:

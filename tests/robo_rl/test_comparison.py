@@ -48,7 +48,7 @@ def test_a_sequential_comparison_tells_different_scores_apart_by_few_samples() -
     json.dumps(better)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_equal_scores_are_told_apart_as_seldom_as_promised_and_different_ones_soon() -> None:
     """Of 300 null pairs 5 %, 15, may be told apart: with 25, the level would be 5 % in one case of a hundred."""
 
