@@ -57,7 +57,8 @@ require_reset_states:path.read_bytes unchanged:path.read_bytes"""
 OWN = """__enter__:self.file.open __init__:.open __init__:ctypes.CDLL __init__:np.memmap __init__:os.open
 __init__:path.open _compile:built.open _cpuinfo:open _elements:.read_text _greatest_memory:Path.read_text
 _has_fma:info.read_text
-available:CONTROL_GROUP.read_text _library_of_corners:Path.read_text _has_library:ctypes.CDLL _is_whole:library.read_bytes _lay_out:file.read_text
+available:CONTROL_GROUP.read_text _library_of_corners:Path.read_text
+_has_library:ctypes.CDLL _is_whole:library.read_bytes _lay_out:file.read_text
 _leave_all:os.open _library:Path.read_text _machine:cpuinfo.read_text _opened:ctypes.CDLL _serve:os.open
 _text:path.read_text _work:open _write:.read_text build:ctypes.CDLL class_of:task.read_text
 compile_host:.read_text compile_native:.read_text do_GET:self.server.source.page.read_bytes
