@@ -237,7 +237,7 @@ def summaries(findings: Findings) -> dict[str, str]:
     rewards = [row["reward"] for row in first.metrics if "reward" in row]
     if len(rewards) > 1:
         found["training"] = (
-            f"The reward per step rose from {rewards[0]:.3g} to {rewards[-1]:.3g}, {max(rewards):.3g} at best."
+            f"The reward per step went from {rewards[0]:.3g} to {rewards[-1]:.3g}, {max(rewards):.3g} at best."
         )
     return found
 
@@ -250,12 +250,13 @@ def _result(findings: Findings) -> str:
         for name, one in findings.named.items()
         if name != CLASSICAL or one.figures["success"] >= WEAK
     }
-    best = max(rows, key=lambda name: rows[name]["success"])
+    most = max(row["success"] for row in rows.values())
+    best = [name for name, row in rows.items() if row["success"] == most]
     rate = "most successes" if findings.task.knows_success else "fewest failures"
-    text = f"{rate}: {best} ({rows[best]['success']:.1%} succeed)."
+    text = f"{rate}: {' and '.join(best)} ({most:.1%} succeed)."
     finite = {name: row[measure.key] for name, row in rows.items() if not math.isnan(row[measure.key])}
     if not finite:
-        return text.capitalize()
+        return text[0].upper() + text[1:]
     least = min(finite, key=lambda name: finite[name])
     return f"Smallest {plots.spoken(measure.error)}: {least} ({quantity(finite[least], measure.unit)}); {text}"
 
