@@ -20,6 +20,7 @@ import torch
 from contourpy import contour_generator
 from first_episodes import Act, by_controller, by_policy, first_episodes
 from PIL import Image, ImageDraw
+from racing import figures
 from racing_line import Lines, racing_lines
 from results import write
 from scipy import ndimage
@@ -27,7 +28,6 @@ from torch import Tensor
 
 from robo_rl.controllers.car import PurePursuit
 from robo_rl.evaluate.evaluation import HELD_OUT, ControllerPolicy
-from robo_rl.evaluate.proportion import wilson
 from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.scenes.tracks.courses import Course, CourseError, evenly, read_course
@@ -150,17 +150,9 @@ def race(tracks: Sequence[Course]) -> CarRace:
     return Given()
 
 
-def drive(task: CarRace, episodes: int, act: Act, env: VecEnv) -> dict[str, Any]:
+def drive(act: Act, env: VecEnv) -> dict[str, Any]:
     lengths = env.plant.tracks.length.clone()
-    found = first_episodes(env, act)
-    done, clean = found.succeeded, episodes - int(found.failed.sum())
-    return {
-        "without_contact": clean / episodes,
-        "without_contact_interval": wilson(clean, episodes),
-        "finished": float(done.double().mean()),
-        "lap_time_s": float(found.time[done].mean()) if done.any() else None,
-        "speed_m_s": float((lengths[done] / found.time[done]).mean()) if done.any() else None,
-    }
+    return figures(first_episodes(env, act), lengths)
 
 
 def told(task: CarRace, env: VecEnv, grip: float, lines: Tensor) -> Act:
@@ -188,7 +180,7 @@ def in_halls(policy: str, episodes: int) -> list[dict[str, Any]]:
         for name in ("policy", "follow the gap"):
             env = VecEnv(task, episodes, seed=HELD_OUT, evaluation=True)
             act = by_policy(load(policy, task).policy) if name == "policy" else by_controller(ControllerPolicy(task))
-            rows.append(show(f"corridors of {width} m", name, drive(task, episodes, act, env)))
+            rows.append(show(f"corridors of {width} m", name, drive(act, env)))
     return rows
 
 
@@ -213,9 +205,9 @@ def on_files(policy: str, episodes: int, files: Sequence[str]) -> list[dict[str,
         for way in (forward, ~forward):
             if way.any():
                 lines[way] = racing_lines(centre[way][:1], torch.tensor([half]))
-        rows.append(show(course.name, "policy", drive(task, episodes, by_policy(load(policy, task).policy), env())))
+        rows.append(show(course.name, "policy", drive(by_policy(load(policy, task).policy), env())))
         for name, points in (("pursuit, centre line", centre), ("pursuit, racing line", lines)):
-            tried = {g: drive(task, episodes, told(task, e := env(), g, points), e) for g in GRIPS}
+            tried = {g: drive(told(task, e := env(), g, points), e) for g in GRIPS}
             safe = [g for g, row in tried.items() if row["without_contact"] == 1.0 and row["lap_time_s"]]
             if safe:
                 best = min(safe, key=lambda g: tried[g]["lap_time_s"])

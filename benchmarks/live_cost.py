@@ -2,8 +2,8 @@
 
     python benchmarks/live_cost.py
 
-The training's seconds are those of its updates; its processor time is that of its own process, without the page's,
-which gives way to it (nice 10) and is told apart.
+The training's seconds are those of its updates. Its processor time is that of its own process. The page is a process
+of its own, with a lower priority (nice 10); its processor time is printed separately.
 """
 
 from __future__ import annotations

@@ -148,10 +148,15 @@ def by_mppi(task: CarRace, grip: float) -> Made:
 
 def drive(task: CarRace, laps: Laps, made: Made) -> dict[str, Any]:
     """The first episode of each of so many environments."""
-    env, episodes = laps.env(task), laps.episodes
+    env = laps.env(task)
     lengths, act = env.plant.tracks.length.clone(), made(laps, env)
-    found = first_episodes(env, act)
-    done, clean = found.succeeded, episodes - int(found.failed.sum())
+    return figures(first_episodes(env, act), lengths)
+
+
+def figures(found: Any, lengths: Tensor) -> dict[str, Any]:
+    """Of the first episode of each car, on a track of so many m, (n,)."""
+    episodes, done = len(lengths), found.succeeded
+    clean = episodes - int(found.failed.sum())
     return {
         "without_contact": clean / episodes,
         "without_contact_interval": wilson(clean, episodes),

@@ -272,8 +272,8 @@ class EpisodeFunctions:
     ) -> Judged:  # fmt: skip
         """What became of episodes of ``limit`` control steps, after the plant moved to ``truth`` under ``commands``.
 
-        A state that has diverged (``within``) is a failure, and earns nothing; so is one of which a policy or a
-        critic would see numbers that have: ``observe`` gives what they see, (n, …) each.
+        A state that has diverged (``within``) is a failure, and earns nothing. So is a state whose observations, which
+        ``observe`` gives, (n, …) each, have diverged.
         """
         chance = self.sensors.chance(stream, kept.episode.step + 1.0)
         outcome = transition(self.task, self.sensors, truth, commands, kept.episode, kept.draws, chance)

@@ -87,7 +87,7 @@ def examine(
 
 
 def lane(contract: Contract) -> list[Finding]:
-    """On which tracks a policy that races was trained, where its contract tells: whoever arms it knows the lane."""
+    """The tracks on which a racing policy was trained, from its contract, to compare with the lane at hand."""
     width, kind = (_range(contract, f"track.{name}") for name in ("width", "kind"))
     if width is None:
         return []
@@ -107,7 +107,7 @@ def lane(contract: Contract) -> list[Finding]:
 
 
 def _range(contract: Contract, name: str) -> tuple[float, float] | None:
-    """Between what a range of the task was drawn, where the contract tells it."""
+    """The lowest and highest value of a range of the task in training; None if the contract does not list it."""
     ranges = contract.facts.get("ranges")
     told = ranges.get(name) if isinstance(ranges, dict) else None
     if not isinstance(told, dict):

@@ -327,5 +327,5 @@ def test_nav2_has_a_policy_follow_its_paths(navigator: Navigator, plan: np.ndarr
     flight.processes["follow_path"].kill()
     flight.until(lambda: flight.state == "FAULT", "the gate's stop of a policy that nobody tells the path any more")
     assert flight.gates[-1]["reason"] == "SIGNAL_STALE"
-    silent = ("path_points", "speed_limit")  # what the server tells, in messages of which either may be the older
+    silent = ("path_points", "speed_limit")  # the two signals that the server sends: either may be too old first
     assert any(f"signal '{name}'" in flight.gates[-1]["sentence"] for name in silent)

@@ -51,7 +51,8 @@ class Steering:
     ) -> None:  # fmt: skip
         """``given``: set-points that come in another way. ``speed`` (m/s), ``turn`` (rad/s): the most that is wished.
 
-        ``request`` is told "stop", "arm" and so on. TeleoperationError where nothing can be steered.
+        ``request`` is called with "stop", "disarm", "arm", "go" or "reset". Raises TeleoperationError if the contract
+        has no signal that can be steered.
         """
         self.names = tuple(s.name for s in contract.signals if s.source == "operator" and s.name not in given)
         self.teleoperation = Teleoperation(contract, self.names, speed, turn)
