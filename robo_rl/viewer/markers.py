@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from robo_rl.sim.drawing import Arrow, Color, Frame, Line, Sphere, Text, Trail
+from robo_rl.sim.drawing import GOALS, Arrow, Color, Frame, Line, Sphere, Text, Trail
 from robo_rl.viewer.live import FRAMES_PER_SECOND
 from robo_rl.viewer.shapes import UNIT
 
@@ -40,7 +40,9 @@ class Shown(ABC):
 
 
 class Spheres(Shown):
-    """Balls."""
+    """Balls. The goal of a robot that is alone has its name beside it, which no gripper hides."""
+
+    _label: Any = None
 
     def draw(self, markers: Sequence[Sphere], offsets: np.ndarray, begun: np.ndarray) -> None:
         places = np.concatenate([marker.position + offsets for marker in markers]).astype(np.float32)
@@ -55,9 +57,14 @@ class Spheres(Shown):
                 batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (len(places), 1)), batched_positions=places,
                 batched_scales=scales, batched_colors=_rgb(color), opacity=color[3], lod="off", cast_shadow=False,
             )  # fmt: skip
+            if len(places) == 1 and markers[0].name in GOALS:
+                self._label = self.server.scene.add_label(f"{self.path}/name", "", font_screen_scale=0.8)
         else:
             self.handle.batched_positions = places
             self.handle.batched_scales = scales
+        if self._label is not None:
+            self._label.text = markers[0].name if there[0] else ""
+            self._label.position = tuple(map(float, places[0]))
 
 
 class Arrows(Shown):

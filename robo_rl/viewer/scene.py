@@ -25,9 +25,9 @@ FARTHEST = 40.0
 """Sizes of a robot: a goal beyond is not seen together with it."""
 ROOM = 2.0
 """Sizes of a robot: lines that reach farther show what is around it, others what belongs to it."""
-SURROUNDED = 3.5
+SURROUNDED = 4.6
 """Sizes of a robot that are seen about it where lines show what is around."""
-NEAR = 3.2  # sizes of what is seen: the distance of the first camera
+NEAR = 2.4  # sizes of what is seen: the distance of the first camera
 CATCHING_UP = 6.0  # 1/s, of the frame that follows a robot
 PLANE, LINES, SECTIONS = (236, 239, 243), (205, 212, 220), (160, 170, 182)
 
