@@ -140,10 +140,10 @@ def outcome(task: Task, summary: Mapping[str, float | int], seed: int | None = N
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number with its unit, lengths in cm; NaN is the error of no episodes: those that fail don't count."""
+    """A number with its unit, lengths below 1 m in cm; NaN: no episode counts, for all failed."""
     if math.isnan(value):
         return "n/a (no episode without failure)"
-    return f"{100 * value:.2f} cm" if unit == "m" else f"{value:.3f}" + f" {unit}" * (unit != "1")
+    return f"{100 * value:.2f} cm" if unit == "m" and value < 1.0 else f"{value:.3f}" + f" {unit}" * (unit != "1")
 
 
 class GraphPolicy:
