@@ -21,7 +21,10 @@ import torch
 from browser import WITHOUT_GPU, Browser, find_browser
 
 torch.set_num_threads(1)
-hypothesis.settings.register_profile("same", deadline=None, derandomize=True)  # as on every computer, busy or not
+COUNT = suite.examples(100)
+hypothesis.settings.register_profile(  # as on every computer, busy or not
+    "same", deadline=None, derandomize=True, max_examples=COUNT
+)
 hypothesis.settings.register_profile("explore", deadline=None)  # pytest --hypothesis-profile explore: others each time
 hypothesis.settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
@@ -105,25 +108,66 @@ def exploring_policy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """``trained(task, *options)``: the folder of the run that ``robo-rl train`` makes, without an evaluation."""
+    """``trained(task, *options)``: the folder of the run that ``robo-rl train`` makes, without an evaluation.
+
+    Whoever asks for the same gets the same folder. Copy it before you change it.
+    """
 
     def train(*words: str) -> Path:
-        runs = tmp_path_factory.mktemp("runs")
-        _succeed(["train", *words, "--runs", str(runs), "--episodes", "0"])
-        (folder,) = runs.iterdir()
+        def make(folder: Path) -> None:
+            _succeed(["train", *words, "--runs", str(folder / "runs"), "--episodes", "0"])
+
+        (folder,) = (suite.once_for_all(tmp_path_factory, suite.short_name("trained", *words), make) / "runs").iterdir()
         return folder
 
     return train
 
 
 @pytest.fixture(scope="session")
-def exported() -> Callable[[Path], Path]:
-    """``exported(run)``: the bundle that ``robo-rl export`` writes into the run's folder."""
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """``exported(run)``: the bundle of a run of ``trained``, as ``robo-rl export`` writes it; see ``few_episodes``."""
 
-    def export(folder: Path) -> Path:
-        out = folder / "policy.onnx"
-        _succeed(["export", str(folder), "--out", str(out)])
-        return out
+    def export(run: Path) -> Path:
+        def make(folder: Path) -> None:
+            with few_episodes():
+                _succeed(["export", str(run), "--out", str(folder / "policy.onnx")])
+
+        return suite.once_for_all(tmp_path_factory, suite.short_name("exported", str(run)), make) / "policy.onnx"
+
+    return export
+
+
+@contextlib.contextmanager
+def few_episodes() -> Iterator[None]:
+    """Meanwhile an export simulates 8 episodes, where 256 take most of its time: what was seen in them is less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robo_rl.deploy.build.export.EPISODES", 8)
+        yield
+
+
+@pytest.fixture(scope="session")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``scripted(task, robot)``: a bundle whose network adds next to nothing to the controller that a task begins with.
+
+    Whoever asks for the same gets the same file. Copy it before you change it.
+    """
+
+    def export(task: str, robot: str | None = None) -> Path:
+        from robo_rl.contract import Provenance
+        from robo_rl.deploy.build.export import export
+        from robo_rl.policy import PolicyGraph
+        from robo_rl.sim.tasks.loading import load_task
+
+        def make(folder: Path) -> None:
+            policy = PolicyGraph(load_task(task, robot), (8,))
+            torch.manual_seed(0)
+            with torch.no_grad(), few_episodes():
+                for weights in policy.network.parameters():
+                    weights.normal_(std=1e-6)  # zeros would be folded away, and the export refuses that
+                export(policy, Provenance("none", 0, 0, "0" * 64), folder / "script.onnx")
+
+        name = suite.short_name("scripted", task, str(robot))
+        return suite.once_for_all(tmp_path_factory, name, make) / "script.onnx"
 
     return export
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -13,6 +14,8 @@ import pytest
 
 LONGEST = Path(__file__).with_name("longest_files.txt")
 """Files that take more than ten seconds of a core, the longest first: "412 tests/walk/test_pages.py"."""
+EVERY_EXAMPLE = "ROBO_RL_EVERY_EXAMPLE" in os.environ
+"""Whether tests of properties try all their examples, as before a release, or a third of them."""
 EXPECTED_SKIPS = (
     r"needs an NVIDIA GPU",
     r"ROS's launch system",
@@ -56,6 +59,16 @@ def once_for_all(factory: pytest.TempPathFactory, name: str, make: Callable[[Pat
             make(folder)
             (folder / "made").touch()
     return folder
+
+
+def short_name(what: str, *words: str) -> str:
+    """A name for ``once_for_all`` of what is made from these words."""
+    return f"{what}-{hashlib.sha256(chr(0).join(words).encode()).hexdigest()[:16]}"
+
+
+def examples(count: int) -> int:
+    """Of how many examples a test of a property makes ``count`` before a release: a third with every change."""
+    return count if EVERY_EXAMPLE else -(-count // 3)
 
 
 def representatives(values: Sequence[Any], kept: Sequence[Any]) -> list[Any]:

@@ -22,6 +22,7 @@ from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import load_task, task_names
 from tests.elsewhere import DEVICE, Elsewhere, There
+from tests.suite import representatives
 
 SMALL = {"environments": 6, "horizon": 3, "updates": 2}
 
@@ -91,7 +92,7 @@ def on_device(name: str, config: Any) -> tuple[Task, PolicyGraph]:
     return task, policy
 
 
-@pytest.mark.parametrize("name", CLAIMING)
+@pytest.mark.parametrize("name", representatives(CLAIMING, CLAIMING[::3]))
 def test_ppo_learns_where_the_robots_are(name: str, elsewhere: Any) -> None:
     torch.manual_seed(0)
     config = PpoConfig(**SMALL, mini_batches=2, hidden=(8,), critic_hidden=(8,))
@@ -106,7 +107,7 @@ def test_ppo_learns_where_the_robots_are(name: str, elsewhere: Any) -> None:
     assert all(value.device == DEVICE for value in policy.state_dict().values())
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("name", representatives(DIFFERENTIABLE, DIFFERENTIABLE[:1]))
 def test_gradients_flow_where_the_robots_are(name: str, elsewhere: Any) -> None:
     torch.manual_seed(0)
     config = ApgConfig(**SMALL, hidden=(8,))

@@ -30,6 +30,8 @@ from robo_rl.sim.tasks.attached import attached_of
 
 OPSET = 18
 GOLDEN_STEPS = 64
+EPISODES = 256
+"""Simulated episodes from which the contract tells what signals were seen."""
 PARTS = ("normalizer.", "encoders.", "recurrence.", "base.", "network.")  # of a policy graph that hold its parameters
 
 
@@ -39,7 +41,7 @@ class ExportError(ValueError):
 
 def export(policy: PolicyGraph, provenance: Provenance, out: str | Path) -> Bundle:
     """Write the bundle of ``policy`` to ``out``, atomically, and read it back through all checks."""
-    seen = rollout_signals(policy.task, GraphPolicy(policy), Conditions(episodes=256, seed=7))
+    seen = rollout_signals(policy.task, GraphPolicy(policy), Conditions(episodes=EPISODES, seed=7))
     return write_bundle(policy, provenance, seen, out)
 
 

@@ -38,6 +38,7 @@ from robo_rl.deploy.build.search import scaled
 from robo_rl.deploy.build.verify import task_of, torch_policy, verify
 from robo_rl.deploy.robot.bundle import DIGEST_KEY, NO_DIGEST, Bundle, seal
 from robo_rl.zoo import located
+from tests.suite import representatives
 
 NODES = {
     "position": Door(above("position", 2, 20.0), {"position": (0, 0, 21)}),
@@ -120,7 +121,7 @@ def true_graph() -> onnx.ModelProto:
     return exported_graph(torch_policy(clean, task_of(clean)), clean.contract)
 
 
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("name", representatives(list(NODES), list(NODES)[::3]))
 def test_a_back_door_in_nodes_is_found_by_comparing_the_graph(
     name: str, true_graph: onnx.ModelProto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +139,7 @@ def test_a_file_whose_graph_is_another_does_not_pass(tmp_path: Path) -> None:
     assert any(failure.startswith("graph: ") for failure in found.failures)
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("name", representatives(list(WEIGHTS), list(WEIGHTS)[::3]))
 def test_a_back_door_in_weights_is_found_by_what_flights_never_use(name: str, tmp_path: Path) -> None:
     bundle = planted(WEIGHTS[name], tmp_path)
     assert opened(bundle, WEIGHTS[name]) > 0.2
@@ -149,7 +150,7 @@ def test_a_back_door_in_weights_is_found_by_what_flights_never_use(name: str, tm
     assert "It flew 50 episodes" in found.failures[-1]
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("name", representatives(list(FOREIGN), list(FOREIGN)[::3]))
 def test_a_back_door_in_a_graph_of_others_is_found_by_the_search_alone(name: str, tmp_path: Path) -> None:
     bundle = planted(FOREIGN[name], tmp_path)
     assert opened(bundle, FOREIGN[name]) > 0.2

@@ -32,10 +32,10 @@ from test_gate_c import read_contract, read_inputs
 ROBOTS = (
     "quadrotor-hover",
     "go2-flat",
-    "arm-reach",
+    pytest.param("arm-reach", marks=pytest.mark.release),
     "arm-place",
-    "car-race",
-    pytest.param("diff-nav", marks=pytest.mark.slow),
+    pytest.param("car-race", marks=pytest.mark.release),
+    pytest.param("diff-nav", marks=pytest.mark.release),
 )
 STEPS = 60
 SANITIZED = ["-DSANITIZED", "-g", "-fno-sanitize-recover=all"]

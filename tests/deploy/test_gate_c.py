@@ -23,6 +23,7 @@ from robo_rl.controllers.gate.codes import Event, Reason, Request, Source, State
 from robo_rl.controllers.gate.config import NEVER, GateConfig
 from robo_rl.controllers.gate.safety import Inputs, initial, step
 from robo_rl.deploy.build.c.gate_header import FLOATS, gate_header
+from tests.suite import examples, representatives
 
 sys.path.append(str(Path(__file__).parent))
 from native_gate import STRICT, NativeGate, answered, build_gate, remembered
@@ -53,7 +54,7 @@ def read_contract(name: str) -> Contract:
     return Contract.from_json(json.dumps(read_configuration(name)["contract"]))
 
 
-@pytest.fixture(scope="session", params=BUILDS)
+@pytest.fixture(scope="session", params=representatives(list(BUILDS), ["gcc undefined", "clang fused"]))
 def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Compiles gate.c with the configuration of that name, once."""
     compiler, flags = BUILDS[request.param]
@@ -181,7 +182,7 @@ class World:
         return NEVER if age is None else int(np.clip(self.time - age, -(1 << 63), (1 << 63) - 1))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_c_and_python_agree_on_random_sequences(build: Build, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(CONFIGURATIONS))

@@ -362,7 +362,7 @@ def test_fuzzing_the_c_finds_nothing(tmp_path: Path) -> None:
     sources = [folder / "fuzz" / "fuzz_link.c", folder / "link.c", folder / "link_message.c"]
     sanitizers = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["clang", "-g", "-O1", "-std=c99", *sanitizers, "-I", folder, *sources, "-o", target], check=True)
-    options = ["-max_total_time=5", "-print_final_stats=1", f"-artifact_prefix={tmp_path}/", "-rss_limit_mb=0"]
+    options = ["-max_total_time=2", "-print_final_stats=1", f"-artifact_prefix={tmp_path}/", "-rss_limit_mb=0"]
     done = subprocess.run([target, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "number_of_executed_units" in done.stderr

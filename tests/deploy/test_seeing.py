@@ -22,6 +22,7 @@ from robo_rl.deploy.build.firmware.targets import TARGETS
 from robo_rl.deploy.build.verify import PARITY_TOLERANCE, torch_policy
 from robo_rl.deploy.robot.bundle import Bundle, command_differences, greatest
 from robo_rl.deploy.robot.runtime import Policy, SignalError
+from tests.suite import representatives
 
 STEPS = 64
 
@@ -141,7 +142,7 @@ needs_target = pytest.mark.skipif(
 
 @pytest.mark.firmware
 @needs_target
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m3"])
+@pytest.mark.parametrize("target", representatives(["cortex-m4", "cortex-m3"], ["cortex-m3"]))
 def test_an_emulated_processor_gives_the_bits_of_the_host(bundle: Bundle, target: str, tmp_path: Path) -> None:
     made = generate(bundle, tmp_path, Options(golden_steps=4))
     found = measure(build(made, TARGETS[target]).measure, TARGETS[target])

@@ -31,6 +31,7 @@ from robo_rl.deploy.build.pack import repack
 from robo_rl.deploy.build.verify import renewed, task_of, verify
 from robo_rl.deploy.robot.bundle import Bundle, BundleError
 from robo_rl.deploy.robot.runtime import Policy
+from tests.suite import representatives
 
 FOLDER = Path(__file__).parents[1] / "data" / "version1"
 NAMES = ["go2-flat", "go2-recover", "go2-rough", "quadrotor-hover", "quadrotor-track"]
@@ -195,7 +196,7 @@ def test_a_policy_with_the_crazyflies_former_top_speed_is_refused_by_its_task_of
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize("name", representatives(WALKS, ["go2-flat"]))
 def test_it_is_verified(name: str, file: Path) -> None:
     found = verify(file, episodes=20, min_success=0.5)
     assert found.passed, found.failures

@@ -47,7 +47,7 @@ def test_the_notebook_is_without_results_and_its_links_lead_somewhere() -> None:
             assert (ROOT / "examples" / link).is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.walk
 def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
     package = session.folder / "IPython"
     package.mkdir()

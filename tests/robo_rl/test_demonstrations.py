@@ -29,6 +29,7 @@ from robo_rl.learn.runs import checkpoint
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.arm.insert import Insert
 from robo_rl.sim.tasks.arm.place import Place
+from tests.suite import examples
 
 EPISODES = 3
 
@@ -94,7 +95,7 @@ def test_a_damaged_file_is_refused(file: Path, task: Insert, tmp_path: Path) -> 
         read(path, task)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_strange_files_are_read_or_refused_in_a_sentence(
     task: Insert, tensors: dict[str, Tensor], file: Path, data: st.DataObject

@@ -23,6 +23,7 @@ from robo_rl.cli import main
 from robo_rl.learn.experience.demonstrations import demonstrate, tensors_of, write
 from robo_rl.learn.runs import checkpoint
 from robo_rl.sim.tasks.arm.place_direct import PlaceDirect
+from tests.suite import examples
 
 EPISODES = 3
 
@@ -139,7 +140,7 @@ def test_images_are_left_out_and_lists_of_any_length_are_read(tmp_path: Path) ->
     np.testing.assert_array_equal(found.columns["observation.state"], small().columns["observation.state"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_strange_folders_are_read_or_refused_in_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -219,7 +220,7 @@ def test_a_file_of_robomimic_becomes_a_lerobot_dataset(tmp_path: Path, capsys: p
         np.testing.assert_allclose(found.columns["action"][4:], file["data/demo_10/actions"], rtol=1e-6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_strange_files_of_robomimic_are_read_or_refused_in_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -24,10 +24,8 @@ from robo_rl.sim.tasks.loading import load_task, task_names
 from tests.suite import representatives
 
 TASKS = [name for name in task_names() if name != "car-traffic-lidar"]
-SOME = representatives(
-    TASKS,
-    ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "car-traffic", "diff-nav", "omni-nav", "pmsm-current"],
-)
+OFTEN = ["quadrotor-hover", "go2-flat", "arm-reach", "car-race", "car-traffic", "diff-nav", "omni-nav", "pmsm-current"]
+SOME = representatives(TASKS, OFTEN)
 """Its 180 beams are minutes of a compiler's work; tests/sim/lanes/test_scan.py traces what it sees."""
 ENDLESS = ("car-practice", "mobile-place", "car-lanes", "diff-follow", "pmsm-current", "pmsm-speed", "dc-speed")
 """Random actions end them after 20 minutes, 750 and 900 steps only: car-lanes has a guard that keeps it safe, and
@@ -66,13 +64,11 @@ def rollout(env, seed, steps, scale=0.5):
 
 
 def pairs():
-    """Every task with its own robot, every other robot with one task; the other pairs before a release."""
-    own = {task: load_task(task).card.name for task in TASKS}
-    seen = set(own.values())
+    """Of each kind a task with its own robot; every task and its robots before a release."""
+    own = {task: load_task(task).card.name for task in OFTEN}
     for task in TASKS:
         for robot in robots_for(task):
-            often = robot == own[task] or robot not in seen
-            seen.add(robot)
+            often = task in OFTEN and robot == own[task]
             yield pytest.param(task, robot, marks=() if often else pytest.mark.release)
 
 

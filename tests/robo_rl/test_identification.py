@@ -220,7 +220,7 @@ def test_logs_of_other_ground_than_walks_on_a_plane_are_refused(tmp_path: Path, 
         sysid.main(path)
 
 
-@pytest.mark.slow
+@pytest.mark.release  # with every change an arm at rest: test_arm_identification.py
 def test_a_robot_that_stands_is_refused_and_its_ranges_are_written_by_force_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ def test_its_policy_does_not_see_the_order_of_neighbours(bundle_file: Path) -> N
         np.testing.assert_allclose(second[name], value, atol=1e-6)
 
 
+@pytest.mark.release  # make test verifies zoo:car-race, and the same graph in C below
 def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
     assert robo("verify", bundle_file, "--episodes", 10, "--min-success", 0)["passed"]
 

@@ -17,8 +17,8 @@ Robo = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="module")
 def run_folder(trained: Callable[..., Path]) -> Path:
     """A run of two updates of a small network."""
-    small = ("--ppo.hidden", "8", "--ppo.recurrent", "8", "--ppo.environments", "16", "--ppo.horizon", "8")
-    return trained("omni-nav", "--ppo.updates", "2", *small)
+    short = ("--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
+    return trained("omni-nav", *short, "--ppo.hidden", "8", "--ppo.recurrent", "8")
 
 
 @pytest.fixture(scope="module")

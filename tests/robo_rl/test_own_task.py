@@ -29,6 +29,7 @@ from robo_rl.learn.runs.folder import Run, RunError
 from robo_rl.policies.loading import load
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.loading import load_task
+from tests.suite import representatives
 
 ROOT = Path(__file__).parents[2]
 (CIRCLE, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "own-task.md").read_text(), re.S)
@@ -246,7 +247,7 @@ def test_another_task_is_not_taken_for_it(task: str, bundle_file: Path, robo: Ro
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["its file", "inside"])
+@pytest.mark.parametrize("where", representatives(["its file", "inside"], ["inside"]))
 def test_every_other_command_takes_it(where: str, task: str, bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     there = ["--task", task if where == "its file" else where]
     few = ["--episodes", 4, "--seconds", 1.5, "--perturbations", "none"]

@@ -36,6 +36,7 @@ from robo_rl.sim.env import VecEnv
 from robo_rl.sim.env_state import EnvState
 from robo_rl.sim.tasks.arm.place import Place
 from robo_rl.sim.tasks.arm.place_direct import CLOSE, PlaceDirect
+from tests.suite import examples
 
 COUNT = 16
 FAMILIES = PlaceDirect.families
@@ -136,7 +137,7 @@ def test_a_file_of_another_task_is_refused(file: Path) -> None:
         read(file, Place())
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_strange_files_are_read_or_refused_in_a_sentence(
     task: PlaceDirect, env: LearningEnv, states: ResetStates, file: Path, data: st.DataObject

@@ -49,10 +49,9 @@ def server_that_is_none(request: pytest.FixtureRequest) -> Iterator[str]:
         with contextlib.suppress(OSError):
             connection, _ = listener.accept()
             connection.recv(1000)
-            if request.param is None:  # a byte every now and then
-                for _ in range(1000):
-                    connection.sendall(b"H")
-                    time.sleep(0.02)
+            while request.param is None:  # a byte every now and then, until nobody listens
+                connection.sendall(b"H")
+                time.sleep(0.02)
             connection.sendall(request.param)
             connection.close()
 

@@ -16,8 +16,9 @@ from strange import attempt, changed
 from robo_rl.learn.runs.folder import Run, RunError
 from robo_rl.sim.robots import FOLDER, card_types
 from robo_rl.sim.robots.figures import CardError
+from tests.suite import examples
 
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_strange_metrics_are_read_or_refused_in_a_sentence(folder: Path, lines: 
 CARDS = [(tomllib.loads(path.read_text()), path) for path in sorted(FOLDER.glob("*/card.toml"))]
 
 
-@settings(FUZZ, max_examples=600)
+@settings(FUZZ, max_examples=examples(600))
 @given(st.sampled_from(CARDS).flatmap(lambda card: st.tuples(changed(card[0]), st.just(card[1]))))
 def test_a_strange_card_is_read_or_refused_in_a_sentence(card: tuple[Any, Path]) -> None:
     data, path = card

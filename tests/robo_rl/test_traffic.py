@@ -6,6 +6,7 @@ import copy
 import dataclasses
 
 import numpy as np
+import pytest
 import torch
 
 from robo_rl.controllers.car.traffic import Idm, idm_acceleration
@@ -60,6 +61,7 @@ def test_idm_and_mobil_keep_larger_gaps_and_lanes_in_a_timid_style() -> None:
     assert float(changes[~bold].mean()) + 1.0 < float(changes[bold].mean())
 
 
+@pytest.mark.release  # with every change a student of the quadrotor: test_distill.py
 def test_a_student_with_a_lidar_learns_from_one_that_is_told_of_neighbours() -> None:
     torch.manual_seed(0)
     teacher = PolicyGraph(CarTraffic(), (16,), "elu").requires_grad_(False).eval()

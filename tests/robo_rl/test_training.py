@@ -24,6 +24,7 @@ from robo_rl.learn import new_learner
 from robo_rl.learn.runs import checkpoint, training
 from robo_rl.learn.runs.checkpoint import CheckpointError
 from robo_rl.learn.runs.folder import Run
+from tests.suite import representatives
 
 LONG = {
     "apg": ["--apg.updates", "400", "--apg.environments", "24", "--apg.horizon", "16", "--apg.hidden", "16", "16"],
@@ -95,7 +96,7 @@ def assert_same_training(run: Path, expected: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", LONG)
+@pytest.mark.parametrize("label", representatives(list(LONG), ["apg", "walk"]))
 def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
     label: str, uninterrupted: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
-from robo_rl.contract import Provenance
 from tests.ros.fault_rows import ARM, over_dds
 
 pytestmark = pytest.mark.slow
@@ -28,29 +27,15 @@ TRIES = 10
 EPISODE = 8.0  # s of simulated time, in which the cube is lifted and placed
 CARRIED, HELD = 0.045, 0.016
 """m, of a cube that was lifted, and of one that is still in the air: it lies at 0.0125."""
-NOBODY = Provenance("none", 0, 0, "0" * 64)
 
 UNSEEN = ["drop cube/pose", "repeat cube/pose", "past cube/pose 3", "rename cube/pose", "garbage cube/pose"]
 """The camera's pose of the cube may be absent: no fault, and yet nothing may fall."""
 
 
 @pytest.fixture(scope="module")
-def script_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of the SO-101's placing whose network adds next to nothing to the script."""
-    import torch
-
-    from robo_rl.deploy.build.export import export
-    from robo_rl.policy import PolicyGraph
-    from robo_rl.sim.tasks.loading import load_task
-
-    policy = PolicyGraph(load_task("arm-place", "so101"), (8,))
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for weights in policy.network.parameters():
-            weights.normal_(std=1e-6)  # zeros would be folded away, and the export refuses that
-    out = tmp_path_factory.mktemp("script") / "script.onnx"
-    export(policy, NOBODY, out)
-    return out
+def script_file(scripted: Callable[..., Path]) -> Path:
+    """A bundle of the SO-101's placing by its script."""
+    return scripted("arm-place", "so101")
 
 
 class Hand:

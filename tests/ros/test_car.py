@@ -79,6 +79,7 @@ def test_a_car_brakes_within_its_deadline_whatever_is_wrong_with_its_signals(
 
 
 @pytest.mark.slow
+@pytest.mark.release  # with every change the arm, whose policy is killed with a cube in its hand
 def test_a_car_whose_policy_is_killed_stops_by_itself(car, fault_table) -> None:
     """After all others: the policy's process is gone then. In simulated time, which goes on without an answer."""
     car.take_off_again()

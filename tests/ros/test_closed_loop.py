@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
 
 from robo_rl.controllers.gate.codes import State
+from robo_rl.ros.twin_node import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +36,19 @@ def test_the_policy_takes_off_and_hovers_where_the_operator_wants(pair):
     assert pair.state == "ACTIVE"
     assert len(end) > 10  # of 200: a busy computer loses best-effort messages
     assert np.linalg.norm(end - [0, 0, 1], axis=1).mean() < 0.05  # simulation: a few centimetres
+
+
+def test_a_process_that_stands_still_for_a_while_is_no_fault_in_simulated_time(pair):
+    """Longer than the contract's signal_timeout, 20 ms, by which DDS would hold a command for void in real time."""
+    for name in ("twin", "policy") * 4:
+        pid, begun = pair.processes[name].pid, pair.truth[-1][0]
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGCONT)
+        told = time.monotonic()
+        pair.until(lambda begun=begun: pair.truth[-1][0] > begun + 0.2, "a flight that goes on")
+        assert time.monotonic() - told < PATIENCE, "the robot waited in vain for a command"
+        assert pair.state == "ACTIVE", pair.gates[-1]
 
 
 def stands(pair) -> None:

@@ -7,7 +7,7 @@ distribution of ROS; PyPI has no such package.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robo_rl.contract import Provenance
 from robo_rl.ros.following import Wanted, Watch, misfit
 
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")
@@ -132,22 +131,10 @@ class Manager:
 
 
 @pytest.fixture(scope="module")
-def script_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def script_file(scripted: Callable[..., Path]) -> Path:
     """A bundle of the SO-101's placing by its script."""
-    import torch
-
-    from robo_rl.deploy.build.export import export
-    from robo_rl.policy import PolicyGraph
-    from robo_rl.sim.tasks.loading import load_task
-
-    policy = PolicyGraph(load_task("arm-place", "so101"), (8,))
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for weights in policy.network.parameters():
-            weights.normal_(std=1e-6)  # zeros would be folded away, and the export refuses that
-    out = tmp_path_factory.mktemp("script") / "script.onnx"
-    export(policy, Provenance("none", 0, 0, "0" * 64), out)
-    return out
+    pytest.importorskip("controller_manager_msgs", reason="no controller_manager_msgs: source a ROS distribution")
+    return scripted("arm-place", "so101")
 
 
 WATCHED = ("--parameter", f"following:=[joint_position_target={ARM}, gripper_position_target={JAW}]",
@@ -158,7 +145,6 @@ WATCHED = ("--parameter", f"following:=[joint_position_target={ARM}, gripper_pos
 @pytest.fixture
 def arm(flight, script_file: Path) -> Iterator[Any]:
     """A simulated arm behind controllers, and the policy's node; in lockstep, so that no signal is ever late."""
-    pytest.importorskip("controller_manager_msgs", reason="no controller_manager_msgs: source a ROS distribution")
     array = ("--parameter", "command_message:=Float64MultiArray")
     topics = [f"command/{name}_position_target:=/{c}/commands" for name, c in (("joint", ARM), ("gripper", JAW))]
     flight.start("twin", "--task", "arm-place", "--robot", "so101", "--use-sim-time", *array, "--remap", *topics)

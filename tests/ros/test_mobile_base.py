@@ -24,7 +24,8 @@ DEADLINE = 0.3 + 0.2
 """s: the contract's signal_timeout, and for the scan its period as well."""
 OF_OMNI = [fault for fault in BASE if fault[0] in ("drop scan", "nan odom", "delay odom 0.6")]
 SMALL = ("--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
-TASKS = {"base": ("diff-nav", *SMALL), "omni base": ("omni-nav", *SMALL, "--ppo.hidden", "8", "--ppo.recurrent", "8")}
+RECURRENT = ("--ppo.hidden", "8", "--ppo.recurrent", "8")
+TASKS = {"base": ("diff-nav", *SMALL), "omni base": ("omni-nav", *SMALL, *RECURRENT)}
 
 
 @pytest.fixture(scope="module", params=TASKS)

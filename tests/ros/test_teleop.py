@@ -24,6 +24,7 @@ from robo_rl.ros.message_encoding import compose
 from robo_rl.ros.reading import read
 from robo_rl.ros.teleoperation import LEASH, Teleoperation, TeleoperationError
 from robo_rl.ros.wiring import WiringError, signal_wires
+from tests.suite import representatives
 
 XYZ = ("x", "y", "z")
 BODY = "base_link"
@@ -152,16 +153,22 @@ def test_keys_lift_a_quadrotor_and_the_space_key_stops_it(grounded):
 
     grounded.until(lifted, "half a metre")
     assert grounded.state == "ACTIVE"
+
+    def stays() -> bool:
+        """Over a second. Keys may still be under way for a while, and then the vehicle has to get there."""
+        end = grounded.truth[-1][0]
+        places = [place[2] for time, place in grounded.truth if time > end - 1.0]
+        return end > begun + 1.0 and len(places) > 10 and np.ptp(places) < 0.1
+
     begun = grounded.truth[-1][0]
-    grounded.until(lambda: grounded.truth[-1][0] > begun + 5.0, "5 s without a key")
-    stayed = [place[2] for time, place in grounded.truth if time > begun + 4.0]
-    assert np.ptp(stayed) < 0.1
+    grounded.until(stays, "a height that stays without a key")
+    assert grounded.state == "ACTIVE"
     hand.press(" ")
     assert grounded.fault()["reason"] == "OPERATOR_STOP"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["joy", "Twist"])
+@pytest.mark.parametrize("source", representatives(["joy", "Twist"], ["joy"]))
 def test_sticks_and_twists_lift_a_quadrotor(grounded, source: str):
     grounded.start("teleop", "--source", source, "--use-sim-time")
     node = grounded.operator.node

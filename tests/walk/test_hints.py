@@ -41,6 +41,7 @@ def follow(session: Session, command: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.walk
 def test_from_an_empty_folder_to_a_verified_policy_by_hints_alone(session: Session) -> None:
     session.unlink()  # the repository is not at hand
     done = ["robo-rl new my_robot"]

@@ -84,8 +84,15 @@ def made(bundle_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Generat
     return generate(Bundle.read(bundle_file), tmp_path_factory.mktemp("interrupt"))
 
 
-@pytest.mark.parametrize("extensions", ["defined(__GNUC__)", "0"], ids=["gnu", "another compiler"])
-@pytest.mark.parametrize("optimised", ["-O0", "-O3"])
+@pytest.mark.parametrize(
+    ("extensions", "optimised"),
+    [
+        pytest.param("defined(__GNUC__)", "-O3", id="gnu"),
+        pytest.param("0", "-O3", id="another compiler"),
+        pytest.param("defined(__GNUC__)", "-O0", id="gnu-O0", marks=pytest.mark.release),
+        pytest.param("0", "-O0", id="another compiler-O0", marks=pytest.mark.release),
+    ],
+)
 def test_no_frame_is_lost_where_the_interrupt_comes_at_any_moment(
     made: Generated, tmp_path: Path, optimised: str, extensions: str
 ) -> None:

@@ -245,6 +245,7 @@ def test_buffers_that_live_together_never_share_memory(bundle: Bundle) -> None:
                 owner[place] = buffer.base
 
 
+@pytest.mark.release  # with every change the gate, the link and the device: test_gate_c.py
 def test_cppcheck_finds_nothing_but_the_deviations_that_the_documentation_lists(made: Generated) -> None:
     if shutil.which("cppcheck") is None:
         pytest.skip("cppcheck is not installed; apt-get install cppcheck")

@@ -9,6 +9,7 @@ import pytest
 
 from robo_rl.controllers.gate.codes import Source, State
 from robo_rl.deploy.emulate.f1tenth.wire import FAULTS
+from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_car import Session
@@ -42,7 +43,10 @@ def test_what_is_normal_on_a_line_is_borne(fault: str) -> None:
     assert min(session.speeds[session.at :]) > 1.0
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne and not one.helpless])
+ENDING = [name for name, one in FAULTS.items() if not one.borne and not one.helpless]
+
+
+@pytest.mark.parametrize("fault", representatives(ENDING, ENDING[::3]))
 def test_the_car_is_braked(fault: str) -> None:
     session = Session(seed=STRAIGHT if fault == "brown-out" else 0)
     session.run(fault, AT, SECONDS)

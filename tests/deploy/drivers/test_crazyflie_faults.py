@@ -14,6 +14,7 @@ from robo_rl.controllers.gate.codes import Source, State
 from robo_rl.deploy.emulate.crazyflie.supervisor import State as Supervisor
 from robo_rl.deploy.emulate.crazyflie.wire import FAULTS
 from robo_rl.deploy.robot.drivers.crtp.robot_file import CrazyflieFile
+from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_crazyflie import HEIGHT, Session
@@ -62,7 +63,10 @@ def test_what_is_normal_on_a_link_is_borne_and_the_vehicle_lands_at_the_end(faul
     assert session.sink < 0.8
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne])
+ENDING = [name for name, one in FAULTS.items() if not one.borne]
+
+
+@pytest.mark.parametrize("fault", representatives(ENDING, ENDING[::3]))
 def test_the_gate_stops_and_the_vehicle_ends_on_the_ground_with_its_motors_off(fault: str) -> None:
     session = flown(fault)
     states = [step.output.state for step in session.steps]

@@ -13,6 +13,7 @@ from robo_rl.controllers.gate.codes import Source, State
 from robo_rl.deploy.emulate.servos.dynamixel_wire import FAULTS
 from robo_rl.deploy.robot.drivers.driver import Mode, Silence
 from robo_rl.deploy.robot.drivers.dynamixel import registers as r
+from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_dynamixel import Session
@@ -34,7 +35,10 @@ def test_what_is_normal_on_a_bus_is_borne(fault: str) -> None:
     assert {step.output.source for step in during} == {Source.POLICY}
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if not one.borne])
+ENDING = [name for name, one in FAULTS.items() if not one.borne]
+
+
+@pytest.mark.parametrize("fault", representatives(ENDING, ENDING[::3]))
 def test_the_arm_is_stopped_where_it_is(fault: str) -> None:
     session = Session()
     session.run(fault, AT, SECONDS)

@@ -15,6 +15,7 @@ from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.go2 import JOINTS
 from robo_rl.deploy.robot.drivers.unitree.dog import CHECK, Dog
 from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING, Phase
+from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parent))
 from emulated_go2 import Session
@@ -78,7 +79,7 @@ def test_somebody_else_who_goes_on_commanding_has_the_robot_and_it_is_damped_whe
     assert not session.robot.stiff
 
 
-@pytest.mark.parametrize("rate", [5.0, 30.0, 500.0])
+@pytest.mark.parametrize("rate", representatives([5.0, 30.0, 500.0], [30.0]))
 def test_somebody_else_is_noticed_within_a_second_whatever_his_rate(rate: float) -> None:
     session = Session()
     session.world.wire.rate = rate
@@ -131,7 +132,7 @@ def test_an_empty_battery_is_refused(charge: int) -> None:
 ENDING = [name for name, one in FAULTS.items() if not one.borne and name not in (DEAF, THEIRS)]
 
 
-@pytest.mark.parametrize("fault", ENDING)
+@pytest.mark.parametrize("fault", representatives(ENDING, ENDING[::3]))
 def test_the_legs_are_damped(fault: str) -> None:
     session, slow = Session(), fault in SLOW
     session.run(fault, AT, 1.5 if slow else SECONDS)

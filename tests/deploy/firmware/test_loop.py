@@ -37,6 +37,7 @@ from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.link.messages import Ask, Commands, Hello, Role, Signals
 from robo_rl.deploy.robot.link.port import Link
 from robo_rl.evaluate.evaluation import Conditions
+from tests.suite import representatives
 
 missing = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
 pytestmark = [
@@ -90,7 +91,7 @@ def test_boards_side_by_side_are_one_with_all_their_devices(bundle: Bundle, made
 
 
 @needs_fma
-@pytest.mark.parametrize("name", ["cortex-m7", "cortex-m33", "cortex-m55"])
+@pytest.mark.parametrize("name", representatives(["cortex-m7", "cortex-m33", "cortex-m55"], ["cortex-m7"]))
 def test_other_boards_fly_too(bundle: Bundle, made: Generated, name: str) -> None:
     target = TARGETS[name]
     with Board(build_device(made, target, "rig"), target, COMMANDS) as board:

@@ -15,6 +15,7 @@ from robo_rl.deploy.build.firmware.emulate import overrun
 from robo_rl.deploy.build.firmware.targets import TARGETS
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.zoo import located
+from tests.suite import representatives
 
 missing = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
 pytestmark = [
@@ -52,13 +53,13 @@ def stopped(made: Generated, name: str, misbehaviour: str, source: Source) -> np
     return np.array(found["motor_in_1000"]) / 1000
 
 
-@pytest.mark.parametrize("name", ["cortex-m4", "cortex-m7", "cortex-m33"])
+@pytest.mark.parametrize("name", representatives(["cortex-m4", "cortex-m7", "cortex-m33"], ["cortex-m4"]))
 @pytest.mark.parametrize("misbehaviour", MISBEHAVIOURS)
 def test_a_multirotor_is_switched_off_within_two_periods(flier: Generated, name: str, misbehaviour: str) -> None:
     assert (stopped(flier, name, misbehaviour, Source.SAFE) == 0).all()
 
 
-@pytest.mark.parametrize("misbehaviour", MISBEHAVIOURS)
+@pytest.mark.parametrize("misbehaviour", representatives(MISBEHAVIOURS, ["crash"]))
 def test_a_walker_s_joints_are_held_where_they_are_within_two_periods(walker: Generated, misbehaviour: str) -> None:
     """The targets are joints that were measured in one of the recorded steps, not what the policy commanded."""
     motors = stopped(walker, "cortex-m7", misbehaviour, Source.STOP)

@@ -31,6 +31,7 @@ from robo_rl.sim.env import VecEnv
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import load_task
+from tests.suite import representatives
 
 SMALL = PpoConfig(updates=4, environments=16, horizon=8, hidden=(16,), critic_hidden=(16,), mini_batches=2)
 
@@ -56,7 +57,7 @@ def gentle_task() -> Task:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recurrent", [0, 32])
+@pytest.mark.parametrize("recurrent", representatives([0, 32], [0]))
 def test_ppo_learns_to_stay_in_the_air_longer(recurrent: int) -> None:
     config = PpoConfig(
         updates=72, environments=512, horizon=16, learning_rate=1e-3, desired_kl=0.02, epochs=4, mini_batches=4,

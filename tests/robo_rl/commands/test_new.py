@@ -14,6 +14,7 @@ from robo_rl.commands.own_robots.new import main
 from robo_rl.sim.robots import robot_names
 from robo_rl.sim.tasks.checking import check
 from robo_rl.sim.tasks.loading import load_task
+from tests.suite import representatives
 
 BASES = {
     "multirotor": "quadrotor-hover", "legged": "go2-flat", "arm": "arm-reach", "car": "car-race",
@@ -21,7 +22,11 @@ BASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("like", robot_names())
+OFTEN = ("crazyflie", "go2", "so101", "f1tenth", "turtlebot4", "turtlebot3_manipulation", "rosbot_xl", "gearmotor_37d")
+"""One of each kind; the others before a release."""
+
+
+@pytest.mark.parametrize("like", representatives(robot_names(), OFTEN))
 def test_card_and_task_of_the_project_fit_together(
     like: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -206,6 +206,7 @@ def test_on_a_phone_the_page_is_no_wider_than_the_screen(made, chromium, tmp_pat
     assert width <= screen <= 500
 
 
+@pytest.mark.release
 def test_a_policy_that_can_not_fly_gets_a_page_too(novice, tmp_path):
     out = tmp_path / "report.html"
     result = said(report.main, (str(novice),), out=out, episodes=20)

@@ -40,6 +40,7 @@ def swept(file: Path, engine: str, **environment: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.release  # with every change what its workers import: test_interpreters.py
 def test_ray_and_this_computer_give_the_same_policies(planned: Path) -> None:
     pytest.importorskip("ray", reason="ray is missing: pip install 'robo-rl[scale]'")
     found = swept(planned, "ray")

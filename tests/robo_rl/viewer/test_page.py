@@ -96,9 +96,9 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     ("policy", "hues", "text"),
     [
         ("arm-insert", {"dark": 100}, "The scene shows: hole."),
-        ("diff-follow", {"green": 200, "dark": 150}, "path left"),
+        pytest.param("diff-follow", {"green": 200, "dark": 150}, "path left", marks=pytest.mark.release),
         ("mobile-place", {"green": 5, "dark": 100}, "mobile-place"),
-        ("car-race", {"dark": 40}, "The scene shows: left wall, right wall."),
+        pytest.param("car-race", {"dark": 40}, "The scene shows: left wall, right wall.", marks=pytest.mark.release),
         ("car-lanes", {"dark": 400}, "The scene shows: edge, line."),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_walker_is_drawn_with_its_feet_and_commanded_velocity(opened):
     assert browser.complaints == []
 
 
-@pytest.mark.slow
+@pytest.mark.release  # with every change a walker on flat ground
 def test_rough_ground_is_drawn_under_the_robot(opened):
     """Risers of stairs are darker than treads; on the flat patch there are none."""
     shades = {}

@@ -10,6 +10,7 @@ import torch
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.legged import load_legged
+from tests.suite import representatives
 
 STEPS = 25  # half a second
 SWINGS = {"joint": 0.3, "lift": 0.05, "swing": 0.3, "finger": 0.01}  # rad or m, about home
@@ -55,7 +56,7 @@ def commands(plant: Any, k: int) -> dict[str, torch.Tensor]:
     return told
 
 
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("name", representatives(list(BOUNDS), ["cart_pole", "gripper", "go2 in the air"]))
 @pytest.mark.parametrize("engine", [pytest.param("warp", marks=pytest.mark.slow), "bullet"], indirect=True)
 def test_engines_agree_within_their_bounds(machines, engine, request: pytest.FixtureRequest, name: str) -> None:
     mechanism = load_legged("go2").mechanism if name == "go2 in the air" else getattr(machines, name)()

@@ -17,6 +17,7 @@ from robo_rl.sim.plants.drawing import draw
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import GRASP, Physics
 from robo_rl.sim.robots.legged import load_legged
+from tests.suite import representatives
 
 GO2 = load_legged("go2")
 CASES = {
@@ -115,6 +116,7 @@ def test_a_state_that_is_set_elsewhere_repeats_the_future_bit_by_bit(case: Case,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("case", representatives(list(CASES), ["go2", "gripper"]), indirect=True)
 def test_a_state_that_is_set_elsewhere_repeats_the_future_bit_by_bit_on_warp(case: Case, tmp_path: Path) -> None:
     pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
     from robo_rl.sim.plants.warp import WarpPlant

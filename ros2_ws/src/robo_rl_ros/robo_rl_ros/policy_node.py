@@ -230,7 +230,9 @@ class PolicyNode(LifecycleNode):
 
     def _create_commands(self, contract: Any) -> None:
         timeout = contract.safety.signal_timeout
-        profile = quality.command(deadline=max(timeout, 2 * contract.control_period), lifespan=timeout)
+        # DDS counts in real time: while simulated time stands still, no command grows too old
+        lifespan = None if self.get_parameter("use_sim_time").value else timeout
+        profile = quality.command(deadline=max(timeout, 2 * contract.control_period), lifespan=lifespan)
         self.command_wires = command_wires(contract.commands, self._text("command_message"))
         self._turned = orientation_at_home(contract.robot)
         self._spans = {span.name: slice(span.offset, span.offset + span.size) for span in self.runner.config.commands}

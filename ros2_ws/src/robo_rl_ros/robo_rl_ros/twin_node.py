@@ -254,7 +254,7 @@ class TwinNode(Node):
             return
         end = time.monotonic() + (PATIENCE if self._moving else PATIENCE_AT_REST)
         while not self._wait_for(wanted, LOOK) and self._is_commanded() and time.monotonic() < end:
-            pass
+            self._publish_clock(wanted)  # what is sent best effort may be lost
 
     def _wait_for(self, wanted: int, patience: float) -> bool:
         with self._received:
@@ -318,10 +318,7 @@ class TwinNode(Node):
             self._fault = None
             time.sleep(fault.value or 0.0)
             now = self.now_ns
-        if self._clock_topic is not None:
-            clock = Clock()
-            set_stamp(clock.clock, now)
-            self._clock_topic.publish(clock)
+        self._publish_clock(now)
         values = self.twin.measure()
         for topic, wires, publisher in self._outlets:
             message = compose(wires, self.signals, values, now)
@@ -333,6 +330,12 @@ class TwinNode(Node):
             for one in sent:
                 publisher.publish(one)
         self._publish_truth(now)
+
+    def _publish_clock(self, now: int) -> None:
+        if self._clock_topic is not None:
+            clock = Clock()
+            set_stamp(clock.clock, now)
+            self._clock_topic.publish(clock)
 
     def _publish_truth(self, now: int) -> None:
         if self._has_base:
