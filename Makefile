@@ -65,7 +65,7 @@ gpu: tools ## run the tests that need an NVIDIA GPU
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m gpu
 
 release: tools ## verify every policy of the zoo, and what else takes minutes, before a release
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m release
+	OMP_NUM_THREADS=1 ROBO_RL_EVERY_EXAMPLE=1 $(BIN)/pytest -m "release or hypothesis"
 
 walk: tools ## run every command of README.md and docs/ in order, as a reader would; takes most of an hour
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m walk

@@ -59,7 +59,7 @@ def written(path: Path, contract: Contract, steps: list[StepRecord]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["vectors", "arrays"])
+@pytest.fixture(scope="module", params=["vectors", pytest.param("arrays", marks=pytest.mark.release)])
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[StepRecord]]:
     contract = FLYING if request.param == "vectors" else SEEING
     steps = session(contract, STEPS)

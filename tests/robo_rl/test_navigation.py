@@ -35,7 +35,7 @@ def test_its_contract_tells_a_slow_scan_a_goal_and_a_twist(bundle_file: Path) ->
     assert [(c.elements, c.unit) for c in contract.commands] == [(("vx",), "m/s"), (("wz",), "rad/s")]
 
 
-@pytest.mark.release  # make test verifies zoo:diff-nav, which is the same graph
+@pytest.mark.release  # with every change in C, step by step, below
 def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
     assert robo("verify", bundle_file, "--episodes", 10, "--min-success", 0)["passed"]
 

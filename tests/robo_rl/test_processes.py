@@ -21,6 +21,7 @@ from robo_rl.learn.ppo import Learner
 from robo_rl.learn.runs import checkpoint
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks.loading import load_task
+from tests.holding import held, started
 
 JOINED, CUT = Path(__file__).with_name("joined.py"), Path(__file__).with_name("cut.py")
 
@@ -139,16 +140,12 @@ def test_processes_of_an_analytic_gradient_and_within_torchrun_are_refused(
         launch.checked(0)
 
 
-def begun(folder: Path) -> subprocess.Popen[str]:
-    """A training in two processes, which has a checkpoint."""
+def begun(folder: Path, holding: Path) -> tuple[subprocess.Popen[str], int]:
+    """A training in two processes, which has a checkpoint, and the first of them, which stands still."""
     shape = ("--ppo.updates", "60", "--ppo.environments", "32", "--ppo.horizon", "16", "--ppo.mini-batches", "2")
     words = ("train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(folder), "--processes", "2", *shape)
-    command = [sys.executable, "-m", "robo_rl", *words, "--episodes", "0", "--checkpoint-seconds", "0.1", "--json"]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while driver.poll() is None and not list(folder.glob("*/checkpoint.safetensors")):
-        time.sleep(0.02)
-    assert driver.poll() is None
-    return driver
+    driver = started([*words, "--episodes", "0", "--checkpoint-seconds", "0.1", "--json"], holding)
+    return driver, held(driver, holding)
 
 
 def whole(folder: Path) -> bool:
@@ -160,32 +157,34 @@ def whole(folder: Path) -> bool:
 
 @pytest.mark.slow
 def test_a_training_whose_process_is_lost_goes_on_by_itself(tmp_path: Path) -> None:
-    driver = begun(tmp_path)
+    driver, first = begun(tmp_path / "runs", tmp_path / "holding")
     (second,) = [process for process in _children(driver.pid) if "RANK=1" in _environment(process)]
     os.kill(second, signal.SIGKILL)
+    os.kill(first, signal.SIGCONT)
     out, err = driver.communicate()
     assert driver.returncode == 0, err[-3000:]
     assert "goes on from its newest checkpoint" in err
     assert "Traceback" not in err
     result = json.loads(out.splitlines()[-1])
-    assert (result["run"], result["interrupted"]) == (str(next(tmp_path.iterdir())), False)
-    assert whole(tmp_path)
+    assert (result["run"], result["interrupted"]) == (str(next((tmp_path / "runs").iterdir())), False)
+    assert whole(tmp_path / "runs")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.release)])
 def test_processes_of_a_training_that_is_ended_save_and_leave_and_resume(tmp_path: Path, number: int) -> None:
-    driver = begun(tmp_path)
+    driver, first = begun(tmp_path / "runs", tmp_path / "holding")
     processes = _children(driver.pid)
     driver.send_signal(number)
+    os.kill(first, signal.SIGCONT)
     driver.communicate()
     assert driver.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     while any("RANK" in " ".join(_environment(process)) for process in processes):
         time.sleep(0.05)
-    (run,) = tmp_path.iterdir()
+    (run,) = (tmp_path / "runs").iterdir()
     words = ("resume", str(run), "--processes", "2", "--episodes", "0", "--checkpoint-seconds", "0.1")
     subprocess.run([sys.executable, "-m", "robo_rl", *words], check=True, stdout=subprocess.DEVNULL)
-    assert whole(tmp_path)
+    assert whole(tmp_path / "runs")
 
 
 def _children(pid: int) -> list[int]:

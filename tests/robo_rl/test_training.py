@@ -6,9 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from robo_rl.learn import new_learner
 from robo_rl.learn.runs import checkpoint, training
 from robo_rl.learn.runs.checkpoint import CheckpointError
 from robo_rl.learn.runs.folder import Run
+from tests.holding import held, started
 from tests.suite import representatives
 
 LONG = {
@@ -47,21 +45,6 @@ def command(*words: str) -> int:
     with pytest.raises(SystemExit) as exit:
         main(list(words))
     return int(exit.value.code or 0)
-
-
-def start_and_wait_for_a_checkpoint(words: list[str], runs: Path) -> subprocess.Popen:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "robo_rl", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 120
-    while not list(runs.glob("*/checkpoint.safetensors")):
-        assert time.monotonic() < deadline
-        try:
-            process.wait(timeout=0.02)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail(f"the training ended before its first checkpoint: {process.communicate()}")
-    return process
 
 
 def policy_tensors(run: Path) -> dict[str, torch.Tensor]:
@@ -100,11 +83,12 @@ def assert_same_training(run: Path, expected: Path) -> None:
 def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
     label: str, uninterrupted: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    process = start_and_wait_for_a_checkpoint(arguments(label, tmp_path), tmp_path)
+    process = started(arguments(label, tmp_path / "runs"), tmp_path / "holding")
+    held(process, tmp_path / "holding")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
-    run = only_run(tmp_path)
+    run = only_run(tmp_path / "runs")
     _, numbers = checkpoint.load(run / "checkpoint.safetensors")
     assert not numbers["finished"]
     with open(run / "metrics.jsonl", "a") as file:
@@ -118,10 +102,12 @@ def test_after_kill_9_a_resumed_training_ends_as_if_it_had_never_been_killed(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_resume(uninterrupted: dict[str, Path], tmp_path: Path) -> None:
-    process = start_and_wait_for_a_checkpoint(arguments("apg", tmp_path), tmp_path)
+    process = started(arguments("apg", tmp_path / "runs"), tmp_path / "holding")
+    held(process, tmp_path / "holding")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    run = only_run(tmp_path)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=300)
+    run = only_run(tmp_path / "runs")
     assert process.returncode == 130
     result = json.loads(out.splitlines()[-1])
     assert result["interrupted"]

@@ -32,7 +32,10 @@ def stopped(session: Session, within: float) -> int:
     return first
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+BORNE = [name for name, one in FAULTS.items() if one.borne]
+
+
+@pytest.mark.parametrize("fault", representatives(BORNE, BORNE[::3]))
 def test_what_is_normal_on_a_line_is_borne(fault: str) -> None:
     session = Session()
     session.run(fault, AT, 8.0)

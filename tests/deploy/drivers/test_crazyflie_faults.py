@@ -51,7 +51,10 @@ def down(session: Session) -> bool:
     return session.vehicle.off and session.vehicle.truth["position"][2] < 0.02
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+BORNE = [name for name, one in FAULTS.items() if one.borne]
+
+
+@pytest.mark.parametrize("fault", representatives(BORNE, BORNE[::3]))
 def test_what_is_normal_on_a_link_is_borne_and_the_vehicle_lands_at_the_end(fault: str) -> None:
     session = flown(fault)
     during = session.steps[session.at : session.at + round(SECONDS / PERIOD) - 1]

@@ -26,7 +26,10 @@ LIMP = {"restart of one": [1], "overload": [1], "hot": [1], "dead servo": [1], "
 NEAR = 0.2  # rad: a motion that was under way, and where it was sent last
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+BORNE = [name for name, one in FAULTS.items() if one.borne]
+
+
+@pytest.mark.parametrize("fault", representatives(BORNE, BORNE[::3]))
 def test_what_is_normal_on_a_bus_is_borne(fault: str) -> None:
     session = Session()
     session.run(fault, AT, 2.5)

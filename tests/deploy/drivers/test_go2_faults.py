@@ -45,7 +45,10 @@ def assert_lies(session: Session, after: float = 2.0) -> None:
     assert session.robot.truth["position"][2] < 0.15
 
 
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+BORNE = [name for name, one in FAULTS.items() if one.borne]
+
+
+@pytest.mark.parametrize("fault", representatives(BORNE, BORNE[::3]))
 def test_what_is_normal_on_a_network_is_borne(fault: str) -> None:
     session = Session()
     session.run(fault, AT, SECONDS)

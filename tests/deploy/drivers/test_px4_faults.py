@@ -51,8 +51,11 @@ def flown(fault: str, version: tuple[int, int]) -> Session:
     return session
 
 
+BORNE = [name for name, one in FAULTS.items() if one.borne]
+
+
 @pytest.mark.parametrize("version", representatives(VERSIONS, VERSIONS[1:]))
-@pytest.mark.parametrize("fault", [name for name, one in FAULTS.items() if one.borne])
+@pytest.mark.parametrize("fault", representatives(BORNE, BORNE[::3]))
 def test_what_is_normal_on_a_line_is_borne_and_the_vehicle_lands_at_the_end(
     fault: str, version: tuple[int, int]
 ) -> None:

@@ -47,6 +47,8 @@ while True:  # this computer may be busy: the robot stops a program that is late
     time.sleep(0.2)
 """
 PATIENT = 100.0  # s
+HOST = f"127.61.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 2}"
+"""The ports of such a robot are fixed, so each process of the tests has an address of its own."""
 
 
 @contextlib.contextmanager
@@ -92,7 +94,7 @@ def heard(program: subprocess.Popen[str], words: str) -> bool:
 
 @pytest.mark.slow
 def test_an_arm_whose_program_is_killed_stops_by_itself_and_holds() -> None:
-    with moved_by_a_program("127.0.61.2") as (arm, program, _):
+    with moved_by_a_program(HOST) as (arm, program, _):
         program.send_signal(signal.SIGKILL)
         program.wait()
         begun = arm.seconds
@@ -107,7 +109,7 @@ def test_an_arm_whose_program_is_killed_stops_by_itself_and_holds() -> None:
 
 @pytest.mark.slow
 def test_a_program_whose_robot_is_gone_says_so() -> None:
-    with moved_by_a_program("127.0.61.3") as (_, program, ended):
+    with moved_by_a_program(HOST) as (_, program, ended):
         ended.set()
         assert heard(program, "connection is gone")
         assert heard(program, "no robot answers")

@@ -17,6 +17,7 @@ from robo_rl.deploy.robot.drivers.driver import ForLoop
 from robo_rl.deploy.robot.loop import Loop, Step
 from robo_rl.deploy.robot.runtime import Policy
 from robo_rl.zoo import located
+from tests.suite import representatives
 
 sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parent))
@@ -149,7 +150,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("how", representatives(list(ENDS), ["the end of the block", "no close", "SIGTERM", "Ctrl-C"]))
 def test_a_gated_robot_is_stopped_and_closed_once_however_its_program_ends(how: str, tmp_path: Path) -> None:
     import subprocess
 

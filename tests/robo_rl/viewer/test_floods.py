@@ -22,8 +22,10 @@ from robo_rl.viewer.once import Once
 from robo_rl.viewer.places import Places
 from robo_rl.viewer.server import MOST_CONNECTIONS, MOST_STREAMS, Frame, Viewer
 
-LONGEST = 5.0
+LONGEST = 60.0
 """s for an answer to STOP on a busy computer. On one that is not it takes some milliseconds."""
+FOR_EVER = 600.0
+"""s for which servers are patient here: no flood is over before the answer to STOP."""
 Flood = Callable[[int, contextlib.ExitStack], None]
 
 
@@ -52,7 +54,8 @@ def robot(tmp_path: Path) -> Robot:
 
 
 @pytest.fixture
-def page(robot: Robot) -> Iterator[Viewer]:
+def page(robot: Robot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Viewer]:
+    monkeypatch.setattr(server, "PATIENCE", FOR_EVER)
     with Viewer(robot, 0, Access()) as found:
         threading.Thread(target=found.serve_forever, daemon=True).start()
         yield found
@@ -209,7 +212,8 @@ def test_the_newest_always_finds_a_place() -> None:
 
 
 @pytest.fixture
-def shown() -> Iterator[viser.ViserServer]:
+def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[viser.ViserServer]:
+    monkeypatch.setattr(guard, "PATIENCE", FOR_EVER)
     found = guard.start(Access(), 0, "test")
     yield found
     found.stop()
@@ -239,7 +243,7 @@ def test_viser_s_page_is_shown_under_a_flood(flood: str, shown: viser.ViserServe
 
 
 def test_an_answer_is_put_together_once_for_all_who_wait_and_is_never_older_than_the_question() -> None:
-    state, made, at_work, goes_on = [0], list[int](), threading.Event(), threading.Event()
+    state, made, asking, at_work, goes_on = [0], list[int](), list[int](), threading.Event(), threading.Event()
 
     def make() -> bytes:
         found = state[0]
@@ -251,6 +255,7 @@ def test_an_answer_is_put_together_once_for_all_who_wait_and_is_never_older_than
     once, answers = Once(make), list[bytes]()
 
     def ask() -> None:
+        asking.append(1)
         answers.append(once())
 
     first = threading.Thread(target=ask)
@@ -260,6 +265,8 @@ def test_an_answer_is_put_together_once_for_all_who_wait_and_is_never_older_than
     others = [threading.Thread(target=ask) for _ in range(20)]
     for thread in others:
         thread.start()
+    while len(asking) <= len(others):
+        time.sleep(0.01)
     time.sleep(0.2)  # they wait
     goes_on.set()
     for thread in (first, *others):

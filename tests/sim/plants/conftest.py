@@ -228,9 +228,13 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return SimpleNamespace(**{make.__name__: partial(make, folder) for make in made})
 
 
-@pytest.fixture(params=["mujoco", pytest.param("warp", marks=pytest.mark.slow), "bullet"])
+@pytest.fixture(params=["mujoco", pytest.param("warp", marks=pytest.mark.release), "bullet"])
 def engine(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """From a mechanism, a number of robots, a control period and physics to a plant, in each engine in turn."""
+    """From a mechanism, a number of robots, a control period and physics to a plant, in each engine in turn.
+
+    Warp, which is compiled for every robot, before a release: with every change it agrees with MuJoCo
+    (test_agreement.py).
+    """
     if request.param == "mujoco":
         return partial(MujocoPlant, threads=1)
     if request.param == "warp":
