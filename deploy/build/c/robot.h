@@ -14,16 +14,29 @@
 extern "C" {
 #endif
 
-#define ROBOT_INTERFACE 1u
+#define ROBOT_INTERFACE 2u
 #define ROBOT_SYMBOL "robo_rl_robot"
 #define ROBOT_NEEDS_SYMBOL "robo_rl_native_needs" /* a text: the processor's instructions that the code uses */
+
+/* The beams of a lidar: beam i looks at angle_min + i * angle_increment, about the axis that points up. */
+typedef struct {
+    double angle_min; /* rad */
+    double angle_increment;
+    double range_min; /* m */
+    double range_max;
+} robot_scan;
 
 /* A signal or a command. Its floats are offset to offset + size - 1 of the flat array. */
 typedef struct {
     const char *name;
-    const char *const *elements; /* their names; NULL: they have none */
+    const char *const *elements; /* size names; NULL: they have none */
+    const char *frame;
+    const robot_scan *scan; /* NULL: it is not a scan */
+    const uint16_t *shape;  /* rank numbers; NULL: it is a row */
+    int64_t period;         /* microseconds between two measurements; 0: one per step */
     uint16_t offset;
     uint16_t size;
+    uint8_t rank;
     bool computed; /* a signal without a sensor: the age of another one */
     bool waits;    /* a signal that need not be new at every step */
 } robot_channel;
@@ -42,6 +55,8 @@ typedef struct {
     const char *bundle_digest;   /* SHA-256 in hexadecimal */
     const char *contract_digest;
     const char *contract;        /* JSON */
+    const char *task;
+    const char *robot;
     const gate_config *gate;
     const held_config *held;
     const robot_channel *signals;  /* gate->signal_count */

@@ -16,7 +16,7 @@ from string import Template
 
 import numpy as np
 
-from robo_rl.contract import Command, Contract, Signal
+from robo_rl.contract import Command, Contract, Scan, Signal
 from robo_rl.controllers.gate.held import may_wait
 from robo_rl.deploy.build.c.gate_header import gate_header
 from robo_rl.deploy.build.c.generate import HERE, Generated
@@ -51,13 +51,15 @@ def _texts(contract: Contract, name: str) -> dict[str, str]:
     return {
         "name": name,
         "guard": name.upper(),
-        "elements": "\n".join(_elements("SIGNAL", contract.signals) + _elements("COMMAND", contract.commands)),
+        "elements": "\n".join(_tables("SIGNAL", contract.signals) + _tables("COMMAND", contract.commands)),
         "signals": _channels("SIGNAL", contract.signals, waits),
         "commands": _channels("COMMAND", contract.commands, frozenset()),
         "attitudes": "\n".join(table),
         "attitude_table": "ATTITUDES" if attitudes else "NULL",
         "attitude_count": str(len(attitudes)),
         "contract": "\n        ".join(c_string(text[i : i + LINE]) for i in range(0, len(text), LINE)),
+        "task": c_string(contract.task),
+        "robot": c_string(contract.robot_name),
         "period": _double(contract.control_period),
         "fastest": _double(monitor.fastest),
     }
@@ -66,19 +68,42 @@ def _texts(contract: Contract, name: str) -> dict[str, str]:
 def _channels(prefix: str, channels: Sequence[Signal | Command], waits: frozenset[str]) -> str:
     rows, offset = [], 0
     for i, channel in enumerate(channels):
-        computed = getattr(channel, "source", "") == "runtime"
-        rows.append(
-            f"    {{.name = {c_string(channel.name)}, .elements = {f'{prefix}_{i}' if channel.elements else 'NULL'}, "
-            f".offset = {offset}, .size = {channel.size}, .computed = {computed:d}, "
-            f".waits = {channel.name in waits:d}}},"
-        )
+        shape, period = getattr(channel, "shape", None) or (), getattr(channel, "period", None) or 0.0
+        told = {
+            "name": c_string(channel.name),
+            "elements": f"{prefix}_{i}" if channel.elements else "NULL",
+            "frame": c_string(channel.frame),
+            "scan": f"&{prefix}_{i}_SCAN" if _is_scan(channel) else "NULL",
+            "shape": f"{prefix}_{i}_SHAPE" if shape else "NULL",
+            "rank": len(shape),
+            "period": round(1e6 * period),
+            "offset": offset,
+            "size": channel.size,
+            "computed": int(getattr(channel, "source", "") == "runtime"),
+            "waits": int(channel.name in waits),
+        }
+        rows.append(f"    {{{', '.join(f'.{name} = {value}' for name, value in told.items())}}},")
         offset += channel.size
     return "\n".join(rows)
 
 
-def _elements(prefix: str, channels: Sequence[Signal | Command]) -> list[str]:
-    named = [(i, ", ".join(map(c_string, channel.elements))) for i, channel in enumerate(channels) if channel.elements]
-    return [f"static const char *const {prefix}_{i}[] = {{{names}}};" for i, names in named]
+def _is_scan(channel: Signal | Command) -> bool:
+    return isinstance(getattr(channel, "layout", None), Scan)
+
+
+def _tables(prefix: str, channels: Sequence[Signal | Command]) -> list[str]:
+    """Names of elements, beams and shapes, for the channels that have them."""
+    rows = []
+    for i, channel in enumerate(channels):
+        if channel.elements:
+            names = ", ".join(map(c_string, channel.labels))
+            rows.append(f"static const char *const {prefix}_{i}[] = {{{names}}};")
+        if isinstance(layout := getattr(channel, "layout", None), Scan):
+            beams = (layout.angle_min, layout.angle_increment, layout.range_min, layout.range_max)
+            rows.append(f"static const robot_scan {prefix}_{i}_SCAN = {{{', '.join(map(_double, beams))}}};")
+        if shape := getattr(channel, "shape", None):
+            rows.append(f"static const uint16_t {prefix}_{i}_SHAPE[] = {{{', '.join(map(str, shape))}}};")
+    return rows
 
 
 def _attitude(index: int, signal: Signal) -> str:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from robo_rl.console import require_port, say
 from robo_rl.zoo import located
 
+if TYPE_CHECKING:
+    from robo_rl.deploy.robot.bundle import Bundle
+
 What = Literal[
     "policy", "twin", "panel", "teleop", "controllers", "follow_path", "configure", "activate", "engage", "stop",
     "reset", "arm", "disarm", "deactivate", "cleanup", "promote", "demote", "select", "status", "fault", "permissions",
-    "install", "layout", "messages",
+    "install", "layout", "messages", "native", "wires",
 ]  # fmt: skip
 NODES = ("policy", "twin", "panel", "teleop", "controllers", "follow_path")
 INSTALL = "robo-rl ros needs ROS 2's Python packages: pip install 'robo-rl[ros]', or source a ROS 2 distribution"
@@ -54,12 +58,14 @@ def main(
     FILE' writes a systemd unit for 'policy FILE' with the same options, a udev rule for the driver's adapter, and
     limits, and prints how to put them in place. 'layout FILE' prints a layout for Foxglove: signals, commands, gate and
     diagnostics, of the running robot and of a recorded session. 'messages' builds the packages robo_rl_msgs and
-    tf2_msgs where no ROS distribution has them.
+    tf2_msgs where no ROS distribution has them. 'native FILE' compiles the node in C++ and the bundle, and runs it in
+    place of 'policy FILE'; 'wires FILE' prints the parameters that this node needs: the topic of every signal and
+    command.
 
     Args:
         what: The node to run, or the request to a running one.
-        file: For policy, permissions, install and layout, a bundle (*.onnx, or zoo:NAME); for twin, one whose task is
-            simulated; for fault, the fault; for select, the policy's name.
+        file: For policy, native, wires, permissions, install and layout, a bundle (*.onnx, or zoo:NAME); for twin, one
+            whose task is simulated; for fault, the fault; for select, the policy's name.
         mode: Initial mode of the policy node.
         record: Folder in which the session is recorded.
         task: For twin: the task; by default that of the file, or quadrotor-hover. 'inside': a file's own source.
@@ -80,10 +86,14 @@ def main(
         return _install(file, mode, record, robot, other, namespace, parameter, out)
     if what == "layout":
         return _layout(file, namespace)
+    if what == "wires":
+        return _wires(file, parameter)
     if importlib.util.find_spec("rclpy") is None:
         raise ValueError(INSTALL)
     if what == "messages":
         return _messages()
+    if what == "native":
+        return _native(file, mode, robot, namespace, use_sim_time, parameter, remap)
     if what == "permissions":
         return _permissions(file, namespace)
     if what not in NODES:
@@ -120,8 +130,14 @@ def main(
         parameters += [f"lockstep:={str(not real_time).lower()}"]
         parameters += [] if use_sim_time or real_time else ["real_time_factor:=1.0"]
         from robo_rl.ros.twin_node import main as run
+    with _started():
+        run(_arguments([*parameters, *parameter], remap, namespace))
+    return 0
+
+
+def _arguments(parameters: Sequence[str], remap: Sequence[str], namespace: str) -> list[str]:
     arguments = ["--ros-args"]
-    for one in (*parameters, *parameter):
+    for one in parameters:
         arguments += ["-p", one]
     for one in remap:
         if ":=" not in one:
@@ -129,9 +145,58 @@ def main(
         arguments += ["-r", one]
     if namespace:
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
-    with _started():
-        run(arguments)
+    return arguments
+
+
+WIRING = ("wires", "command_message", "cmd_vel", "setpoints")
+"""Parameters of the Python node that decide on the wires of the native one."""
+
+
+def _wiring(bundle: Bundle, library: Path | str, parameter: Sequence[str]) -> tuple[str, list[str]]:
+    """The native node's file of parameters, and those of ``parameter`` that are not in it."""
+    import yaml
+
+    from robo_rl.deploy.robot.named_values import texts_by_name
+    from robo_rl.ros.native_node import parameter_file
+
+    named = {name: yaml.safe_load(text) for name, _, text in (one.partition(":=") for one in parameter)}
+    given = texts_by_name(named.get("wires") or (), "parameter 'wires'")
+    constant = texts_by_name(named.get("setpoints") or (), "parameter 'setpoints'")
+    kinds = (named.get("command_message") or "", named.get("cmd_vel") or "TwistStamped")
+    file = parameter_file(bundle.contract, library, given, *kinds, tuple(constant))
+    decided = tuple(f"{name}:=" for name in WIRING if name != "setpoints")
+    return file, [one for one in parameter if not one.startswith(decided)]
+
+
+def _wires(file: str, parameter: Sequence[str]) -> int:
+    from robo_rl.deploy.robot.bundle import Bundle
+
+    if not file:
+        raise ValueError("expected a bundle: robo-rl ros wires FILE")
+    print(_wiring(Bundle.read(file), "", parameter)[0], end="")
     return 0
+
+
+def _native(
+    file: str, mode: str, robot: str, namespace: str, use_sim_time: bool, parameter: Sequence[str],
+    remap: Sequence[str],
+) -> int:  # fmt: skip
+    """Build, and become the node."""
+    from robo_rl.deploy.robot.bundle import Bundle
+    from robo_rl.ros.native_node import build_node, compile_bundle
+
+    if not file:
+        raise ValueError("a policy node needs a bundle: robo-rl ros native FILE (*.onnx, or zoo:NAME)")
+    bundle = Bundle.read(file)
+    program, library = build_node(), compile_bundle(bundle)
+    text, others = _wiring(bundle, library, parameter)
+    wiring = library.parent / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.yaml"
+    wiring.write_text(text)
+    say(f"{program} --ros-args --params-file {wiring}")
+    own = [f"digest:={bundle.digest}", f"mode:={mode}", f"use_sim_time:={str(use_sim_time).lower()}"]
+    own += [f"robot:={robot}"] if robot else []
+    arguments = _arguments([*own, *others], remap, namespace)
+    os.execv(program, [str(program), "--ros-args", "--params-file", str(wiring), *arguments])
 
 
 @contextlib.contextmanager

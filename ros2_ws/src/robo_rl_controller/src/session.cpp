@@ -19,6 +19,7 @@ Session::Session(const Bundle & bundle, Mode mode, bool controller, double blend
   command_(bundle_.gate->command_size),
   reference_(bundle_.gate->command_size),
   gate_values_(bundle_.signal_size),
+  last_(bundle_.gate->command_size),
   stamps_(bundle_.gate->signal_count),
   gate_stamps_(bundle_.gate->signal_count),
   gate_changed_(bundle_.gate->signal_count)
@@ -122,6 +123,35 @@ const Decision & Session::decide(const Given & given, const float * command, std
   decision_.mode = mode_;
   decision_.authority = authority_;
   return decision_;
+}
+
+bool Session::at_rest() const noexcept
+{
+  if (memory_.reaction == GATE_SOURCE_SILENT) {
+    return true;
+  }
+  if ((state() != GATE_IDLE && state() != GATE_FAULT) || memory_.reaction != bundle_.gate->stopped) {
+    return false;
+  }
+  for (std::size_t i = 0; i < command_.size(); i++) {
+    const std::uint8_t stop = bundle_.gate->stop[i];
+    const bool ended = stop == GATE_STOP_RAMP ? reference_[i] == bundle_.gate->safe[i] : stop != GATE_STOP_DAMP;
+    if (!ended || command_[i] != reference_[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const float * Session::last_resort() noexcept
+{
+  if (memory_.reaction == GATE_SOURCE_SILENT) {
+    return nullptr;
+  }
+  for (std::size_t i = 0; i < last_.size(); i++) {
+    last_[i] = bundle_.gate->stop[i] == GATE_STOP_OFF ? bundle_.gate->safe[i] : command_[i];
+  }
+  return last_.data();
 }
 
 Answer Session::promote() noexcept

@@ -96,7 +96,14 @@ public:
   /// Away from live. While armed with a controller, that takes over; else nothing is sent any more.
   Answer demote() noexcept;
 
+  /// Whether the robot is stopped and its stop has come to an end; also before the first arming. Damping has no end.
+  bool at_rest() const noexcept;
+  /// (M,) what to send where not even the gate can be asked: off what can be off, the rest as it was sent last. Null:
+  /// before the first arming. Valid until the next call.
+  const float * last_resort() noexcept;
+
   Mode mode() const noexcept {return mode_;}
+  double authority() const noexcept {return authority_;}
   gate_state state() const noexcept {return static_cast<gate_state>(memory_.state);}
   const robot_bundle & bundle() const noexcept {return bundle_;}
 
@@ -119,7 +126,7 @@ private:
   bool rising_ = true;
   double authority_ = 1.0;
   double blend_time_;
-  std::vector<float> blank_, signals_, blended_, command_, reference_, gate_values_;
+  std::vector<float> blank_, signals_, blended_, command_, reference_, gate_values_, last_;
   std::vector<std::int64_t> stamps_, gate_stamps_, gate_changed_;
   gate_memory memory_;
   Decision decision_;

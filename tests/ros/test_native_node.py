@@ -1,0 +1,162 @@
+"""The node in C++ flies the stand-in robot in place of the Python node, and stops it at every fault of the table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]'")
+
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.ros.native_node import build_node, compile_bundle, parameter_file
+from tests.ros.fault_rows import QUADROTOR
+from tests.ros.test_faults import DEADLINE, inject, time_to_safe
+
+pytestmark = pytest.mark.slow
+TIMEOUT, SLACK = 0.1, 0.05
+"""s: as in test_process_faults.py."""
+USUAL = ("drop *", "freeze odom:twist.twist.linear", "garbage odom")
+"""Faults that are tried every time: silence, a value that the node itself turns, bytes that are no message."""
+
+
+def rows() -> list:
+    release = pytest.mark.release
+    return [
+        pytest.param(*row, id=row[0].replace("*", "all"), marks=() if row[0] in USUAL else (release,))
+        for row in QUADROTOR
+    ]
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The program, compiled once; what processes need in their environment to find it."""
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++; install it with: apt-get install g++")
+    found = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("native"))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", found["XDG_CACHE_HOME"])
+        build_node()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, bundle_file: Path, make_flight, built) -> Iterator:
+    """The node and the twin in simulated time; the last test that has it ends the node."""
+    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.start("twin", "--use-sim-time")
+        flight.start("native", str(bundle_file), "--use-sim-time", env=built)
+        flight.fly(until=6.0)
+        yield flight
+
+
+def test_the_policy_takes_off_and_hovers_where_the_operator_wants(pair):
+    end = np.array([p for t, p in pair.truth if t > pair.truth[-1][0] - 1])
+    assert pair.state == "ACTIVE"
+    assert np.linalg.norm(end - [0, 0, 1], axis=1).mean() < 0.1
+
+
+@pytest.mark.parametrize(("fault", "reason", "name"), rows())
+def test_a_fault_of_signals_ends_in_the_safe_command(pair, fault, reason, name):
+    found, since = inject(pair, fault)
+    assert found["reason"] == reason or not reason
+    assert name in found["sentence"]
+    assert found["source"] == "SAFE"  # there is no classical controller to land
+    watchdog = DEADLINE if fault.startswith("huge") else 0.0
+    assert found["time"] - since <= DEADLINE + watchdog + 1e-6
+    assert time_to_safe(pair, since) <= DEADLINE + watchdog + 1e-6
+    pair.operator.fault("")
+    later = pair.truth[-1][0]
+    pair.until(lambda: pair.truth[-1][0] > later + 0.1, "time to pass")
+    assert pair.state == "FAULT"  # latched: good signals alone change nothing
+    with pytest.raises(ValueError, match="FAULT"):
+        pair.operator.do("arm")
+
+
+def test_ending_the_process_sends_the_safe_command(pair):
+    pair.take_off_again()
+    pair.processes["native"].terminate()
+    assert pair.processes["native"].wait(timeout=60) == 0
+    pair.until(lambda: (pair.applied[-1][1] == 0).all(), "rotors that stand")
+
+
+def test_what_the_node_can_not_do_is_refused(bundle_file: Path, tmp_path: Path, built):
+    bundle = Bundle.read(bundle_file)
+    library = compile_bundle(bundle)
+    file = tmp_path / "wires.yaml"
+    file.write_text(parameter_file(bundle.contract, library))
+
+    def told(*parameters: str) -> str:
+        words = [str(build_node()), "--ros-args", "--params-file", str(file)]
+        words += [word for one in parameters for word in ("-p", one)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        return done.stderr
+
+    assert "parameter 'record' is unknown to this node" in told("record:=logs")
+    assert "parameter 'cmd_vel_timeout' has another type; expected a number" in told("cmd_vel_timeout:=often")
+
+
+@pytest.fixture
+def live(
+    tmp_path: Path, bundle_file: Path, change_safety: Callable[..., Path], make_flight, realtime, built
+) -> Iterator:
+    """A flight in real time."""
+    if not realtime:
+        pytest.skip("this computer grants no real-time priority: run as root, or grant rtprio in limits.conf")
+    patient = change_safety(bundle_file, tmp_path / "patient.onnx", signal_timeout=TIMEOUT)
+    with make_flight(tmp_path / "logs") as flight:
+        flight.start("twin", "--real-time", "--parameter", f"timeout:={TIMEOUT}", before=realtime)
+        flight.start("native", str(patient), before=realtime, env=built)
+        flight.fly(until=1.0)
+        if flight.state != "ACTIVE":
+            flight.take_off_again()
+        yield flight
+
+
+@pytest.mark.release
+@pytest.mark.realtime
+def test_when_the_nodes_process_is_killed_the_robots_watchdog_acts(live):
+    os.kill(live.processes["native"].pid, signal.SIGKILL)
+    killed = time.time()
+    live.until(lambda: live.status.get("watchdog"), "the watchdog")
+    live.until(lambda: (live.applied[-1][1] == 0).all(), "the safe command")
+    assert max(t for t, command in live.applied if (command != 0).any()) - killed < TIMEOUT + SLACK
+
+
+@pytest.mark.release
+@pytest.mark.realtime
+def test_when_the_robot_dies_the_gate_latches(live):
+    os.kill(live.processes["twin"].pid, signal.SIGKILL)
+    killed = time.monotonic()
+    found = live.fault()
+    assert (found["reason"], found["source"]) == ("SIGNAL_STALE", "SAFE")
+    assert found["time"] - killed < TIMEOUT + SLACK
+
+
+@pytest.mark.release
+@pytest.mark.realtime
+def test_a_node_that_stalls_is_overridden_by_the_watchdog_and_latches(live):
+    pid = live.processes["native"].pid
+    os.kill(pid, signal.SIGSTOP)
+    stopped = time.time()
+    live.until(lambda: live.status.get("watchdog"), "the watchdog")
+    os.kill(pid, signal.SIGCONT)
+    assert live.fault()["reason"] in ("OVERRUN", "SIGNAL_STALE")
+    assert max(t for t, command in live.applied if (command != 0).any()) - stopped < TIMEOUT + SLACK
+
+
+def test_the_command_prints_the_wires_of_a_bundle(bundle_file: Path):
+    words = [sys.executable, "-m", "robo_rl", "ros", "wires", str(bundle_file), "--parameter"]
+    words.append("wires:=['angular_velocity=joint_states sensor_msgs/msg/JointState velocity']")
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert '- "angular_velocity=joint_states sensor_msgs/msg/JointState velocity"' in printed
+    assert '- "rotor_speed=command/rotor_speed sensor_msgs/msg/JointState velocity"' in printed
