@@ -205,16 +205,14 @@ def quantiles(values: np.ndarray) -> dict[str, float]:
     return {f"p{q:g}_us": round(float(np.quantile(values, q / 100)), 1) for q in (50, 90, 99, 99.9)}
 
 
-def turn(bundle: str, runtime: str, seconds: float) -> tuple[np.ndarray, int, int]:
-    """One pair of nodes from start to end; what ``measure`` gives."""
+def turn(bundle: str, policy: list[str], echo: list[str], seconds: float) -> tuple[np.ndarray, int, int]:
+    """One pair of nodes, by the commands that run them, from start to end; what ``measure`` gives."""
     chrt = PRIORITY if real_time() else ()
     path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    policy = ["-m", "robo_rl", "ros", "policy", bundle, "--parameter", f"runtime:={runtime}"]
     with tempfile.TemporaryFile() as log:
         nodes = [
-            subprocess.Popen([*chrt, sys.executable, *rest], env=environment, stdout=log, stderr=log)
-            for rest in (policy, [__file__, "echo"])
+            subprocess.Popen([*chrt, *command], env=environment, stdout=log, stderr=log) for command in (policy, echo)
         ]
         try:
             return measure(bundle, seconds)
@@ -239,7 +237,10 @@ def main() -> None:
     if sys.argv[1] == "turn":
         if real_time():
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-        times, periods, faults = turn(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        policy = [sys.executable, "-m", "robo_rl", "ros", "policy", sys.argv[2]]
+        policy += ["--parameter", f"runtime:={sys.argv[3]}"]
+        echo = [sys.executable, __file__, "echo"]
+        times, periods, faults = turn(sys.argv[2], policy, echo, float(sys.argv[4]))
         np.savez(sys.argv[5], times=times, periods=periods, faults=faults)
         return
     bundle = sys.argv[1]

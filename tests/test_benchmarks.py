@@ -21,8 +21,8 @@ def test_help_measures_nothing(
     text = script.read_text()
     reads = any(reader in text for reader in ("words(__doc__", "ArgumentParser(", "tyro.cli("))
     assert reads, "it measures whatever it is told: call results.words(__doc__) first"
-    needed = {"ros_decision": "rclpy", "ros_latency": "rclpy", "ros_loop": "rclpy", "walking_sb3": "stable_baselines3",
-              "franka_wire": "franky_sim"}  # fmt: skip
+    needed = {"ros_decision": "rclpy", "ros_latency": "rclpy", "ros_loop": "rclpy", "native_node_latency": "rclpy",
+              "walking_sb3": "stable_baselines3", "franka_wire": "franky_sim"}  # fmt: skip
     if script.stem in needed:
         extra = {"walking_sb3": "bench", "franka_wire": "franka-sim"}.get(script.stem, "ros")
         pytest.importorskip(needed[script.stem], reason=f"needs {needed[script.stem]}: pip install 'robo-rl[{extra}]'")

@@ -63,7 +63,7 @@ def build_node() -> Path:
         raise NativeNodeError("the node is compiled: g++ is missing; apt install g++")
     into = cache() / f"node-{_digest([*sources, *headers], f'{sys.version} {prefix} {COMPILED}')}"
     if not into.is_dir():
-        _whole(into, lambda at: _compile(sources, at, prefix, into))
+        _whole(into, lambda at: compile_program(sources, at, into, "policy_node"))
     return into / "policy_node"
 
 
@@ -116,8 +116,12 @@ def _digest(files: Sequence[Path], about: str) -> str:
     return found.hexdigest()[:16]
 
 
-def _compile(sources: Sequence[Path], at: Path, prefix: Path, into: Path) -> None:
-    include = [f"-I{SOURCES / 'include'}", f"-I{C_SOURCES}"]
+def compile_program(sources: Sequence[Path], at: Path, into: Path, name: str) -> Path:
+    """Compile a program on rcl in the folder ``at``, for use in ``into``, where it may be moved. NativeNodeError if the
+    compiler refuses it.
+    """
+    prefix = Path(sys.prefix)
+    include = [f"-I{SOURCES / 'include'}", f"-I{SOURCES / 'node'}", f"-I{C_SOURCES}"]
     include += [word for path in (prefix / "include").iterdir() if path.is_dir() for word in ("-isystem", str(path))]
     objects = [at / f"{source.stem}.o" for source in sources]
     commands = [
@@ -130,10 +134,11 @@ def _compile(sources: Sequence[Path], at: Path, prefix: Path, into: Path) -> Non
     where = [f"-Wl,--disable-new-dtags,-rpath,{path}" for path in (into, prefix / "lib", *wheels)]
     where += [f"-Wl,-rpath-link,{path}" for path in (prefix / "lib", *wheels)]
     linked = [f"-l{name}" for name in (*LIBRARIES, *(f"{name}__rosidl_typesupport_cpp" for name in MESSAGES))]
-    link = ["g++", "-o", at / "policy_node", *objects, "-Wl,--no-as-needed", stand_ins, "-Wl,--as-needed"]
+    link = ["g++", "-o", at / name, *objects, "-Wl,--no-as-needed", stand_ins, "-Wl,--as-needed"]
     _run([[*map(str, link), f"-L{prefix / 'lib'}", *where, *linked, "-ldl", "-pthread"]], 1)
     for made in objects:
         made.unlink()
+    return at / name
 
 
 def _python_symbols(at: Path, libraries: Path) -> Path:
