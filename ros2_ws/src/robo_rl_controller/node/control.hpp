@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "gate_text.hpp"
 #include "rcl_entities.hpp"
 #include "robo_rl_controller/session.hpp"
 #include "signal_buffer.hpp"
@@ -24,13 +25,6 @@
 
 namespace robo_rl_controller
 {
-
-/// A step as the main thread sees it. `refusal` and `doubt` say what else is known of its problem.
-struct News
-{
-  Decision decision;
-  std::string complaints;
-};
 
 /// Figures of the last second, in s.
 struct Figures

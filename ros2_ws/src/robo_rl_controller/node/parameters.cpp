@@ -112,20 +112,4 @@ Parameters::Parameters(Node & node)
   }
 }
 
-std::map<std::string, std::string> texts_by_name(const std::vector<std::string> & entries, const std::string & option)
-{
-  std::map<std::string, std::string> found;
-  for (const std::string & entry : entries) {
-    if (entry.empty()) {
-      continue;
-    }
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string::npos || equals == 0 || found.count(entry.substr(0, equals)) != 0) {
-      throw RosError(option + " has the entry '" + entry + "'; expected 'name=...', each name once");
-    }
-    found[entry.substr(0, equals)] = entry.substr(equals + 1);
-  }
-  return found;
-}
-
 }  // namespace robo_rl_controller

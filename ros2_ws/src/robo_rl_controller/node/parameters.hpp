@@ -2,7 +2,6 @@
 // The parameters of the node, from "--ros-args -p name:=value" and "--params-file FILE". All are read once.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -34,8 +33,5 @@ struct Parameters
   /// s
   double activate_timeout = 10.0;
 };
-
-/// Texts by name out of entries "name=text"; empty entries are skipped. RosError names `option` for another one.
-std::map<std::string, std::string> texts_by_name(const std::vector<std::string> & entries, const std::string & option);
 
 }  // namespace robo_rl_controller

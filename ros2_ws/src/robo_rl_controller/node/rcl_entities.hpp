@@ -6,22 +6,16 @@
 #include <rcl/rcl.h>
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <rosidl_typesupport_cpp/message_type_support.hpp>
 #include <rosidl_typesupport_cpp/service_type_support.hpp>
 
+#include "errors.hpp"
+
 namespace robo_rl_controller
 {
-
-/// rcl refused something. The message says what, and why.
-class RosError : public std::runtime_error
-{
-public:
-  using std::runtime_error::runtime_error;
-};
 
 inline std::string last_error()
 {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "rcl_entities.hpp"
+#include "errors.hpp"
 #include "scans.hpp"
 
 namespace robo_rl_controller

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <sstream>
 
-#include "parameters.hpp"
-
 namespace robo_rl_controller
 {
 namespace

@@ -1,40 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "status.hpp"
 
+#include <cmath>
 #include <cstdio>
 
 namespace robo_rl_controller
 {
 namespace
 {
-
-const char * const STATES[] = {"IDLE", "READY", "ACTIVE", "FAULT"};
-const char * const SOURCES[] = {"SAFE", "START", "POLICY", "HOLD", "DAMP", "FALLBACK", "SILENT", "STOP"};
-const char * const MODES[] = {"dry_run", "shadow", "blend", "live"};
-const char * const REASONS[] = {
-  "NONE", "OPERATOR_STOP", "BUNDLE", "CLOCK", "OVERRUN", "TOO_FAST", "OPERATOR_LOST", "SIGNAL_MISSING", "SIGNAL_STALE",
-  "SIGNAL_NOT_FINITE", "SIGNAL_RANGE", "SIGNAL_NORM", "TILT", "SIGNAL_FROZEN", "COMMAND_MISSING", "COMMAND_STALE",
-  "COMMAND_NOT_FINITE", "COMMAND_RANGE", "COMMAND_RATE", "NOT_READY", "ENVELOPE", "HALTED", "COLLISION"};
-static_assert(
-  sizeof REASONS / sizeof REASONS[0] == GATE_REASON_COLLISION + 1, "a reason of the gate has no name");
-
-/// A text in JSON. What is not ASCII may be half a letter, of a message's text that was cut.
-std::string quoted(const std::string & text)
-{
-  std::string told = "\"";
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      told += '\\';
-      told += letter;
-    } else if (code < 0x20 || code >= 0x7f) {
-      told += '?';
-    } else {
-      told += letter;
-    }
-  }
-  return told + "\"";
-}
 
 std::string number(const char * format, double value)
 {
@@ -52,53 +25,6 @@ void tell(diagnostic_msgs::msg::DiagnosticStatus & status, const char * key, con
 
 }  // namespace
 
-const char * name_of(gate_state state)
-{
-  return STATES[state];
-}
-
-const char * name_of(Mode mode)
-{
-  return MODES[static_cast<int>(mode)];
-}
-
-Mode mode_of(const std::string & text)
-{
-  for (const Mode mode : {Mode::dry_run, Mode::shadow, Mode::live}) {
-    if (text == name_of(mode)) {
-      return mode;
-    }
-  }
-  throw RosError(
-          "parameter 'mode' is '" + text + "'; expected dry_run, shadow or live. The Python node has blend: robo-rl ros "
-          "policy");
-}
-
-std::string sentence(const Session & session, const News & news)
-{
-  if (news.decision.problem.reason == GATE_REASON_NONE) {
-    return "";
-  }
-  std::string text = session.explain(news.decision.problem);
-  for (const std::string & more :
-    {session.explain(news.decision.doubt), news.decision.problem.reason == GATE_REASON_COMMAND_MISSING ?
-      session.explain(news.decision.refusal) : "", news.complaints})
-  {
-    text += more.empty() ? "" : "; " + more;
-  }
-  return text;
-}
-
-std::string gate_json(const News & news, const std::string & sentence, const std::string & policy)
-{
-  const Decision & decision = news.decision;
-  return "{\"time\": " + number("%.6f", 1e-6 * static_cast<double>(decision.time)) +
-         ", \"state\": \"" + STATES[decision.state] + "\", \"source\": \"" + SOURCES[decision.source] +
-         "\", \"reason\": \"" + REASONS[decision.problem.reason] + "\", \"sentence\": " + quoted(sentence) +
-         ", \"mode\": \"" + name_of(decision.mode) + "\", \"authority\": " + number("%.4f", decision.authority) +
-         ", \"policy\": " + quoted(policy) + "}";
-}
-
 diagnostic_msgs::msg::DiagnosticArray diagnostics(
   const std::string & node, const Session & session, const SignalBuffer & buffer, const Figures & figures,
   const std::string & wrong, std::int64_t now_us, std::int64_t ros_ns)
@@ -111,7 +37,7 @@ diagnostic_msgs::msg::DiagnosticArray diagnostics(
   const robot_bundle & bundle = session.bundle();
   gate.name = node + ": gate";
   gate.level = wrong.empty() ? DiagnosticStatus::OK : DiagnosticStatus::ERROR;
-  gate.message = wrong;
+  gate.message = wrong.empty() ? "well" : wrong;
   gate.hardware_id = std::string(bundle.bundle_digest).substr(0, 12);
   tell(gate, "task", bundle.task);
   tell(gate, "robot", bundle.robot);

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "rcl_entities.hpp"
+#include "errors.hpp"
 
 namespace robo_rl_controller
 {
@@ -78,6 +78,22 @@ Channel::Channel(const robot_channel & given)
   for (std::size_t i = 0; given.elements != nullptr && i < size; i++) {
     elements.emplace_back(given.elements[i]);
   }
+}
+
+std::map<std::string, std::string> texts_by_name(const std::vector<std::string> & entries, const std::string & option)
+{
+  std::map<std::string, std::string> found;
+  for (const std::string & entry : entries) {
+    if (entry.empty()) {
+      continue;
+    }
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0 || found.count(entry.substr(0, equals)) != 0) {
+      throw RosError(option + " has the entry '" + entry + "'; expected 'name=...', each name once");
+    }
+    found[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return found;
 }
 
 }  // namespace robo_rl_controller

@@ -6,6 +6,7 @@
 // "robo-rl ros native" writes the wires of a bundle into a file of parameters.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,8 @@ struct Channel
   std::size_t offset;
   const robot_channel & data;
 };
+
+/// Texts by name out of entries "name=text"; empty entries are skipped. RosError names `option` for another one.
+std::map<std::string, std::string> texts_by_name(const std::vector<std::string> & entries, const std::string & option);
 
 }  // namespace robo_rl_controller

@@ -11,8 +11,6 @@
 #include <std_msgs/msg/float64_multi_array.hpp>
 #include <trajectory_msgs/msg/joint_trajectory.hpp>
 
-#include "parameters.hpp"
-
 namespace robo_rl_controller
 {
 namespace

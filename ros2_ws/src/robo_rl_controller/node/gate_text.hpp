@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the gate decided, as texts. Not for the control thread: they allocate.
+#pragma once
+
+#include <string>
+
+#include "robo_rl_controller/session.hpp"
+
+namespace robo_rl_controller
+{
+
+/// A step as another thread sees it: its arrays must not be read.
+struct News
+{
+  Decision decision;
+  /// What else is known of its problem: why messages are refused.
+  std::string complaints;
+};
+
+const char * name_of(gate_state state);
+const char * name_of(Mode mode);
+/// RosError for a text that is none of them.
+Mode mode_of(const std::string & text);
+
+/// A decision's problem as a sentence, with what else is known about its cause; "" if there is none.
+std::string sentence(const Session & session, const News & news);
+
+/// For the topic ~/gate.
+std::string gate_json(const News & news, const std::string & sentence, const std::string & policy);
+
+}  // namespace robo_rl_controller

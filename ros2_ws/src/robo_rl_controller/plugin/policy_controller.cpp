@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy_controller.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <sstream>
+#include <thread>
+
+#include <pluginlib/class_list_macros.hpp>
+
+#include "../node/errors.hpp"
+#include "interface_values.hpp"
+#include "topic_input.hpp"
+
+namespace robo_rl_controller
+{
+namespace
+{
+
+using controller_interface::CallbackReturn;
+using controller_interface::InterfaceConfiguration;
+using controller_interface::return_type;
+using Strings = std::vector<std::string>;
+constexpr auto LOOK = std::chrono::milliseconds(20);
+constexpr auto ANSWER_TIME = std::chrono::seconds(1);
+constexpr double RATE_TOLERANCE = 0.01;
+const char * const JOINTS = "sensor_msgs/msg/JointState";
+const char * const IMU = "sensor_msgs/msg/Imu";
+const char * const ANY = "state_interfaces";
+
+/// The names of a signal's state interfaces; none: it comes by a topic. Those of an IMU are as in ros2_control's
+/// semantic component. "force=foot state_interfaces force" stands for foot/force.x, foot/force.y, …
+Strings state_names(const Channel & channel, const Wire & wire)
+{
+  Strings names;
+  for (const std::string & element : channel.elements) {
+    if (wire.kind == JOINTS) {
+      names.push_back(element + "/" + wire.field);
+    } else if (wire.kind == IMU || wire.kind == ANY) {
+      names.push_back(wire.topic + "/" + wire.field + "." + element);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+/// Where one signal comes from.
+struct PolicyController::Input
+{
+  std::vector<float> values;
+  /// The first of its state interfaces, and their number; 0: a topic or a constant.
+  std::size_t first = 0, count = 0;
+  std::unique_ptr<TopicInput> topic;
+  bool constant = false, perishable = false;
+};
+
+PolicyController::PolicyController() = default;
+PolicyController::~PolicyController() = default;
+
+CallbackReturn PolicyController::on_init()
+{
+  try {
+    auto_declare<std::string>("bundle", "");
+    auto_declare<std::string>("digest", "");
+    auto_declare<std::string>("mode", "dry_run");
+    auto_declare<Strings>("wires", {""});
+    auto_declare<Strings>("command_wires", {""});
+    auto_declare<Strings>("setpoints", {""});
+    auto_declare<Strings>("gains", {""});
+    auto_declare<double>("cmd_vel_timeout", 0.5);
+    auto_declare<bool>("fault_is_error", false);
+  } catch (const std::exception & error) {
+    RCLCPP_ERROR(get_node()->get_logger(), "%s", error.what());
+    return CallbackReturn::ERROR;
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn PolicyController::on_configure(const rclcpp_lifecycle::State &)
+{
+  try {
+    configure();
+  } catch (const std::exception & error) {
+    RCLCPP_ERROR(get_node()->get_logger(), "configure refused: %s", error.what());
+    return CallbackReturn::FAILURE;
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+void PolicyController::configure()
+{
+  auto & node = *get_node();
+  const std::string path = node.get_parameter("bundle").as_string();
+  cmd_vel_timeout_ = node.get_parameter("cmd_vel_timeout").as_double();
+  fault_is_error_ = node.get_parameter("fault_is_error").as_bool();
+  simulated_ = node.get_parameter("use_sim_time").as_bool();
+  bundle_ = std::make_unique<Bundle>(path, node.get_parameter("digest").as_string());
+  session_ = std::make_unique<Session>(*bundle_, mode_of(node.get_parameter("mode").as_string()));
+  const double wanted = 1.0 / bundle_->data().control_period;
+  if (std::fabs(get_update_rate() - wanted) > RATE_TOLERANCE * wanted) {
+    std::ostringstream text;
+    text << "update_rate is " << get_update_rate() << " Hz; the contract's rate is " << wanted << " Hz";
+    throw RosError(text.str());
+  }
+  const std::string base = path.substr(path.rfind('/') + 1);
+  name_ = base.substr(0, base.find('.'));
+  wire_signals();
+  wire_commands();
+  const auto latched = rclcpp::QoS(1).transient_local();
+  gate_ = node.create_publisher<std_msgs::msg::String>("~/gate", latched);
+  contract_ = node.create_publisher<std_msgs::msg::String>("~/contract", latched);
+  std_msgs::msg::String contract;
+  contract.data = bundle_->data().contract;
+  contract_->publish(contract);
+  heartbeat_ = node.create_subscription<std_msgs::msg::Empty>(
+    "~/heartbeat", rclcpp::QoS(1).best_effort(),
+    [this](const std_msgs::msg::Empty &) {operator_stamp_ = now_us();});
+  offer_services();
+  timer_ = node.create_wall_timer(LOOK, [this] {tell();});
+}
+
+// --- wires ----------------------------------------------------------------------------------------------------------
+
+void PolicyController::wire_signals()
+{
+  auto & node = *get_node();
+  const robot_bundle & data = bundle_->data();
+  auto texts = texts_by_name(node.get_parameter("wires").as_string_array(), "parameter 'wires'");
+  auto constants = texts_by_name(node.get_parameter("setpoints").as_string_array(), "parameter 'setpoints'");
+  inputs_.clear();
+  state_names_.clear();
+  inputs_.resize(data.gate->signal_count);
+  samples_.resize(data.gate->signal_count);
+  for (std::size_t i = 0; i < inputs_.size(); i++) {
+    Input & input = inputs_[i];
+    const Channel channel(data.signals[i]);
+    input.values.resize(channel.size);
+    if (data.signals[i].computed) {
+      continue;
+    }
+    if (const auto constant = constants.find(channel.name); constant != constants.end()) {
+      std::istringstream words(constant->second);
+      for (float & value : input.values) {
+        if (!(words >> value)) {
+          throw RosError(
+                  "parameter 'setpoints': '" + channel.name + "' is '" + constant->second + "'; expected " +
+                  std::to_string(channel.size) + " numbers");
+        }
+      }
+      input.constant = true;
+      continue;
+    }
+    const auto text = texts.find(channel.name);
+    if (text == texts.end()) {
+      throw RosError("parameter 'wires' has no entry for the signal '" + channel.name + "'");
+    }
+    const Wire wire(channel.name, text->second);
+    const Strings names = state_names(channel, wire);
+    input.first = state_names_.size();
+    input.count = names.size();
+    state_names_.insert(state_names_.end(), names.begin(), names.end());
+    if (names.empty()) {
+      const bool sensor = data.gate->signals[i].sensor;
+      input.perishable = !sensor && wire.topic == "cmd_vel";
+      input.topic = std::make_unique<TopicInput>(channel, wire, frames_, [this] {return now_us();});
+      input.topic->subscribe(
+        node, [this, sensor](std::int64_t now) {
+          if (!sensor) {
+            operator_stamp_ = now;
+          }
+        });
+    }
+  }
+}
+
+void PolicyController::wire_commands()
+{
+  const robot_bundle & data = bundle_->data();
+  const auto texts = texts_by_name(
+    get_node()->get_parameter("command_wires").as_string_array(), "parameter 'command_wires'");
+  auto gains = texts_by_name(get_node()->get_parameter("gains").as_string_array(), "parameter 'gains'");
+  Strings geared;
+  command_names_.clear();
+  gains_.clear();
+  for (std::size_t i = 0; i < data.gate->command_count; i++) {
+    const Channel channel(data.commands[i]);
+    const auto text = texts.find(channel.name);
+    if (text == texts.end()) {
+      throw RosError("parameter 'command_wires' has no entry for the command '" + channel.name + "'");
+    }
+    const Wire wire(channel.name, text->second);
+    if (wire.kind != JOINTS) {
+      throw RosError(
+              "the wire of command '" + channel.name + "' has the type " + wire.kind + "; expected " + JOINTS +
+              ", whose names and field are those of command interfaces");
+    }
+    const auto own = gains.find(channel.name);
+    Gains told{};
+    if (own != gains.end()) {
+      std::istringstream words(own->second);
+      if (!(words >> told.stiffness >> told.damping >> told.damping_in_a_stop)) {
+        throw RosError(
+                "parameter 'gains': '" + channel.name + "' is '" + own->second + "'; expected its stiffness, its "
+                "damping, and its damping in a stop");
+      }
+    }
+    for (std::size_t k = 0; k < channel.elements.size(); k++) {
+      command_names_.push_back(channel.elements[k] + "/" + wire.field);
+      if (own != gains.end()) {
+        told.element = channel.offset + k;
+        gains_.push_back(told);
+        geared.insert(geared.end(), {channel.elements[k] + "/stiffness", channel.elements[k] + "/damping"});
+      }
+    }
+  }
+  command_names_.insert(command_names_.end(), geared.begin(), geared.end());
+}
+
+InterfaceConfiguration PolicyController::state_interface_configuration() const
+{
+  return {controller_interface::interface_configuration_type::INDIVIDUAL, state_names_};
+}
+
+InterfaceConfiguration PolicyController::command_interface_configuration() const
+{
+  return {controller_interface::interface_configuration_type::INDIVIDUAL, command_names_};
+}
+
+// --- the control loop -----------------------------------------------------------------------------------------------
+
+std::int64_t PolicyController::now_us() const
+{
+  if (simulated_) {
+    return get_node()->now().nanoseconds() / 1000;
+  }
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+CallbackReturn PolicyController::on_activate(const rclcpp_lifecycle::State &)
+{
+  if (state_interfaces_.size() != state_names_.size() || command_interfaces_.size() != command_names_.size()) {
+    RCLCPP_ERROR(get_node()->get_logger(), "the hardware lacks interfaces of the contract");
+    return CallbackReturn::ERROR;
+  }
+  requests_ = GATE_REQUEST_ARM;
+  return CallbackReturn::SUCCESS;
+}
+
+/// No more updates come: the last command is what a stop can be in one step.
+CallbackReturn PolicyController::on_deactivate(const rclcpp_lifecycle::State &)
+{
+  requests_ = GATE_REQUEST_NONE;
+  const std::int64_t now = now_us();
+  read(now);
+  Given given;
+  given.now = now;
+  given.samples = samples_.data();
+  given.requests = GATE_REQUEST_DISARM;
+  given.operator_stamp = operator_stamp_;
+  const Decision & decision = session_->decide(given, nullptr, now);
+  if (decision.send != nullptr) {
+    write(session_->last_resort(), GATE_SOURCE_STOP);
+  }
+  settle(decision, GATE_REQUEST_DISARM);
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn PolicyController::on_cleanup(const rclcpp_lifecycle::State &)
+{
+  timer_.reset();
+  services_.clear();
+  heartbeat_.reset();
+  inputs_.clear();
+  session_.reset();
+  bundle_.reset();
+  return CallbackReturn::SUCCESS;
+}
+
+void PolicyController::read(std::int64_t now)
+{
+  for (std::size_t i = 0; i < inputs_.size(); i++) {
+    Input & input = inputs_[i];
+    if (input.topic != nullptr) {
+      const TopicInput::Reading & newest = input.topic->newest();
+      const bool known = !newest.values.empty();
+      const bool over = known && input.perishable &&
+        static_cast<double>(now - newest.stamp) > 1e6 * cmd_vel_timeout_;  // who is silent wants nothing
+      samples_[i] = {!known ? nullptr : over ? input.values.data() : newest.values.data(), over ? now : newest.stamp};
+      continue;
+    }
+    for (std::size_t k = 0; k < input.count; k++) {
+      input.values[k] = static_cast<float>(value_of(state_interfaces_[input.first + k]));
+    }
+    samples_[i] = {input.count > 0 || input.constant ? input.values.data() : nullptr, now};
+  }
+}
+
+/// All that is commanded, or, for null, nothing.
+void PolicyController::write(const float * command, gate_source source)
+{
+  if (command == nullptr) {
+    return;
+  }
+  const gate_config & gate = *bundle_->data().gate;
+  const auto set = [this](std::size_t at, double value) {
+      static_cast<void>(command_interfaces_[at].set_value(value));  // a release without a result has none to look at
+    };
+  for (std::size_t i = 0; i < gate.command_size; i++) {
+    set(i, static_cast<double>(command[i]));
+  }
+  const bool moved = source == GATE_SOURCE_POLICY || source == GATE_SOURCE_START;
+  for (std::size_t i = 0; i < gains_.size(); i++) {
+    const bool damped = !moved && gate.stop[gains_[i].element] == GATE_STOP_DAMP;
+    set(gate.command_size + 2 * i, damped ? 0.0 : gains_[i].stiffness);
+    set(gate.command_size + 2 * i + 1, damped ? gains_[i].damping_in_a_stop : gains_[i].damping);
+  }
+}
+
+return_type PolicyController::update(const rclcpp::Time &, const rclcpp::Duration &)
+{
+  const std::int64_t now = now_us();
+  read(now);
+  const std::uint8_t heard = requests_.exchange(GATE_REQUEST_NONE);
+  Given given;
+  given.now = now;
+  given.samples = samples_.data();
+  given.requests = heard;
+  given.operator_stamp = operator_stamp_;
+  const Decision & decision = session_->update(given);
+  write(decision.send, decision.source);
+  settle(decision, heard);
+  const bool over = fault_is_error_ && decision.state == GATE_FAULT && session_->at_rest();
+  return over ? return_type::ERROR : return_type::OK;
+}
+
+/// Tell the other threads, unless one of them is just reading: then at the next step.
+void PolicyController::settle(const Decision & decision, std::uint8_t heard)
+{
+  heard_ = static_cast<std::uint8_t>(heard_ | heard);
+  const bool changed = !is_shown_ || decision.state != shown_.state || decision.source != shown_.source ||
+    decision.mode != shown_.mode || decision.problem.reason != shown_.problem.reason;
+  const std::unique_lock<std::mutex> lock(told_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return;
+  }
+  if (const int wanted = rung_wanted_.exchange(0); wanted != 0) {
+    rung_ = wanted > 0 ? session_->promote() : session_->demote();
+  }
+  if (heard_ != 0) {
+    answer_ = decision;
+    heard_ = 0;
+  }
+  if (changed) {
+    change_ = shown_ = decision;
+    is_shown_ = true;
+  }
+}
+
+// --- services and topics --------------------------------------------------------------------------------------------
+
+template<class Act>
+void PolicyController::offer(const std::string & name, Act act)
+{
+  services_.push_back(
+    get_node()->create_service<Trigger>(
+      "~/" + name, [act](const Trigger::Request::SharedPtr, Trigger::Response::SharedPtr response) {act(*response);}));
+}
+
+void PolicyController::offer_services()
+{
+  services_.clear();
+  offer("arm", [this](auto & response) {request(GATE_REQUEST_ARM, GATE_READY, response);});
+  offer("engage", [this](auto & response) {request(GATE_REQUEST_ACTIVATE, GATE_ACTIVE, response);});
+  offer("disarm", [this](auto & response) {request(GATE_REQUEST_DISARM, GATE_IDLE, response);});
+  offer("stop", [this](auto & response) {request(GATE_REQUEST_STOP, GATE_FAULT, response);});
+  offer("reset", [this](auto & response) {request(GATE_REQUEST_RESET, GATE_IDLE, response);});
+  offer("promote", [this](auto & response) {ladder(true, response);});
+  offer("demote", [this](auto & response) {ladder(false, response);});
+}
+
+/// What `take` finds under the mutex, within the time that an answer may take.
+template<class Found, class Take>
+std::optional<Found> await(std::mutex & mutex, Take take)
+{
+  const auto end = std::chrono::steady_clock::now() + ANSWER_TIME;
+  while (std::chrono::steady_clock::now() < end) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (std::optional<Found> found = take(); found) {
+        return found;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return std::nullopt;
+}
+
+void PolicyController::request(std::uint8_t what, gate_state wanted, Trigger::Response & response)
+{
+  {
+    const std::lock_guard<std::mutex> lock(told_);
+    answer_.reset();
+  }
+  requests_ |= what;
+  const auto decision = await<Decision>(told_, [this] {return std::exchange(answer_, std::nullopt);});
+  if (!decision) {
+    requests_ &= static_cast<std::uint8_t>(~(GATE_REQUEST_ARM | GATE_REQUEST_ACTIVATE | GATE_REQUEST_RESET));
+    response.success = false;
+    response.message = "no update came in time; is the controller active?";
+    return;
+  }
+  const std::string state = name_of(decision->state);
+  response.success = decision->state == wanted && (decision->events & GATE_EVENT_REFUSED) == 0;
+  response.message = response.success ? "the gate is " + state :
+    "refused, the gate is " + state + ": " + sentence(*session_, {*decision, ""});
+}
+
+void PolicyController::ladder(bool up, Trigger::Response & response)
+{
+  rung_wanted_ = up ? 1 : -1;
+  const auto answer = await<Answer>(told_, [this] {return std::exchange(rung_, std::nullopt);});
+  rung_wanted_ = 0;
+  response.success = answer && answer->done;
+  response.message = answer ? answer->sentence : "no update came in time; is the controller active?";
+}
+
+void PolicyController::tell()
+{
+  std::optional<Decision> change;
+  {
+    const std::lock_guard<std::mutex> lock(told_);
+    change = std::exchange(change_, std::nullopt);
+  }
+  if (!change) {
+    return;
+  }
+  const News news{*change, ""};
+  const std::string text = sentence(*session_, news);
+  std_msgs::msg::String message;
+  message.data = gate_json(news, text, name_);
+  gate_->publish(message);
+  if (text.empty()) {
+    RCLCPP_INFO(get_node()->get_logger(), "%s, mode %s", name_of(change->state), name_of(change->mode));
+  } else {
+    RCLCPP_ERROR(get_node()->get_logger(), "%s: %s", name_of(change->state), text.c_str());
+  }
+}
+
+}  // namespace robo_rl_controller
+
+PLUGINLIB_EXPORT_CLASS(robo_rl_controller::PolicyController, controller_interface::ControllerInterface)

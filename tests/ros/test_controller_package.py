@@ -1,0 +1,77 @@
+"""What colcon, pluginlib and ros2_control read of robo_rl_controller fits together. No ROS is needed."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import yaml
+
+from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.deploy.robot.named_values import texts_by_name
+from robo_rl.ros.wiring import Wire
+
+PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_controller"
+WITHOUT_PACKAGE = {"robo_rl_controller", "Threads"}
+
+
+def text(name: str) -> str:
+    return (PACKAGE / name).read_text()
+
+
+def test_what_is_included_and_found_is_a_dependency_in_the_manifest():
+    manifest = ET.parse(PACKAGE / "package.xml").getroot()
+    declared = {one.text for kind in ("depend", "buildtool_depend") for one in manifest.findall(kind)}
+    sources = [file.read_text() for file in PACKAGE.rglob("*.[ch]pp")]
+    included = {found for source in sources for found in re.findall(r"#include [<\"](\w+)/", source)}
+    generators = {"rosidl_typesupport_cpp"}  # come with every package of messages
+    assert included - {"sys"} - generators - WITHOUT_PACKAGE <= declared
+    makefile = text("CMakeLists.txt")
+    (messages,) = re.findall(r"set\(MESSAGES ([^)]*)\)", makefile)
+    found = set(re.findall(r"find_package\((\w+)", makefile)) | set(messages.split())
+    assert found - WITHOUT_PACKAGE <= declared
+    assert declared <= found
+
+
+def test_every_source_is_compiled():
+    named = set(re.findall(r"[\w/]+\.cpp", text("CMakeLists.txt")))
+    assert named == {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.cpp")}
+
+
+def test_the_plugins_description_names_the_class_and_its_library():
+    library = ET.fromstring(text("robo_rl_controller_plugins.xml"))
+    (plugin,) = library.findall("class")
+    exported = f"PLUGINLIB_EXPORT_CLASS({plugin.get('type')}, {plugin.get('base_class_type')})"
+    assert exported in text("plugin/policy_controller.cpp")
+    assert f"add_library({library.get('path')} SHARED plugin/policy_controller.cpp" in text("CMakeLists.txt")
+    assert plugin.get("name") in text("example/go2_controllers.yaml")
+
+
+def test_the_example_has_every_interface_that_the_contract_needs():
+    contract = Bundle.read("zoo:go2-flat").contract
+    given = yaml.safe_load(text("example/go2_controllers.yaml"))
+    parameters = given["policy"]["ros__parameters"]
+    assert parameters["update_rate"] == 1 / contract.control_period
+    assert given["controller_manager"]["ros__parameters"]["update_rate"] % parameters["update_rate"] == 0
+    wires = {name: Wire.parse(name, wire) for name, wire in texts_by_name(parameters["wires"], "wires").items()}
+    assert set(wires) == {signal.name for signal in contract.signals}
+    hardware = ET.fromstring(text("example/go2.ros2_control.xml"))
+    has: dict[str, set[str]] = {"state_interface": set(), "command_interface": set()}
+    for part in hardware.findall("joint") + hardware.findall("sensor"):
+        for kind, names in has.items():
+            names.update(f"{part.get('name')}/{one.get('name')}" for one in part.findall(kind))
+    for wire in wires.values():
+        elements = contract.signal(wire.name).elements
+        if wire.kind.endswith("JointState"):
+            assert {f"{element}/{wire.field}" for element in elements} <= has["state_interface"]
+        elif wire.kind.endswith("Imu"):
+            assert {f"{wire.topic}/{wire.field}.{element}" for element in elements} <= has["state_interface"]
+    (command,) = contract.commands
+    for interface in ("position", "stiffness", "damping"):
+        assert {f"{joint}/{interface}" for joint in command.elements} <= has["command_interface"]
+    (gains,) = texts_by_name(parameters["gains"], "gains").values()
+    stiffness, damping, _ = map(float, gains.split())
+    assert command.law is not None
+    assert set(command.law.stiffness) == {stiffness}
+    assert set(command.law.damping) == {damping}
