@@ -26,6 +26,13 @@ def recurrent_width(memory: Sequence[StateBlock]) -> int:
     return sum(block.size for block in memory if block.name == RECURRENT)
 
 
+class NoNetwork(nn.Module):
+    """In the place of the network of a task whose actions have no numbers: its ``act`` does everything."""
+
+    def forward(self, seen: Tensor) -> Tensor:
+        return seen[:, :0]
+
+
 class PolicyGraph(nn.Module):
     """``(signals, state) -> (commands, state)`` for a batch of robots.
 
@@ -60,7 +67,7 @@ class PolicyGraph(nn.Module):
         if recurrent:
             self.memory = (*self.memory, StateBlock(RECURRENT, (recurrent,), (0.0,) * recurrent))
             self.recurrence = GRU(size, recurrent)
-        self.network = MLP(recurrent or size, hidden, task.action_size, activation)
+        self.network = MLP(recurrent or size, hidden, task.action_size, activation) if task.action_size else NoNetwork()
         for command in task.spec.commands:
             limits = torch.tensor([command.lower, command.upper])
             self.register_buffer(f"{command.name}_limits", limits, persistent=False)

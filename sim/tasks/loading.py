@@ -28,6 +28,7 @@ from robo_rl.files.suggestions import did_you_mean
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.beginning import PACKAGE
+from robo_rl.sim.tasks.planned import SUFFIX, planned
 
 FILE = re.compile(r"(?P<file>.*\.py):(?P<name>[A-Za-z_]\w*)", re.ASCII | re.DOTALL)
 MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -84,7 +85,9 @@ def load_task(name: str, robot: str | None = None) -> Task:
 
 
 def task_class(name: str) -> type[Task]:
-    """The class of a task."""
+    """The class of a task. NAME-plans is that of a robot that follows plans (``robo_rl.sim.tasks.planned``)."""
+    if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in (known := included_tasks()):
+        return planned(known[name.removesuffix(SUFFIX)])
     if match := FILE.fullmatch(name):
         return _from_file(Path(match["file"]), match["name"])
     if name in (shipped := included_tasks()):

@@ -121,6 +121,19 @@ class Driver(Protocol):
         """Leave the robot as ``silence`` and ``guard`` say, and close the port. More than once does no harm."""
 
 
+class SignalSource(Protocol):
+    """What gives signals that neither the robot measures nor a person sets, such as a server's plans."""
+
+    names: tuple[str, ...]
+    """The signals: nobody else gives them."""
+
+    def read(self, now: int, samples: Samples) -> Samples:
+        """They as of ``now`` (µs), beside the others; what has never come is left out. It must not wait."""
+
+    def note(self, commands: Mapping[str, np.ndarray] | None) -> None:
+        """What was sent after them, (k,) by name; None: nothing."""
+
+
 class ForLoop:
     """A driver as ``robo_rl.deploy.robot.loop.Loop`` takes one: behind its ``Enabling``, with the operator's
     set-points beside its
@@ -128,12 +141,14 @@ class ForLoop:
     """
 
     def __init__(
-        self, driver: Driver, contract: Contract, setpoints: Mapping[str, np.ndarray], others: Collection[str] = ()
-    ) -> None:
+        self, driver: Driver, contract: Contract, setpoints: Mapping[str, np.ndarray], others: Collection[str] = (),
+        source: SignalSource | None = None,
+    ) -> None:  # fmt: skip
         """``setpoints``: values (*dimensions) of operator signals, which may be changed in place; ``others``: signals
-        that come in another way. DriverError where a signal of the contract has no source.
+        that come in another way, and those of ``source``. DriverError where a signal of the contract has no source.
         """
-        self.driver, self.setpoints = driver, dict(setpoints)
+        self.driver, self.setpoints, self.source = driver, dict(setpoints), source
+        others = (*others, *(source.names if source is not None else ()))
         self.enabling = Enabling(driver, contract.safety.signal_timeout + 2 * contract.control_period)
         self._samples: Samples = {}
         damped = all(command.stop == "damp" for command in contract.commands)
@@ -161,9 +176,15 @@ class ForLoop:
         self.enabling.update()
         if self.enabling.power is not Power.ENABLING:
             self._samples = self.driver.read(now)
-        return {**self._samples, **{name: (value, now) for name, value in self.setpoints.items()}}
+        samples = {**self._samples, **{name: (value, now) for name, value in self.setpoints.items()}}
+        if self.source is None:
+            return samples
+        own = {name: sample for name, sample in samples.items() if name not in self.source.names}
+        return {**own, **self.source.read(now, own)}
 
     def write(self, commands: Mapping[str, np.ndarray] | None, source: Source) -> None:
         """Send to actuators that are on."""
+        if self.source is not None:
+            self.source.note(commands)
         if commands is not None and self.enabled:
             self.driver.write(commands, self.modes.get(source, Mode.HOLD))

@@ -13,6 +13,9 @@ from robo_rl.console import give, say
 from robo_rl.files.escaping import shell_word
 from robo_rl.zoo import located
 
+SUFFIX = "-plans"
+"""As ``robo_rl.sim.tasks.planned`` has it, which takes a while to import."""
+
 if TYPE_CHECKING:
     from robo_rl.deploy.robot.bundle import Bundle
 
@@ -25,16 +28,18 @@ def main(
     """Write a run's policy as one .onnx file with its contract and golden vectors.
 
     Given such a file instead of a run, write the same graph, weights and golden vectors with the current contract of
-    its task, which has the newest version. With --json: file, bytes, digest, contract_digest, task, robot.
+    its task, which has the newest version. Given TASK-plans, such as arm-place-plans, write the policy that follows the
+    plans of a server (docs/plans.md). With --json: file, bytes, digest, contract_digest, task, robot.
 
     With --native, also (or, given a .onnx file without --out, only) compile it to a shared library for a robot's
     computer, beside the file: policy.x86_64.so. With --json also: library, machine, self_test_error.
 
     Args:
-        run: The run's folder, or a .onnx file.
+        run: The run's folder, a .onnx file, or TASK-plans.
         out: The file to write; by default policy.onnx in the run's folder.
         task: For a .onnx file whose task is defined in your own file: FILE.py:CLASS; 'inside': the one it brings.
-        robot: For a .onnx file whose robot isn't included in robo-rl, nor in the file: its card.
+        robot: For TASK-plans: the robot, by default the task's. For a .onnx file whose robot isn't included in robo-rl,
+            nor in the file: its card.
         native: Compile a shared library, which runs a step several times faster than onnxruntime.
         machine: The processor it is for; by default one like this computer's. Another one needs a cross-compiler; its
             code is tried here if QEMU is installed.
@@ -49,7 +54,10 @@ def main(
 
         give(_library(Bundle.read(run), machine, json), json)
         return 0
-    bundle = _renewed(run, out, task, robot) if located(run).suffix == ".onnx" else _exported(run, out, json)
+    if str(run).endswith(SUFFIX) and not run.exists():
+        bundle = _following(str(run), out, robot)
+    else:
+        bundle = _renewed(run, out, task, robot) if located(run).suffix == ".onnx" else _exported(run, out, json)
     if collision is not None:
         bundle = _watching(bundle, *collision)
     size = bundle.path.stat().st_size
@@ -105,6 +113,13 @@ def _exported(run: Path, out: Path | None, json: bool) -> Bundle:
 
     policy, provenance = Run.open(run).policy()
     return export(policy, provenance, out or run / "policy.onnx")
+
+
+def _following(name: str, out: Path | None, robot: str | None) -> Bundle:
+    from robo_rl.deploy.build.plans import export_follower
+    from robo_rl.sim.tasks.loading import load_task
+
+    return export_follower(load_task(name, robot), out or Path(f"{name}.onnx"))
 
 
 def _watching(bundle: Bundle, time: float, half_width: float, front: float) -> Bundle:

@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie"]
+ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie", "plan-server"]
 
 
 def main(
@@ -22,32 +22,37 @@ def main(
     address: str = "127.0.0.1",
     firmware: str = "1.16",
     delivered: bool = False,
+    latency: float = 0.3,
+    spread: float = 0.2,
     fault: str = "",
     after: float = 5.0,
     realtime: bool = False,
     seconds: float = float("inf"),
     json: bool = False,
 ) -> int:
-    """Emulate a robot that speaks its own protocol, with the simulated robot behind it, until Ctrl-C.
+    """Emulate a robot that speaks its own protocol, the simulated robot behind it, or a policy server, until Ctrl-C.
 
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
     robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 refused (commands that
     it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 or a Crazyflie
-    position (m) and armed, of a Franka or a UR5e tool_position (m).
+    position (m) and armed, of a Franka or a UR5e tool_position (m), of a policy server requests.
 
     Args:
         robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, six XM430-W210 on one; go2, a Unitree Go2 on
             DDS; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with
             PX4, on UDP; franka, an FR3 with its hand, by franky-sim; ur, a UR5e, on TCP; crazyflie, a Crazyflie 2.1,
-            on UDP.
+            on UDP; plan-server, a policy server whose plans are zoo:arm-place rolled out, for 'robo-rl run --plan'.
         calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
         robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
             --robot-file'; by default f1tenth.toml, dynamixel.toml.
         interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
-        port: Of this computer: to which an autopilot sends, by default 14540, or at which a Crazyflie listens, 19850.
+        port: Of this computer: to which an autopilot sends, by default 14540, or at which a Crazyflie listens, 19850,
+            or a policy server, 8000 (0: a free one).
         address: Of this computer, at which a Franka or a UR5e is; 127.0.0.2 for another one.
         firmware: Version of PX4 whose behaviour an autopilot has, 1.12 to 1.17.
         delivered: An autopilot has PX4's own parameters, as it comes: 'robo-rl run' refuses its failsafe.
+        latency: s from a request to a plan, in the middle.
+        spread: s, by which that differs to either side.
         fault: What goes wrong on the wire: a name, or 'list' for all names.
         after: s from the beginning to the fault.
         realtime: Ask for a real-time priority and for memory that is not paged out.
@@ -57,7 +62,7 @@ def main(
     parts = {
         "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": lambda: _px4(firmware, delivered),
         "crazyflie": _crazyflie,
-        "franka": lambda: _franka(address), "ur": _ur,
+        "franka": lambda: _franka(address), "ur": _ur, "plan-server": lambda: _plan_server(latency, spread),
     }  # fmt: skip
     faults, wire_of = parts[robot]()
     if fault == "list":
@@ -91,6 +96,8 @@ def main(
         told = _serve_crazyflie(wire, begin, port or 19850, seconds, json)
     elif robot == "franka":
         told = _serve_franka(wire, begin, seconds, json)
+    elif robot == "plan-server":
+        told = _serve_plans(wire, begin, 8000 if port is None else port, seconds, json)
     elif robot == "ur":
         told = _serve_ur(wire, begin, address, seconds, json)
     else:
@@ -168,6 +175,14 @@ def _ur() -> tuple[Any, Any]:
     from robo_rl.deploy.emulate.ur.wire import FAULTS, UrWire
 
     return FAULTS, lambda: UrWire(Arm())
+
+
+def _plan_server(latency: float, spread: float) -> tuple[Any, Any]:
+    from robo_rl.deploy.emulate.plans.serve import FAULTS, arm_server
+
+    if not 0.0 <= spread <= latency <= 60.0:
+        raise ValueError(f"--latency is {latency:g}, --spread is {spread:g}; expected 0 <= spread <= latency <= 60 s")
+    return FAULTS, lambda: arm_server((latency - spread, latency + spread))
 
 
 def _crazyflie() -> tuple[Any, Any]:
@@ -268,6 +283,19 @@ def _serve_ur(wire: Any, begin: Any, address: str, seconds: float, json: bool) -
     told = f"an emulated UR5e is at {address}, in remote control, its tool at {place} m"
     serve(wire, address, lambda: say(told, json), begin, seconds)
     return {"port": address, "tool_position": wire.arm.tool.tolist()}
+
+
+def _serve_plans(wire: Any, begin: Any, port: int, seconds: float, json: bool) -> dict[str, Any]:
+    from robo_rl.deploy.emulate.plans.serve import serve
+
+    ports: list[int] = []
+
+    def announce(at: int) -> None:
+        ports.append(at)
+        say(f"a policy server is at ws://127.0.0.1:{at}, with plans of zoo:arm-place", json)
+
+    serve(wire, port, announce, begin, seconds)
+    return {"port": ports[0], "requests": wire.requests}
 
 
 def _place(wire: Any) -> str:

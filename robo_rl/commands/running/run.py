@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sys
 import threading
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from robo_rl.deploy.robot.actor import Actor
     from robo_rl.deploy.robot.automatic import AutomaticStart
     from robo_rl.deploy.robot.loop import Loop, Step
+    from robo_rl.deploy.robot.plans.source import PlanSource
 
 
 REQUESTS = {"arm": "ARM", "go": "ACTIVATE", "stop": "STOP", "disarm": "DISARM", "reset": "RESET"}
@@ -50,6 +52,9 @@ def main(
     release: bool = False,
     trusted_keys: Path | None = None,
     learn: Path | None = None,
+    plan: str = "",
+    plan_patience: float = 1.0,
+    plan_authority: str = "",
     json: bool = False,
 ) -> int:
     """Run a policy on a robot, through the driver for its own protocol, behind the gate. No ROS needed.
@@ -91,6 +96,10 @@ def main(
         release: At the end, make the actuators passive. An arm falls.
         trusted_keys: Run only what a key in this file of public keys signed.
         learn: The folder that 'robo-rl learn' shares: steps go there, and its newest policy goes on.
+        plan: The server whose plans the policy follows: ws://127.0.0.1:PORT, or wss://HOST:PORT (docs/plans.md). With
+            --json also: plans (how many came, were dropped, refused, lost).
+        plan_patience: With --plan, s that a plan may take to come; then the robot holds.
+        plan_authority: With --plan, a file of the certificates that sign the server's, in place of the system's.
         json: Print one JSON object on the last line of stdout.
     """
     from robo_rl.controllers.gate.codes import Event, State
@@ -115,6 +124,7 @@ def main(
         say(f"onnxruntime runs it: {policy.runtime_note}", json)
     settings = Settings(port, robot_file, calibration)
     robot = make(driver, policy.contract, settings)
+    source = _planned(policy.contract, plan, plan_patience, plan_authority, json) if plan else None
     recorder: Any = None
     actor: Actor | None = None
     last: list[Step] = []
@@ -131,8 +141,11 @@ def main(
     try:
         if learn is not None:
             first = {**nobody(policy.contract), **first}
-        given = ForLoop(robot, policy.contract, first, () if steering is None else steering.names)
+        given = ForLoop(robot, policy.contract, first, () if steering is None else steering.names, source)
         identity = robot.connect()
+        if source is not None:
+            source.connect()
+            say(f"{plan} agrees with the policy; its plans are followed", json)
         details = ", ".join(f"{name} {value}" for name, value in identity.details.items())
         say(f"{driver}: {identity.robot}{', ' if details else ''}{details}; without commands it {_silent(robot)}", json)
 
@@ -189,7 +202,7 @@ def main(
     except DriverError as error:
         raise ValueError(str(error)) from None
     finally:
-        for at_work in (recorder, actor):
+        for at_work in (recorder, actor, source):
             if at_work is not None:
                 at_work.close()
         robot.close()
@@ -200,6 +213,7 @@ def main(
             "memory_mb": _greatest_memory(),
             "state": State(last[0].output.state).name if last else None, "problems": list(health.problems),
             "figures": dict(health.figures),
+            **({"plans": dataclasses.asdict(source.counts)} if source is not None else {}),
         },
         json,
     )  # fmt: skip
@@ -244,6 +258,15 @@ def steered(steer: str, steering: Steering, json: bool) -> Iterator[None]:
         finally:
             stop.set()
             thread.join(timeout=1.0)
+
+
+def _planned(contract: Any, url: str, patience: float, authority: str, json: bool) -> PlanSource:
+    try:
+        from robo_rl.deploy.robot.plans.source import PlanSource
+
+        return PlanSource(contract, url, partial(say, as_json=json), patience, authority)
+    except ImportError as error:
+        raise ValueError(f"--plan: {error}; expected pip install 'robo-rl[plans]'") from None
 
 
 def _goals(contract: Any, seconds: float) -> DrawnGoals:
