@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from robo_rl.contract.gravity import GRAVITY
+from robo_rl.deploy.robot.drivers.unitree.family import GO, Family
 from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING
-from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, LowState, decode_command, encode_state
+from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, LowState
 from robo_rl.sim.plants.mujoco_cpu import MujocoPlant
 from robo_rl.sim.plants.physics import Physics
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
@@ -27,7 +28,6 @@ NOISE = {"quaternion": 0.001, "gyroscope": 0.02, "q": 0.001, "dq": 0.1, "tau": 0
 """Standard deviations, estimates: below what policies are trained with."""
 TORQUE_GAIN = 0.9
 """What the motors tell of their torque is estimated from currents; this robot's are wrong by as much."""
-TORQUE = 45.0  # N m, the greatest that is told
 NORMAL = "normal"
 MODES = (NORMAL, "ai", "advanced")
 STOP_KEYS = bytes([0, 0, 0x20, 0x02]) + bytes(36)
@@ -47,14 +47,24 @@ class Broken:
     imu: bool = False
     lost_motor: int | None = None
     hot_motor: int | None = None
+    error: int | None = None
+    """The motor that tells an error, where the family's states tell such."""
     keys: bytes = field(default_factory=lambda: bytes(40))
 
 
 class Go2:
     """The robot."""
 
+    name = "go2"
+    family: Family = GO
+    motors = MOTORS
+    machine = 0
+    torque = 45.0  # N m, the greatest that is told
+    standing = (0.0, 0.67, -1.3) * 4
+    """rad: as the maker's example stands (unitree_sdk2, go2_stand_example.cpp)."""
+
     def __init__(self, card: LeggedCard | None = None, seed: int = 0) -> None:
-        self.card = card or load_legged("go2")
+        self.card = card or load_legged(self.name)
         self.plant = MujocoPlant(
             self.card.mechanism, 1, TICK, physics=Physics(timestep=TICK, contacts="all"), threads=1
         )
@@ -62,7 +72,7 @@ class Go2:
         self.mode, self.broken, self.ticks, self.refused = NORMAL, Broken(), 0, 0
         self._left, self._fresh = 0.0, False
         self._gains: tuple[bytes, ...] = ()
-        self._lost = np.zeros(MOTORS, np.int64)
+        self._lost = np.zeros(self.motors, np.int64)
         self._imu: tuple[np.ndarray, np.ndarray] | None = None
         self._stiffness, self._damping = self.plant.param("stiffness"), self.plant.param("damping")
         self._lie()
@@ -77,7 +87,7 @@ class Go2:
 
     def _own(self) -> LowCommand:
         """What the robot's own controller sends its motors while it lies."""
-        nothing = np.zeros(MOTORS)
+        nothing = np.zeros(self.motors)
         return LowCommand(
             nothing == 0, np.array(FOLDED * 4), nothing, nothing, nothing + 20.0, nothing + DAMPING
         )  # fmt: skip
@@ -87,12 +97,16 @@ class Go2:
     def receive(self, data: bytes) -> bool:
         """A LowCmd_; False for one that the robot drops."""
         try:
-            self.command = decode_command(data)
+            self.command = self._read(data)
         except ValueError:
             self.refused += 1
             return False
         self._fresh = True
         return True
+
+    def _read(self, data: bytes) -> LowCommand:
+        """ValueError for what the robot drops."""
+        return self.family.decode_command(data, self.motors)
 
     def request(self, code: int, parameter: str) -> tuple[int, str]:
         """The motion switcher: status and data of its answer."""
@@ -109,14 +123,14 @@ class Go2:
             return 0, ""
         if code == 1003:
             self.mode = ""
-            nothing = np.zeros(MOTORS)
+            nothing = np.zeros(self.motors)
             self.command = LowCommand(nothing == 0, nothing, nothing, nothing, nothing, nothing + DAMPING)
             return 0, ""
         return 3203, ""  # not implemented
 
     def restart(self) -> None:
         """Its power failed for a moment."""
-        nothing = np.zeros(MOTORS)
+        nothing = np.zeros(self.motors)
         self.command = LowCommand(nothing > 0, nothing, nothing, nothing, nothing, nothing)
         self.mode, self.ticks = NORMAL, 0
         self._lost[:] = 0
@@ -150,7 +164,7 @@ class Go2:
             self.ticks += 1
         if self.broken.lost_motor is not None:
             self._lost[self.broken.lost_motor] += 1
-        return encode_state(self._state())
+        return self.family.encode_state(self._state())
 
     def _run(self, count: int) -> None:
         for _ in range(count):
@@ -162,12 +176,19 @@ class Go2:
         if self.broken.lost_motor is not None:
             on[self.broken.lost_motor] = False
         kp, kd = np.where(on, command.kp, 0.0), np.where(on, command.kd, 0.0)
+        driven = self._stiffness.shape[1]
         if (gains := (kp.tobytes(), kd.tobytes())) != self._gains:
             self._gains = gains
-            self._stiffness[0, :], self._damping[0, :] = torch.from_numpy(kp), torch.from_numpy(kd)
+            self._stiffness[0, :] = torch.from_numpy(kp[:driven])
+            self._damping[0, :] = torch.from_numpy(kd[:driven])
         shift = (command.tau + kd * command.dq) / np.where(kp > 0, kp, np.inf)
         target = np.where(kp > 0, command.q + shift, 0.0)
-        self.plant.step({"joint_position_target": torch.tensor(target[None], dtype=torch.float32)})
+        self.plant.step({"joint_position_target": torch.tensor(target[None, :driven], dtype=torch.float32)})
+
+    def _joints(self) -> tuple[np.ndarray, np.ndarray]:
+        """Angles and speeds of all motors: rad, rad/s."""
+        truth = self.truth
+        return truth["joint_position"], truth["joint_velocity"]
 
     def _state(self) -> LowState:
         truth = self.truth
@@ -179,15 +200,17 @@ class Go2:
             imu = self._imu or imu
         self._imu = imu
         up = np.array([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)])
-        temperature = np.full(MOTORS, 35)
+        temperature = np.full(self.motors, 35)
         if self.broken.hot_motor is not None:
             temperature[self.broken.hot_motor] = 95
-        q, dq = truth["joint_position"], truth["joint_velocity"]
+        q, dq = self._joints()
         pulled = self.command.kp * (self.command.q - q) + self.command.kd * (self.command.dq - dq) + self.command.tau
-        tau = np.clip(TORQUE_GAIN * self.command.on * pulled + self._noise("tau", MOTORS), -TORQUE, TORQUE)
+        tau = np.clip(
+            TORQUE_GAIN * self.command.on * pulled + self._noise("tau", self.motors), -self.torque, self.torque
+        )
         return LowState(
-            round(self.broken.rate * self.ticks * 1000 * TICK), *imu, GRAVITY * up, q + self._noise("q", MOTORS),
-            dq + self._noise("dq", MOTORS), tau, temperature, self._lost, self.broken.charge, 29.6,
+            round(self.broken.rate * self.ticks * 1000 * TICK), *imu, GRAVITY * up, q + self._noise("q", self.motors),
+            dq + self._noise("dq", self.motors), tau, temperature, self._lost, self.broken.charge, 29.6,
             np.full(4, 30), self.broken.keys,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""An emulated Go2 on its topics, in real time."""
+"""An emulated Go2 or G1 on its topics, in real time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def serve(port: str, robot: Go2Wire, each: Callable[[float], None], seconds: flo
 
     Gives the number of commands that the robot dropped. DriverError where there is no DDS.
     """
-    wire, other = Wire(port, robot=True), None
+    wire, other = Wire(port, robot=True, family=robot.robot.family), None
     begun = last = time.monotonic()
     while (now := time.monotonic()) - begun < seconds:
         time.sleep(max(0.0, last + TICK - now))
@@ -29,7 +29,7 @@ def serve(port: str, robot: Go2Wire, each: Callable[[float], None], seconds: flo
         for number, code, parameter in wire.asked():
             wire.answer(number, code, *robot.robot.request(code, parameter))
         if robot.fault == "another commander" and other is None:
-            other = Wire(port)
+            other = Wire(port, family=robot.robot.family)
             robot.foreign = other.send
         told = robot.advance(min(now - last, LONGEST))
         last = now

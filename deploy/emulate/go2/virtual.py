@@ -1,4 +1,4 @@
-"""A Go2, its network and the keepers of its commands in one process and in virtual time."""
+"""A Go2 or a G1, its network and the keepers of its commands in one process and in virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class VirtualLink:
         for one in world.links:  # one that only damps hands the legs over
             if one.alive and one.keeper.lingers and not one.keeper.done(world.now()):
                 one.alive, damps = False, damps or one.keeper.phase != Phase.QUIET
-        self.keeper: Keeper = Keeper("the keeper before this one ended" if damps else "")
+        why = "the keeper before this one ended" if damps else ""
+        self.keeper: Keeper = Keeper(why, world.robot.motors, world.robot.family)
         self.messages: list[tuple[bytes, bytes]] = []
         self.open: bool = True
         self.alive: bool = True
@@ -60,11 +61,11 @@ class World(VirtualTime):
 
     period = PERIOD
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, of: type[Go2Wire] = Go2Wire, robot: type[Go2] = Go2) -> None:
         super().__init__()
         self.links: list[VirtualLink] = []
-        self.robot = Go2(seed=seed)
-        self.wire = Go2Wire(self.robot, foreign=self.overhear)
+        self.robot = robot(seed=seed)
+        self.wire = of(self.robot, foreign=self.overhear)
 
     def overhear(self, data: bytes) -> None:
         """Somebody else's LowCmd_, on its way to the robot and to all keepers."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from robo_rl.deploy.emulate.damage import Way, cut, damaged, doubled, dropped, nothing, whole
 from robo_rl.deploy.emulate.go2 import NORMAL, STOP_KEYS, Go2
 from robo_rl.deploy.emulate.stranger import Stranger
-from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, encode_command, sealed_state
+from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand
 
 LATE = 30
 """States by which late ones come late: 60 ms."""
@@ -36,38 +36,44 @@ class Go2Wire:
     foreign: Callable[[bytes], None] = lambda data: None
     """Where somebody else's LowCmd_ is published, for all to hear."""
 
-    @staticmethod
-    def check(fault: str) -> None:
+    @property
+    def faults(self) -> dict[str, Fault]:
+        """All that can go wrong, by name."""
+        return FAULTS
+
+    def check(self, fault: str) -> None:
         """ValueError unless it is the name of a fault."""
-        if fault not in FAULTS:
-            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {', '.join(filter(None, FAULTS))}")
+        if fault not in self.faults:
+            names = ", ".join(filter(None, self.faults))
+            raise ValueError(f"no fault is called {fault[:60]!r}; expected one of {names}")
 
     def begin(self, fault: str) -> None:
         """From now on this is wrong."""
         self.check(fault)
         self.fault = fault
         self.stranger = Stranger(self.rate, self.random)
-        FAULTS[fault].at_once(self.robot)
+        self.faults[fault].at_once(self.robot)
 
     def command(self, data: bytes) -> None:
         """A LowCmd_ on its way to the robot."""
-        for one in FAULTS[self.fault].commands(self, data):
+        for one in self.faults[self.fault].commands(self, data):
             self.robot.receive(one)
 
     def advance(self, seconds: float) -> list[bytes]:
         """The robot moves on: LowState_ that arrive."""
         if self.fault == "another commander":
             for _ in range(self.stranger.due(seconds)):
-                self.foreign(STAND)
+                self.foreign(_stand(self.robot))
         told = self.robot.advance(seconds)
-        return [one for data in told for one in FAULTS[self.fault].states(self, data)]
+        return [one for data in told for one in self.faults[self.fault].states(self, data)]
 
 
-_nothing = np.zeros(MOTORS)
-STAND = encode_command(
-    LowCommand(_nothing == 0, np.array([0.0, 0.67, -1.3] * 4), _nothing, _nothing, _nothing + 60.0, _nothing + 5.0)
-)
-"""What somebody else wants: that it stands, as the maker's example does (unitree_sdk2, go2_stand_example.cpp)."""
+def _stand(robot: Go2) -> bytes:
+    """What somebody else wants: that it stands, with the gains of the maker's example."""
+    nothing, pose = np.zeros(robot.motors), np.zeros(robot.motors)
+    pose[: len(robot.standing)] = robot.standing
+    command = LowCommand(nothing == 0, pose, nothing, nothing, nothing + 60.0, nothing + 5.0, robot.machine)
+    return robot.family.encode_command(command)
 
 
 def _reordered(wire: Go2Wire, data: bytes) -> list[bytes]:
@@ -86,7 +92,8 @@ def _late(wire: Go2Wire, data: bytes) -> list[bytes]:
 
 def _not_finite(wire: Go2Wire, data: bytes) -> list[bytes]:
     """The robot itself tells that a joint is nowhere."""
-    return [sealed_state(data[:80] + b"\0\0\xc0\x7f" + data[84:])]
+    told = wire.robot.family.decode_state(data, wire.robot.motors)
+    return [wire.robot.family.encode_state(replace(told, q=np.where(np.arange(len(told.q)) == 0, np.nan, told.q)))]
 
 
 def _robot(**values: object) -> Callable[[Go2], None]:

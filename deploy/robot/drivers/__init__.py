@@ -17,7 +17,7 @@ from robo_rl.deploy.robot.drivers.driver import Driver, DriverError, Settings
 
 SIMULATED = "simulated"
 """An emulator, with the same interface: the only one that needs torch."""
-ROBOTS = ("so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie", SIMULATED)
+ROBOTS = ("so101", "dynamixel", "go2", "g1", "f1tenth", "px4", "franka", "ur", "crazyflie", SIMULATED)
 
 
 def make(name: str, contract: Contract, settings: Settings) -> Driver:

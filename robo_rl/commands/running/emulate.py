@@ -10,7 +10,7 @@ import tyro
 
 from robo_rl.console import give, say
 
-ROBOTS = Literal["so101", "dynamixel", "go2", "f1tenth", "px4", "franka", "ur", "crazyflie", "plan-server"]
+ROBOTS = Literal["so101", "dynamixel", "go2", "g1", "f1tenth", "px4", "franka", "ur", "crazyflie", "plan-server"]
 
 
 def main(
@@ -33,19 +33,21 @@ def main(
     """Emulate a robot that speaks its own protocol, the simulated robot behind it, or a policy server, until Ctrl-C.
 
     Prints the port to give to 'robo-rl run --port', or to any other program for this robot. With --json, at the end:
-    robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 refused (commands that
-    it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 or a Crazyflie
-    position (m) and armed, of a Franka or a UR5e tool_position (m), of a policy server requests.
+    robot, port, fault; of an arm calibration and, with Dynamixel servos, robot_file, of a Go2 or G1 refused (commands
+    that it dropped), of a car robot_file, laps and touched (whether it met a wall), of a vehicle with PX4 or a
+    Crazyflie position (m) and armed, of a Franka or a UR5e tool_position (m), of a policy
+    server requests.
 
     Args:
         robot: so101, six Feetech servos on a pseudo-terminal; dynamixel, six XM430-W210 on one; go2, a Unitree Go2 on
-            DDS; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its lidar on TCP; px4, a multirotor with
-            PX4, on UDP; franka, an FR3 with its hand, by franky-sim; ur, a UR5e, on TCP; crazyflie, a Crazyflie 2.1,
-            on UDP; plan-server, a policy server whose plans are zoo:arm-place rolled out, for 'robo-rl run --plan'.
+            DDS; g1, a Unitree G1 on DDS, hung up; f1tenth, a RoboRacer car, its VESC on a pseudo-terminal and its
+            lidar on TCP; px4, a multirotor with PX4, on UDP; franka, an FR3 with its hand, by franky-sim; ur, a UR5e,
+            on TCP; crazyflie, a Crazyflie 2.1, on UDP; plan-server, a policy server whose plans are zoo:arm-place
+            rolled out, for 'robo-rl run --plan'.
         calibration: Where to write LeRobot's calibration of an emulated arm; by default so101.json, dynamixel.json.
         robot_file: Where to write the robot file of an emulated car or of an arm of Dynamixel servos, for 'robo-rl run
             --robot-file'; by default f1tenth.toml, dynamixel.toml.
-        interface: Network interface of a Go2; lo/NAME keeps several on one computer apart.
+        interface: Network interface of a Go2 or G1; lo/NAME keeps several on one computer apart.
         port: Of this computer: to which an autopilot sends, by default 14540, or at which a Crazyflie listens, 19850,
             or a policy server, 8000 (0: a free one).
         address: Of this computer, at which a Franka or a UR5e is; 127.0.0.2 for another one.
@@ -60,8 +62,8 @@ def main(
         json: Print one JSON object on the last line of stdout.
     """
     parts = {
-        "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "f1tenth": _car, "px4": lambda: _px4(firmware, delivered),
-        "crazyflie": _crazyflie,
+        "so101": _arm, "dynamixel": _dynamixel, "go2": _go2, "g1": _g1, "f1tenth": _car,
+        "px4": lambda: _px4(firmware, delivered), "crazyflie": _crazyflie,
         "franka": lambda: _franka(address), "ur": _ur, "plan-server": lambda: _plan_server(latency, spread),
     }  # fmt: skip
     faults, wire_of = parts[robot]()
@@ -88,8 +90,8 @@ def main(
     if robot in ("so101", "dynamixel"):
         files = calibration or Path(f"{robot}.json"), robot_file
         told = _serve_arm(wire, begin, robot, files, seconds, json)
-    elif robot == "go2":
-        told = _serve_go2(wire, begin, interface, seconds, json)
+    elif robot in ("go2", "g1"):
+        told = _serve_unitree(wire, begin, interface, seconds, json)
     elif robot == "px4":
         told = _serve_px4(wire, begin, port or 14540, seconds, json)
     elif robot == "crazyflie":
@@ -139,6 +141,13 @@ def _go2() -> tuple[Any, Any]:
     from robo_rl.deploy.emulate.go2.wire import FAULTS, Go2Wire
 
     return FAULTS, lambda: Go2Wire(Go2())
+
+
+def _g1() -> tuple[Any, Any]:
+    from robo_rl.deploy.emulate.g1 import G1
+    from robo_rl.deploy.emulate.g1.wire import FAULTS, G1Wire
+
+    return FAULTS, lambda: G1Wire(G1())
 
 
 def _car() -> tuple[Any, Any]:
@@ -223,10 +232,13 @@ def _serve_arm(
     return {"port": ports[0], **written}
 
 
-def _serve_go2(wire: Any, begin: Any, interface: str, seconds: float, json: bool) -> dict[str, Any]:
+def _serve_unitree(wire: Any, begin: Any, interface: str, seconds: float, json: bool) -> dict[str, Any]:
     from robo_rl.deploy.emulate.go2.dds import serve
 
-    say(f"an emulated Go2 is on {interface}, lying, in its mode '{wire.robot.mode}'", json)
+    how = f"lying, in its mode '{wire.robot.mode}'"
+    if wire.robot.name == "g1":
+        how = "hung up, in debug mode; it is let down when its legs have held their stance for a second"
+    say(f"an emulated {wire.robot.name.title()} is on {interface}, {how}", json)
     return {"port": interface, "refused": serve(interface, wire, begin, seconds)}
 
 

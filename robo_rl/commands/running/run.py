@@ -70,7 +70,7 @@ def main(
 
     Args:
         file: A bundle (*.onnx, or zoo:NAME).
-        driver: The robot's driver: so101, dynamixel, go2, f1tenth, px4, franka, ur, crazyflie, simulated, or a
+        driver: The robot's driver: so101, dynamixel, go2, g1, f1tenth, px4, franka, ur, crazyflie, simulated, or a
             file of yours (*.py) with make(contract, settings).
         port: Device, address or network interface; by default the driver's usual one (/dev/ttyACM0, eth0).
         calibration: The robot's calibration file.

@@ -30,6 +30,10 @@ class EmulatedSession:
     def watch(self) -> None:
         raise NotImplementedError
 
+    def ready(self) -> bool:
+        """Whether the policy may take over, as far as the robot is concerned."""
+        return True
+
     def run(self, fault: str, at: float, seconds: float, action: Any = None) -> int:
         """With ``fault`` from ``at`` s after the policy took over on; ``seconds`` after it, all ends."""
         self.driver.connect()
@@ -43,7 +47,7 @@ class EmulatedSession:
             self.problems += [p for p in self.driver.health().problems if p not in self.problems]
             if step.number == RUN_IN:
                 loop.request(Request.ARM)
-            elif step.output.state == State.READY and loop.reserve.arrived:
+            elif step.output.state == State.READY and loop.reserve.arrived and self.ready():
                 loop.request(Request.ACTIVATE)
             since += step.output.state == State.ACTIVE
             if self.at == 10**9 and since >= at / period:

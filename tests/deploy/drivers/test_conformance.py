@@ -14,7 +14,7 @@ import pytest
 from robo_rl.deploy.robot.conformance import CHECKS, Bench, check
 
 sys.path.append(str(Path(__file__).parent))
-ROBOTS = ("arm", "dynamixel", "go2", "car", "px4", "crazyflie", "ur", "franka")
+ROBOTS = ("arm", "dynamixel", "go2", "g1", "car", "px4", "crazyflie", "ur", "franka")
 QUICK = ("arm", "ur")
 """A bus and a network; the others before a release."""
 
@@ -39,7 +39,7 @@ def moves_of(name: str, session: Any) -> Callable[[], bool] | None:
     """What the emulator knows of motion: rad/s, m/s."""
     if name == "ur":
         return lambda: bool(np.abs(session.arm.rates).max() > 1e-2)
-    if name == "go2":
+    if name in ("go2", "g1"):
         return lambda: bool(session.robot.stiff or np.abs(session.robot.truth["joint_velocity"]).max() > 0.3)
     if name == "car":
         return lambda: bool(abs(session.racer.speed) > 0.1)

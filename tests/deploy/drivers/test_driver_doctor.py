@@ -15,7 +15,7 @@ from robo_rl.deploy.robot.driver_doctor import examine_driver
 
 sys.path.append(str(Path(__file__).parent))
 SESSIONS = {
-    "px4": "pymavlink", "so101": "", "dynamixel": "", "go2": "", "f1tenth": "", "ur": "", "crazyflie": "cflib"
+    "px4": "pymavlink", "so101": "", "dynamixel": "", "go2": "", "g1": "", "f1tenth": "", "ur": "", "crazyflie": "cflib"
 }  # fmt: skip
 """Drivers whose emulator runs in virtual time within this process, and the library that each needs."""
 MODULES = {"so101": "arm", "f1tenth": "car"}

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
+from robo_rl.deploy.robot.drivers.unitree.family import GO, Family
 from robo_rl.deploy.robot.drivers.unitree.messages import HEADERS
 
 COMMAND, STATE = "rt/lowcmd", "rt/lowstate"
@@ -29,7 +30,7 @@ ANSWERS = 4
 class Wire:
     """One participant. ``robot``: it writes what a robot writes, and reads what a robot reads."""
 
-    def __init__(self, port: str, robot: bool = False) -> None:
+    def __init__(self, port: str, robot: bool = False, family: Family = GO) -> None:
         """DriverError where the library or the interface is missing."""
         try:
             from cyclonedds.core import DDSException
@@ -52,7 +53,7 @@ class Wire:
             participant = DomainParticipant(domain(port))
         except DDSException as error:
             raise DriverError(f"{port}: DDS can't use this interface ({error}); 'ip link' lists all") from None
-        self.direct, self._robot = direct_calls(), robot
+        self.direct = direct_calls()
         """Whether bytes pass as they are."""
         self.types, publisher, subscriber = types, Publisher(participant), Subscriber(participant)
 
@@ -62,8 +63,10 @@ class Wire:
         def writer(name: str, of: Any, qos: Any) -> Any:
             return DataWriter(publisher, Topic(participant, name, of), qos=qos)
 
-        self.commands, self.states = reader(COMMAND, types.LowCmd, latest), reader(STATE, types.LowState, latest)
-        self.to = writer(STATE, types.LowState, None) if robot else writer(COMMAND, types.LowCmd, None)
+        command, state = types.LOW_LEVEL[family.name]
+        self.commands, self.states = reader(COMMAND, command, latest), reader(STATE, state, latest)
+        self._sent = state if robot else command
+        self.to = writer(STATE if robot else COMMAND, self._sent, None)
         self.asks = (reader if robot else writer)(REQUEST, types.Request, reliable)
         self.answers = (writer if robot else reader)(RESPONSE, types.Response, reliable)
 
@@ -74,8 +77,7 @@ class Wire:
 
             ddspy_write(self.to._ref, HEADERS[0] + b"\0\0" + data)
         else:
-            kind = self.types.LowState if self._robot else self.types.LowCmd
-            self.to.write(kind.deserialize(HEADERS[0] + b"\0\0" + data))
+            self.to.write(self._sent.deserialize(HEADERS[0] + b"\0\0" + data))
 
     def take(self, reader: Any) -> list[bytes]:
         """What has come, the oldest first."""

@@ -16,11 +16,12 @@ import numpy as np
 from robo_rl.contract import Contract
 from robo_rl.deploy.robot.drivers.driver import DriverError, Health, Identity, Mode, Samples, Silence
 from robo_rl.deploy.robot.drivers.ticks import Ticks
+from robo_rl.deploy.robot.drivers.unitree.family import GO, Family
 from robo_rl.deploy.robot.drivers.unitree.following import Following, Order
 from robo_rl.deploy.robot.drivers.unitree.keeping import DAMPING, FOREIGN, PATIENCE
 from robo_rl.deploy.robot.drivers.unitree.link import Link
-from robo_rl.deploy.robot.drivers.unitree.mapping import JointLimits, mapping
-from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand, LowState, decode_state, encode_command, tick_of
+from robo_rl.deploy.robot.drivers.unitree.mapping import STIFFEST, Held, JointLimits, mapping
+from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand, LowState
 
 CHECK, SELECT, RELEASE = 1001, 1002, 1003
 """Requests to the motion switcher (unitree_sdk2, motion_switcher_api.hpp)."""
@@ -40,6 +41,10 @@ FRESH = 0.1
 """s: age of a state with which the robot may be enabled."""
 FIRST_GAINS, RAMP = 0.3, 1.0
 """Part of the stiffness at first, and s until all of it."""
+BLENDING = 0.5
+"""s from the policy's gains to those with which the robot holds its pose, where it has such."""
+RAISING = 2.0
+"""s in which motors that no policy commands go to where they are held."""
 OUTSIDE = 0.15
 """rad by which a joint may be beyond its range: the zero is found by hand."""
 
@@ -47,6 +52,11 @@ OUTSIDE = 0.15
 class Dog:
     """See the module's text, and ``robo_rl.deploy.robot.drivers.driver.Driver``."""
 
+    family: Family = GO
+    stiffest = STIFFEST
+    held: Mapping[str, Held] = {}
+    """Motors that no policy commands."""
+    absent = "Go2 Air and Pro have no such topics"
     silence = Silence.GOES_ON
     guard = f"a process of its own damps the legs {1e3 * PATIENCE:.0f} ms later"
 
@@ -56,7 +66,7 @@ class Dog:
     ) -> None:  # fmt: skip
         """``connect(damp)`` gives the link to a new keeper; ``clock`` is that of its times, in s."""
         self.name, self._connect, self.joints, self._now = name, connect, tuple(joints), clock
-        self._map = mapping(contract, joints)
+        self._map = mapping(contract, joints, dict(self.held), self.stiffest)
         self.measured = self._map.measured
         self._link: Link | None = None
         self._ticks = Ticks()
@@ -66,6 +76,12 @@ class Dog:
         self._status: dict[str, object] = {}
         self._problems: tuple[str, ...] = ()
         self._enabled_at: float | None = None
+        self._begun = self._places = np.array(
+            [self.held[j.name].position if j.name in self.held else 0 for j in joints]
+        )
+        """(n,) rad: where motors were when they were enabled, and where those are held that no policy commands."""
+        self._stiff, self._sent = 1.0, 0.0
+        """How far the gains are those of holding a pose, 0 to 1; when the last command was sent."""
         self._mode, self._before, self._asked = "", "", 0.0
         self._rising = np.zeros(len(self.joints), int)
         self._following = Following()
@@ -82,26 +98,32 @@ class Dog:
         if not self._wait(APPEARING, lambda: self._state is not None):
             raise DriverError(
                 f"no {self.name} tells its state on rt/lowstate: is it switched on, and the interface the one to it "
-                "(its address 192.168.123.99 or alike)? Go2 Air and Pro have no such topics"
+                f"(its address 192.168.123.99 or alike)? {self.absent}"
             )
         self._mode = self._before = self._check_mode()
-        if self._mode:
-            assert self._state is not None
-            if (self._state.q[2::3] > FOLDED).any():
-                raise DriverError(
-                    f"the robot stands in its mode '{self._mode}' and would fall when that is released; let it lie "
-                    "down with its remote first (L2 and A)"
-                )
-            self._release()
+        assert self._state is not None
+        self._take_over(self._state)
         self._wait(LISTENING, lambda: False)
         if self._foreign >= FOREIGN:
             raise DriverError("somebody else commands the robot on rt/lowcmd; end that first")
         assert self._state is not None
+        charge = "not told" if self._state.charge is None else f"{self._state.charge} %"
         return Identity(
             self.name,
-            {"battery": f"{self._state.charge} %", "mode before": self._before or "none",
+            {"battery": charge, "mode before": self._before or "none",
              "motors": str(len(self.joints)), **({"clock": self._ticks.remark} if self._ticks.remark else {})},
         )  # fmt: skip
+
+    def _take_over(self, state: LowState) -> None:
+        """From the robot's own mode. DriverError where it would fall."""
+        if not self._mode:
+            return
+        if (state.q[2::3] > FOLDED).any():
+            raise DriverError(
+                f"the robot stands in its mode '{self._mode}' and would fall when that is released; let it lie down "
+                "with its remote first (L2 and A)"
+            )
+        self._release()
 
     def _check_mode(self) -> str:
         """The mode of the robot that commands its legs; "" for none. DriverError for an answer that can't be read."""
@@ -163,17 +185,19 @@ class Dog:
             raise DriverError("the robot's state is too old to enable it")
         if self._problems:
             raise DriverError("; ".join(self._problems))
-        if state.charge < CHARGED:
+        if state.charge is not None and state.charge < CHARGED:
             raise DriverError(f"the battery has {state.charge} %; expected {CHARGED} % at least: charge it")
         for joint, q in zip(self.joints, state.q, strict=True):
             if not joint.lower - OUTSIDE <= q <= joint.upper + OUTSIDE:
                 raise DriverError(f"{joint.name} is at {q:.2f} rad, outside of {joint.lower:.2f} to {joint.upper:.2f}")
-        self._enabled_at = self._asked = self._now()
+        self._enabled_at = self._asked = self._sent = self._now()
+        self._begun, self._stiff = state.q, 1.0
         self._send(b"E", self._command(state.q, Mode.HOLD))
 
     def write(self, commands: Mapping[str, np.ndarray], mode: Mode) -> None:
         """Targets of all joints, with the contract's gains; damping alone where the robot is stopped."""
-        targets = np.zeros(len(self.joints))
+        since = self._now() - self._enabled_at if self._enabled_at is not None else 0.0
+        targets = self._begun + min(1.0, since / RAISING) * (self._places - self._begun)
         for name, index in self._map.commands.items():
             targets[index] = commands[name]
         self._send(b"C", self._command(targets, mode))
@@ -181,7 +205,7 @@ class Dog:
     def disable(self) -> None:
         """Motors off, and the robot's own mode again."""
         nothing = np.zeros(len(self.joints))
-        self._send(b"C", encode_command(LowCommand(nothing > 0, nothing, nothing, nothing, nothing, nothing)))
+        self._send(b"C", self._encoded(nothing > 0, nothing, nothing, nothing))
         self._wait(0.05, lambda: False)
         self._send(b"Q")
         self._enabled_at = None
@@ -195,7 +219,8 @@ class Dog:
         figures["questions for the mode that failed"] = float(self._unanswered)
         if self._state is not None:
             figures |= {
-                "battery %": float(self._state.charge), "voltage V": self._state.voltage,
+                **({} if self._state.charge is None else {"battery %": float(self._state.charge)}),
+                "voltage V": self._state.voltage,
                 "hottest motor degC": float(self._state.temperature.max()),
                 "packets lost by motors": float(self._state.lost.sum()),
             }  # fmt: skip
@@ -212,7 +237,7 @@ class Dog:
         newest = b""
         for kind, data in messages:
             if kind == b"S":
-                came, tick = int.from_bytes(data[:8], "little") / 1e6, tick_of(data[8:])
+                came, tick = int.from_bytes(data[:8], "little") / 1e6, self.family.tick_of(data[8:])
                 if self._ticks.new(tick):
                     newest, self._came = data[8:], self._ticks.sent(came)
             elif kind == b"A":
@@ -225,7 +250,7 @@ class Dog:
             elif kind == b"X":
                 self._gone = data.decode(errors="replace")
         if newest:  # the keeper has read all of them: none is damaged
-            state = decode_state(newest, len(self.joints))
+            state = self.family.decode_state(newest, len(self.joints))
             self._count_lost(state)
             self._following.state(state.q, state.dq, state.tau)
             self._state = state
@@ -265,6 +290,9 @@ class Dog:
                     found.append(f"{joint.name} has {degrees} °C; let it cool down below {HOTTEST} °C")
                 if is_lost:
                     found.append(f"{joint.name} does not answer its robot; its cable or motor is broken")
+            for joint, code in zip(self.joints, state.motor_errors, strict=False):
+                if code:
+                    found.append(f"{joint.name}'s motor tells the error {code:#x}; switch the robot off and on")
         return found
 
     def _signals(self, state: LowState, stamp: int) -> dict[str, tuple[np.ndarray, int]]:
@@ -277,14 +305,24 @@ class Dog:
         return {name: (value.astype(np.float32), stamp) for name, value in found.items()}
 
     def _command(self, targets: np.ndarray, mode: Mode) -> bytes:
-        on, nothing = np.ones(len(self.joints), bool), np.zeros(len(self.joints))
-        kp, kd = nothing, nothing + DAMPING
+        on, kp = np.ones(len(self.joints), bool), np.zeros(len(self.joints))
+        kd = kp + DAMPING
         if mode not in (Mode.DAMP, Mode.SAFE):
-            since = self._now() - self._enabled_at if self._enabled_at is not None else 0.0
+            now, of = self._now(), self._map
+            since = now - self._enabled_at if self._enabled_at is not None else 0.0
             part = min(1.0, FIRST_GAINS + (1.0 - FIRST_GAINS) * since / RAMP)
-            kp, kd = part * self._map.kp, self._map.kd
+            change = (now - self._sent) / BLENDING
+            self._stiff = min(1.0, max(0.0, self._stiff + (change if mode is Mode.HOLD else -change)))
+            kp = part * (of.kp + self._stiff * (of.hold_kp - of.kp))
+            kd = of.kd + self._stiff * (of.hold_kd - of.kd)
+        self._sent = self._now()
         self._following.order(Order(targets, kp, kd))
-        return encode_command(LowCommand(on, targets, nothing, nothing, kp, kd))
+        return self._encoded(on, targets, kp, kd)
+
+    def _encoded(self, on: np.ndarray, targets: np.ndarray, kp: np.ndarray, kd: np.ndarray) -> bytes:
+        nothing = np.zeros(len(self.joints))
+        machine = 0 if self._state is None else self._state.machine
+        return self.family.encode_command(LowCommand(on, targets, nothing, nothing, kp, kd, machine))
 
     def _send(self, kind: bytes, data: bytes = b"") -> None:
         try:

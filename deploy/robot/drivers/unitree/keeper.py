@@ -1,5 +1,5 @@
 """The process that owns a Unitree robot's command topic: python -m robo_rl.deploy.robot.drivers.unitree.keeper FD
-PORT MOTORS [damp]
+PORT FAMILY MOTORS [damp]
 
 A program starts it (``link.KeeperProcess``) and commands through it. It outlives the program, and then damps the legs.
 One that only does that hands the robot over to the next program's keeper on this computer, which goes on damping.
@@ -19,6 +19,7 @@ import time
 
 from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.unitree.dds import Wire
+from robo_rl.deploy.robot.drivers.unitree.family import family
 from robo_rl.deploy.robot.drivers.unitree.keeping import PERIOD, Keeper, Phase
 from robo_rl.deploy.robot.drivers.unitree.link import BIGGEST
 
@@ -43,15 +44,17 @@ def main() -> int:
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     try:
-        wire = Wire(sys.argv[2])  # first: the keeper before this one damps until this one can
+        wire = Wire(
+            sys.argv[2], family=(kind := family(sys.argv[3]))
+        )  # first: the keeper before this one damps until this one can
         place, taken_over = claim(sys.argv[2])
     except DriverError as error:
         _tell(program, b"X", str(error).encode()[:1000])
         return 1
     wire.take(wire.commands)  # that one's
-    again = "damp" in sys.argv[4:]
+    again = "damp" in sys.argv[5:]
     why = "the keeper before this one ended" if again else "the session before this one ended" if taken_over else ""
-    return serve(program, wire, Keeper(why, int(sys.argv[3])), place)
+    return serve(program, wire, Keeper(why, int(sys.argv[4]), kind), place)
 
 
 def claim(port: str) -> tuple[socket.socket, bool]:

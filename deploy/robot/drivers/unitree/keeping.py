@@ -19,7 +19,8 @@ from enum import Enum
 
 import numpy as np
 
-from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, decode_state, encode_command, remote_stop
+from robo_rl.deploy.robot.drivers.unitree.family import GO, Family
+from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS, LowCommand, remote_stop
 
 PERIOD = 0.002
 """s: the rate of the maker's examples; at 200 Hz legs were seen to tremble (go2_rl_ws, issue 3)."""
@@ -65,14 +66,14 @@ class Status:
 class Keeper:
     """See the module's text. Times are s of one clock."""
 
-    def __init__(self, damping: str = "", motors: int = MOTORS) -> None:
+    def __init__(self, damping: str = "", motors: int = MOTORS, family: Family = GO) -> None:
         """``damping``: why it damps from the start; "": it begins quiet. ``motors`` are the robot's."""
         self.phase, self.reason = Phase.DAMP if damping else Phase.QUIET, damping
         self.damaged = self.sent = self.late = 0
         self._command = b""
         self._ordered = self._measured = self._published = -1e9
         self._ended = float("inf")
-        self._damped, self._motors = -1e9, motors
+        self._damped, self._motors, self._family, self._machine = -1e9, motors, family, 0
         self._positions = np.zeros(motors)
         self._pressed = False
         self._foreign: list[float] = []
@@ -107,11 +108,11 @@ class Keeper:
     def state(self, now: float, data: bytes) -> bool:
         """A LowState_ of the robot; False for one that can't be read."""
         try:
-            state = decode_state(data, self._motors)
+            state = self._family.decode_state(data, self._motors)
         except ValueError:
             self.damaged += 1
             return False
-        self._measured, self._positions = now, state.q
+        self._measured, self._positions, self._machine = now, state.q, state.machine
         self._pressed = remote_stop(state.remote)
         if self._pressed:
             self.damp("L2 and B were pressed on the remote")
@@ -143,7 +144,9 @@ class Keeper:
         if 0 < self._published < now - 2 * PERIOD:
             self.late += 1
         self._published = now
-        return self._command if self.phase == Phase.FOLLOW else damping(self._positions)
+        if self.phase == Phase.FOLLOW:
+            return self._command
+        return self._family.encode_command(damping(self._positions, self._machine))
 
     @property
     def lingers(self) -> bool:
@@ -160,7 +163,7 @@ class Keeper:
         return Status(self.phase.value, self.reason, len(self._foreign), self.damaged, self.sent, self.late)
 
 
-def damping(positions: np.ndarray) -> bytes:
-    """A LowCmd_ that lets the legs sink: no stiffness."""
+def damping(positions: np.ndarray, machine: int = 0) -> LowCommand:
+    """Lets the legs sink: no stiffness. ``machine`` as in ``LowCommand``."""
     nothing = np.zeros(len(positions))
-    return encode_command(LowCommand(nothing == 0, positions, nothing, nothing, nothing, nothing + DAMPING))
+    return LowCommand(nothing == 0, positions, nothing, nothing, nothing, nothing + DAMPING, machine)

@@ -16,6 +16,7 @@ import time
 from typing import Protocol
 
 from robo_rl.deploy.robot.drivers.serial_port import LONGEST
+from robo_rl.deploy.robot.drivers.unitree.family import GO, Family
 from robo_rl.deploy.robot.drivers.unitree.messages import MOTORS
 from robo_rl.files import interpreter
 
@@ -41,13 +42,13 @@ class Link(Protocol):
 class KeeperProcess:
     """A keeper in a process and session of its own: what ends the program, ends it not."""
 
-    def __init__(self, port: str, damp: bool = False, motors: int = MOTORS) -> None:
+    def __init__(self, port: str, damp: bool = False, motors: int = MOTORS, family: Family = GO) -> None:
         """``damp``: it damps from the start, in place of one that died. ``motors`` are the robot's."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         for one in (self._socket, theirs):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-        arguments = interpreter.module(f"{__package__}.keeper", str(theirs.fileno()), port, str(motors))
+        arguments = interpreter.module(f"{__package__}.keeper", str(theirs.fileno()), port, family.name, str(motors))
         self.process = subprocess.Popen(
             [*arguments, *(["damp"] if damp else [])], pass_fds=[theirs.fileno()], start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=interpreter.environment(),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robo_rl.contract import Contract
+from robo_rl.contract.robots import hold_gains
 from robo_rl.deploy.robot.drivers.driver import DriverError
 
 SLACK = 1e-3
@@ -31,6 +32,16 @@ class JointLimits:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A motor that no policy commands: it is held at ``position`` (rad)."""
+
+    position: float
+    stiffness: float
+    damping: float
+    """N m/rad and N m s/rad."""
+
+
+@dataclass(frozen=True)
 class Mapping:
     """Of one contract on one robot. Indices are the robot's."""
 
@@ -44,7 +55,10 @@ class Mapping:
     commands: dict[str, np.ndarray]
     kp: np.ndarray
     kd: np.ndarray
-    """(12,) the contract's gains."""
+    """(n,) the contract's gains, and those of held motors."""
+    hold_kp: np.ndarray
+    hold_kd: np.ndarray
+    """(n,) with which the robot holds its pose: the same, where the contract has none of its own for that."""
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -52,8 +66,14 @@ class Mapping:
         return (*self.quaternions, *self.rates, *self.positions, *self.speeds, *self.torques)
 
 
-def mapping(contract: Contract, joints: Sequence[JointLimits]) -> Mapping:
-    """DriverError where the contract is another robot's, or asks for more than this one can do."""
+def mapping(
+    contract: Contract, joints: Sequence[JointLimits], held: dict[str, Held] | None = None, stiffest: float = STIFFEST
+) -> Mapping:
+    """DriverError where the contract is another robot's, or asks for more than this one can do.
+
+    ``held`` are motors that the contract does not know, by the names of their joints; ``stiffest`` in N m/rad.
+    """
+    held = held or {}
     index = {joint.name: i for i, joint in enumerate(joints)}
     sensors = [s for s in contract.signals if s.source == "sensor"]
 
@@ -61,7 +81,13 @@ def mapping(contract: Contract, joints: Sequence[JointLimits]) -> Mapping:
         found = [s for s in sensors if s.unit == unit and s.elements and set(s.elements) <= set(index)]
         return {s.name: np.array([index[e] for e in s.elements]) for s in found}
 
-    kp, kd = _checked(contract, joints)
+    gains = _checked(contract, [joint for joint in joints if joint.name not in held], stiffest)
+    facts, order = hold_gains(contract.robot), {a.name: i for i, a in enumerate(contract.robot.actuators)}
+    hold = dict(gains)
+    if facts is not None:
+        hold = {name: (facts.stiffness[order[name]], facts.damping[order[name]]) for name in gains}
+    rest = {name: (one.stiffness, one.damping) for name, one in held.items()}
+    kp, kd = _arrays(joints, gains | rest)
     return Mapping(
         tuple(s.name for s in sensors if s.kind == "quaternion" and s.frame == "base to world"),
         tuple(s.name for s in sensors if s.unit == "rad/s" and s.frame == "base" and s.elements == ("x", "y", "z")),
@@ -71,11 +97,18 @@ def mapping(contract: Contract, joints: Sequence[JointLimits]) -> Mapping:
         {c.name: np.array([index[e] for e in c.elements]) for c in contract.commands},
         kp,
         kd,
+        *_arrays(joints, hold | rest),
     )
 
 
-def _checked(contract: Contract, joints: Sequence[JointLimits]) -> tuple[np.ndarray, np.ndarray]:
-    """(12,) stiffness and damping of the contract, which commands all joints within their limits."""
+def _arrays(joints: Sequence[JointLimits], gains: dict[str, tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) stiffness and damping, in the robot's order."""
+    stiffness, damping = np.array([gains[joint.name] for joint in joints]).T
+    return stiffness, damping
+
+
+def _checked(contract: Contract, joints: Sequence[JointLimits], stiffest: float) -> dict[str, tuple[float, float]]:
+    """Stiffness and damping of the contract, which commands all these joints within their limits."""
     commanded = sorted(e for c in contract.commands for e in c.elements)
     if commanded != sorted(joint.name for joint in joints):
         raise DriverError(
@@ -97,10 +130,10 @@ def _checked(contract: Contract, joints: Sequence[JointLimits]) -> tuple[np.ndar
                     f"{name}: the policy commands {command.lower[i]:.3f} to {command.upper[i]:.3f} rad; the joint "
                     f"goes from {joint.lower:.3f} to {joint.upper:.3f} rad"
                 )
-            if not 0 < law.stiffness[i] <= STIFFEST or not 0 < law.damping[i] <= MOST_DAMPED:
+            if not 0 < law.stiffness[i] <= stiffest or not 0 < law.damping[i] <= MOST_DAMPED:
                 raise DriverError(
                     f"{name}: it was trained with {law.stiffness[i]:g} N m/rad and {law.damping[i]:g} N m s/rad; "
-                    f"this driver allows up to {STIFFEST:g} and {MOST_DAMPED:g}"
+                    f"this driver allows up to {stiffest:g} and {MOST_DAMPED:g}"
                 )
             gains[name] = (law.stiffness[i], law.damping[i])
     for actuator in contract.robot.actuators:
@@ -109,5 +142,4 @@ def _checked(contract: Contract, joints: Sequence[JointLimits]) -> tuple[np.ndar
             raise DriverError(
                 f"{actuator.name}: the policy was trained with {actuator.effort:g} N m; the motor has {joint.effort:g}"
             )
-    kp, kd = np.array([gains[joint.name] for joint in joints]).T
-    return kp, kd
+    return gains

@@ -73,6 +73,8 @@ class LowCommand:
     tau: np.ndarray
     kp: np.ndarray
     kd: np.ndarray
+    machine: int = 0
+    """Of the hg family: the robot's ``LowState.machine`` given back, without which it does not listen."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +99,18 @@ class LowState:
     """(n,) °C"""
     lost: np.ndarray
     """(n,) packets that motors did not answer, since power-up."""
-    charge: int
-    """% of the battery"""
+    charge: int | None
+    """% of the battery; None where the state does not tell it."""
     voltage: float
     """V"""
     foot_force: np.ndarray
     """(4,) raw"""
     remote: bytes
     """40 bytes of the radio remote, see ``remote_stop``."""
+    machine: int = 0
+    """Of the hg family: which hardware it is, mode_machine."""
+    motor_errors: tuple[int, ...] = ()
+    """Of the hg family: (n,) codes of the motors, 0 for none."""
 
 
 def crc(image: bytes) -> int:
@@ -161,7 +167,7 @@ def encode_state(state: LowState) -> bytes:
     body["head"] = (0xFE, 0xEF)
     for name in ("quaternion", "gyroscope", "accelerometer", "tick", "voltage", "foot_force"):
         body[name] = getattr(state, name)
-    body["soc"], body["remote"] = state.charge, np.frombuffer(state.remote, np.uint8)
+    body["soc"], body["remote"] = state.charge or 0, np.frombuffer(state.remote, np.uint8)
     data = bytearray(body.tobytes())
     for i in range(count):
         data[_MODE0 if i == 0 else 76 + 48 * i] = 1

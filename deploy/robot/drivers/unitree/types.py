@@ -1,4 +1,4 @@
-"""The DDS types of Unitree's robots of the go family, with type objects equal to those of unitree_sdk2.
+"""The DDS types of Unitree's robots of both families, with type objects equal to those of unitree_sdk2.
 
 Octets are ``types.byte``. With ``types.uint8``, as in unitree_sdk2_python, the type object is another one, and readers
 and writers of other versions exchange nothing without a word; tests compare the hashes.
@@ -63,6 +63,30 @@ LowState = _go(
 )  # fmt: skip
 
 
+def _hg(name: str, **fields: Any) -> Any:
+    return _struct("unitree_hg", name, **fields)
+
+
+HgMotorCmd = _hg("MotorCmd", mode=byte, q=float32, dq=float32, tau=float32, kp=float32, kd=float32, reserve=uint32)
+HgLowCmd = _hg(
+    "LowCmd", mode_pr=byte, mode_machine=byte, motor_cmd=array[HgMotorCmd, 35], reserve=array[uint32, 4], crc=uint32
+)
+HgIMUState = _hg(
+    "IMUState", quaternion=array[float32, 4], gyroscope=array[float32, 3], accelerometer=array[float32, 3],
+    rpy=array[float32, 3], temperature=int16,
+)  # fmt: skip
+HgMotorState = _hg(
+    "MotorState", mode=byte, q=float32, dq=float32, ddq=float32, tau_est=float32, temperature=array[int16, 2],
+    vol=float32, sensor=array[uint32, 2], motorstate=uint32, reserve=array[uint32, 4],
+)  # fmt: skip
+HgLowState = _hg(
+    "LowState", version=array[uint32, 2], mode_pr=byte, mode_machine=byte, tick=uint32, imu_state=HgIMUState,
+    motor_state=array[HgMotorState, 35], wireless_remote=_octets(40), reserve=array[uint32, 4], crc=uint32,
+)  # fmt: skip
+LOW_LEVEL = {"go": (LowCmd, LowState), "hg": (HgLowCmd, HgLowState)}
+"""Commands and states, by family."""
+
+
 def _api(name: str, **fields: Any) -> Any:
     return _struct("unitree_api", name, **fields)
 
@@ -77,6 +101,7 @@ ResponseHeader = _api("ResponseHeader", identity=RequestIdentity, status=Respons
 Response = _api("Response", header=ResponseHeader, data=str, binary=sequence[byte])
 
 HASHES = {
+    HgLowCmd: "6569fc15f0d47aa8600b9e91fbbc", HgLowState: "2f38296b52aa0230b92d378b1e39",
     LowCmd: "832876ceec9737d69f6ed62a3f63", LowState: "853a99e23d0daa1610b65c526b40",
     Request: "cba4dc965d393ada76b4de081925", Response: "48c997d379c3e18c530b5f8fe946",
 }  # fmt: skip
