@@ -119,7 +119,7 @@ def test_commands_give_the_documented_keys(bundle_file, trained_run, tmp_path, c
         "verify": run("verify", capsys, file=bundle_file, **few),
     }
     with_flights = {"train", "evaluate", "verify"}
-    optional = {"evaluate": {"sweep", "comparison", "crossings"}}
+    optional = {"evaluate": {"sweep", "comparison", "crossings", "decision_rates"}}
     for command, result in given.items():
         flights = FLIGHTS if command in with_flights else set()
         assert set(result) == documented(command) - optional.get(command, set()) | flights, command

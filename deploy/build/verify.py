@@ -64,7 +64,7 @@ class BundlePolicy:
 
     def __init__(self, bundle: Bundle, found: Batching | None = None) -> None:
         """``found``: what is known of the graph's rows; a fault in it is the caller's affair then."""
-        self.bundle, self.strict = bundle, found is None
+        self.bundle, self.network, self.strict = bundle, bundle.contract.network, found is None
         found = found or batching(bundle)
         if self.strict and found.fault:
             raise BundleError(f"{bundle.path}: {found.fault}")

@@ -22,7 +22,7 @@ import numpy as np
 from robo_rl.contract.channels import MAX_BLOCK, UNITS, Command, Image, Scan, Signal, StateBlock, feedback
 from robo_rl.contract.checks import ContractError, Numbers, require, require_name, require_unique, set_numbers
 from robo_rl.contract.laws import CurrentLaw, ImpedanceLaw, Law, PositionLaw, RateLaw, TorqueLaw, VelocityLaw
-from robo_rl.contract.provenance import Base, Encoder, Flow, Network, Provenance
+from robo_rl.contract.provenance import CHUNK_BLOCKS, Base, Chunk, Encoder, Flow, Network, Provenance
 from robo_rl.contract.reading import build, read_object
 from robo_rl.contract.robots import Actuator, Robot, plain
 from robo_rl.contract.safety import Collision, Envelope, Safety
@@ -32,6 +32,7 @@ __all__ = [
     "UNITS",
     "Actuator",
     "Base",
+    "Chunk",
     "Collision",
     "Command",
     "Contract",
@@ -59,7 +60,7 @@ __all__ = [
 
 FORMAT = "robo-rl contract"
 VERSION = 2
-OPTIONAL = (("safety", "collision"), ("network", "base"), ("network", "flow"))
+OPTIONAL = (("safety", "collision"), ("network", "base"), ("network", "flow"), ("network", "chunk"))
 """Sections and keys that JSON leaves out where they are None."""
 
 
@@ -111,6 +112,8 @@ class Contract:
             self._check_envelope(envelope)
         if self.safety.collision is not None:
             self._check_collision(self.safety.collision)
+        if self.network.chunk is not None:
+            self._check_chunk(self.network.chunk.length)
 
     def _check_signal(self, signal: Signal) -> None:
         robots = "'sensor' or 'operator': no robot measures it, and 'robo-rl distill' teaches a policy to do without"
@@ -156,6 +159,14 @@ class Contract:
             expected = f"one of the sensors' signals with one element in {unit}, {known}"
             require(given in known or (given is None and name == "yaw_rate"), f"{where}: {name}", given, expected)
 
+    def _check_chunk(self, length: int) -> None:
+        """A policy with chunks keeps them in its memory."""
+        shapes = {block.name: block.shape for block in self.state}
+        planned, left = (shapes.get(name, ()) for name in CHUNK_BLOCKS)
+        good = len(planned) == 2 and planned[0] == length and left == (1,)
+        expected = f"blocks {CHUNK_BLOCKS} of shapes ({length}, k) and (1,), of a chunk of {length} actions"
+        require(good, "state", list(shapes), expected)
+
     def feedback(self, command: Command) -> tuple[tuple[str, int], ...]:
         """As ``robo_rl.contract.channels.feedback``."""
         return feedback(self.signals, command)
@@ -171,6 +182,11 @@ class Contract:
     @property
     def robot_name(self) -> str:
         return self.robot.name
+
+    @property
+    def inference_period(self) -> float:
+        """s between two inferences, whose actions are all taken."""
+        return self.network.actions * self.control_period
 
     @property
     def state_size(self) -> int:

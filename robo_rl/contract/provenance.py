@@ -87,13 +87,30 @@ class Flow:
         require(1 <= self.chunk <= 64, "network: flow: chunk", self.chunk, "1 to 64")
 
 
+CHUNK_BLOCKS = ("chunk", "chunk_left")
+"""Blocks of memory of a policy with chunks: actions (length, k), the next one first; and how many of them are left."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One inference gives the actions of ``length`` control steps.
+
+    A step whose memory ``chunk_left`` is 0 is one with an inference; in the others the network's answer is not used.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        require(2 <= self.length <= 64, "network: chunk: length", self.length, "2 to 64")
+
+
 @dataclass(frozen=True)
 class Network:
     """Enough to build the network again: hidden layers of an MLP, and what is in front of it.
 
     ``normalize``: observations are normalised by fixed numbers. ``recurrent``: width of a gated recurrent unit before
     the hidden layers, 0 for none. ``base``: what the network corrects, if it does not act alone. ``flow``: if
-    the network is one.
+    the network is one. ``chunk``: if one inference gives several actions.
     """
 
     hidden: tuple[int, ...]
@@ -103,6 +120,7 @@ class Network:
     encoders: tuple[Encoder, ...] = ()
     base: Base | None = None
     flow: Flow | None = None
+    chunk: Chunk | None = None
 
     def __post_init__(self) -> None:
         for name in ("hidden", "encoders"):
@@ -115,6 +133,15 @@ class Network:
         given = (self.recurrent, self.encoders, self.base, self.flow)
         require(kinds <= 1, "network: recurrent, encoders, base, flow", given, "no base or flow beside the others")
         require(self.flow is None or not self.normalize, "network: normalize", self.normalize, "false, of a flow")
+        alone = self.chunk is None or not (self.recurrent or self.base or self.flow)
+        require(alone, "network: chunk", self.chunk, "none beside recurrent, base or flow")
+
+    @property
+    def actions(self) -> int:
+        """Control steps for which one inference gives the actions."""
+        if self.chunk is not None:
+            return self.chunk.length
+        return 1 if self.flow is None else self.flow.chunk
 
 
 @dataclass(frozen=True)

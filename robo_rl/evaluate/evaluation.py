@@ -150,7 +150,7 @@ class GraphPolicy:
     """A policy graph as a policy."""
 
     def __init__(self, policy: PolicyGraph) -> None:
-        self.policy = policy.eval()
+        self.policy, self.network = policy.eval(), policy.shape
 
     def initial_state(self, n: int) -> Tensor:
         return self.policy.initial_state(n)

@@ -38,6 +38,9 @@ Widths = Annotated[
 ]
 
 
+Chunk = Annotated[int, Bound("1 to 64", lambda x: 1 <= x <= 64)]
+
+
 class Bounded:
     """Checks itself: ValueError names the hyperparameter, its value and what was expected."""
 
@@ -97,6 +100,8 @@ class ApgConfig(Bounded):
     """Widths of the policy's hidden layers."""
     activation: Literal["tanh"] = "tanh"
     """What follows the hidden layers."""
+    chunk: Chunk = 1
+    """Actions that one inference gives, one for each of the next control steps."""
     adversary: tuple[str, ...] = ()
     """Ranges that an adversary draws; see docs/algorithms.md."""
     rationality: Rationality = (0.0, 2.0)
@@ -271,7 +276,7 @@ class BcConfig(Bounded):
     activation: Literal["tanh", "elu", "relu", "silu"] = "relu"
     flow: Annotated[int, Bound("0 to 16", lambda x: 0 <= x <= 16)] = 0
     """Integration steps of a flow policy, which does one of several ways that are shown; 0: none, but their mean."""
-    chunk: Annotated[int, Bound("1 to 64", lambda x: 1 <= x <= 64)] = 1
+    chunk: Chunk = 1
     """Actions that a flow policy plans at once, and takes before it plans again."""
     demonstrations: Digest = ""
     """SHA-256 of the demonstrations in the run's folder. Told by --demonstrations."""

@@ -39,6 +39,10 @@ class Source:
 
     program: Program
     plan: Plan
+    left: int = 0
+    """The address of the counter of a chunk's actions that are left."""
+    inference: range = range(0)
+    """Operations that are left out while there are some (``chunks``)."""
     statements: list[str] = field(default_factory=list)
     constants: dict[str, str] = field(default_factory=dict)
     """Definitions by name."""
@@ -71,6 +75,20 @@ class Source:
         if name not in self.constants:
             self.constants[name] = array("float", name, [literal(v) for v in values])
             self.constant_bytes += values.nbytes
+
+    def add_all(self) -> None:
+        """Append all operations of the program."""
+        ops, first, last = self.program.ops, self.inference.start, self.inference.stop
+        for op in ops[:first]:
+            self.add(op)
+        begin = len(self.statements)
+        for op in ops[first:last]:
+            self.add(op)
+        if self.inference:
+            block = "\n".join(self.statements[begin:]).replace("\n", "\n    ")
+            self.statements[begin:] = [f"if ({self.value(self.left)} < 0.5f) {{\n    {block}\n}}"]
+        for op in ops[last:]:
+            self.add(op)
 
     def add(self, op: Op) -> None:
         """Append an operation."""

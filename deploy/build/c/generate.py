@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from robo_rl.contract import Command, Contract, Signal
+from robo_rl.deploy.build.c.chunks import set_apart
 from robo_rl.deploy.build.c.emit import Source, literal
 from robo_rl.deploy.build.c.graph import UnsupportedError, load
 from robo_rl.deploy.build.c.lower import c_names, lower, require_distinct
@@ -118,7 +119,8 @@ def _source(bundle: Bundle, options: Options) -> Source:
     if options.precision != "float32":
         samples = options.samples or golden_samples(bundle.golden)
         quantize(program, record(model, program, samples), 16 if options.precision == "int16" else 8)
-    return Source(program, plan(program))
+    left, inference = set_apart(program, bundle.contract)
+    return Source(program, plan(program), left, inference)
 
 
 def trial(data: bytes) -> bytes:
@@ -153,8 +155,7 @@ def _body(source: Source, contract: Contract, name: str, guard: str) -> list[str
     refuse = f"return {guard}_NOT_FINITE;"
     for signal, member in zip(contract.signals, signal_names(contract), strict=True):
         source.require(f"all_finite(signals->{member}, {signal.size}u)", refuse)
-    for op in program.ops:
-        source.add(op)
+    source.add_all()
     commands = list(zip(contract.commands, _command_names(contract), strict=True))
     for command, member in commands:
         source.copy(program.results[f"command:{command.name}"], f"proposed.{member}")

@@ -92,6 +92,7 @@ def describe(contract: Contract) -> str:
         + ", ".join(f"{name} {version}" for name, version in made.versions.items()),
         f"network   {' × '.join(map(str, network.hidden))} {network.activation}"
         + (f", recurrent {network.recurrent}" if network.recurrent else "")
+        + (f", {network.actions} actions per inference" if network.actions > 1 else "")
         + "".join(f", {e.kind} on {e.group} {' × '.join(map(str, e.shape))}" for e in network.encoders),
         *([f"source    {made.source}, SHA-256 {made.source_digest}"] if made.source else []),
         "",

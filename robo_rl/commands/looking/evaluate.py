@@ -28,6 +28,7 @@ def main(
     fixed: dict[str, float] = {},  # noqa: B006 (never changed)
     ranges: Path | None = None,
     sweep: bool = False,
+    every: tuple[int, ...] = (),
     ground: bool = False,
     against: str | None = None,
     grid: dict[str, str] = {},  # noqa: B006 (never changed)
@@ -39,7 +40,8 @@ def main(
 
     With --json: episodes, success, success_low, success_high (95 % Wilson interval), duration_mean_s, and for each of
     the task's measures, of the episodes that did not fail: ERROR_mean_UNIT and ERROR_p95_UNIT, or ERROR_rms_UNIT, such
-    as position_error_mean_m. With --sweep also sweep, with --ground crossings, with --against comparison.
+    as position_error_mean_m. With --sweep also sweep, with --every decision_rates (every,
+    inferences and the same), with --ground crossings, with --against comparison.
     With --grid: target, episodes, success, axes (values by range), cells (list of values, episodes, success,
     success_low, success_high and the measures' means).
 
@@ -55,6 +57,8 @@ def main(
         fixed: Ranges of the task set to one value, as NAME VALUE pairs: --fixed mass 1.1 delay 0.02.
         ranges: A file with other bounds for some of the task's ranges (*.toml).
         sweep: Also vary one perturbation at a time, beyond the ranges of training.
+        every: Also ask the policy only at every k-th control step, and hold its last commands in between, for each of
+            these k: --every 1 2 4 8 16.
         ground: Also cross every kind of terrain at every height, with a twentieth of the episodes each (for tasks on
             rough ground); with --fixed ground/kind or ground/difficulty only those.
         grid: Instead, set ranges of the task to all combinations of values, as NAME VALUES pairs: --grid mass
@@ -65,6 +69,7 @@ def main(
             task's last measure.
         json: Print one JSON object on the last line of stdout.
     """
+    from robo_rl.evaluate.decision_rate import decision_rates, require_every
     from robo_rl.evaluate.evaluation import Conditions, perturbations, rollout
     from robo_rl.evaluate.evaluation import sweep as run_sweep
     from robo_rl.policies.loading import load
@@ -73,13 +78,14 @@ def main(
     if grid:
         return _over_grid(
             (target, task, robot, seed, seconds, fixed), grid, episodes, workers, heat_map, json,
-            {"--ranges": ranges, "--sweep": sweep, "--ground": ground, "--against": against},
+            {"--ranges": ranges, "--sweep": sweep, "--every": every, "--ground": ground, "--against": against},
         )  # fmt: skip
     loaded = load(target, task, robot)
     if ranges is not None:
         spec = loaded.task.spec
         bounds = read_ranges(ranges, spec.name, spec.ranges)
         loaded.task.spec = dataclasses.replace(spec, ranges=replaced(spec.ranges, bounds))
+    require_every(every, loaded.task)
     if ground:
         from robo_rl.evaluate.terrain_evaluation import require_rough_ground
 
@@ -104,6 +110,9 @@ def main(
         few = Conditions(max(200, episodes // 4), seed, seconds, fixed)
         result["sweep"] = run_sweep(loaded.task, loaded.policy, perturbations(loaded.task), few)
         _say_sweep(loaded.task.measures, result["sweep"], json)
+    if every:
+        result["decision_rates"] = decision_rates(loaded.task, loaded.policy, every, conditions)
+        _say_rates(loaded.task.measures, result["decision_rates"], json)
     if ground:
         result["crossings"] = _cross(loaded, max(1, episodes // 20), seed, fixed, json)
     if other is not None:
@@ -155,6 +164,15 @@ def _say_sweep(measures: Sequence[Measure], table: dict[str, list[dict[str, floa
         say(f"  {name}", json)
         for row in rows:
             say(f"    {row['value']:8.3g}   success {row['success']:7.2%}   {shown(measures, row)}", json)
+
+
+def _say_rates(measures: Sequence[Measure], rows: list[dict[str, float]], json: bool) -> None:
+    from robo_rl.evaluate.evaluation import shown
+
+    say("  asked at every k-th control step", json)
+    for row in rows:
+        told = f"{row['every']:8d}   {row['inferences']:6d} inferences   success {row['success']:7.2%}"
+        say(f"    {told}   {shown(measures, row)}", json)
 
 
 def _cross(loaded: Any, each: int, seed: int, fixed: dict[str, float], json: bool) -> list[dict[str, Any]]:

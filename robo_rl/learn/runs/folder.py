@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from robo_rl.console import finite
-from robo_rl.contract import Flow, Network, Provenance
+from robo_rl.contract import Chunk, Flow, Network, Provenance
 from robo_rl.contract.checks import require
 from robo_rl.files import read_bytes, write
 from robo_rl.files.escaping import file_name
@@ -266,7 +266,9 @@ class Run:
         corrected = network_of(self.folder, base, chosen["bound"]) if base else None
         flow = Flow(chosen["flow"], chosen["chunk"]) if chosen.get("flow") else None
         encoders = () if base or flow else task.encoders
-        shape = Network(chosen["hidden"], chosen["activation"], normalize, recurrent, encoders, corrected, flow)
+        length = 1 if flow else chosen.get("chunk", 1)
+        chunk = Chunk(length) if length > 1 else None
+        shape = Network(chosen["hidden"], chosen["activation"], normalize, recurrent, encoders, corrected, flow, chunk)
         policy = graph_of(task, shape)
         put_base(policy, self.folder, base)
         return policy
