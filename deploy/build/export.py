@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import onnx
@@ -32,6 +33,8 @@ OPSET = 18
 GOLDEN_STEPS = 64
 EPISODES = 256
 """Simulated episodes from which the contract tells what signals were seen."""
+Other = Callable[[dict[str, Tensor], Tensor], Tensor]
+"""Of signals (n, *dimensions) by name and the state (n, S)."""
 PARTS = ("normalizer.", "encoders.", "recurrence.", "base.", "network.")  # of a policy graph that hold its parameters
 
 
@@ -102,16 +105,17 @@ def with_envelope(contract: Contract, seen: Mapping[str, np.ndarray]) -> Contrac
 class _Positional(nn.Module):
     """The policy graph with tensors instead of dictionaries, as ONNX has it."""
 
-    def __init__(self, policy: PolicyGraph, contract: Contract) -> None:
+    def __init__(self, policy: PolicyGraph, contract: Contract, others: Sequence[Other] = ()) -> None:
         super().__init__()
-        self.policy = policy
+        self.policy, self.others = policy, tuple(others)
         self.signals = [signal.name for signal in contract.signals]
         self.commands = [command.name for command in contract.commands]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         *signals, state = inputs
-        commands, state = self.policy(dict(zip(self.signals, signals, strict=True)), state)
-        return (*(commands[name] for name in self.commands), state)
+        named = dict(zip(self.signals, signals, strict=True))
+        commands, following = self.policy(named, state)
+        return (*(commands[name] for name in self.commands), following, *(other(named, state) for other in self.others))
 
 
 def exported_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
@@ -122,7 +126,14 @@ def exported_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
     return model
 
 
-def _onnx_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
+def graph_with(policy: PolicyGraph, contract: Contract, others: Mapping[str, Other]) -> ModelProto:
+    """The graph of a bundle with ``others`` of its signals and its memory before the step, (n,) by name."""
+    return _onnx_graph(policy, contract, others)
+
+
+def _onnx_graph(
+    policy: PolicyGraph, contract: Contract, others: Mapping[str, Other] = MappingProxyType({})
+) -> ModelProto:
     shapes = (*(signal.dimensions for signal in contract.signals), (contract.state_size,))
     example = tuple(torch.zeros(2, *shape) for shape in shapes)
     batch = {0: torch.export.Dim("batch")}
@@ -130,13 +141,13 @@ def _onnx_graph(policy: PolicyGraph, contract: Contract) -> ModelProto:
     with warnings.catch_warnings(), patterns_by_operator():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            _Positional(policy, contract).eval(),
+            _Positional(policy, contract, tuple(others.values())).eval(),
             example,
             dynamo=True,
             verbose=False,
             opset_version=OPSET,
             input_names=[*(s.name for s in contract.signals), "state"],
-            output_names=[*(c.name for c in contract.commands), "next_state"],
+            output_names=[*(c.name for c in contract.commands), "next_state", *others],
             dynamic_shapes=((batch,) * len(example),),
         )
     assert program is not None

@@ -308,6 +308,13 @@ class Task(ABC, Generic[P]):
     def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
         """Unweighted terms, each (n,)."""
 
+    def measured_reward(self, signals: Tensors, memory: Tensors) -> Any:
+        """(n,) what the last commands earned, by what a robot measures; None where no signal tells.
+
+        ``memory`` is that before the step whose ``signals`` these are. For learning on a microcontroller.
+        """
+        return None
+
     @abstractmethod
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the robot is from what it should do, (n,) by the names of ``measures``."""

@@ -28,9 +28,9 @@ def set_apart(program: Program, contract: Contract) -> tuple[int, range]:
         return 0, range(0)
     left = [buffer for buffer in program.buffers if buffer.kind == "state"][counters[0]].base
     apart = _only_chosen(program, left)
-    after = _dependent(program, apart)
+    after = dependent(program, apart)
     apart -= {place for place in apart if _reads_any(program, program.ops[place], after, program.ops)}
-    after = _dependent(program, apart)
+    after = dependent(program, apart)
     places = range(len(program.ops))
     first = [place for place in places if place not in apart and place not in after]
     order = [*first, *sorted(apart), *(place for place in places if place in after)]
@@ -70,7 +70,7 @@ def _only_chosen(program: Program, left: int) -> set[int]:
     return found
 
 
-def _dependent(program: Program, apart: set[int]) -> set[int]:
+def dependent(program: Program, apart: set[int]) -> set[int]:
     """Which other operations need the results of those ``apart``, directly or not."""
     made = {program.find(program.ops[place].output)[0].base for place in apart}
     found: set[int] = set()

@@ -22,6 +22,7 @@ import numpy as np
 from robo_rl.deploy.build.c.gate_header import gate_header
 from robo_rl.deploy.build.c.generate import HERE, Generated
 from robo_rl.deploy.build.c.held_header import held_header
+from robo_rl.deploy.build.c.hooks import hooks
 from robo_rl.deploy.build.c.host import STRICT, CompilerMissing, host_flags
 
 COPIED = ("gate.h", "gate.c", "held.h", "held.c", "link.h", "link.c", "link_message.h", "link_message.c")
@@ -71,7 +72,8 @@ def write_device(made: Generated) -> list[Path]:
     (made.folder / "held_config.h").write_text(held)
     for name in WRITTEN:
         text = Template((HERE / "templates" / name).read_text())
-        (made.folder / name).write_text(text.substitute(name=made.name, guard=made.name.upper()))
+        texts = {"name": made.name, "guard": made.name.upper(), **hooks(made.name, made.learns)}
+        (made.folder / name).write_text(text.substitute(texts))
     return [made.folder / name for name in (*COPIED, *WRITTEN) if name.endswith(".c")]
 
 

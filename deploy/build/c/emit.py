@@ -19,6 +19,7 @@ from robo_rl.deploy.build.c.program import (
     Dots,
     Gather,
     IntegerLinear,
+    Learned,
     Linear,
     Map,
     Op,
@@ -120,6 +121,9 @@ class Source:
                 pointers = [self.pointer(a) for a in (op.a, op.b, op.output)]
                 function = "row_mixtures" if op.columns else "row_dots"
                 self._call(function, *pointers, f"{op.m}u", f"{op.n}u", f"{op.k}u")
+
+            case Learned():
+                self._call(op.function, self.pointer(op.input), self.value(op.reward), self.pointer(op.output))
 
     def _call(self, function: str, *arguments: str) -> None:
         self.statements.append(f"{function}({', '.join(arguments)});")

@@ -16,6 +16,8 @@ from robo_rl.contract import Command, Contract, Signal
 from robo_rl.deploy.build.c.chunks import set_apart
 from robo_rl.deploy.build.c.emit import Source, literal
 from robo_rl.deploy.build.c.graph import UnsupportedError, load
+from robo_rl.deploy.build.c.hooks import hooks
+from robo_rl.deploy.build.c.learning import Learning
 from robo_rl.deploy.build.c.lower import c_names, lower, require_distinct
 from robo_rl.deploy.build.c.plan import Plan, plan
 from robo_rl.deploy.build.c.quantize import quantize, record
@@ -50,11 +52,14 @@ class Generated:
     golden_bytes: int
     tolerance: float
     """What the self-test may return."""
+    learns: bool = False
+    """Whether it goes on learning (``learning``)."""
 
     @property
     def sources(self) -> list[Path]:
         """The files to compile."""
-        return [self.folder / f"{self.name}.c", self.folder / f"{self.name}_self_test.c"]
+        learning = [self.folder / f"{self.name}_learn.c"] if self.learns else []
+        return [self.folder / f"{self.name}.c", self.folder / f"{self.name}_self_test.c", *learning]
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,14 @@ class Options:
     """Signals and state (n, k) by name, for the scales of integers; None for those of the golden vectors."""
     tolerance: float = GOLDEN_TOLERANCE
     """Of the self-test."""
+    learning: Learning | None = None
+    """For a policy that goes on learning; float32 alone."""
 
     def __post_init__(self) -> None:
         if c_identifier(self.name) != self.name:
             raise ValueError(f"name is {self.name[:100]!r}; expected a C identifier that is no keyword and no macro")
+        if self.learning and self.precision != "float32":
+            raise ValueError(f"precision is {self.precision}; expected float32 of a policy that goes on learning")
 
 
 def generate(bundle: Bundle, folder: str | Path, options: Options | None = None) -> Generated:
@@ -90,13 +99,18 @@ def generate(bundle: Bundle, folder: str | Path, options: Options | None = None)
     _write(folder / f"{name}.h", "policy.h", texts | {"arena": _arena_members(source.plan)})
     code = {"constants": "\n\n".join(source.constants.values()), "body": _indented(body)}
     safe = {"safe": _safe(contract, name, texts["guard"])}
-    _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | safe | code)
+    hooked = hooks(name, options.learning is not None)
+    _write(folder / f"{name}.c", "policy.c", texts | _limits(contract) | safe | code | hooked)
+    if options.learning is not None:
+        for ending in ("h", "c"):
+            _write(folder / f"{name}_learn.{ending}", f"learn.{ending}", texts | options.learning.texts(bundle.digest))
     _write(folder / f"{name}_self_test.c", "self_test.c", texts | _golden(bundle, name, steps))
     arena = 4 * max(source.plan.floats, 1) + 2 * source.plan.integers
     golden_bytes = 4 * (steps * floats + len(_resumed(bundle, steps)) * contract.state_size)
     made = Generated(
-        folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, golden_bytes, options.tolerance
-    )
+        folder, name, contract, source.constant_bytes, arena, 4 * contract.state_size, golden_bytes, options.tolerance,
+        options.learning is not None,
+    )  # fmt: skip
     told = {"title": markdown(title(contract)), "contract_digest": contract.digest, "bundle_digest": bundle.digest}
     _write(folder / "README.md", "README.md", texts | told | _table(made))
     return made
@@ -115,7 +129,10 @@ def _source(bundle: Bundle, options: Options) -> Source:
         except confined.Refused as error:
             raise UnsupportedError(f"{error}") from None
     model = load(data)
-    program = lower(model, bundle.contract)
+    if options.learning is not None:
+        program = options.learning.lowered(bundle.contract, f"{options.name}_learn_act")
+    else:
+        program = lower(model, bundle.contract)
     if options.precision != "float32":
         samples = options.samples or golden_samples(bundle.golden)
         quantize(program, record(model, program, samples), 16 if options.precision == "int16" else 8)

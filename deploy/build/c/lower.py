@@ -35,8 +35,8 @@ def require_distinct(names: Sequence[str], texts: Sequence[str], what: str) -> N
         raise UnsupportedError(f"{what} {list(texts)} can't be told apart as C identifiers ({names}); rename them")
 
 
-def lower(model: ModelProto, contract: Contract) -> Program:
-    """The whole policy. Results are ``command:NAME`` and ``state:NAME``."""
+def lower(model: ModelProto, contract: Contract, others: Sequence[str] = ()) -> Program:
+    """The whole policy. Results are ``command:NAME`` and ``state:NAME``, and ``others`` that the graph gives."""
     program = Program()
     program.buffer("constant", 1, values=np.zeros(1, np.float32))  # address 0: what ONNX pads with
     inputs: dict[str, Addresses] = {}
@@ -57,6 +57,8 @@ def lower(model: ModelProto, contract: Contract) -> Program:
     following = np.split(_output(graph, "next_state").ravel(), np.cumsum([b.size for b in contract.state])[:-1])
     for block, before, after in zip(contract.state, parts, following, strict=False):
         program.results[f"state:{block.name}"] = _without_hazard(program, before, after)
+    for name in others:
+        program.results[name] = _output(graph, name).ravel()
     program.prune()
     return program
 

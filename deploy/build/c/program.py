@@ -173,7 +173,22 @@ class IntegerLinear:
         yield self.input
 
 
-Op = Scalar | Map | Gather | Linear | Convolution | Rows | Dots | Quantize | IntegerLinear
+@dataclass(frozen=True)
+class Learned:
+    """A network whose weights are learnt on the microcontroller (``learning``): a function of a whole observation and
+    the reward, both of this step."""
+
+    function: str
+    input: int
+    reward: int
+    output: int
+
+    def reads(self) -> Iterator[int]:
+        yield self.input
+        yield self.reward
+
+
+Op = Scalar | Map | Gather | Linear | Convolution | Rows | Dots | Quantize | IntegerLinear | Learned
 
 BLOCK = 4  # kernels write outputs in fours
 

@@ -291,6 +291,10 @@ class PmsmCurrent(Task[PmsmOnBench]):
         beyond = torch.clamp(length * (1.0 / self.card.current_limit) - GUARDED, min=0.0)
         return {"error": torch.sqrt(error.square() + 1e-6).mean(-1) * 10.0, "beyond": beyond}
 
+    def measured_reward(self, signals: Tensors, memory: Tensors) -> Any:
+        error = (signals["current"] - signals["current_setpoint"]) * (10.0 / self.card.current_nominal)
+        return -torch.abs(error).mean(-1)
+
     def errors(self, truth: Tensors) -> dict[str, Any]:
         """How far the true current is from its set-point, the mean of d and q (A)."""
         return {"current_error": (truth["stator_current"] - truth["current_setpoint"]).abs().mean(-1)}

@@ -186,6 +186,9 @@ class MotorSpeed(Task[CurrentDrive]):
         change = (commands["current_target"] - previous["current_target"]) * (1.0 / self.limit)
         return {"error": torch.sqrt(error.square() + 1e-6)[:, 0], "change": change.square()[:, 0]}
 
+    def measured_reward(self, signals: Tensors, memory: Tensors) -> Any:
+        return -torch.abs(self._error(signals)[:, 0] * (10.0 / self.card.speed_max))
+
     @staticmethod
     def _error(truth: Tensors) -> Any:
         return truth["rotor_speed"] - truth["rotor_speed_setpoint"]

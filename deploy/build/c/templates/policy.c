@@ -7,7 +7,7 @@
 #include "linear_int.h"
 #include "outputs.h"
 #include "rows.h"
-#include "scalar.h"
+#include "scalar.h"$learn_header
 
 $constants
 
@@ -34,7 +34,7 @@ void ${name}_reset(${name}_state *state)
     static const ${name}_state initial = {
 $initial
     };
-    *state = initial;
+    *state = initial;$learn_reset
 }
 
 ${name}_status ${name}_safe_commands(const ${name}_signals *signals, ${name}_commands *commands)
