@@ -24,6 +24,7 @@ from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.gradient_rollout import GradientRollout
 from robo_rl.learn.runs.checkpoint import optimizer_from, optimizer_tensors, part
 from robo_rl.learn.schedule import set_cosine_rate
+from robo_rl.learn.team_rollout import TeamRollout
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks import Task
@@ -33,16 +34,21 @@ class Learner:
     """Trains a policy, one update at a time."""
 
     def __init__(self, task: Task, policy: PolicyGraph, config: ApgConfig, seed: int, device: str = "cpu") -> None:
-        if policy.encoders:
+        alone = task.spec.team == 1
+        if policy.encoders and alone:
             raise ValueError(f"task '{task.name}' has encoders of scans or images; train it with ppo")
         self.config, self.policy = config, policy.to(device)
         chosen = undrawn(task, config.adversary, config.environments)
         self.env = VecEnv(task, config.environments, seed, device, fixed=chosen)
         adversary = [Adversary(self.env, config.adversary, config.rationality)] if chosen else []
         self.extensions: list[Extension] = [*adversary]
-        self.tape = GradientRollout(self.env, policy.network, config.horizon)
+        self.tape: GradientRollout | TeamRollout = (
+            GradientRollout(self.env, policy.network, config.horizon)
+            if alone
+            else TeamRollout(self.env, self.policy, config.horizon)
+        )
         self.tape.start()
-        self.optimizer = torch.optim.Adam(policy.network.parameters(), betas=config.betas, fused=True)
+        self.optimizer = torch.optim.Adam(policy.parameters(), betas=config.betas, fused=True)
         self.total = round(config.updates * task.update_scale)
         self.done = 0
         self.collect_seconds, self.diverged, self.skipped = 0.0, 0, 0
@@ -55,7 +61,7 @@ class Learner:
     @property
     def environment_steps(self) -> int:
         """Control steps simulated so far, over all environments."""
-        return self.done * self.config.horizon * self.config.environments
+        return self.done * self.config.horizon * self.env.n
 
     def begin_at(self, levels: Tensor) -> None:
         """Reset all environments, at the levels (m, ranges) of other environments, taken in turn."""
@@ -79,14 +85,14 @@ class Learner:
         reward = float(self.tape.forward())
         self.collect_seconds += time.perf_counter() - begun
         self.tape.backward()
-        norm = nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.config.gradient_norm)
-        alive, before = self.tape.moments[-1].world.alive.mean(), self.env.diverged
+        norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self.config.gradient_norm)
+        alive, before = self.tape.alive, self.env.diverged
         earned, ended = self.tape.carry_on()
         lost = self.env.diverged - before
         self.diverged += lost
         self.skipped += lost >= MOST_DIVERGED * self.env.n or not stepped(self.optimizer, norm)
         self.done += 1
-        metrics = {"reward": reward, "alive": float(alive), "gradient_norm": float(norm)}
+        metrics = {"reward": reward, "alive": alive, "gradient_norm": float(norm)}
         metrics |= {f"level/{name}": level for name, level in self.env.levels.mean().items()}
         for extension in self.extensions:
             extension.hear(earned, ended)

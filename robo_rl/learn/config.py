@@ -152,6 +152,9 @@ class PpoConfig(Bounded):
     cut: Part = 0.0
     """Of several processes: once this part of them has collected its horizon, the others collect no more, if they have
     a quarter of theirs (DD-PPO, Wijmans et al. 2020, who take 0.6). 0: all collect all."""
+    spread: bool = False
+    """The first episodes begin with only a part of their time left, drawn for each: where all episodes are equally
+    long, they would else all be at the same moment in every update."""
     rnd: NotNegative = 0.0
     """Weight of novelty in the reward, by random network distillation; 0 for none."""
     reset_states: Digest = ""

@@ -166,6 +166,11 @@ class GradientRollout:
         """All that the next horizon begins with."""
         return self._blocks[0]
 
+    @property
+    def alive(self) -> float:
+        """Part of the robots whose episode had not ended at the end of the horizon."""
+        return float(self.moments[-1].world.alive.mean())
+
     def start(self) -> None:
         """Begin all episodes."""
         ids = torch.arange(self.env.n, device=self.env.device)

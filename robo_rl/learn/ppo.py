@@ -150,6 +150,12 @@ class Critic(nn.Module):
         return self.network(self.normalizer(x)).squeeze(-1)
 
 
+def spread_episodes(env: VecEnv) -> None:
+    """Let episodes that have just begun be anywhere in their time; those of a team's robots at the same moment."""
+    team = env.team
+    env.episode.step.copy_(torch.randint(env.episode_steps, (env.n // team,)).repeat_interleave(team))
+
+
 # --- the algorithm -------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +173,8 @@ class Learner:
         chosen = undrawn(task, config.adversary, own)
         self.env = LearningEnv(VecEnv(task, own, self.seed, device, fixed=chosen))
         starts(folder, config.reset_states, config.reset_weights, self.env)
+        if config.spread:
+            spread_episodes(self.env.env)
         adversary = [Adversary(self.env.env, config.adversary, config.rationality)] if chosen else []
         self.room = self.samples = empty_samples(self.env, config, device)
         self.hidden = self.samples.hidden.clone()

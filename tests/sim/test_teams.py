@@ -169,12 +169,53 @@ def test_ppo_trains_one_policy_for_all_robots_of_teams() -> None:
     assert metrics["reward"] == pytest.approx(metrics["reward"])
 
 
-def test_an_analytic_gradient_of_teams_is_refused() -> None:
+def test_the_analytic_gradient_of_teams_is_that_of_differences_and_goes_through_what_mates_do() -> None:
     from robo_rl.learn.apg import Learner as Apg
 
-    task, config = Pair(), ApgConfig(environments=2, horizon=2)
-    with pytest.raises(ValueError, match="task 'pair' has no differentiable simulation of single robots; use ppo"):
-        Apg(task, PolicyGraph(task, config.hidden, config.activation), config, seed=0)
+    torch.manual_seed(0)
+    task, config = Pair(), ApgConfig(environments=3, horizon=6, hidden=(8,))
+    task.spec = dataclasses.replace(task.spec, reward={"distance": 1.0})
+    learner = Apg(task, PolicyGraph(task, config.hidden, config.activation), config, seed=0)
+    tape, weight = learner.tape, learner.policy.network[0].weight
+    with torch.no_grad():
+        learner.policy.network[-1].weight.mul_(100.0)
+    tape.forward()
+    tape.backward()
+    slope, step = weight.grad, 0.02
+    way = slope / slope.norm()
+    found = []
+    for side in (1.0, -1.0):
+        with torch.no_grad():
+            weight.add_(side * step * way)
+            found.append(float(tape.forward()))
+            weight.sub_(side * step * way)
+    assert -float((slope * way).sum()) == pytest.approx((found[0] - found[1]) / (2 * step), rel=0.05)
+
+
+def test_the_analytic_gradient_trains_teams_and_goes_on_from_a_checkpoint_bit_by_bit() -> None:
+    from robo_rl.learn.apg import Learner as Apg
+
+    def new() -> Apg:
+        torch.manual_seed(0)
+        task, config = Pair(), ApgConfig(environments=3, horizon=6, hidden=(8,), updates=4)
+        return Apg(task, PolicyGraph(task, config.hidden, config.activation), config, seed=0)
+
+    def weights(learner: Apg) -> torch.Tensor:
+        return torch.cat([value.flatten() for value in learner.policy.state_dict().values()])
+
+    first, later = new(), new()
+    for _ in range(2):
+        first.update()
+    assert first.environment_steps == 2 * 6 * 6
+    tensors, numbers = first.save()
+    later.policy.load_state_dict(first.policy.state_dict())
+    later.load({name: value.clone() for name, value in tensors.items()}, numbers)
+    for learner in (first, later):
+        for _ in range(12):  # through the ends of episodes
+            learner.tape.world.episode.step[2:4] = 499.0
+            learner.update()
+    assert torch.equal(weights(first), weights(later))
+    assert first.skipped == 0
 
 
 def test_an_evaluation_counts_teams() -> None:

@@ -15,8 +15,9 @@ def tasks() -> tuple[type[Task], ...]:
     """All of them."""
     from robo_rl.sim.tasks.multirotor.quadrotor import QuadrotorHover, QuadrotorTrack
     from robo_rl.sim.tasks.multirotor.rates import QuadrotorRates
+    from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
-    return QuadrotorHover, QuadrotorTrack, QuadrotorRates
+    return QuadrotorHover, QuadrotorTrack, QuadrotorRates, SwarmSwap
 
 
 def beginning(card: Card) -> Beginning:

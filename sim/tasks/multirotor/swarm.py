@@ -1,0 +1,426 @@
+"""Eight small multirotors change places in a room with columns, and hit nothing.
+
+After Huang et al. 2024, Collision Avoidance and Navigation for a Quadrotor Swarm Using End-to-end Deep Reinforcement
+Learning: their room of 8 m with cells of 1 m, of which some have a column of 0.6 m, here at half the size. Each robot
+knows its own state, and of the others what their radio messages said: where they were and how fast, 20 times per
+second, late, and some of them lost. Attention weighs these messages, and the nearest columns.
+
+The network's action is an acceleration on top of one that leads straight to the goal; a law in the graph makes a
+thrust and body rates of their sum, as autopilots take them. So a policy that has learnt nothing flies to its goal, and
+what is learnt is to keep out of the way. An observer in memory carries what is
+steady: a wrong mass, a push, wind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robo_rl.contract import Encoder, Signal, StateBlock
+from robo_rl.controllers.multirotor import OrcaController, Surroundings, VoronoiController
+from robo_rl.controllers.rotation import body_z, heading, matrix, turn_back
+from robo_rl.sim.drawing import Marker, Sphere, Trail
+from robo_rl.sim.engines import Engine
+from robo_rl.sim.plants.multirotor.swarm import (
+    NOWHERE,
+    MultirotorSwarm,
+    bounds_of,
+    length,
+    others,
+    reach_of,
+)
+from robo_rl.sim.ranges import Range
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
+from robo_rl.sim.tasks import Measure, Tensors
+from robo_rl.sim.tasks.multirotor.quadrotor import XYZ, attitude
+from robo_rl.sim.tasks.multirotor.rates import RATES, QuadrotorRates
+
+TEAM = 8
+ROOM = (4.0, 4.0, 2.0)  # m
+CELL, COLUMN = 0.5, 0.15  # m: the side of a cell of the floor, and the radius of the column that may stand in it
+SIDE = 8  # cells along each wall
+LARGEST = 0.1  # m, from a robot's middle to the tips of its propellers
+MOST_COLUMNS = 13  # 20 % of the cells
+SECONDS, GRACE = 8.0, 1.5  # s: of an episode, and after which a hit counts
+ARRIVED = 0.5  # m, from the goal at the end
+MESSAGES, LATE, LOST, STALE = 0.05, (0.05, 0.2), 0.2, 0.6
+"""s between radio messages, s of their latency, the part that is lost, and s after which one tells nothing any more."""
+SEEN = 4  # nearest columns
+FAST = 1.2  # m/s, on the way to the goal where nothing else is asked for
+FOLLOW, PULL = 3.5, 1.2  # 1/s: of velocity and of position
+PUSH = (5.0, 5.0, 3.0)  # m/s², what an action of 1 adds at most
+TURN, NOSE = 4.5, 2.0  # 1/s: of the tilt's and of the heading's error; from 6 on, slow motors make the rate loop swing
+OBSERVE = 1.5  # 1/s, the poles of the observer of what is steady
+OFFSET = 2.0  # m/s², what the observer may find, less than what a way up asks for: on the floor it sees a lift
+MARGIN = 0.3  # m, from surface to surface, within which the reward feels others
+
+
+class SwarmSwap(QuadrotorRates):
+    """See the module's text."""
+
+    name = "swarm-swap"
+    summary = "eight Crazyflies change places in a room with columns"
+    goal_size = 7 + 2 * MOST_COLUMNS
+    algorithms = ("apg", "ppo")
+    devices: tuple[str, ...] = ("cpu",)
+    expected = 0.9
+    update_scale = 1.0
+    perturbed = ("columns", "downwash", "mass", "thrust", "delay", "noise")
+    encoders: tuple[Encoder, ...] = (
+        Encoder("peers", (TEAM - 1, 15), "attention", (32, 32), 32),
+        Encoder("columns", (SEEN, 9), "attention", (32, 32), 16),
+    )
+    measures = (
+        Measure("distance", "m", "end", 0.5, failed=1.0),
+        Measure("hit", "1", "end", 0.02, failed=1.0),
+        Measure("lost", "1", "end", 0.02, failed=1.0),
+        Measure("away", "1", "mean", 0.0, failed=1.0),
+    )
+    """Of robots: the distance from the goal, the part that hit something, the part that did or is not at its goal at
+    the end, and the part of the time that is spent on the way."""
+    weights = {
+        "goal": -0.3,
+        "near": 0.2,
+        "robots": -6.0,
+        "columns": -6.0,
+        "contact": -6.0,
+        "turning": -0.003,
+    }
+    settings = {
+        "apg": {"environments": 48, "horizon": 64, "updates": 150, "learning_rate": 0.004},
+        "ppo": {"spread": True, "gamma": 0.98, "environments": 128, "updates": 300},
+    }
+
+    def __init__(self, card: MultirotorCard | None = None) -> None:
+        super().__init__(card or load_multirotor("crazyflie"))
+        self.observation_size, self.action_size = 26, 3
+        self.reach = reach_of(self.card)
+        if self.reach > LARGEST:
+            reach = f"robot '{self.card.name}' reaches {self.reach:.2f} m from its middle"
+            raise CardError(f"{self.name}: {reach}; expected at most {LARGEST:g} m, in cells of {CELL:g} m")
+        kept = [signal for signal in self.spec.signals if signal.name != "linear_velocity_setpoint"]
+        self.spec = dataclasses.replace(
+            self.spec,
+            episode_length=SECONDS,
+            signals=(*kept, *messages(), column_signal()),
+            memory=(StateBlock("last_action", (3,), (0.0,) * 3), StateBlock("drift", (2, 3), (0.0,) * 6)),
+            ranges={**self.spec.ranges, **room_ranges()},
+            rules=(),
+            reward=dict(type(self).weights),
+            team=TEAM,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        own = super().facts()
+        return {
+            **own,
+            "references": {
+                "position": "of the centre of mass; world z is up from the floor, x and y are from the room's middle",
+                "position_setpoint": "where the centre of mass is to be at the end",
+                "peer1": "where another robot said that it was, and where it would be 1 s later at its velocity",
+                "column_position": "axes of the nearest columns; 50 where there is none",
+            },
+            "room_m": list(ROOM),
+            "robots": TEAM,
+            "column_radius_m": COLUMN,
+            "robot_radius_m": reach_of(self.card),
+            "success": {"within_m": ARRIVED, "at_s": SECONDS, "no_hit_after_s": GRACE},
+        }
+
+    def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorSwarm:
+        return MultirotorSwarm(self.card, n, self.period, TEAM, ROOM, MOST_COLUMNS, COLUMN, device)
+
+    def engines(self) -> list[Engine]:
+        return []
+
+    def controller(self) -> OrcaController:
+        return OrcaController(*self._flown())
+
+    def controllers(self) -> tuple[VoronoiController, ...]:
+        return (VoronoiController(*self._flown()),)
+
+    def _flown(self) -> tuple[Any, ...]:
+        low, high = zip(*bounds_of(ROOM), strict=True)
+        return self.card.airframe, self.period, (*RATES, self.most), Surroundings(low, high, self.reach, COLUMN, STALE)
+
+    # --- how episodes begin ------------------------------------------------------------------------------------
+
+    def goal_ranges(self) -> dict[str, Range]:
+        return {}
+
+    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
+        """(m, 33): goal and start (x, y, z each, m), 1 after a hit, and x and y of all columns.
+
+        The cells are shuffled by the scores that a team's robots draw: the first are those of columns, the next those
+        where robots start, the next those of goals. Half of the teams swap: each goes where the next one starts.
+        """
+        order = drawn["goal/cells"].reshape(-1, SIDE * SIDE).argsort(-1)
+        middle = torch.stack([order // SIDE, order % SIDE], -1) * CELL + 0.5 * CELL - 0.5 * SIDE * CELL
+        columns, starts, goals = middle[:, : MOST_COLUMNS + 2 * TEAM].split([MOST_COLUMNS, TEAM, TEAM], 1)
+        count = (drawn["columns"][::TEAM] * SIDE * SIDE).round()
+        there = torch.arange(MOST_COLUMNS, device=count.device) < count[:, None]
+        columns = torch.where(there[:, :, None], columns, NOWHERE)
+        heights = drawn["goal/heights"].reshape(-1, TEAM, 2)
+        start = torch.cat([starts, heights[:, :, :1]], -1)
+        free = torch.cat([goals, heights[:, :, 1:]], -1)
+        swaps = drawn["goal/swap"][::TEAM] < 0.5
+        goal = torch.where(swaps[:, None, None], start.roll(-1, 1), free)
+        known = columns.flatten(1)[:, None].expand(-1, TEAM, -1)
+        return torch.cat([goal, start, torch.zeros_like(goal[:, :, :1]), known], -1).flatten(0, 1)
+
+    def reference(self, time: Any, goal: Any) -> dict[str, Any]:
+        return {"position_setpoint": goal[:, :3], "hits": goal[:, 6:7], "time": time[:, None]}
+
+    def advance(self, truth: Tensors, goal: Any) -> Any:
+        return torch.cat([goal[:, :6], self.hits(truth)[:, None], goal[:, 7:]], -1)
+
+    def randomize(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor]) -> None:
+        super().randomize(plant, ids, drawn)
+        plant.param("downwash")[ids] = drawn["downwash"]
+
+    def place(self, plant: Any, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
+        state = plant.current
+        state.position[ids] = goal[:, 3:6] + drawn["initial/position"]
+        state.linear_velocity[ids], state.angular_velocity[ids] = (
+            drawn[f"initial/{name}_velocity"] for name in ("linear", "angular")
+        )
+        state.rotor_speed[ids] = self.card.hover_speed * drawn["initial/rotor_speed"][:, None]
+        state.orientation[ids] = attitude(drawn["initial/tilt"], drawn["initial/direction"], drawn["initial/yaw"])
+        plant.param("columns")[ids] = goal[:, 7:].unflatten(1, (MOST_COLUMNS, 2))
+
+    # --- what robots see ---------------------------------------------------------------------------------------
+
+    def neighbours(self, truth: Tensors) -> dict[str, Any]:
+        """Messages, nearest columns, and how near anything is; ``others`` is what only a critic may see."""
+        place, speed, columns = truth["position"], truth["linear_velocity"], truth["columns"]
+        index = others(TEAM).to(place.device)
+        track = torch.stack([place, place + speed], 2)[:, index]  # (teams, K, K - 1, 2, 3)
+        apart = torch.cat([place[:, index] - place[:, :, None], speed[:, index] - speed[:, :, None]], -1)
+        far, away = length(apart[..., :3]), length(columns - place[:, :, None, :2])
+        low, high = place.new_tensor(bounds_of(ROOM)).unbind(1)
+        walls = torch.cat([place - low, high - place], -1) - self.reach
+        to_robots, to_columns = far - 2 * self.reach, away - COLUMN - self.reach
+        nearest = far.argsort(-1)[..., None].expand_as(apart)
+        closest = away.topk(SEEN, -1, largest=False).indices
+        return {
+            **{f"peer{k + 1}": track[:, :, k] for k in range(TEAM - 1)},
+            "column_position": columns.gather(2, closest[..., None].expand(-1, -1, -1, 2)),
+            "others": apart.gather(2, nearest),
+            "clearance": torch.stack([to_robots.amin(-1), torch.cat([to_columns, walls], -1).amin(-1)], -1),
+            "proximity": torch.stack([felt(to_robots).sum(-1), felt(to_columns).sum(-1) + felt(2 * walls).sum(-1)], -1),
+        }
+
+    def observe(self, signals: Tensors, memory: Tensors) -> Any:
+        q = signals["orientation"].split(1, -1)
+        turn = heading(q)
+        place, speed = signals["position"], signals["linear_velocity"]
+        way = torch.cat(turn_back((signals["position_setpoint"] - place).split(1, -1), *turn), -1)
+        moving = torch.cat(turn_back(speed.split(1, -1), *turn), -1)
+        up = torch.cat(turn_back(body_z(q), *turn), -1)
+        middle = torch.cat([place[:, :2] * 0.5, place[:, 2:] - 1.0], -1)
+        ahead = torch.clamp(way, -1.0, 1.0)
+        own = [
+            ahead, torch.clamp(3.0 * way, -1.0, 1.0), 0.7 * moving, up, 0.2 * signals["angular_velocity"], middle,
+            *turn, memory["last_action"], memory["drift"][:, 1],
+        ]  # fmt: skip
+        vector = torch.cat(own, -1)
+        rows = [self._row(signals, k, place, speed, turn, ahead, moving) for k in range(1, TEAM)]
+        return {"policy": vector, "peers": torch.stack(rows, 1), "columns": self._columns(signals, turn, ahead, moving)}
+
+    def _row(self, signals: Tensors, k: int, place: Any, speed: Any, turn: Any, ahead: Any, moving: Any) -> Any:
+        """(n, 15) of a peer: where it is by now if it went on, from here, and how it moves; zeros where that is old."""
+        track, age = signals[f"peer{k}"], signals[f"peer{k}_age"]
+        velocity = track[:, 1] - track[:, 0]
+        apart = track[:, 0] + velocity * torch.clamp(age, max=STALE) - place
+        distance = torch.sqrt(apart.square().sum(-1, keepdim=True) + 1e-6)
+        valid = torch.where(age < STALE, 1.0, 0.0)
+        columns = [
+            *turn_back(torch.clamp(apart, -2.0, 2.0).split(1, -1), *turn),
+            *turn_back(torch.clamp(0.7 * (velocity - speed), -3.0, 3.0).split(1, -1), *turn),
+            torch.exp(-2.0 * distance),
+            torch.exp(-6.0 * distance),
+            ahead,
+            moving,
+            torch.ones_like(age),
+        ]
+        return valid * torch.cat(columns, -1)
+
+    def _columns(self, signals: Tensors, turn: Any, ahead: Any, moving: Any) -> Any:
+        """(n, SEEN, 9) of the nearest columns; zeros where there is none."""
+        rows = []
+        for k in range(SEEN):
+            apart = signals["column_position"][:, k] - signals["position"][:, :2]
+            distance = torch.sqrt(apart.square().sum(-1, keepdim=True) + 1e-6)
+            valid = torch.where(distance < 2.0, 1.0, 0.0)
+            x, y, _ = turn_back((*torch.clamp(apart, -2.0, 2.0).split(1, -1), 0.0), *turn)
+            near = [torch.exp(-3.0 * distance), torch.exp(-9.0 * (distance - COLUMN))]
+            rows.append(valid * torch.cat([x, y, *near, ahead[:, :2], moving[:, :2], torch.ones_like(x)], -1))
+        return torch.stack(rows, 1)
+
+    # --- what robots do ----------------------------------------------------------------------------------------
+
+    def act(self, action: Any, signals: Tensors, memory: Tensors, limit: Any = None) -> tuple[dict, dict]:
+        """The action's acceleration and that towards the goal, as thrust and body rates."""
+        q = signals["orientation"].split(1, -1)
+        cosine, sine = heading(q)
+        speed, way = signals["linear_velocity"], signals["position_setpoint"] - signals["position"]
+        pace = torch.clamp(FAST / torch.sqrt(way.square().sum(-1, keepdim=True) + 1e-6), max=PULL)
+        x, y, z = (FOLLOW * (way * pace - speed)).split(1, -1)
+        ask = torch.tanh(action)
+        a, b, c = (push * ask[:, i : i + 1] for i, push in enumerate(PUSH))
+        expected, drift = memory["drift"].unbind(1)
+        x = torch.clamp(x + cosine * a - sine * b, -6.0, 6.0) - drift[:, :1]
+        y = torch.clamp(y + sine * a + cosine * b, -6.0, 6.0) - drift[:, 1:2]
+        z = torch.clamp(z + c, -4.0, 4.0) - drift[:, 2:] + GRAVITY
+        ahead, left, up = zip(*matrix(q), strict=True)
+        size = torch.sqrt(x * x + y * y + z * z + 1e-6)
+        rates = [
+            -TURN / size * (left[0] * x + left[1] * y + left[2] * z),
+            TURN / size * (ahead[0] * x + ahead[1] * y + ahead[2] * z),
+            -NOSE * sine,
+        ]
+        rates = [torch.clamp(rate, -most, most) for rate, most in zip(rates, RATES, strict=True)]
+        thrust = torch.clamp(up[0] * x + up[1] * y + up[2] * z, 0.3 * GRAVITY, self.most)
+        commands = {"body_rate": torch.cat(rates, -1), "thrust": thrust}
+        if limit is not None:
+            commands = {name: limit(name, value) for name, value in commands.items()}
+        error = speed - expected
+        x, y, z = (commands["thrust"] * part for part in up)
+        given = torch.cat([x, y, z - GRAVITY], -1)
+        expected = expected + self.period * (given + drift + 2 * OBSERVE * error)
+        drift = torch.clamp(drift + (self.period * OBSERVE**2) * error, -OFFSET, OFFSET)
+        return commands, {"last_action": ask, "drift": torch.stack([expected, drift], 1)}
+
+    def command(self, action: Any, memory: Tensors | None = None) -> dict[str, Any]:
+        """Of an upright robot at its goal."""
+        return {"body_rate": 0.0 * action, "thrust": 0.0 * action[:, :1] + GRAVITY}
+
+    # --- what it comes to --------------------------------------------------------------------------------------
+
+    def touching(self, truth: Tensors) -> Any:
+        """(n,) whether it is in contact with anything."""
+        return (truth["clearance"][:, 0] < 0.0) | (truth["clearance"][:, 1] < 0.0)
+
+    def hits(self, truth: Tensors) -> Any:
+        """(n,) 1 if it has hit anything so far, since hits count."""
+        now = self.touching(truth) & (truth["time"][:, 0] > GRACE)
+        return torch.where(now, 1.0, truth["hits"][:, 0])
+
+    def distance(self, truth: Tensors) -> Any:
+        """(n,) m from the goal."""
+        return torch.sqrt((truth["position"] - truth["position_setpoint"]).square().sum(-1) + 1e-9)
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        distance = self.distance(truth)
+        return {
+            "goal": distance,
+            "near": torch.exp(-((distance / 0.3) ** 2)),
+            "robots": truth["proximity"][:, 0],
+            "columns": truth["proximity"][:, 1],
+            "contact": torch.where(self.touching(truth), 1.0, 0.0),
+            "turning": commands["body_rate"].square().sum(-1),
+        }
+
+    def errors(self, truth: Tensors) -> dict[str, Any]:
+        distance, hits = self.distance(truth), self.hits(truth)
+        away = torch.where(distance > ARRIVED, 1.0, 0.0)
+        return {"distance": distance, "hit": hits, "lost": torch.maximum(hits, away), "away": away}
+
+    def _over(self, truth: Tensors) -> Any:
+        return truth["time"][:, 0] > SECONDS - 0.5 * self.period
+
+    def _good(self, truth: Tensors) -> Any:
+        return (self.hits(truth) < 0.5) & (self.distance(truth) < ARRIVED)
+
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        over = self._over(truth)
+        return {
+            "hit something": over & (self.hits(truth) > 0.5),
+            "not at its goal": over & (self.distance(truth) >= ARRIVED),
+            "faster than the gyroscope": truth["angular_velocity"].abs().amax(-1) > self.card.gyroscope_range,
+        }
+
+    def succeeded(self, truth: Tensors) -> Any:
+        return self._over(truth) & self._good(truth)
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        way = truth["position_setpoint"] - truth["position"]
+        near = truth["column_position"] - truth["position"][:, None, :2]
+        return torch.cat(
+            [
+                torch.clamp(way, -1.0, 1.0),
+                torch.clamp(3.0 * way, -1.0, 1.0),
+                truth["linear_velocity"],
+                truth["orientation"],
+                0.2 * truth["angular_velocity"],
+                truth["position"],
+                truth["others"].flatten(1),
+                torch.exp(-3.0 * torch.sqrt(truth["others"][:, :, :3].square().sum(-1) + 1e-6)),
+                torch.clamp(near, -2.0, 2.0).flatten(1),
+                torch.exp(-3.0 * torch.sqrt(near.square().sum(-1) + 1e-6)),
+                torch.clamp(truth["clearance"], -1.0, 1.0),
+                truth["proximity"],
+                truth["time"] / SECONDS,
+            ],
+            -1,
+        )
+
+    def markers(self, truth: Tensors) -> list[Marker]:
+        """Goals, trails and columns."""
+        return [
+            Sphere("goal", truth["position_setpoint"], 0.05),
+            Trail("way", truth["position"], 3.0),
+        ]
+
+
+def felt(gap: Any) -> Any:
+    """How much the reward feels of a gap (m) between surfaces: 0 from ``MARGIN`` on, 1 in contact, steeper towards."""
+    return torch.clamp(1 - gap / MARGIN, 0.0, 1.5).square()
+
+
+def messages() -> tuple[Signal, ...]:
+    """What the others' radios say, and how long ago that was."""
+    found = []
+    for k in range(1, TEAM):
+        name = f"peer{k}"
+        found += [
+            Signal(name, XYZ, "m", "world", -100.0, 100.0, noise=0.01, delay=LATE, shape=(2, 3), period=MESSAGES),
+            Signal(f"{name}_age", ("age",), "s", "robot", (0.0,), (10.0,), source="runtime", age_of=name),
+        ]
+    return tuple(found)
+
+
+def column_signal() -> Signal:
+    """The nearest columns, from a map."""
+    return Signal(
+        "column_position", ("x", "y"), "m", "world", -100.0, 100.0, noise=0.01, delay=LATE, shape=(SEEN, 2),
+        period=MESSAGES,
+    )  # fmt: skip
+
+
+def room_ranges() -> dict[str, Range]:
+    """Those of the room and of the radio, and those of quadrotor-rates that are others here."""
+    links = [f"peer{k}" for k in range(1, TEAM)]
+    return {
+        "goal/cells": Range.fixed(0.0, 1.0, count=SIDE * SIDE // TEAM),
+        "goal/heights": Range.fixed(0.5, 1.5, count=2, unit="m"),
+        "goal/swap": Range.fixed(0.0, 1.0),
+        "columns": Range.fixed(0.1, 0.1, unit="× cells"),
+        "downwash": Range.fixed(0.5, 3.0, unit="×"),
+        **{f"delay/{name}": Range.fixed(*LATE, unit="s") for name in (*links, "column_position")},
+        **{f"dropout/{name}": Range.fixed(LOST, LOST) for name in links},
+        "mass": Range.fixed(0.95, 1.05, unit="×"),  # all of one kind, with thrust that is compensated for the battery's
+        "thrust": Range.fixed(0.9, 1.1, unit="×"),
+        "wind": Range.fixed(-0.3, 0.3, count=3, unit="m/s"),
+        "initial/tilt": Range.fixed(0.0, math.pi / 36, unit="rad"),
+        "initial/yaw": Range.fixed(-0.2, 0.2, unit="rad"),
+        "initial/position": Range.fixed(-0.05, 0.05, count=3, unit="m"),
+        "initial/linear_velocity": Range.fixed(-0.1, 0.1, count=3, unit="m/s"),
+        "initial/angular_velocity": Range.fixed(-0.2, 0.2, count=3, unit="rad/s"),
+    }

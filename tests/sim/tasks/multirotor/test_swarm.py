@@ -1,0 +1,158 @@
+"""swarm-swap: rooms are drawn as is said, messages are late and told how late, hits count, baselines avoid."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+sys.path.append(str(Path(__file__).parents[3] / "deploy"))
+from seeing import PROVENANCE, drawn_signals
+
+from robo_rl.controllers.multirotor.avoidance import nearest_within
+from robo_rl.deploy.build.c.generate import generate
+from robo_rl.deploy.build.c.host import compile_host
+from robo_rl.deploy.build.export import write_bundle
+from robo_rl.deploy.robot.bundle import command_differences, greatest
+from robo_rl.evaluate.evaluation import ControllerPolicy
+from robo_rl.policy import PolicyGraph
+from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.figures import CardError
+from robo_rl.sim.robots.multirotor import load_multirotor
+from robo_rl.sim.tasks.multirotor.swarm import ARRIVED, CELL, GRACE, MOST_COLUMNS, SECONDS, TEAM, SwarmSwap
+
+TASK = SwarmSwap()
+EXACT = {"noise": 0.0, "delay": 0.0, "downwash": 0.0}
+
+
+def stay(env: VecEnv) -> dict[str, torch.Tensor]:
+    return {name: value.expand(env.n, -1) for name, value in TASK.command(torch.zeros(1, 3)).items()}
+
+
+@pytest.fixture(scope="module")
+def env() -> VecEnv:
+    return VecEnv(TASK, 6, seed=1, evaluation=True, fixed=EXACT)
+
+
+def test_columns_starts_and_goals_are_in_cells_of_their_own_and_half_of_the_teams_swap() -> None:
+    rooms = VecEnv(TASK, 64, seed=2, fixed={"columns": 0.2})
+    goal = rooms.draws.goal.unflatten(0, (-1, TEAM))
+    ends, starts, columns = goal[:, :, :3], goal[:, :, 3:6], goal[:, 0, 7:].unflatten(1, (MOST_COLUMNS, 2))
+    taken = torch.cat([columns, starts[:, :, :2]], 1)
+    assert all(len(torch.unique(room, dim=0)) == MOST_COLUMNS + TEAM for room in taken)
+    torch.testing.assert_close((taken / CELL - 0.5) % 1.0, torch.zeros_like(taken))
+    assert float(taken.abs().max()) == 1.75
+    swaps = (ends[:, :, None] == starts[:, None]).all(-1)  # (teams, goals, starts)
+    swap = swaps.any(2).all(1)
+    assert 0.3 < float(swap.float().mean()) < 0.7
+    assert not swaps.diagonal(dim1=1, dim2=2).any()  # nobody is at its goal already
+    few = VecEnv(TASK, 2, seed=2).draws.goal[0, 7:].unflatten(0, (MOST_COLUMNS, 2))
+    assert int((few[:, 0] < 10.0).sum()) == round(0.1 * 64)
+
+
+def test_a_message_says_where_the_other_was_as_long_ago_as_is_told(env: VecEnv) -> None:
+    env.reset()
+    places, ages = [], []
+    policy = ControllerPolicy(TASK)
+    state, signals = policy.initial_state(env.n), env.signals()
+    for _ in range(100):
+        commands, state = policy(signals, state)
+        signals = env.step(commands).signals
+        places.append(env.plant.current.position.clone())
+        ages.append(signals["peer3_age"][:, 0].numpy().copy())
+    track, step = torch.stack(places).numpy(), np.arange(len(places))
+    other = (np.arange(env.n) + 3) % TEAM + np.arange(env.n) // TEAM * TEAM
+    error = [
+        np.interp(99 - ages[-1][row] / 0.02, step, track[:, other[row], axis]) - float(signals["peer3"][row, 0, axis])
+        for row in range(env.n)
+        for axis in range(3)
+    ]
+    assert np.abs(error).max() < 0.003  # of a line between control steps
+    every = np.concatenate(ages[30:])
+    assert every.min() >= 0.05
+    assert every.max() > 0.25  # a lost one, at times
+    assert len(np.unique(ages[-1].round(4))) > env.n // 2  # each link is late in its own way
+
+
+def test_a_hit_counts_after_the_grace_and_for_the_whole_team(env: VecEnv) -> None:
+    env.reset()
+    place = env.plant.current.position
+    place[1] = place[0] + torch.tensor([0.05, 0.0, 0.0])
+    env.step(stay(env))
+    assert env.task.touching(env.truth())[:2].all()
+    assert not env.truth()["hits"].any()  # too early to count
+    env.episode.step[:] = round(GRACE / 0.02)
+    place[1] = place[0] + torch.tensor([0.05, 0.0, 0.0])
+    env.step(stay(env))
+    assert env.truth()["hits"][:3, 0].tolist() == [1.0, 1.0, 0.0]
+    goal = env.truth()["position_setpoint"]
+    place.copy_(goal)
+    place[-1, 2] += 1.1 * ARRIVED if float(goal[-1, 2]) < 1.0 else -1.1 * ARRIVED
+    env.plant.param("columns")[:] = 50.0
+    env.plant.current.linear_velocity[:] = 0.0
+    env.episode.step[:] = round(SECONDS / 0.02) - 1.0
+    step = env.step(stay(env))
+    assert step.failed.unflatten(0, (-1, TEAM))[:, 0].tolist() == [True, False, False, False, False, True]
+    assert step.succeeded.unflatten(0, (-1, TEAM))[:, 0].tolist() == [False, True, True, True, True, False]
+
+
+def test_a_robot_that_is_too_large_for_the_cells_is_refused() -> None:
+    with pytest.raises(CardError, match=r"robot 'x500' reaches 0\.\d+ m from its middle; expected at most 0\.1 m"):
+        SwarmSwap(load_multirotor("x500"))
+
+
+def test_the_nearest_point_within_half_spaces_is_that_of_a_quadratic_program() -> None:
+    from scipy.optimize import minimize
+
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        normal = random.normal(size=(4, 3))
+        normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+        least, point = -random.uniform(0.0, 0.5, 4), random.normal(size=3)
+        limits = [(n[None], np.array([[b]])) for n, b in zip(normal, least, strict=True)]
+        found = nearest_within(point[None], limits, np)[0]
+        kept = [{"type": "ineq", "fun": lambda x, n=n, b=b: n @ x - b} for n, b in zip(normal, least, strict=True)]
+        best = minimize(lambda x, p=point: ((x - p) ** 2).sum(), np.zeros(3), constraints=kept).x
+        assert np.linalg.norm(found - best) < 0.05
+
+
+@pytest.mark.parametrize("controller", [TASK.controller(), *TASK.controllers()], ids=lambda c: c.name)
+def test_two_on_one_line_pass_each_other_without_contact_where_the_law_below_alone_hits(controller: object) -> None:
+    team = VecEnv(TASK, 1, seed=1, evaluation=True, fixed={**EXACT, "columns": 0.0, "force": 0.0, "wind": 0.0})
+    place, goal = team.plant.current.position, team.draws.goal
+    far = torch.tensor([[-1.7, 1.7, 0.3], [1.7, 1.7, 0.3], [-1.7, -1.7, 0.3], [1.7, -1.7, 0.3]])
+    place[:] = torch.cat([torch.tensor([[-1.2, 0.0, 1.0], [1.2, 0.05, 1.0]]), far, far[:2] + torch.tensor([0, 0, 1.4])])
+    goal[:, :3] = place
+    goal[:2, :3] = place[[1, 0]]
+    goal[:, 7:] = 50.0
+    policy = ControllerPolicy(TASK, controller)
+    state, signals, nearest = policy.initial_state(team.n), team.signals(), 9.0
+    for _ in range(350):
+        commands, state = policy(signals, state)
+        signals = team.step(commands).signals
+        nearest = min(nearest, float(team.truth()["clearance"][:2, 0].min()))
+    assert nearest > 0.0
+    assert float(TASK.distance(team.truth())[:2].max()) < ARRIVED
+
+
+def test_c_gives_what_torch_gives_of_attention_to_messages_and_columns(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    policy = PolicyGraph(TASK, (32, 32)).requires_grad_(False).eval()
+    policy.network[-1].weight.mul_(60.0)
+    policy.network[-1].bias.uniform_()
+    signals = drawn_signals(policy, 200, 4, seed=1)
+    bundle = write_bundle(policy, PROVENANCE, signals, tmp_path / "policy.onnx")
+    compiled = compile_host(generate(bundle, tmp_path))
+    given = {name: value[:, 0] for name, value in signals.items()}
+    state = np.tile(bundle.contract.initial_state, (200, 1))
+    found, after = compiled.run(given, state)
+    with torch.no_grad():
+        expected, then = policy({name: torch.from_numpy(v) for name, v in given.items()}, torch.from_numpy(state))
+    assert greatest([*command_differences(bundle.contract, found, expected), after - then.numpy()]) <= 1e-5
+    old = {**given, **{f"peer{k}_age": np.full_like(given["peer1_age"], 5.0) for k in range(1, TEAM)}}
+    unlike = {**old, "peer2": given["peer5"]}
+    assert np.array_equal(compiled.run(old, state)[0]["body_rate"], compiled.run(unlike, state)[0]["body_rate"])
+    assert np.ptp(found["body_rate"], axis=0).min() > 0.1
