@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.config import ApgConfig
+from robo_rl.learn.experience.collision_replay import CollisionReplay
 from robo_rl.learn.extension import Extension
 from robo_rl.learn.finite import MOST_DIVERGED, stepped
 from robo_rl.learn.gradient_rollout import GradientRollout
@@ -42,10 +43,13 @@ class Learner:
         self.env = VecEnv(task, config.environments, seed, device, fixed=chosen)
         adversary = [Adversary(self.env, config.adversary, config.rationality)] if chosen else []
         self.extensions: list[Extension] = [*adversary]
+        self.replay = CollisionReplay(config.replay, seed) if config.replay else None
+        if self.replay and alone:
+            raise ValueError(f"replay is {config.replay}, but '{task.name}' is not for teams; expected 0")
         self.tape: GradientRollout | TeamRollout = (
             GradientRollout(self.env, policy.network, config.horizon)
             if alone
-            else TeamRollout(self.env, self.policy, config.horizon)
+            else TeamRollout(self.env, self.policy, config.horizon, self.replay)
         )
         self.tape.start()
         self.optimizer = torch.optim.Adam(policy.parameters(), betas=config.betas, fused=True)
@@ -105,6 +109,8 @@ class Learner:
         tensors["tape"] = self.tape.first_block
         for extension in self.extensions:
             tensors |= {f"{extension.name}/{name}": value for name, value in extension.save().items()}
+        if self.replay:
+            tensors |= {f"replay/{name}": value for name, value in self.replay.save().items()}
         return tensors, {"done": self.done}
 
     def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
@@ -113,5 +119,7 @@ class Learner:
         self.env.load({k.removeprefix("env/"): v for k, v in tensors.items() if k.startswith("env/")})
         self.tape.first_block.copy_(tensors["tape"])
         optimizer_from(tensors, self.optimizer)
+        if self.replay:
+            self.replay.load(part(tensors, "replay/"))
         for extension in self.extensions:
             extension.load(part(tensors, f"{extension.name}/"))

@@ -102,6 +102,8 @@ class ApgConfig(Bounded):
     """What follows the hidden layers."""
     chunk: Chunk = 1
     """Actions that one inference gives, one for each of the next control steps."""
+    replay: Part = 0.0
+    """Of teams: the part of the episodes that begin shortly before a mishap of an earlier one."""
     adversary: tuple[str, ...] = ()
     """Ranges that an adversary draws; see docs/algorithms.md."""
     rationality: Rationality = (0.0, 2.0)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robo_rl.learn.experience.collision_replay import CollisionReplay, begin
 from robo_rl.learn.gradient_rollout import World
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.accelerate.compiled_env import CompiledEnv
@@ -29,10 +30,12 @@ from robo_rl.sim.sensors import Chance, without_large
 class TeamRollout:
     """As ``GradientRollout``, of teams."""
 
-    def __init__(self, env: VecEnv, policy: PolicyGraph, horizon: int) -> None:
+    def __init__(self, env: VecEnv, policy: PolicyGraph, horizon: int, replay: CollisionReplay | None = None) -> None:
+        """``replay``: where episodes begin shortly before a mishap of an earlier one (``Task.mishap``)."""
         if not isinstance(env, CompiledEnv) or env.plant.dynamics is None or env.large:
             raise ValueError(f"task '{env.task.name}' has no differentiable simulation of its teams; use ppo")
-        self.env, self.policy, self.horizon = env, policy, horizon
+        self.env, self.policy, self.horizon, self.replay = env, policy, horizon, replay
+        self._ids = torch.arange(env.n, device=env.device)
         task = env.task
         self._observe, self._act = fuse(task.observe), fuse(lambda a, signals, memory: task.act(a, signals, memory))
         self._judge, self._chance = fuse(self._transition), fuse(env.sensors.chance)
@@ -59,14 +62,16 @@ class TeamRollout:
 
     def start(self) -> None:
         """Begin all episodes, in the middle of their time: else all would end at once."""
-        ids = torch.arange(self.env.n, device=self.env.device)
-        self._place(ids, self.env.reset(ids))
+        self._place(self._ids, self.env.reset(self._ids))
         team, steps = self.env.team, self.env.episode_steps
         begun = torch.randint(steps, (self.env.n // team,)).repeat_interleave(team)
         self.world.episode.step.copy_(begun)
 
     def forward(self) -> Tensor:
         """Roll out; returns the mean reward per step."""
+        if self.replay is not None:
+            self._before = self.env.state(self._ids), self.first_block.clone()
+            self._mishap = torch.zeros(self.env.n, dtype=torch.bool, device=self.env.device)
         with torch.enable_grad():
             world, terms = self.world, torch.zeros_like(self._terms)
             world = World(*(_copied(part) for part in world))
@@ -91,6 +96,9 @@ class TeamRollout:
         truth |= {name: value.flatten(0, 1) for name, value in task.neighbours(teams).items()}
         with torch.no_grad():
             chance = self._chance(env.stream, world.episode.step + 1.0)
+            if self.replay is not None:
+                full = {**truth, **task.reference((world.episode.step + 1.0) * task.spec.control_period, world.goal)}
+                self._mishap |= task.mishap(full) & here
         draws = env.draws._replace(goal=world.goal)
         outcome = self._judge(without_large(truth), commands, world.episode, draws, chance)
         failed = task.team_failed((outcome.failed | ~outcome.finite).unflatten(0, (-1, team)))
@@ -125,7 +133,19 @@ class TeamRollout:
         if len(ids):
             won = last.won[ids] > 0.5
             self._place(ids, env.end(ids, over[ids] & ~won, won if env.task.knows_success else None))
+        if self.replay is not None:
+            self.replay.keep(*self._before, self._mishap, env.team)
+            self._replayed(self.replay, ids)
         return self._terms.sum(1), ids
+
+    def _replayed(self, replay: CollisionReplay, ids: Tensor) -> None:
+        """Let some of the teams among ``ids`` (m,), which have begun as the task's own do, begin before a mishap."""
+        for team in ids.unflatten(0, (-1, self.env.team)):
+            moment = replay.draw()
+            if moment is not None:
+                begin(self.env, team, moment.state)
+                self.first_block[:, team] = moment.kept
+                self.world.episode.step[team], self.world.won[team], self.world.alive[team] = 0.0, 0.0, 1.0
 
     def _place(self, ids: Tensor, signals: dict[str, Tensor]) -> None:
         """Put the environment's newly begun episodes ``ids`` into the world."""

@@ -331,6 +331,11 @@ class Task(ABC, Generic[P]):
         """(n,) truth values by the causes for which episodes fail, as metrics name them; several may hold at once."""
         return {"failed": self.failed(truth)}
 
+    def mishap(self, truth: Tensors) -> Any:
+        """(n,) whether something has just gone wrong that a training may begin again before
+        (``robo_rl.learn.experience.collision_replay``): by default, if the episode has failed."""
+        return self.failed(truth)
+
     def succeeded(self, truth: Tensors) -> Any:
         """(n,) whether the episode has reached its end; None where a task goes on until its time is over."""
         return None

@@ -218,6 +218,34 @@ def test_the_analytic_gradient_trains_teams_and_goes_on_from_a_checkpoint_bit_by
     assert first.skipped == 0
 
 
+def test_episodes_begin_again_where_a_team_was_before_its_mishap() -> None:
+    from robo_rl.learn.apg import Learner as Apg
+
+    torch.manual_seed(0)
+    task, config = Pair(), ApgConfig(environments=4, horizon=5, hidden=(8,), replay=1.0)
+    learner = Apg(task, PolicyGraph(task, config.hidden, config.activation), config, seed=0)
+    tape = learner.tape
+    begun = tape.world.state.position
+    begun[3] = begun[2] + torch.tensor([0.35, 0.0, 0.0])
+    tape.world.state.linear_velocity[3] = torch.tensor([-3.0, 0.0, 0.0])  # meets its mate within the horizon
+    learner.env.continue_from(tape.world.state, tape.world.episode, tape.world.goal, torch.zeros_like(tape._terms))
+    before = {name: value[2:4].clone() for name, value in tape.world.state._asdict().items()}
+    mass = learner.env.plant.param("mass")[2:4].clone()
+    learner.update()
+    assert len(learner.replay.moments) == 1
+    assert tape.world.episode.step[2:4].tolist() == [0.0, 0.0]
+    for name, value in tape.world.state._asdict().items():
+        assert torch.equal(value[2:4], before[name])
+    assert torch.equal(learner.env.plant.param("mass")[2:4], mass)
+    tensors = learner.save()[0]
+    other = Apg(task, PolicyGraph(task, config.hidden, config.activation), config, seed=1)
+    other.load({name: value.clone() for name, value in tensors.items()}, {"done": 1})
+    assert torch.equal(other.replay.moments[0][0].kept, learner.replay.moments[0][0].kept)
+    for _ in range(12):
+        learner.update()
+    assert all(uses < 10 for _, uses in learner.replay.moments)
+
+
 def test_an_evaluation_counts_teams() -> None:
     class Still:
         def initial_state(self, n: int) -> torch.Tensor:

@@ -52,7 +52,7 @@ ARRIVED = 0.5  # m, from the goal at the end
 MESSAGES, LATE, LOST, STALE = 0.05, (0.05, 0.2), 0.2, 0.6
 """s between radio messages, s of their latency, the part that is lost, and s after which one tells nothing any more."""
 SEEN = 4  # nearest columns
-FAST = 1.2  # m/s, on the way to the goal where nothing else is asked for
+FAST = 0.9  # m/s, on the way to the goal where nothing else is asked for
 FOLLOW, PULL = 3.5, 1.2  # 1/s: of velocity and of position
 PUSH = (5.0, 5.0, 3.0)  # m/s², what an action of 1 adds at most
 TURN, NOSE = 4.5, 2.0  # 1/s: of the tilt's and of the heading's error; from 6 on, slow motors make the rate loop swing
@@ -306,6 +306,9 @@ class SwarmSwap(QuadrotorRates):
     def touching(self, truth: Tensors) -> Any:
         """(n,) whether it is in contact with anything."""
         return (truth["clearance"][:, 0] < 0.0) | (truth["clearance"][:, 1] < 0.0)
+
+    def mishap(self, truth: Tensors) -> Any:
+        return self.touching(truth)
 
     def hits(self, truth: Tensors) -> Any:
         """(n,) 1 if it has hit anything so far, since hits count."""

@@ -1,0 +1,103 @@
+"""Eight Crazyflies change places: policies with and without attention and collision replay, and what does not learn.
+
+Each variant is trained with some seeds by the settings of swarm-swap; then it flies the same 1,000 held-out episodes
+as the baselines, and, with 20 % of the cells as columns, 200 more. `no messages` knows nothing of the others.
+
+    python benchmarks/swarm.py                     # all variants, seed 0
+    python benchmarks/swarm.py baselines           # or one: attention, replay, table, no-messages
+    python benchmarks/swarm.py attention 3         # and another seed
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import torch
+from results import FOLDER, words, write
+
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, GraphPolicy, rollout
+from robo_rl.learn.apg import Learner
+from robo_rl.learn.config import ApgConfig
+from robo_rl.policy import PolicyGraph
+from robo_rl.policy.networks import VECTOR
+from robo_rl.sim.tasks.multirotor.swarm import STALE, TEAM, SwarmSwap
+
+EPISODES, CROWDED = 1000, 200
+VARIANTS = ("attention", "replay", "table", "no-messages")
+
+
+class Table(SwarmSwap):
+    """The rows one after the other, in place of attention: 26 + 7 · 15 + 4 · 9 numbers."""
+
+    encoders = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_size += sum(encoder.shape[0] * encoder.shape[1] for encoder in SwarmSwap.encoders)
+
+    def observe(self, signals: Any, memory: Any) -> Any:
+        groups = super().observe(signals, memory)
+        return torch.cat([groups[VECTOR], *(groups[e.group].flatten(1) for e in SwarmSwap.encoders)], -1)
+
+
+class Alone(SwarmSwap):
+    """Every message is too old to tell anything."""
+
+    def observe(self, signals: Any, memory: Any) -> Any:
+        old = {f"peer{k}_age": 0.0 * signals[f"peer{k}_age"] + 2 * STALE for k in range(1, TEAM)}
+        return super().observe({**signals, **old}, memory)
+
+
+def flown(task: SwarmSwap, policy: Any) -> dict[str, Any]:
+    """What became of the held-out episodes, with 10 % and with 20 % of the cells as columns."""
+    told = {}
+    for name, count, columns in (("columns 10 %", EPISODES, 0.1), ("columns 20 %", CROWDED, 0.2)):
+        found = rollout(task, policy, Conditions(episodes=count, fixed={"columns": columns}), None).summary()
+        told[name] = {key: found[key] for key in ("episodes", "success", "success_low", "success_high")} | {
+            "robots_without_fault": 1 - found["lost_mean_1"],
+            "robots_that_hit": found["hit_mean_1"],
+            "distance_m": found["distance_mean_m"],
+            "seconds_on_the_way": found["away_mean_1"] * task.spec.episode_length,
+        }
+    return told
+
+
+def trained(variant: str, seed: int) -> tuple[SwarmSwap, PolicyGraph, dict[str, Any]]:
+    """A policy by the task's settings."""
+    task = {"table": Table, "no-messages": Alone}.get(variant, SwarmSwap)()
+    config = ApgConfig(**{**task.settings["apg"], "replay": 0.5 if variant == "replay" else 0.0})
+    torch.manual_seed(seed)
+    learner = Learner(task, PolicyGraph(task, config.hidden, config.activation), config, seed)
+    begun, cpu = time.perf_counter(), time.process_time()
+    while learner.done < learner.total:
+        learner.update()
+    used = {"train_seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - cpu}
+    return task, learner.policy, {**used, "environment_steps": learner.environment_steps}
+
+
+def main(variants: tuple[str, ...], seed: int) -> None:
+    known = FOLDER / "swarm.json"
+    rows = json.loads(known.read_text())["rows"] if known.exists() else []
+    for variant in variants:
+        if variant == "baselines":
+            task = SwarmSwap()
+            new = [
+                {"policy": c.name, **flown(task, ControllerPolicy(task, c))}
+                for c in (task.controller(), *task.controllers())
+            ]
+        else:
+            task, policy, used = trained(variant, seed)
+            new = [{"policy": variant, "seed": seed, **used, **flown(task, GraphPolicy(policy))}]
+        for row in new:
+            same = (row["policy"], row.get("seed"))
+            rows = [other for other in rows if (other["policy"], other.get("seed")) != same] + [row]
+            print(row["policy"], json.dumps(row["columns 10 %"]), flush=True)
+        write("swarm", {"rows": sorted(rows, key=lambda row: (row["policy"], row.get("seed", 0)))})
+
+
+if __name__ == "__main__":
+    given = words(__doc__, 2)
+    chosen = (given[0],) if given else (*VARIANTS, "baselines")
+    main(chosen, int(given[1]) if len(given) > 1 else 0)
