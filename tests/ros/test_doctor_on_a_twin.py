@@ -19,9 +19,12 @@ def doctor(flight, bundle: Path, *arguments: str) -> dict:
     command = [sys.executable, "-m", "robo_rl", "doctor", str(bundle), "--json", *arguments]
     path = os.environ.get("PYTHONPATH", "")
     environment = {**os.environ, "ROS_DOMAIN_ID": flight.domain, "PYTHONPATH": f"{flight.package}:{path}"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ended = flight.operator.wait(lambda: process.poll() is not None, 300.0)
+    out, err = process.communicate() if ended else ("", "it does not come to an end")
+    process.kill()
+    assert process.wait() in (0, 1), err
+    return json.loads(out.splitlines()[-1])
 
 
 def test_a_stand_in_robot_is_well_and_its_faults_are_found(flight, make_variant):
@@ -33,7 +36,10 @@ def test_a_stand_in_robot_is_well_and_its_faults_are_found(flight, make_variant)
     still = doctor(flight, bundle)
     assert {f["subject"] for f in still["findings"]} >= {"position", "orientation", "angular_velocity"}
     flight.operator.call(Trigger, "/twin/handle", Trigger.Request())
+    hand = flight.operator.node.create_client(Trigger, "/twin/handle")
+    going_on = flight.operator.node.create_timer(5.0, lambda: hand.call_async(Trigger.Request()))
     moved = doctor(flight, bundle, "--seconds", "1", "--motion", "5")
+    flight.operator.node.destroy_timer(going_on)
     agreeing = [f for f in moved["findings"] if f["good"] and "agrees" in f["sentence"]]
     assert {f["subject"] for f in agreeing} == {"angular_velocity", "linear_velocity"}, moved
     flight.operator.fault("drop imu")

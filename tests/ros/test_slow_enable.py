@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -132,13 +133,21 @@ def test_a_stop_meanwhile_is_answered_at_once_and_ends_disabled(flight, slow, ac
     assert "stopped" in flight.operator.refusal or "the operator asked to stop" in flight.operator.refusal
 
 
+def pending(pid: int) -> bool:
+    """Whether a signal is on its way to a process."""
+    told = Path(f"/proc/{pid}/status").read_text()
+    return any(int(mask, 16) for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", told, re.M))
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_meanwhile_ends_disabled(flight, slow, times: int) -> None:
-    asked = slow(3.0)
+    asked = slow(90.0)
     activating(flight, asked)
     process = flight.processes["policy"]
     for _ in range(times):
         process.send_signal(signal.SIGINT)
-        time.sleep(0.1)
+        flight.until(lambda: not pending(process.pid), "a process that has heard it")
+    time.sleep(0.2)  # its handler runs between two looks at what else there is to do
+    slow.release()
     assert process.wait(60) == 0, flight.log("policy")
     assert asked() == ["enabling", "enabled", "disabled", "closed"]
