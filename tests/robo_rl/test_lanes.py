@@ -1,4 +1,4 @@
-"""A car in traffic goes the way of every other robot: training, export, checks, firmware, pictures, ROS."""
+"""A car in traffic goes the way of every other robot: export, checks, firmware, pictures, ROS."""
 
 from __future__ import annotations
 
@@ -16,19 +16,14 @@ from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
 from robo_rl.report.car import lines
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.tasks.car.lanes import CarLanes
+from robo_rl.zoo import located
 
 Robo = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run_folder(trained: Callable[..., Path]) -> Path:
-    """A run of two updates."""
-    return trained("car-lanes", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
-
-
-@pytest.fixture(scope="module")
-def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
-    return exported(run_folder)
+def bundle_file() -> Path:
+    return located("zoo:car-lanes")
 
 
 def test_its_policy_does_not_see_the_order_of_neighbours(bundle_file: Path) -> None:
@@ -45,9 +40,12 @@ def test_its_policy_does_not_see_the_order_of_neighbours(bundle_file: Path) -> N
         np.testing.assert_allclose(second[name], value, atol=1e-6)
 
 
-@pytest.mark.release  # make test verifies zoo:car-race, and the same graph in C below
-def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
-    assert robo("verify", bundle_file, "--episodes", 10, "--min-success", 0)["passed"]
+@pytest.mark.release  # an export of such a graph takes half a minute
+def test_what_is_trained_and_exported_is_verified(
+    trained: Callable[..., Path], exported: Callable[[Path], Path], robo: Robo
+) -> None:
+    run = trained("car-lanes", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
+    assert robo("verify", exported(run), "--episodes", 10, "--min-success", 0)["passed"]
 
 
 def test_firmware_drives_as_on_the_computer(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
@@ -55,9 +53,9 @@ def test_firmware_drives_as_on_the_computer(bundle_file: Path, tmp_path: Path, r
     assert made["passed"]
 
 
-def test_it_is_drawn_with_its_road_and_the_traffic(run_folder: Path, tmp_path: Path, robo: Robo) -> None:
+def test_it_is_drawn_with_its_road_and_the_traffic(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     picture = tmp_path / "car.png"
-    robo("play", run_folder, "--picture", picture, "--seconds", 1)
+    robo("play", bundle_file, "--picture", picture, "--seconds", 1)
     assert picture.stat().st_size > 5_000
 
 

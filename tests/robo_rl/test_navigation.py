@@ -1,4 +1,4 @@
-"""A mobile base goes the way of every other robot: training, export, checks, firmware, pictures, ROS."""
+"""A mobile base goes the way of every other robot: export, checks, firmware, pictures, ROS."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ import pytest
 
 from robo_rl.contract import Scan
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.zoo import located
 
 Robo = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run_folder(trained: Callable[..., Path]) -> Path:
-    """A run of two updates."""
-    return trained("diff-nav", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
-
-
-@pytest.fixture(scope="module")
-def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
-    return exported(run_folder)
+def bundle_file() -> Path:
+    return located("zoo:diff-nav")
 
 
 def test_its_contract_tells_a_slow_scan_a_goal_and_a_twist(bundle_file: Path) -> None:
@@ -35,18 +30,21 @@ def test_its_contract_tells_a_slow_scan_a_goal_and_a_twist(bundle_file: Path) ->
     assert [(c.elements, c.unit) for c in contract.commands] == [(("vx",), "m/s"), (("wz",), "rad/s")]
 
 
-@pytest.mark.release  # with every change in C, step by step, below
-def test_the_file_is_verified(bundle_file: Path, robo: Robo) -> None:
-    assert robo("verify", bundle_file, "--episodes", 10, "--min-success", 0)["passed"]
+@pytest.mark.release  # an export of such a graph takes half a minute
+def test_what_is_trained_and_exported_is_verified(
+    trained: Callable[..., Path], exported: Callable[[Path], Path], robo: Robo
+) -> None:
+    run = trained("diff-nav", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
+    assert robo("verify", exported(run), "--episodes", 10, "--min-success", 0)["passed"]
 
 
 def test_firmware_drives_bit_for_bit_as_on_the_computer(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     assert robo("firmware", bundle_file, "--target", "host", "--out", tmp_path / "c", "--run")["passed"]
 
 
-def test_it_is_drawn_in_its_room(run_folder: Path, tmp_path: Path, robo: Robo) -> None:
+def test_it_is_drawn_in_its_room(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     picture = tmp_path / "base.png"
-    robo("play", run_folder, "--picture", picture, "--seconds", 2)
+    robo("play", bundle_file, "--picture", picture, "--seconds", 2)
     assert picture.stat().st_size > 5_000
 
 

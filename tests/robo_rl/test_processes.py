@@ -170,8 +170,8 @@ def test_a_training_whose_process_is_lost_goes_on_by_itself(tmp_path: Path) -> N
     assert whole(tmp_path / "runs")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.release)])
+@pytest.mark.release  # with every change a single process: test_training.py
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_processes_of_a_training_that_is_ended_save_and_leave_and_resume(tmp_path: Path, number: int) -> None:
     driver, first = begun(tmp_path / "runs", tmp_path / "holding")
     processes = _children(driver.pid)

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from robo_rl.ros.reading import read
 from robo_rl.ros.wiring import WiringError, command_wires, signal_wires
 from robo_rl.ros.writing import message_type, write
 from robo_rl.sim.tasks.car.race import PERIOD, CarRace
+from robo_rl.zoo import located
 from tests.ros.fault_rows import CAR, over_dds
 
 DEADLINE = 0.1
@@ -32,9 +33,8 @@ DEADLINE = 0.1
 
 
 @pytest.fixture(scope="module")
-def bundle(trained: Callable[..., Path], exported: Callable[[Path], Path]) -> Path:
-    """A policy of two updates: it goes ahead at half speed."""
-    return exported(trained("car-race", "--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8"))
+def bundle() -> Path:
+    return located("zoo:car-race")
 
 
 @pytest.fixture(scope="module")

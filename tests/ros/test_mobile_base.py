@@ -17,6 +17,7 @@ from robo_rl.ros.reading import read
 from robo_rl.ros.wiring import command_wires, signal_wires
 from robo_rl.ros.writing import write
 from robo_rl.sim.tasks.mobile_base.navigate import DiffNav
+from robo_rl.zoo import located
 from tests.ros.fault_rows import BASE, over_dds
 
 PERIOD = 0.1
@@ -25,10 +26,9 @@ DEADLINE = 0.3 + 0.2
 OF_OMNI = [fault for fault in BASE if fault[0] in ("drop scan", "nan odom", "delay odom 0.6")]
 SMALL = ("--ppo.updates", "2", "--ppo.environments", "32", "--ppo.horizon", "8")
 RECURRENT = ("--ppo.hidden", "8", "--ppo.recurrent", "8")
-TASKS = {"base": ("diff-nav", *SMALL), "omni base": ("omni-nav", *SMALL, *RECURRENT)}
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(scope="module", params=["base", "omni base"])
 def base(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -36,8 +36,9 @@ def base(
     exported: Callable[[Path], Path],
     make_flight,
 ) -> Iterator:
-    """A policy of two updates, and the simulated base, in simulated time."""
-    bundle = exported(trained(*TASKS[request.param]))
+    """An included policy, or one of two updates where there is none, and the simulated base, in simulated time."""
+    known = request.param == "base"
+    bundle = located("zoo:diff-nav") if known else exported(trained("omni-nav", *SMALL, *RECURRENT))
     with make_flight(tmp_path_factory.mktemp("logs")) as flight:
         flight.start("twin", str(bundle), "--use-sim-time")
         flight.start("policy", str(bundle), "--use-sim-time")

@@ -65,9 +65,10 @@ def hung(flight) -> Any:
     ("mistake", "wrong"),
     [
         pytest.param("", {}, marks=pytest.mark.release),
-        (
+        pytest.param(
             "swap FL_hip_joint RR_hip_joint",
             {"FL_hip_joint": "reported as 'RR_hip_joint'", "RR_hip_joint": "reported as 'FL_hip_joint'"},
+            marks=pytest.mark.release,
         ),
         pytest.param("reverse FR_hip_joint", {"FR_hip_joint": "in the opposite direction"}, marks=pytest.mark.release),
         pytest.param("offset RL_hip_joint 0.3", {"RL_hip_joint": "its zero is off"}, marks=pytest.mark.release),

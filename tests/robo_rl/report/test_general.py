@@ -78,6 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any],
 
 
 @pytest.mark.slow
+@pytest.mark.release  # with every change that of the example: tests/examples/test_own_kind.py
 def test_a_stranger_s_kind_gets_a_report_with_its_own_measures(made: tuple[str, dict[str, Any], str]) -> None:
     page, result, run = made
     with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -99,7 +99,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         pytest.param("diff-follow", {"green": 200, "dark": 150}, "path left", marks=pytest.mark.release),
         ("mobile-place", {"green": 5, "dark": 100}, "mobile-place"),
         pytest.param("car-race", {"dark": 40}, "The scene shows: left wall, right wall.", marks=pytest.mark.release),
-        ("car-lanes", {"dark": 400}, "The scene shows: edge, line."),
+        pytest.param("car-lanes", {"dark": 400}, "The scene shows: edge, line.", marks=pytest.mark.release),
     ],
 )
 def test_of_more_families_robot_and_surroundings_are_seen(window, policy, hues, text):
@@ -134,6 +134,7 @@ def test_vehicles_and_their_set_points_are_drawn_and_numbers_are_told(opened):
     assert own_hosts(browser, page)
 
 
+@pytest.mark.release
 def test_one_vehicle_and_its_set_point_are_seen_from_near_after_it_has_flown(opened):
     page, browser = opened(still("zoo:quadrotor-hover", 1, seconds=1.0))
     pixels = drawn(page, browser)
