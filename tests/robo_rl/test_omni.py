@@ -38,6 +38,7 @@ def test_its_contract_tells_a_twist_with_a_lateral_speed_and_its_limits(bundle_f
     assert contract.robot.kind == "omni_base"
 
 
+@pytest.mark.release  # but for a third number of each command, it is the graph of zoo:diff-nav
 def test_firmware_drives_bit_for_bit_as_on_the_computer(bundle_file: Path, tmp_path: Path, robo: Robo) -> None:
     assert robo("firmware", bundle_file, "--target", "host", "--out", tmp_path / "c", "--run")["passed"]
 
