@@ -31,7 +31,11 @@ def bundle_file(run_folder: Path, exported: Callable[[Path], Path]) -> Path:
     return exported(run_folder)
 
 
-@pytest.mark.parametrize("robot", ["panda", "so101", OWN], ids=["panda", "so101", "own"])
+@pytest.mark.parametrize(
+    "robot",
+    ["panda", "so101", pytest.param(OWN, marks=pytest.mark.release)],
+    ids=["panda", "so101", "own"],
+)
 def test_the_script_alone_places_the_cube_in_most_held_out_episodes(robot: str, robo: Robo) -> None:
     found = robo("evaluate", "classical", "--task", "arm-place", "--robot", robot, "--episodes", 60)
     assert found["success"] > 0.9

@@ -198,7 +198,7 @@ def _environment(pid: int) -> list[str]:
         return []
 
 
-@pytest.mark.slow
+@pytest.mark.release  # with every change two processes of one node
 def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
     """Two agents of torchrun on this computer, each with a process: as on two computers with a shared folder."""
     with socket.create_server(("127.0.0.1", 0)) as free:
