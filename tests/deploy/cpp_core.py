@@ -78,9 +78,11 @@ class Expected:
         problem = out.problem
         self.answers.append((
             int(out.state), int(out.source), int(problem.reason), int(out.events), MODES.index(session.mode),
-            decision.send is not None, decision.policy is not None, bool(decision.doubt), changed, problem.channel,
-            problem.element, session.authority, session.explain(problem), decision.doubt, sentence,
+            decision.send is not None, decision.policy is not None, bool(decision.doubt), changed,
+            session.reserve.at_rest, problem.channel, problem.element, session.authority, session.explain(problem),
+            decision.doubt, sentence,
             self._floats(decision.send), self._floats(out.command), self._floats(decision.policy),
+            self._floats(session.last_resort),
         ))  # fmt: skip
         head = np.array([step.now, step.operator_stamp, step.now], np.int64).tobytes()
         command = int(step.proposal is not None) if step.decides else FROM_POLICY
@@ -104,7 +106,7 @@ class Expected:
 
 TAIL = np.dtype([
     *((name, "u1") for name in ("state", "source", "reason", "events", "mode", "sent", "proposed", "refused",
-                                "doubted", "changed")),
+                                "doubted", "changed", "rests")),
     ("channel", "<i2"), ("element", "<i2"), ("authority", "<f8"), ("problem", "S256"), ("doubt", "S256"),
     ("change", "S256"),
 ])  # fmt: skip
@@ -117,18 +119,19 @@ def replayed(
     run = [*words, str(program), str(library), digest, "controller" if controller else "alone"]
     done = subprocess.run(run, input=b"".join(expected.given), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    row, data = TAIL.itemsize + 12 * expected.size, done.stdout
+    row, data = TAIL.itemsize + 16 * expected.size, done.stdout
     assert len(data) == row * len(expected.given)
     return [_answer(data[i : i + row], expected.size) for i in range(0, len(data), row)], done.stderr.decode()
 
 
 def _answer(data: bytes, size: int) -> tuple:
     tail, ends = np.frombuffer(data[: TAIL.itemsize], TAIL)[0], TAIL.itemsize
-    arrays = [data[ends + 4 * size * i : ends + 4 * size * (i + 1)] for i in range(3)]
+    arrays = [data[ends + 4 * size * i : ends + 4 * size * (i + 1)] for i in range(4)]
     texts = (tail[name].decode() for name in ("problem", "doubt", "change"))
     return (
         int(tail["state"]), int(tail["source"]), int(tail["reason"]), int(tail["events"]), int(tail["mode"]),
         bool(tail["sent"]), bool(tail["proposed"]), bool(tail["doubted"]), bool(tail["changed"]),
+        bool(tail["rests"]),
         int(tail["channel"]), int(tail["element"]), float(tail["authority"]), *texts, *arrays,
     )  # fmt: skip
 

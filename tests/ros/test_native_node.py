@@ -18,7 +18,7 @@ pytest.importorskip("rclpy", reason="rclpy is missing: pip install 'robo-rl[ros]
 
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.ros.native_node import build_node, compile_bundle, parameter_file
-from tests.ros.fault_rows import QUADROTOR
+from tests.ros.fault_rows import BASE, CAR, QUADROTOR
 from tests.ros.test_faults import DEADLINE, inject, time_to_safe
 
 pytestmark = pytest.mark.slow
@@ -103,6 +103,41 @@ def test_what_the_node_can_not_do_is_refused(bundle_file: Path, tmp_path: Path, 
 
     assert "parameter 'record' is unknown to this node" in told("record:=logs")
     assert "parameter 'cmd_vel_timeout' has another type; expected a number" in told("cmd_vel_timeout:=often")
+
+
+WHEELED = {"zoo:car-race": (CAR, 0.1, 0.025), "zoo:diff-nav": (BASE, 0.3 + 0.2, 0.1)}
+"""Faults; s until the answer, which for the base's scan is its period longer than the time-out; s of a step."""
+
+
+@pytest.fixture(scope="module", params=WHEELED)
+def wheeled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, make_flight, built) -> Iterator:
+    """The node and a twin on wheels, in simulated time."""
+    compile_bundle(Bundle.read(request.param))  # which takes longer than anybody waits for a node
+    with make_flight(tmp_path_factory.mktemp("logs")) as flight:
+        flight.start("twin", request.param, "--use-sim-time")
+        flight.start("native", request.param, "--use-sim-time", env=built)
+        flight.fly(until=0.5)
+        yield flight
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(
+    ("wheeled", "fault", "reason", "name"),
+    [(bundle, *row) for bundle, (faults, *_) in WHEELED.items() for row in faults],
+    indirect=["wheeled"],
+)
+def test_a_fault_of_signals_stops_a_robot_on_wheels(wheeled, request, fault, reason, name):
+    _, deadline, period = WHEELED[request.node.callspec.params["wheeled"]]
+    found, since = inject(wheeled, fault)
+    later = period if reason == "SIGNAL_FROZEN" or fault.startswith("huge") else 0.0
+    assert found["reason"] == reason or not reason
+    assert name in found["sentence"]
+    assert found["source"] == "SAFE"
+    assert found["time"] - since <= deadline + later + 1e-6
+    end = max(wheeled.applied[-1][0], found["time"])
+    wheeled.until(lambda: wheeled.applied[-1][0] > end + 3 * period, "more commands")
+    assert (wheeled.applied[-1][1] == 0).all()
+    wheeled.operator.fault("")
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ struct Head
 };
 struct Tail
 {
-  std::uint8_t state, source, reason, events, mode, sent, proposed, refused, doubted, changed;
+  std::uint8_t state, source, reason, events, mode, sent, proposed, refused, doubted, changed, rests;
   std::int16_t channel, element;
   double authority;
   char problem[256], doubt[256], change[256];
@@ -121,9 +121,11 @@ int main(int count, char ** words)
         head.controller ? other.data() : nullptr, head.landing ? landing.data() : nullptr};
       within_step = true;
       const Answer changed = change(*session, head.change);
-      const Decision & found = head.command == FROM_POLICY ?
+      const Decision found = head.command == FROM_POLICY ?
         session->update(given) :
         session->decide(given, head.command ? command.data() : nullptr, head.command_stamp);
+      const bool rests = session->at_rest();
+      const float * last_resort = session->last_resort();
       within_step = false;
       Tail tail{};
       tail.state = static_cast<std::uint8_t>(found.state);
@@ -139,6 +141,7 @@ int main(int count, char ** words)
       tail.doubted = static_cast<std::uint8_t>(found.doubt.kind);
       tail.authority = found.authority;
       tail.changed = changed.done;
+      tail.rests = rests;
       std::snprintf(tail.problem, sizeof tail.problem, "%s", session->explain(found.problem).c_str());
       std::snprintf(tail.doubt, sizeof tail.doubt, "%s", session->explain(found.doubt).c_str());
       std::snprintf(tail.change, sizeof tail.change, "%s", changed.sentence);
@@ -146,6 +149,7 @@ int main(int count, char ** words)
       write_floats(found.send, size);
       write_floats(found.command, size);
       write_floats(found.policy, size);
+      write_floats(last_resort, size);
     }
   } catch (const std::exception & error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -61,7 +61,7 @@ std::int64_t Clocks::now() const
 std::int64_t Clocks::ros_ns() const
 {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return simulated ? simulated_ns : std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return simulated ? simulated_ns.load() : std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 struct SignalBuffer::Held

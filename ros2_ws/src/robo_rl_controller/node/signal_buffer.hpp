@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,7 +35,7 @@ public:
 
   const bool simulated;
   /// Of /clock; 0: it has not come.
-  std::int64_t simulated_ns = 0;
+  std::atomic<std::int64_t> simulated_ns{0};
 };
 
 /// µs of the monotonic clock.

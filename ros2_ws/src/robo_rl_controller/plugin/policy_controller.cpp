@@ -25,6 +25,7 @@ using Strings = std::vector<std::string>;
 constexpr auto LOOK = std::chrono::milliseconds(20);
 constexpr auto ANSWER_TIME = std::chrono::seconds(1);
 constexpr double RATE_TOLERANCE = 0.01;
+constexpr std::int64_t SLOW_TIME = 5000000;  // µs that the slowest of the gate's own moves takes
 const char * const JOINTS = "sensor_msgs/msg/JointState";
 const char * const IMU = "sensor_msgs/msg/Imu";
 const char * const ANY = "state_interfaces";
@@ -52,7 +53,7 @@ struct PolicyController::Input
   std::vector<float> values;
   /// The first of its state interfaces, and their number; 0: a topic or a constant.
   std::size_t first = 0, count = 0;
-  std::unique_ptr<TopicInput> topic;
+  std::shared_ptr<TopicInput> topic;
   bool constant = false, perishable = false;
 };
 
@@ -164,7 +165,7 @@ void PolicyController::wire_signals()
     if (names.empty()) {
       const bool sensor = data.gate->signals[i].sensor;
       input.perishable = !sensor && wire.topic == "cmd_vel";
-      input.topic = std::make_unique<TopicInput>(channel, wire, frames_, [this] {return now_us();});
+      input.topic = std::make_shared<TopicInput>(channel, wire, frames_, [this] {return now_us();});
       input.topic->subscribe(
         node, [this, sensor](std::int64_t now) {
           if (!sensor) {
@@ -246,6 +247,7 @@ CallbackReturn PolicyController::on_activate(const rclcpp_lifecycle::State &)
     return CallbackReturn::ERROR;
   }
   requests_ = GATE_REQUEST_ARM;
+  faulted_ = GATE_NEVER;
   return CallbackReturn::SUCCESS;
 }
 
@@ -311,9 +313,10 @@ void PolicyController::write(const float * command, gate_source source)
   for (std::size_t i = 0; i < gate.command_size; i++) {
     set(i, static_cast<double>(command[i]));
   }
-  const bool moved = source == GATE_SOURCE_POLICY || source == GATE_SOURCE_START;
+  const bool stops = source == GATE_SOURCE_STOP || source == GATE_SOURCE_SAFE;
   for (std::size_t i = 0; i < gains_.size(); i++) {
-    const bool damped = !moved && gate.stop[gains_[i].element] == GATE_STOP_DAMP;
+    const bool damped =
+      source == GATE_SOURCE_DAMP || (stops && gate.stop[gains_[i].element] == GATE_STOP_DAMP);
     set(gate.command_size + 2 * i, damped ? 0.0 : gains_[i].stiffness);
     set(gate.command_size + 2 * i + 1, damped ? gains_[i].damping_in_a_stop : gains_[i].damping);
   }
@@ -332,8 +335,18 @@ return_type PolicyController::update(const rclcpp::Time &, const rclcpp::Duratio
   const Decision & decision = session_->update(given);
   write(decision.send, decision.source);
   settle(decision, heard);
-  const bool over = fault_is_error_ && decision.state == GATE_FAULT && session_->at_rest();
-  return over ? return_type::ERROR : return_type::OK;
+  return fault_is_error_ && is_over(decision) ? return_type::ERROR : return_type::OK;
+}
+
+/// Whether a fault's stop has come to its end, or, as damping has none, has had its time.
+bool PolicyController::is_over(const Decision & decision)
+{
+  if (decision.state != GATE_FAULT) {
+    faulted_ = GATE_NEVER;
+    return false;
+  }
+  faulted_ = faulted_ == GATE_NEVER ? decision.time : faulted_;
+  return session_->at_rest() || decision.time - faulted_ > SLOW_TIME;
 }
 
 /// Tell the other threads, unless one of them is just reading: then at the next step.

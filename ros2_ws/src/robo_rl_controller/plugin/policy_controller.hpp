@@ -62,6 +62,7 @@ private:
   std::int64_t now_us() const;
   void read(std::int64_t now);
   void write(const float * command, gate_source source);
+  bool is_over(const Decision & decision);
   void settle(const Decision & decision, std::uint8_t heard);
   void request(std::uint8_t what, gate_state wanted, Trigger::Response & response);
   void ladder(bool up, Trigger::Response & response);
@@ -76,6 +77,7 @@ private:
   std::vector<Gains> gains_;
   double cmd_vel_timeout_ = 0.5;
   bool fault_is_error_ = false, simulated_ = false;
+  std::int64_t faulted_ = GATE_NEVER;
   std::atomic<std::int64_t> operator_stamp_{GATE_NEVER};
 
   // From services to the control loop, and back: the loop never waits for this mutex.

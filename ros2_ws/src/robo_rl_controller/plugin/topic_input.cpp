@@ -34,18 +34,22 @@ template<class Message>
 void TopicInput::listen(rclcpp_lifecycle::LifecycleNode & node, std::function<void (std::int64_t)> heard)
 {
   const Reader<Message> read = reader<Message>(wire_.field, wire_.name);
-  auto receive = [this, &node, read, heard](const Message & message) {
+  auto receive = [owner = weak_from_this(), &node, read, heard](const Message & message) {
+      const std::shared_ptr<TopicInput> self = owner.lock();  // it may be gone while a message is on its way
+      if (self == nullptr) {
+        return;
+      }
       Reading reading;
-      reading.values.resize(channel_.size);
+      reading.values.resize(self->channel_.size);
       try {
-        read(message, View{channel_, wire_, frames_}, reading.values);
+        read(message, View{self->channel_, self->wire_, self->frames_}, reading.values);
       } catch (const MessageError & error) {  // the signal grows old, and the gate acts
         RCLCPP_ERROR_THROTTLE(node.get_logger(), *node.get_clock(), COMPLAINT_PERIOD, "%s", error.what());
         return;
       }
-      const std::int64_t now = clock_(), age = age_ns(message, node.now(), 0) / 1000;
+      const std::int64_t now = self->clock_(), age = age_ns(message, node.now(), 0) / 1000;
       reading.stamp = now - (age < -SKEW ? age : std::max<std::int64_t>(0, age));
-      buffer_.writeFromNonRT(reading);
+      self->buffer_.writeFromNonRT(reading);
       heard(now);
     };
   subscription_ = node.create_subscription<Message>(wire_.topic, rclcpp::QoS(1).best_effort(), receive);

@@ -17,7 +17,7 @@
 namespace robo_rl_controller
 {
 
-class TopicInput
+class TopicInput : public std::enable_shared_from_this<TopicInput>
 {
 public:
   struct Reading

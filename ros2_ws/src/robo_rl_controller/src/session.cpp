@@ -145,7 +145,7 @@ bool Session::at_rest() const noexcept
 
 const float * Session::last_resort() noexcept
 {
-  if (memory_.reaction == GATE_SOURCE_SILENT) {
+  if (!publishes() || memory_.reaction == GATE_SOURCE_SILENT) {
     return nullptr;
   }
   for (std::size_t i = 0; i < last_.size(); i++) {

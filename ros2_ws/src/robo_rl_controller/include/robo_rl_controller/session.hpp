@@ -99,7 +99,7 @@ public:
   /// Whether the robot is stopped and its stop has come to an end; also before the first arming. Damping has no end.
   bool at_rest() const noexcept;
   /// (M,) what to send where not even the gate can be asked: off what can be off, the rest as it was sent last. Null:
-  /// before the first arming. Valid until the next call.
+  /// before the first arming, and in a mode in which nothing is to be sent. Valid until the next call.
   const float * last_resort() noexcept;
 
   Mode mode() const noexcept {return mode_;}
