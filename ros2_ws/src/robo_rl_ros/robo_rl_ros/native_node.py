@@ -162,7 +162,8 @@ def _python_symbols(at: Path, libraries: Path) -> Path:
 
 def _run(commands: Sequence[Sequence[str]], at_once: int) -> None:
     """Run compilers, some ``at_once``. NativeNodeError with what the first one to fail has told."""
-    waiting, running = list(commands), []
+    waiting: list[Sequence[str]] = list(commands)
+    running: list[subprocess.Popen[str]] = []
     while waiting or running:
         while waiting and len(running) < at_once:
             running.append(subprocess.Popen(waiting.pop(0), stderr=subprocess.PIPE, text=True))
