@@ -6,10 +6,14 @@ import hashlib
 from pathlib import Path
 
 from robo_rl.contract import Provenance
-from robo_rl.deploy.build.export import export
+from robo_rl.deploy.build.export import write_bundle
 from robo_rl.deploy.robot.bundle import Bundle
+from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
 from robo_rl.policy import PolicyGraph
 from robo_rl.sim.tasks import Task
+
+EPISODES = 32
+"""In which the range of the signals is seen: plans that come from outside have their own."""
 
 
 def export_follower(task: Task, out: Path) -> Bundle:
@@ -20,4 +24,5 @@ def export_follower(task: Task, out: Path) -> Bundle:
         algorithm="none", seed=0, environment_steps=0, configuration_digest=digest, source="", source_digest="",
         versions={},
     )  # fmt: skip
-    return export(policy, provenance, out)
+    seen = rollout_signals(task, GraphPolicy(policy), Conditions(episodes=EPISODES, seed=7))
+    return write_bundle(policy, provenance, seen, out)

@@ -47,6 +47,7 @@ SETUP = "sets up what these tests run in; .ci/run does it on every change"
 REALTIME = "keeps deadlines of the wall clock, which a busy computer does not; make realtime and tests/ros run it"
 GO2 = "needs the robot's DDS (pip install 'robo-rl[go2]'); tests/deploy/drivers runs both"
 CAR = "keeps deadlines of the wall clock; tests/deploy/drivers runs it in virtual time"
+PLANS = "keeps deadlines of the wall clock; tests/robo_rl/commands/test_plan_commands.py runs the page's commands"
 LONG = "takes hours"
 CLUSTER = "needs several computers"
 ROS_SYSTEM = "needs a sourced ROS 2: its tools are not on PyPI"
@@ -112,6 +113,7 @@ SKETCHES = {
     "NormalizeObservation.gymnasium.make": "a policy of another trainer; tests/robo_rl/test_adopt_wrappers.py does it",
     "VecNormalize|Sb3Env|actor.model": "stable-baselines3; tests/robo_rl/test_adopt_wrappers.py does it",
     "class Policy.AdoptedWalk": "needs the file that robo-rl adopt writes; tests/robo_rl/test_adopt.py does it",
+    "WebsocketPolicyServer": "needs openpi; tests/deploy/robot/test_plans.py has such a server",
     "native=True": "needs the file of the commands below it; tests/deploy does it",
 }
 """Python that is shown and not run, by a part of it: why."""
@@ -136,6 +138,7 @@ RULES = (
     ),
     Rule(r".*: robo-rl run .*--driver f1tenth .*", skip=CAR),
     Rule(r".*: robo-rl run .*--driver simulated .*", skip=REALTIME),
+    Rule(r"plans\.md: robo-rl (emulate plan-server|replay) .*", skip=PLANS),
     Rule(r".*: robo-rl learn arm-insert .*", add="--bc.updates 2", until="for the robot"),
     Rule(r".*: robo-rl learn runs/live", until="for the robot"),
     Rule(r".*: robo-rl (emulate (franka|ur) --address .*|run .*--driver (franka|ur) .*)", skip=CAR),

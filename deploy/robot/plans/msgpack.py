@@ -148,7 +148,7 @@ class _Reader:
 
 
 def _array(found: dict[Any, Any]) -> Any:
-    shape = found.get(b"shape", [] if GENERIC in found else None)
+    shape: Any = found.get(b"shape", [] if GENERIC in found else None)
     dtype, data = found.get(b"dtype"), found.get(b"data")
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise MessageError(f"an array of it has the dtype {str(dtype)[:20]!r}; expected numbers, such as '<f4'")

@@ -78,7 +78,8 @@ class Terms:
         """Of ``to_json``."""
         told = json.loads(text)
         told["signals"] = tuple((name, tuple(shape)) for name, shape in told["signals"])
-        return Terms(**{key: tuple(value) if isinstance(value, list) else value for key, value in told.items()})
+        fields: dict[str, Any] = {key: tuple(x) if isinstance(x, list) else x for key, x in told.items()}
+        return Terms(**fields)
 
     @property
     def most_bytes(self) -> int:

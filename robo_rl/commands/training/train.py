@@ -121,6 +121,8 @@ def main(
 
         require_wandb()
     loaded = load_task(task, robot)
+    if not loaded.algorithms:
+        raise ValueError(f"'{task}' has nothing to train: robo-rl export {task} --out FILE writes its policy")
     if algorithm not in loaded.algorithms:
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
     count = joined.count() * launch.checked(processes)

@@ -130,6 +130,13 @@ def test_a_policy_that_follows_no_plans_and_strange_urls_are_refused() -> None:
             require_url(url)
 
 
+def test_there_is_nothing_to_train_in_it(tmp_path: Path) -> None:
+    from robo_rl.commands.training.train import main
+
+    with pytest.raises(ValueError, match="nothing to train: robo-rl export arm-place-plans"):
+        main("arm-place-plans", runs=tmp_path)
+
+
 # --- which plans are followed ----------------------------------------------------------------------------------------
 
 
