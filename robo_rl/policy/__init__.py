@@ -26,7 +26,7 @@ def recurrent_width(memory: Sequence[StateBlock]) -> int:
     return sum(block.size for block in memory if block.name == RECURRENT)
 
 
-class NoNetwork(nn.Module):
+class NoNetwork(nn.Sequential):
     """In the place of the network of a task whose actions have no numbers: its ``act`` does everything."""
 
     def forward(self, seen: Tensor) -> Tensor:

@@ -50,13 +50,13 @@ def plan_name(command: Command) -> str:
     return command.name.removesuffix("_target") + "_plan"
 
 
-class Planned(Task):  # type: ignore[type-arg]
+class Planned(Task):
     """What ``planned`` adds to a task."""
 
     algorithms = ()
     action_size, observation_size = 0, 1
     encoders = ()
-    student, families, settings = None, (), {}  # type: ignore[assignment]
+    student, families, settings = None, (), {}
     expected = 0.0
 
     def __init__(self, card: Any = None) -> None:
@@ -163,10 +163,11 @@ class Planned(Task):  # type: ignore[type-arg]
     # --- simulation ----------------------------------------------------------------------------------------------
 
     def goal(self, drawn: Mapping[str, Any]) -> Any:
-        return torch.cat([super().goal(drawn), drawn["plan/phase"][:, None], drawn["plan/age"][:, None]], -1)
+        own = super().goal(drawn)  # type: ignore[safe-super]
+        return torch.cat([own, drawn["plan/phase"][:, None], drawn["plan/age"][:, None]], -1)
 
     def place(self, plant: Any, ids: Any, drawn: Mapping[str, Any], goal: Any) -> None:
-        super().place(plant, ids, drawn, goal[:, : self.own_goal])
+        super().place(plant, ids, drawn, goal[:, : self.own_goal])  # type: ignore[safe-super]
 
     def advance(self, truth: Tensors, goal: Any) -> Any:
         found = super().advance(truth, goal[:, : self.own_goal])
@@ -183,7 +184,8 @@ class Planned(Task):  # type: ignore[type-arg]
             lower, upper = torch.tensor(c.lower), torch.tensor(c.upper)
             turn = TURN * rows + phase[:, :, None] + torch.arange(c.size, dtype=torch.float32)[None, None]
             found[plan_name(c)] = 0.5 * (lower + upper) + SWING * (upper - lower) * torch.sin(turn)
-        return {**super().reference(time, goal[:, : self.own_goal]), **found}
+        own: dict[str, Any] = super().reference(time, goal[:, : self.own_goal])  # type: ignore[safe-super]
+        return {**own, **found}
 
 
 def _feeds(signals: tuple[Signal, ...], command: Command) -> bool:

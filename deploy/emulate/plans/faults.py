@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def raw(make: Callable[[bytes], list[bytes]], pause: float = 0.0, closes: bool =
             link.socket.sendall(part)
             time.sleep(pause)
         if closes:
-            link.socket.close()
+            link.socket.shutdown(socket.SHUT_RDWR)
 
     return how
 
@@ -99,7 +100,7 @@ def _with(index: tuple[int, ...], value: float) -> Callable[[np.ndarray], np.nda
 
 def _jumping(server: PlanServer, link: ServerConnection, answer: dict[str, Any]) -> None:
     rows, low, high = answer["actions"].copy(), server.terms.lower, server.terms.upper
-    rows[1::2], rows[::2] = np.float32(low), np.float32(high)
+    rows[1::2], rows[::2] = np.array(low, np.float32), np.array(high, np.float32)
     link.send(pack({**answer, "actions": rows}))
 
 

@@ -61,7 +61,7 @@ class PlanServer:
                 link.send(pack(told))
             self.planner.forget(np.array([0]))
             while True:
-                request = unpack(bytes(link.recv()))
+                request = unpack(bytes(link.recv(decode=False)))
                 answer = self.answer(request)
                 self._note()
                 if self.fault in METADATA:
