@@ -1,9 +1,10 @@
 """How much of a simulator's error learning on the microcontroller closes: the generated C on this computer, on motors
 that are not those of the training.
 
-    robo-rl train pmsm-current --name wrong --bounds resistance:1:1 inductance_d:1:1 ...
-    robo-rl export runs/wrong --out wrong.onnx
-    python benchmarks/streaming.py wrong.onnx --fixed resistance 1.5 inductance_d 0.7 ... --seconds 60
+    robo-rl train pmsm-speed --name drawn
+    robo-rl train pmsm-speed --name there --bounds inertia:0.25:0.25 torque_factor:1.4:1.4
+    robo-rl export runs/drawn --out drawn.onnx
+    python benchmarks/streaming.py drawn.onnx --fixed inertia 0.25 torque_factor 1.4 --against runs/there
 
 Each seed has a motor and a copy of the compiled C of its own. Errors are those of the task's last measure, without
 exploration, in held-out episodes of the same motor: before, and with the weights that a slot holds afterwards.
@@ -17,7 +18,7 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -63,8 +64,8 @@ class Chip:
 
 
 def main(
-    file: Path, fixed: dict[str, float], seconds: float = 60.0, seeds: int = 5, episodes: int = 500,
-    against: str | None = None, reports: int = 6, out: Path | None = None, learn: StreamConfig = StreamConfig(),  # noqa: B008 (immutable)
+    file: Annotated[Path, tyro.conf.Positional], fixed: dict[str, float], seconds: float = 600.0, seeds: int = 5, episodes: int = 500,
+    against: str | None = None, reports: int = 6, out: Path | None = None,
 ) -> None:  # fmt: skip
     """Learn, and report.
 
@@ -77,7 +78,6 @@ def main(
         against: A run or bundle that was trained for this motor, whose error is the other end of the gap.
         reports: Evaluations on the way.
         out: Write the results here (*.json).
-        learn: Hyperparameters.
     """
     torch.set_num_threads(1)
     bundle = Bundle.read(file)
@@ -89,7 +89,10 @@ def main(
         return float(rollout(task, policy, conditions, None).summary()[measure.key])
 
     rows: dict[str, Any] = {"fixed": fixed, "seconds": seconds, "unit": measure.unit}
-    learnings = [learning_of(bundle, task, dataclasses.replace(learn, seed=seed)) for seed in range(seeds)]
+    learning = learning_of(bundle, task, StreamConfig(**task.settings.get("stream", {})))
+    learnings = [
+        dataclasses.replace(learning, config=dataclasses.replace(learning.config, seed=seed)) for seed in range(seeds)
+    ]
     rows["frozen"] = error(GraphPolicy(learned_policy(bundle, task, None)))
     if against is not None:
         from robo_rl.policies.loading import load

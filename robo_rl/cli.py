@@ -49,6 +49,7 @@ GROUPS = {
         "keys": "make a pair of keys to sign policy files with",
         "compress": "distill a policy into a smaller one that fits a microcontroller's flash",
         "firmware": "compile a policy file to C for a microcontroller",
+        "pull-weights": "make a policy file of what a microcontroller has learnt",
     },
     "run": {
         "run": "run a policy on a robot, through the driver for its own protocol",

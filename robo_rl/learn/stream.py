@@ -58,7 +58,7 @@ class StreamConfig(Bounded):
     """A |δ| so many times its running mean is not learnt from."""
     block: Count = 20_000
     """Steps over which what is earned is compared with what the exported weights earned in the first so many."""
-    worse: NotNegative = 0.1
+    worse: NotNegative = 0.25
     """Part of it, by which a block may be worse before the exported weights come back."""
     warm_up: Count = 20_000
     """Steps after the first block in which only the critic learns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import json
 import math
 import shutil
 from pathlib import Path
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 import torch
 
+from robo_rl.commands.exporting import pull_weights
 from robo_rl.contract import Network, Provenance
+from robo_rl.deploy.build import learning as build
 from robo_rl.deploy.build.c.generate import Generated, Options, generate
 from robo_rl.deploy.build.c.host import compile_host
 from robo_rl.deploy.build.c.learning import Learning
@@ -41,7 +44,10 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 @pytest.fixture(scope="module")
 def learning(bundle: Bundle) -> Learning:
-    return learning_of(bundle, task_of(bundle), CONFIG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "STEPS", 150)
+        patch.setattr(build, "ROUNDS", 20)
+        return learning_of(bundle, task_of(bundle), CONFIG)
 
 
 class Chip:
@@ -155,6 +161,27 @@ def test_the_newest_whole_slot_counts_wherever_writing_was_cut_off(
         weights_of(bytes(damaged), bundle)
     with pytest.raises(LearningError, match="no learnt weights"):
         weights_of(blank, bundle)
+
+
+@pytest.mark.release
+def test_a_bundle_is_made_of_what_was_learnt(
+    bundle: Bundle, learning: Learning, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chip = Chip(bundle, learning, tmp_path)
+    walk(chip, None, 600)
+    first, second, out = tmp_path / "a.bin", tmp_path / "b.bin", tmp_path / "learnt.onnx"
+    first.write_bytes(chip.save(5))
+    second.write_bytes(b"\xff" * len(chip.save(5)))
+    assert pull_weights.main(bundle.path, (first, second), out, episodes=100, json=True) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["sequence"] == 5
+    assert 0.0 < told["moved"] <= CONFIG.bound * 1.001
+    learnt = Bundle.read(out)
+    assert learnt.contract.provenance.algorithm == "none-stream"
+    flat = torch.cat([p.flatten() for p in learned_policy(learnt, task_of(learnt), None).network.parameters()]).numpy()
+    assert flat.tobytes() == weights_of(chip.save(5), bundle)[1].tobytes()
+    with pytest.raises(LearningError, match="no learnt weights"):
+        pull_weights.main(bundle.path, (second,), out)
 
 
 def test_numbers_are_those_that_they_should_be() -> None:

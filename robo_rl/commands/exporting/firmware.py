@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,6 +32,7 @@ def main(
     precision: Literal["float32", "int16", "int8"] = "float32",
     budget: float = 0.01,
     episodes: int = 500,
+    learn: bool = False,
     task: str | None = None,
     robot: str | None = None,
     trusted_keys: Path | None = None,
@@ -64,6 +66,8 @@ def main(
         precision: Precision of the weights. Integer scales are calibrated on recorded episodes.
         budget: With integers: the greatest root mean square error of a command, in units of its range.
         episodes: With integers: number of episodes to compare with float32; 0 for none.
+        learn: Go on learning on the microcontroller, from the reward that the task measures (float32; a critic learns
+            in simulation first). 'robo-rl pull-weights' makes a policy file of what was learnt.
         task: The task, if it is defined in your own file: FILE.py:CLASS; 'inside': the one that the file brings.
         robot: The card, for a robot that is neither included in robo-rl nor in the file.
         trusted_keys: Refuse a file that no key in this file of public keys signed.
@@ -75,6 +79,8 @@ def main(
     for name, number in (("clock-mhz", clock_mhz), ("budget", budget)):
         if not 0 < number < float("inf"):
             raise ValueError(f"--{name} is {number:g}; expected a positive number")
+    if learn and (fly or faults or package != "none"):
+        raise ValueError("--learn excludes --fly, --faults and --package: a learner belongs to one robot")
     from robo_rl.deploy.build.c.generate import Options, generate
     from robo_rl.deploy.build.firmware.package import package as lay_out
     from robo_rl.deploy.robot.bundle.signing import read_signed
@@ -83,10 +89,12 @@ def main(
     (bundle, signer), options = read_signed(file, trusted_keys), Options(prefix, precision=precision)
     if signer:
         say(f"{file}: signed by {signer}", json)
-    known = _task(bundle, task, robot) if task or robot or fly or precision != "float32" else None
+    known = _task(bundle, task, robot) if task or robot or fly or learn or precision != "float32" else None
     extra: dict[str, Any] = {}
     if precision != "float32":
         options, extra = _integers(bundle, known, options, budget, episodes, json)
+    if learn:
+        options = _learning(bundle, known, options)
     folder = out or derived(file, "_firmware")
     with room_for(folder, "the files that are there are not whole"):
         made = generate(bundle, folder, options) if package == "none" else lay_out(bundle, folder, package, options)
@@ -112,7 +120,7 @@ def main(
             "--target": target, "--package": package, "--prefix": prefix, "--precision": precision, "--out": out,
             "--task": task, "--robot": robot,
         },
-    )  # fmt: skip
+    ) + ["--learn"] * learn  # fmt: skip
     if not (run or fly or faults):
         say(
             f"Next:  robo-rl firmware {' '.join(again)} --run",
@@ -148,6 +156,14 @@ def _task(bundle: Any, task: str | None, robot: str | None) -> Any:
     from robo_rl.deploy.build.verify import task_of
 
     return task_of(bundle, robot, task)
+
+
+def _learning(bundle: Any, task: Any, options: Any) -> Any:
+    from robo_rl.deploy.build.learning import learning_of
+    from robo_rl.learn.stream import StreamConfig
+
+    config = StreamConfig(**task.settings.get("stream", {}))
+    return replace(options, learning=learning_of(bundle, task, config))
 
 
 def _in_the_loop(

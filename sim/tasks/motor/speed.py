@@ -56,6 +56,7 @@ class MotorSpeed(Task[CurrentDrive]):
     settings = {
         "apg": {"environments": 256, "horizon": 40, "learning_rate": 0.008, "hidden": (32, 32)},
         "ppo": {"environments": 512, "horizon": 64, "hidden": (32, 32), "gamma": 0.97},
+        "stream": {"gamma": 0.95, "lam": 0.8, "deviation": 0.3, "bound": 0.5, "block": 30_000, "warm_up": 5_000},
     }
     weights = {"error": -1.0, "change": -0.02}
 
