@@ -64,9 +64,15 @@ class Chip:
 
 
 def main(
-    file: Annotated[Path, tyro.conf.Positional], fixed: dict[str, float], seconds: float = 600.0, seeds: int = 5, episodes: int = 500,
-    against: str | None = None, reports: int = 6, out: Path | None = None,
-) -> None:  # fmt: skip
+    file: Annotated[Path, tyro.conf.Positional],
+    fixed: dict[str, float],
+    seconds: float = 600.0,
+    seeds: int = 5,
+    episodes: int = 500,
+    against: str | None = None,
+    reports: int = 6,
+    out: Path | None = None,
+) -> None:
     """Learn, and report.
 
     Args:
@@ -140,4 +146,4 @@ def main(
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    tyro.cli(main, description=__doc__)
