@@ -45,7 +45,7 @@ def learning_of(bundle: Bundle, task: Task, config: StreamConfig) -> Learning:
     plain = type(policy) is PolicyGraph and not (network.recurrent or network.encoders or network.chunk)
     if not plain or network.activation != "tanh" or not network.hidden:
         raise LearningError(f"{bundle.path}: network is {network}; expected hidden layers with tanh, and nothing else")
-    sizes = (policy.network[0].in_features, *network.hidden, task.action_size)
+    sizes = (task.observation_size, *network.hidden, task.action_size)
     actor = torch.cat([parameter.detach().flatten() for parameter in policy.network.parameters()]).numpy()
     critic, scale = _critic(policy, sizes, config)
     model = _rewarded(policy, bundle.contract)
