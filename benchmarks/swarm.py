@@ -22,14 +22,15 @@ from robo_rl.learn.apg import Learner
 from robo_rl.learn.config import ApgConfig
 from robo_rl.policy import PolicyGraph
 from robo_rl.policy.networks import VECTOR
-from robo_rl.sim.tasks.multirotor.swarm import STALE, TEAM, SwarmSwap
+from robo_rl.sim.tasks.multirotor.room import STALE, TEAM
+from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
 EPISODES, CROWDED = 1000, 200
 VARIANTS = ("attention", "replay", "table", "no-messages")
 
 
 class Table(SwarmSwap):
-    """The rows one after the other, in place of attention: 26 + 7 · 15 + 4 · 9 numbers."""
+    """The rows one after the other, in place of attention: 26 + 7 · 19 + 4 · 13 numbers."""
 
     encoders = ()
 

@@ -40,7 +40,7 @@ class CollisionReplay:
         self.moments: list[tuple[Moment, int]] = []
 
     def keep(self, state: EnvState, kept: Tensor, mishap: Tensor, team: int) -> None:
-        """Keep those teams of a ``state`` (n), and of what a learner keeps (numbers, n), that then had a ``mishap`` (n,)."""
+        """Keep teams with a ``mishap`` (n,): their ``state`` (n) before it, and what a learner keeps (numbers, n)."""
         for number in mishap.unflatten(0, (-1, team)).any(1).nonzero()[:, 0].tolist():
             rows = slice(number * team, (number + 1) * team)
             self.moments.append((Moment(without_own(state.at(rows)), kept[:, rows].clone()), 0))

@@ -69,11 +69,16 @@ class MultirotorSwarm(MultirotorByRates):
         self._bounce = _fused_bounce(self.reach, column_radius, room)
 
     def dynamics(self, state: MultirotorState, commands: Mapping[str, Any], parameters: Any) -> MultirotorState:
-        """The state one control period later, differentiable. No gradient goes through the downwash."""
+        """The state one control period later, differentiable.
+
+        No gradient goes through the downwash, nor through blows: after some of them in turn it would be noise.
+        """
         given = parameters._replace(wind=self.air(state, parameters))
         moved = self.advance(state, commands["body_rate"], commands["thrust"], given)
-        velocity = self._bounce(moved.position, moved.linear_velocity, *self._near(moved), parameters.columns)
-        return moved._replace(linear_velocity=velocity)
+        now = moved.linear_velocity
+        with torch.no_grad():
+            blow = self._bounce(moved.position, now, *self._near(moved), parameters.columns) - now
+        return moved._replace(linear_velocity=now + blow)
 
     def air(self, state: MultirotorState, parameters: Any) -> Tensor:
         """(n, 3) m/s, world: the wind, and what others above push down."""

@@ -14,20 +14,18 @@ steady: a wrong mass, a push, wind.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from robo_rl.contract import Encoder, Signal, StateBlock
+from robo_rl.contract import Encoder, StateBlock
 from robo_rl.controllers.multirotor import OrcaController, Surroundings, VoronoiController
 from robo_rl.controllers.rotation import body_z, heading, matrix, turn_back
 from robo_rl.sim.drawing import Marker, Sphere, Trail
 from robo_rl.sim.engines import Engine
 from robo_rl.sim.plants.multirotor.swarm import (
-    NOWHERE,
     MultirotorSwarm,
     bounds_of,
     length,
@@ -38,26 +36,33 @@ from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import GRAVITY, MultirotorCard, load_multirotor
 from robo_rl.sim.tasks import Measure, Tensors
-from robo_rl.sim.tasks.multirotor.quadrotor import XYZ, attitude
+from robo_rl.sim.tasks.multirotor.quadrotor import attitude
 from robo_rl.sim.tasks.multirotor.rates import RATES, QuadrotorRates
+from robo_rl.sim.tasks.multirotor.room import (
+    ARRIVED,
+    CELL,
+    COLUMN,
+    GRACE,
+    LARGEST,
+    MOST_COLUMNS,
+    ROOM,
+    SECONDS,
+    SEEN,
+    STALE,
+    TEAM,
+    column_signal,
+    drawn_rooms,
+    messages,
+    room_ranges,
+)
 
-TEAM = 8
-ROOM = (4.0, 4.0, 2.0)  # m
-CELL, COLUMN = 0.5, 0.15  # m: the side of a cell of the floor, and the radius of the column that may stand in it
-SIDE = 8  # cells along each wall
-LARGEST = 0.1  # m, from a robot's middle to the tips of its propellers
-MOST_COLUMNS = 13  # 20 % of the cells
-SECONDS, GRACE = 8.0, 1.5  # s: of an episode, and after which a hit counts
-ARRIVED = 0.5  # m, from the goal at the end
-MESSAGES, LATE, LOST, STALE = 0.05, (0.05, 0.2), 0.2, 0.6
-"""s between radio messages, s of their latency, the part that is lost, and s after which one tells nothing any more."""
-SEEN = 4  # nearest columns
 FAST = 0.9  # m/s, on the way to the goal where nothing else is asked for
 FOLLOW, PULL = 3.5, 1.2  # 1/s: of velocity and of position
 PUSH = (5.0, 5.0, 3.0)  # m/s², what an action of 1 adds at most
 TURN, NOSE = 4.5, 2.0  # 1/s: of the tilt's and of the heading's error; from 6 on, slow motors make the rate loop swing
 OBSERVE = 1.5  # 1/s, the poles of the observer of what is steady
 OFFSET = 2.0  # m/s², what the observer may find, less than what a way up asks for: on the floor it sees a lift
+NOTICED = 0.8  # m, from surface to surface, within which a network is told twice of what is near
 MARGIN = 0.3  # m, from surface to surface, within which the reward feels others
 
 
@@ -73,8 +78,8 @@ class SwarmSwap(QuadrotorRates):
     update_scale = 1.0
     perturbed = ("columns", "downwash", "mass", "thrust", "delay", "noise")
     encoders: tuple[Encoder, ...] = (
-        Encoder("peers", (TEAM - 1, 15), "attention", (32, 32), 32),
-        Encoder("columns", (SEEN, 9), "attention", (32, 32), 16),
+        Encoder("peers", (TEAM - 1, 19), "attention", (32, 32), 32),
+        Encoder("columns", (SEEN, 13), "attention", (32, 32), 16),
     )
     measures = (
         Measure("distance", "m", "end", 0.5, failed=1.0),
@@ -87,13 +92,13 @@ class SwarmSwap(QuadrotorRates):
     weights = {
         "goal": -0.3,
         "near": 0.2,
-        "robots": -6.0,
-        "columns": -6.0,
+        "robots": -5.0,
+        "columns": -5.0,
         "contact": -6.0,
         "turning": -0.003,
     }
     settings = {
-        "apg": {"environments": 48, "horizon": 64, "updates": 150, "learning_rate": 0.004},
+        "apg": {"environments": 24, "horizon": 56, "updates": 150, "learning_rate": 0.01},
         "ppo": {"spread": True, "gamma": 0.98, "environments": 128, "updates": 300},
     }
 
@@ -155,24 +160,8 @@ class SwarmSwap(QuadrotorRates):
         return {}
 
     def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """(m, 33): goal and start (x, y, z each, m), 1 after a hit, and x and y of all columns.
-
-        The cells are shuffled by the scores that a team's robots draw: the first are those of columns, the next those
-        where robots start, the next those of goals. Half of the teams swap: each goes where the next one starts.
-        """
-        order = drawn["goal/cells"].reshape(-1, SIDE * SIDE).argsort(-1)
-        middle = torch.stack([order // SIDE, order % SIDE], -1) * CELL + 0.5 * CELL - 0.5 * SIDE * CELL
-        columns, starts, goals = middle[:, : MOST_COLUMNS + 2 * TEAM].split([MOST_COLUMNS, TEAM, TEAM], 1)
-        count = (drawn["columns"][::TEAM] * SIDE * SIDE).round()
-        there = torch.arange(MOST_COLUMNS, device=count.device) < count[:, None]
-        columns = torch.where(there[:, :, None], columns, NOWHERE)
-        heights = drawn["goal/heights"].reshape(-1, TEAM, 2)
-        start = torch.cat([starts, heights[:, :, :1]], -1)
-        free = torch.cat([goals, heights[:, :, 1:]], -1)
-        swaps = drawn["goal/swap"][::TEAM] < 0.5
-        goal = torch.where(swaps[:, None, None], start.roll(-1, 1), free)
-        known = columns.flatten(1)[:, None].expand(-1, TEAM, -1)
-        return torch.cat([goal, start, torch.zeros_like(goal[:, :, :1]), known], -1).flatten(0, 1)
+        """(m, 33): goal and start (x, y, z each, m), 1 after a hit, and x and y of all columns."""
+        return drawn_rooms(drawn)
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
         return {"position_setpoint": goal[:, :3], "hits": goal[:, 6:7], "time": time[:, None]}
@@ -234,17 +223,18 @@ class SwarmSwap(QuadrotorRates):
         return {"policy": vector, "peers": torch.stack(rows, 1), "columns": self._columns(signals, turn, ahead, moving)}
 
     def _row(self, signals: Tensors, k: int, place: Any, speed: Any, turn: Any, ahead: Any, moving: Any) -> Any:
-        """(n, 15) of a peer: where it is by now if it went on, from here, and how it moves; zeros where that is old."""
+        """(n, 19) of a peer: where it is by now if it went on, from here, and how it moves; zeros where that is old."""
         track, age = signals[f"peer{k}"], signals[f"peer{k}_age"]
         velocity = track[:, 1] - track[:, 0]
         apart = track[:, 0] + velocity * torch.clamp(age, max=STALE) - place
         distance = torch.sqrt(apart.square().sum(-1, keepdim=True) + 1e-6)
         valid = torch.where(age < STALE, 1.0, 0.0)
+        gap, way = distance - 2 * self.reach, turn_back((apart / distance).split(1, -1), *turn)
+        relative = turn_back((velocity - speed).split(1, -1), *turn)
         columns = [
             *turn_back(torch.clamp(apart, -2.0, 2.0).split(1, -1), *turn),
-            *turn_back(torch.clamp(0.7 * (velocity - speed), -3.0, 3.0).split(1, -1), *turn),
-            torch.exp(-2.0 * distance),
-            torch.exp(-6.0 * distance),
+            *(torch.clamp(0.7 * part, -3.0, 3.0) for part in relative),
+            *weighed(gap, way, relative, ahead),
             ahead,
             moving,
             torch.ones_like(age),
@@ -252,14 +242,15 @@ class SwarmSwap(QuadrotorRates):
         return valid * torch.cat(columns, -1)
 
     def _columns(self, signals: Tensors, turn: Any, ahead: Any, moving: Any) -> Any:
-        """(n, SEEN, 9) of the nearest columns; zeros where there is none."""
+        """(n, SEEN, 13) of the nearest columns; zeros where there is none."""
         rows = []
         for k in range(SEEN):
             apart = signals["column_position"][:, k] - signals["position"][:, :2]
             distance = torch.sqrt(apart.square().sum(-1, keepdim=True) + 1e-6)
             valid = torch.where(distance < 2.0, 1.0, 0.0)
-            x, y, _ = turn_back((*torch.clamp(apart, -2.0, 2.0).split(1, -1), 0.0), *turn)
-            near = [torch.exp(-3.0 * distance), torch.exp(-9.0 * (distance - COLUMN))]
+            x, y, zero = turn_back((*torch.clamp(apart, -2.0, 2.0).split(1, -1), 0.0 * distance), *turn)
+            way = turn_back((*(apart / distance).split(1, -1), zero), *turn)
+            near = weighed(distance - COLUMN - self.reach, way, (-moving).split(1, -1), ahead)
             rows.append(valid * torch.cat([x, y, *near, ahead[:, :2], moving[:, :2], torch.ones_like(x)], -1))
         return torch.stack(rows, 1)
 
@@ -382,48 +373,16 @@ class SwarmSwap(QuadrotorRates):
         ]
 
 
+def weighed(gap: Any, way: Any, velocity: Any, ahead: Any) -> list[Any]:
+    """Six columns (n, 1) of what is near: how near, 0 at ``NOTICED`` m between surfaces to 1 in contact; and, times
+    that, the way to it (a unit vector), how fast it gets shorter at a ``velocity``, and its side of the way ``ahead``.
+    """
+    near = torch.clamp(1.0 - gap / NOTICED, 0.0, 1.0)
+    closing = -(velocity[0] * way[0] + velocity[1] * way[1] + velocity[2] * way[2])
+    side = ahead[:, :1] * way[1] - ahead[:, 1:2] * way[0]
+    return [near, *(2.0 * near * part for part in (*way, closing, side))]
+
+
 def felt(gap: Any) -> Any:
     """How much the reward feels of a gap (m) between surfaces: 0 from ``MARGIN`` on, 1 in contact, steeper towards."""
     return torch.clamp(1 - gap / MARGIN, 0.0, 1.5).square()
-
-
-def messages() -> tuple[Signal, ...]:
-    """What the others' radios say, and how long ago that was."""
-    found = []
-    for k in range(1, TEAM):
-        name = f"peer{k}"
-        found += [
-            Signal(name, XYZ, "m", "world", -100.0, 100.0, noise=0.01, delay=LATE, shape=(2, 3), period=MESSAGES),
-            Signal(f"{name}_age", ("age",), "s", "robot", (0.0,), (10.0,), source="runtime", age_of=name),
-        ]
-    return tuple(found)
-
-
-def column_signal() -> Signal:
-    """The nearest columns, from a map."""
-    return Signal(
-        "column_position", ("x", "y"), "m", "world", -100.0, 100.0, noise=0.01, delay=LATE, shape=(SEEN, 2),
-        period=MESSAGES,
-    )  # fmt: skip
-
-
-def room_ranges() -> dict[str, Range]:
-    """Those of the room and of the radio, and those of quadrotor-rates that are others here."""
-    links = [f"peer{k}" for k in range(1, TEAM)]
-    return {
-        "goal/cells": Range.fixed(0.0, 1.0, count=SIDE * SIDE // TEAM),
-        "goal/heights": Range.fixed(0.5, 1.5, count=2, unit="m"),
-        "goal/swap": Range.fixed(0.0, 1.0),
-        "columns": Range.fixed(0.1, 0.1, unit="× cells"),
-        "downwash": Range.fixed(0.5, 3.0, unit="×"),
-        **{f"delay/{name}": Range.fixed(*LATE, unit="s") for name in (*links, "column_position")},
-        **{f"dropout/{name}": Range.fixed(LOST, LOST) for name in links},
-        "mass": Range.fixed(0.95, 1.05, unit="×"),  # all of one kind, with thrust that is compensated for the battery's
-        "thrust": Range.fixed(0.9, 1.1, unit="×"),
-        "wind": Range.fixed(-0.3, 0.3, count=3, unit="m/s"),
-        "initial/tilt": Range.fixed(0.0, math.pi / 36, unit="rad"),
-        "initial/yaw": Range.fixed(-0.2, 0.2, unit="rad"),
-        "initial/position": Range.fixed(-0.05, 0.05, count=3, unit="m"),
-        "initial/linear_velocity": Range.fixed(-0.1, 0.1, count=3, unit="m/s"),
-        "initial/angular_velocity": Range.fixed(-0.2, 0.2, count=3, unit="rad/s"),
-    }

@@ -22,7 +22,8 @@ from robo_rl.policy import PolicyGraph
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.figures import CardError
 from robo_rl.sim.robots.multirotor import load_multirotor
-from robo_rl.sim.tasks.multirotor.swarm import ARRIVED, CELL, GRACE, MOST_COLUMNS, SECONDS, TEAM, SwarmSwap
+from robo_rl.sim.tasks.multirotor.room import ARRIVED, CELL, GRACE, MOST_COLUMNS, SECONDS, TEAM
+from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
 TASK = SwarmSwap()
 EXACT = {"noise": 0.0, "delay": 0.0, "downwash": 0.0}

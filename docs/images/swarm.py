@@ -1,0 +1,55 @@
+"""Make swarm.png: eight ways from above, by ORCA and by a trained policy in the same episode, with one command:
+
+robo-rl train swarm-swap && python docs/images/swarm.py runs/swarm-swap-seed0-1
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.patches import Circle
+from PIL import Image
+
+from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
+from robo_rl.policies.loading import load
+from robo_rl.sim.tasks.multirotor.room import COLUMN, ROOM, TEAM
+
+SEED = 3
+
+
+def main(target: str) -> None:
+    """Write the picture beside this file."""
+    loaded = load(target)
+    task = loaded.task
+    conditions = Conditions(episodes=1, seed=SEED, recorded=1, fixed={"goal/swap": 0.0})
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
+    for axis, (name, policy) in zip(
+        axes, {"orca": ControllerPolicy(task), "policy": loaded.policy}.items(), strict=True
+    ):
+        draw(axis, rollout(task, policy, conditions, None).recording)
+        axis.set_title(name)
+    out = Path(__file__).with_name("swarm.png")
+    figure.savefig(out, dpi=110, facecolor="white")
+    Image.open(out).convert("RGB").quantize(64).save(out, optimize=True)
+
+
+def draw(axis: Any, flown: Any) -> None:
+    """The ways of a team, columns, and what each has hit."""
+    for column in flown["columns"][0, 0]:
+        axis.add_patch(Circle(column, COLUMN, color="0.75"))
+    for robot in range(TEAM):
+        place, goal = flown["position"][:, robot], flown["position_setpoint"][0, robot]
+        color = f"C{robot}"
+        axis.plot(place[:, 0], place[:, 1], color=color, lw=1.2)
+        axis.plot(*place[0, :2], "o", color=color, ms=4)
+        axis.plot(*goal[:2], "x", color=color, ms=7)
+        touched = flown["clearance"][:, robot].min(-1) < 0
+        axis.plot(*place[touched, :2].T, ".", color="black", ms=9)
+    axis.set(xlim=(-ROOM[0] / 2, ROOM[0] / 2), ylim=(-ROOM[1] / 2, ROOM[1] / 2), aspect="equal", xlabel="x, m")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
