@@ -69,7 +69,8 @@ or_from_file:FILE.read_text package:file.read_text films:file.read_bytes picture
 processor_flags:info.read_text publish:.open replacing:partial.open replay:np.fromfile scripts:LOADER.read_text
 shown:path.read_text start:file.open write_device:.read_text write_onboard:.read_text write_robot:.read_text
 definitions:file.read_text _load:ctypes.CDLL follow:os.open follow_gamepad:os.open
-write_project:path.read_bytes write_project:source.read_text write_project:template.read_text"""
+write_project:path.read_bytes write_project:source.read_text write_project:template.read_text
+_digest:file.read_bytes start:.read_text start:urdf.read_text"""
 """What robo-rl came with, has just written itself, compiled code that its user names, the system's files, devices."""
 EXCHANGED = """_next_file:path.open _regular:os.fdopen _regular:os.open"""
 """The folder that a robot and its learner share: frames of a fixed size, each with a digest."""
