@@ -1,11 +1,12 @@
 """Eight Crazyflies change places: policies with and without attention and collision replay, and what does not learn.
 
-Each variant is trained with some seeds by the settings of swarm-swap; then it flies the same 1,000 held-out episodes
-as the baselines, and, with 20 % of the cells as columns, 200 more. `no messages` knows nothing of the others.
+Each variant is trained by the settings of swarm-swap; then it flies the same held-out episodes as the baselines, and,
+with 20 % of the cells as columns, a fifth as many. `no-messages` knows nothing of the others, `untrained` flies
+straight to its goal.
 
-    python benchmarks/swarm.py                     # all variants, seed 0
+    python benchmarks/swarm.py                     # all variants, seed 0, 1,000 episodes
     python benchmarks/swarm.py baselines           # or one: attention, replay, table, no-messages
-    python benchmarks/swarm.py attention 3         # and another seed
+    python benchmarks/swarm.py attention 3 200     # and another seed, and so many episodes
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from robo_rl.policy.networks import VECTOR
 from robo_rl.sim.tasks.multirotor.room import STALE, TEAM
 from robo_rl.sim.tasks.multirotor.swarm import SwarmSwap
 
-EPISODES, CROWDED = 1000, 200
+EPISODES = 1000
 VARIANTS = ("attention", "replay", "table", "no-messages")
 
 
@@ -51,10 +52,10 @@ class Alone(SwarmSwap):
         return super().observe({**signals, **old}, memory)
 
 
-def flown(task: SwarmSwap, policy: Any) -> dict[str, Any]:
+def flown(task: SwarmSwap, policy: Any, episodes: int) -> dict[str, Any]:
     """What became of the held-out episodes, with 10 % and with 20 % of the cells as columns."""
     told = {}
-    for name, count, columns in (("columns 10 %", EPISODES, 0.1), ("columns 20 %", CROWDED, 0.2)):
+    for name, count, columns in (("columns 10 %", episodes, 0.1), ("columns 20 %", -(-episodes // 5), 0.2)):
         found = rollout(task, policy, Conditions(episodes=count, fixed={"columns": columns}), None).summary()
         told[name] = {key: found[key] for key in ("episodes", "success", "success_low", "success_high")} | {
             "robots_without_fault": 1 - found["lost_mean_1"],
@@ -78,19 +79,21 @@ def trained(variant: str, seed: int) -> tuple[SwarmSwap, PolicyGraph, dict[str, 
     return task, learner.policy, {**used, "environment_steps": learner.environment_steps}
 
 
-def main(variants: tuple[str, ...], seed: int) -> None:
+def main(variants: tuple[str, ...], seed: int, episodes: int) -> None:
     known = FOLDER / "swarm.json"
     rows = json.loads(known.read_text())["rows"] if known.exists() else []
     for variant in variants:
         if variant == "baselines":
             task = SwarmSwap()
-            new = [
-                {"policy": c.name, **flown(task, ControllerPolicy(task, c))}
-                for c in (task.controller(), *task.controllers())
-            ]
+            config = ApgConfig()
+            policies: dict[str, Any] = {
+                c.name: ControllerPolicy(task, c) for c in (task.controller(), *task.controllers())
+            }
+            policies["untrained"] = GraphPolicy(PolicyGraph(task, config.hidden, config.activation))
+            new = [{"policy": name, **flown(task, policy, episodes)} for name, policy in policies.items()]
         else:
             task, policy, used = trained(variant, seed)
-            new = [{"policy": variant, "seed": seed, **used, **flown(task, GraphPolicy(policy))}]
+            new = [{"policy": variant, "seed": seed, **used, **flown(task, GraphPolicy(policy), episodes)}]
         for row in new:
             same = (row["policy"], row.get("seed"))
             rows = [other for other in rows if (other["policy"], other.get("seed")) != same] + [row]
@@ -99,6 +102,7 @@ def main(variants: tuple[str, ...], seed: int) -> None:
 
 
 if __name__ == "__main__":
-    given = words(__doc__, 2)
+    given = words(__doc__, 3)
     chosen = (given[0],) if given else (*VARIANTS, "baselines")
-    main(chosen, int(given[1]) if len(given) > 1 else 0)
+    seed, count = (int(word) for word in (*given[1:], *("0", str(EPISODES))[len(given[1:]) :]))
+    main(chosen, seed, count)

@@ -44,7 +44,8 @@ RESTITUTION = 0.3
 NOWHERE = 50.0
 """m: x and y of columns that are not there."""
 
-SwarmParameters: Any = namedtuple("SwarmParameters", (*FIELDS, "downwash", "columns"))  # type: ignore[misc]
+SWARM_FIELDS = (*FIELDS, "downwash", "columns")
+SwarmParameters: Any = namedtuple("SwarmParameters", SWARM_FIELDS)  # type: ignore[misc]
 """Those of ``MultirotorByRates``; ``downwash`` (n,), factor on the air's velocity below others, which comes to the
 ``wind``; ``columns`` (n, C, 2) m, x and y of their axes."""
 
@@ -60,10 +61,8 @@ class MultirotorSwarm(MultirotorByRates):
         middle and z from the floor; ``columns`` the most that stand in it."""
         super().__init__(card, n, period, device)
         self.team, self.room, self.reach, self.column_radius = team, room, reach_of(card), column_radius
-        none = torch.full((1, columns, 2), NOWHERE, device=device)
-        more = (torch.ones(1, device=device), none)
-        self.nominal = SwarmParameters(*self.nominal, *more)
-        self.parameters = SwarmParameters(*self.parameters, *(value.clone() for value in more))
+        self.nominal = with_columns(self.nominal, columns)
+        self.parameters = with_columns(self.parameters, columns)
         self._others = others(team).to(device)
         self._wash = _fused_wash(jet_of(card))
         self._bounce = _fused_bounce(self.reach, column_radius, room)
@@ -100,6 +99,12 @@ class MultirotorSwarm(MultirotorByRates):
         return {**self.current._asdict(), "columns": self.param("columns")}
 
 
+def with_columns(parameters: Any, count: int) -> Any:
+    """And those of the room, with so many columns, none of which is there."""
+    like = parameters.mass
+    return SwarmParameters._make([*parameters, like.new_ones(1), like.new_full((1, count, 2), NOWHERE)])
+
+
 def reach_of(card: MultirotorCard) -> float:
     """m, from the centre of mass to the tips of the propellers."""
     return card.arm + card.propeller_radius
@@ -119,7 +124,7 @@ def jet_of(card: MultirotorCard) -> tuple[float, float, float]:
 def washed(position: Any, near: Any, wind: Any, factor: Any, jet: tuple[float, float, float]) -> Any:
     """(n, 3) m/s, the wind below others at ``near`` (n, K, 3)."""
     strength, most, arm = jet
-    down = 0.0
+    down: Any = 0.0
     for k in range(near.shape[1]):
         x, y, depth = (near[:, k, i] - position[:, i] for i in range(3))
         below = torch.clamp(depth, min=1e-3)
@@ -165,7 +170,7 @@ def bounds_of(room: tuple[float, float, float]) -> tuple[tuple[float, float], ..
 
 def length(vector: Tensor) -> Tensor:
     """(…) of vectors (…, k), many times as fast as torch's norm over so short an axis."""
-    return sum(part.square() for part in vector.unbind(-1)).sqrt()  # type: ignore[union-attr, return-value]
+    return sum(part.square() for part in vector.unbind(-1)).sqrt()  # type: ignore[union-attr]
 
 
 @functools.cache

@@ -108,7 +108,7 @@ class QuadrotorHover(Task[MultirotorPlant]):
     algorithms = ("apg", "ppo")
     devices: tuple[str, ...] = ("cpu", "cuda")
     goal_size = 3
-    measures = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
+    measures: tuple[Measure, ...] = (Measure("position_error", "m", "end"), Measure("tracking_error", "m", "rms"))
     perturbed: tuple[str, ...] = ("mass", "thrust", "inertia", "rise_time", "delay", "wind", "noise")
     near = 0.2
     """Distance (m) within which the reward becomes steep."""

@@ -55,7 +55,7 @@ class QuadrotorRates(QuadrotorTrack):
 
     name = "quadrotor-rates"
     summary = "follow a moving set-point by body rates and thrust, as PX4 and ArduPilot take them"
-    perturbed = (
+    perturbed: tuple[str, ...] = (
         "mass", "thrust", "thrust_slope", "rate_gain", "yaw_rate_gain", "inertia", "rise_time", "delay", "wind", "noise"
     )  # fmt: skip
     period = 0.02

@@ -90,15 +90,15 @@ class SwarmSwap(QuadrotorRates):
     """Of robots: the distance from the goal, the part that hit something, the part that did or is not at its goal at
     the end, and the part of the time that is spent on the way."""
     weights = {
-        "goal": -0.3,
-        "near": 0.2,
+        "goal": -1.0,
+        "near": 0.5,
         "robots": -5.0,
         "columns": -5.0,
         "contact": -6.0,
         "turning": -0.003,
     }
     settings = {
-        "apg": {"environments": 24, "horizon": 56, "updates": 150, "learning_rate": 0.01},
+        "apg": {"environments": 32, "horizon": 64, "updates": 45, "learning_rate": 0.003},
         "ppo": {"spread": True, "gamma": 0.98, "environments": 128, "updates": 300},
     }
 
