@@ -108,9 +108,10 @@ class TeamRollout:
         failed, won = (value.repeat_interleave(team) for value in (failed, won))
         alive = torch.where(failed | won, 0.0, world.alive)
         won = torch.where(here, won.float(), world.won)
-        goal = outcome.goal if isinstance(outcome.goal, Tensor) else world.goal
+        goal = torch.where(here[:, None], outcome.goal, world.goal) if isinstance(outcome.goal, Tensor) else world.goal
+        episode = outcome.episode._replace(step=torch.where(here, outcome.episode.step, world.episode.step))
         terms = torch.where((here & outcome.finite)[:, None], outcome.terms, 0.0)
-        return World(state, outcome.episode, goal, memory, outcome.signals, alive, won), terms
+        return World(state, episode, goal, memory, outcome.signals, alive, won), terms
 
     def backward(self) -> None:
         """Set the policy parameters' ``grad`` to the gradient of minus the mean reward."""
