@@ -1,11 +1,10 @@
-"""Make swarm.png: eight ways from above, by ORCA and by a trained policy in the same episode, with one command:
+"""Make swarm.png: eight ways from above, by both baselines in the same episode, with one command:
 
-robo-rl train swarm-swap && python docs/images/swarm.py runs/swarm-swap-seed0-1
+python docs/images/swarm.py
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,20 @@ from matplotlib.patches import Circle
 from PIL import Image
 
 from robo_rl.evaluate.evaluation import Conditions, ControllerPolicy, rollout
-from robo_rl.policies.loading import load
+from robo_rl.sim.tasks.loading import load_task
 from robo_rl.sim.tasks.multirotor.room import COLUMN, ROOM, TEAM
 
 SEED = 3
 
 
-def main(target: str) -> None:
+def main() -> None:
     """Write the picture beside this file."""
-    loaded = load(target)
-    task = loaded.task
+    task = load_task("swarm-swap")
     conditions = Conditions(episodes=1, seed=SEED, recorded=1, fixed={"goal/swap": 0.0})
     figure, axes = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
-    for axis, (name, policy) in zip(
-        axes, {"orca": ControllerPolicy(task), "policy": loaded.policy}.items(), strict=True
-    ):
-        draw(axis, rollout(task, policy, conditions, None).recording)
-        axis.set_title(name)
+    for axis, controller in zip(axes, (task.controller(), *task.controllers()), strict=True):
+        draw(axis, rollout(task, ControllerPolicy(task, controller), conditions, None).recording)
+        axis.set_title(controller.name)
     out = Path(__file__).with_name("swarm.png")
     figure.savefig(out, dpi=110, facecolor="white")
     Image.open(out).convert("RGB").quantize(64).save(out, optimize=True)
@@ -52,4 +48,4 @@ def draw(axis: Any, flown: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()
