@@ -22,8 +22,10 @@ from robo_rl.sim.env import VecEnv
 from robo_rl.sim.plants import Plant
 from robo_rl.sim.tasks import Spec, Task
 from robo_rl.sim.tasks.loading import told
+from robo_rl.sim.teams import Teams
 
 N = 2
+"""Robots that are looked at, where they have no team."""
 ACTIONS = (0.0, 3.0, -3.0)
 """Outputs of a network, of which 0 is where it begins."""
 TOLERANCE = 1e-5
@@ -66,21 +68,24 @@ def _problems(task: Task) -> Iterator[str]:
     if not isinstance(spec, Spec):
         raise _FailedError(f"spec is {spec!r}; expected a robo_rl.sim.tasks.Spec, made in __init__")
     yield from _of_the_spec(task)
+    n = _count(spec)
     drawn = _draw(task)
     goal = _call(task, "goal", drawn)
-    yield from _shaped("goal", goal, (N, task.goal_size), "two robots, by goal_size")
-    reference = _call(task, "reference", torch.zeros(N), goal)
-    plant, ids = _call(task, "make_plant", N, "cpu"), torch.arange(N)
+    yield from _shaped("goal", goal, (n, task.goal_size), f"{_robots(spec)}, by goal_size")
+    reference = _call(task, "reference", torch.zeros(n), goal)
+    plant, ids = _call(task, "make_plant", n, "cpu"), torch.arange(n)
     told = [name for name in _names(spec.signals, "operator") if name not in plant.truth()]  # else it is measured
     yield from _named("reference", reference, told, "a signal from the operator", True)
     _call(task, "randomize", plant, ids, drawn)
     _call(task, "place", plant, ids, drawn, goal)
     known = {**{name: value.clone() for name, value in plant.truth().items()}, **reference}
+    if spec.team > 1:
+        known |= {name: value.clone() for name, value in Teams(task, known).update(known).items()}
     yield from _of_the_signals(spec, known)
-    signals = {signal.name: known.get(signal.name, torch.zeros(N, *signal.dimensions)) for signal in spec.signals}
+    signals = {signal.name: known.get(signal.name, torch.zeros(n, *signal.dimensions)) for signal in spec.signals}
     commands = yield from _of_the_policy(task, signals)
     yield from _of_the_episode(task, known, commands, plant)
-    disturbed = _call(task, "disturb", torch.zeros(N), goal)
+    disturbed = _call(task, "disturb", torch.zeros(n), goal)
     fields = getattr(plant.parameters, "_fields", ())
     for name in disturbed if fields else ():
         if name not in fields:
@@ -114,7 +119,8 @@ def _of_the_signals(spec: Spec, known: Mapping[str, Tensor]) -> Iterator[str]:
     for signal in spec.signals:
         if signal.name in known:
             what = f"the signal '{signal.name}'"
-            yield from _shaped(what, known[signal.name], (N, *signal.dimensions), "two robots, by its elements")
+            shape = _count(spec), *signal.dimensions
+            yield from _shaped(what, known[signal.name], shape, f"{_robots(spec)}, by its elements")
         elif signal.source in ("sensor", "simulation"):
             yield (
                 f"the signal '{signal.name}' has no true quantity of its name; expected one of the plant's and the "
@@ -124,19 +130,20 @@ def _of_the_signals(spec: Spec, known: Mapping[str, Tensor]) -> Iterator[str]:
 
 def _of_the_policy(task: Task, signals: Mapping[str, Tensor]) -> Generator[str, None, dict[str, Tensor]]:
     """What is traced into the bundle; returns the commands of an idle policy."""
-    spec, memory = task.spec, _call(task, "first_memory", N)
+    spec, n, robots = task.spec, _count(task.spec), _robots(task.spec)
+    memory = _call(task, "first_memory", n)
     observed = _call(task, "observe", signals, memory)
     vector = observed.get("policy") if isinstance(observed, Mapping) else observed
-    yield from _shaped("observe", vector, (N, task.observation_size), "two robots, by observation_size")
+    yield from _shaped("observe", vector, (n, task.observation_size), f"{robots}, by observation_size")
     idle: dict[str, Tensor] = {}
     for action in ACTIONS:
-        given = _call(task, "command", torch.full((N, task.action_size), action), memory)
+        given = _call(task, "command", torch.full((n, task.action_size), action), memory)
         yield from _named("command", given, [command.name for command in spec.commands], "a command of the spec")
         for command in spec.commands:
             value = given.get(command.name)
             if value is None:
                 continue
-            wrong = list(_shaped(f"command: '{command.name}'", value, (N, command.size), "two robots, by its elements"))
+            wrong = list(_shaped(f"command: '{command.name}'", value, (n, command.size), f"{robots}, by its elements"))
             yield from wrong
             if wrong:
                 continue
@@ -152,36 +159,35 @@ def _of_the_policy(task: Task, signals: Mapping[str, Tensor]) -> Generator[str, 
     yield from _named("remember", kept, [block.name for block in spec.memory], "a block of memory")
     for block in spec.memory:
         if block.name in kept:
-            yield from _shaped(
-                f"remember: '{block.name}'", kept[block.name], (N, *block.shape), "two robots, its shape"
-            )
+            yield from _shaped(f"remember: '{block.name}'", kept[block.name], (n, *block.shape), f"{robots}, its shape")
     return idle
 
 
 def _of_the_episode(
     task: Task, known: Mapping[str, Tensor], commands: Mapping[str, Tensor], plant: Plant
 ) -> Iterator[str]:
+    n = _count(task.spec)
     terms = _call(task, "reward", known, commands, commands)
     yield from _named("reward", terms, list(task.spec.reward), "a weight of the spec")
     errors = _call(task, "errors", known)
     yield from _named("errors", errors, [measure.error for measure in task.measures], "a measure's error", True)
     for what, values in (("reward", terms), ("errors", errors)):
         for name, value in values.items():
-            yield from _shaped(f"{what}: '{name}'", value, (N,), "one number per robot")
+            yield from _shaped(f"{what}: '{name}'", value, (n,), "one number per robot")
             if isinstance(value, Tensor) and not torch.isfinite(value).all():
                 yield f"{what}: '{name}' is {value.tolist()} where an episode begins; expected finite numbers"
     failed = _call(task, "failed", known)
-    yield from _shaped("failed", failed, (N,), "one truth value per robot")
+    yield from _shaped("failed", failed, (n,), "one truth value per robot")
     seen = _call(task, "privileged", known, plant.parameters)
-    if not isinstance(seen, Tensor) or seen.ndim != 2 or len(seen) != N:
-        yield f"privileged gives {_shape(seen)}; expected ({N}, k), numbers for two robots"
+    if not isinstance(seen, Tensor) or seen.ndim != 2 or len(seen) != n:
+        yield f"privileged gives {_shape(seen)}; expected ({n}, k), numbers for {_robots(task.spec)}"
 
 
 def _of_the_environment(task: Task, commands: Mapping[str, Tensor]) -> Iterator[str]:
     folder = Path(inspect.getfile(type(task))).parent
     try:
         with told("two steps of an environment", "they failed", folder):
-            env = VecEnv(task, N)
+            env = VecEnv(task, _count(task.spec) // task.spec.team)
             env.reset()
             for _ in range(2):
                 step = env.step({name: value.clone() for name, value in commands.items()})
@@ -194,12 +200,21 @@ def _of_the_environment(task: Task, commands: Mapping[str, Tensor]) -> Iterator[
             yield f"the signal '{name}' is {value[0].tolist()} after two steps; expected finite numbers"
 
 
+def _count(spec: Spec) -> int:
+    """Robots that are looked at: a whole team."""
+    return max(N, spec.team)
+
+
+def _robots(spec: Spec) -> str:
+    return "two robots" if _count(spec) == N else f"{_count(spec)} robots"
+
+
 def _draw(task: Task) -> dict[str, Tensor]:
     """A draw from every range as it is at the end of training."""
-    generator, drawn = torch.Generator().manual_seed(0), {}
+    generator, drawn, n = torch.Generator().manual_seed(0), {}, _count(task.spec)
     for name, bounds in task.spec.ranges.items():
         low, high = bounds.end
-        shape = (N,) if bounds.count is None else (N, bounds.count)
+        shape = (n,) if bounds.count is None else (n, bounds.count)
         drawn[name] = low + (high - low) * torch.rand(shape, generator=generator)
     return drawn
 

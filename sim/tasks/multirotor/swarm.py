@@ -292,6 +292,10 @@ class SwarmSwap(QuadrotorRates):
         """Of an upright robot at its goal."""
         return {"body_rate": 0.0 * action, "thrust": 0.0 * action[:, :1] + GRAVITY}
 
+    def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
+        """Of commands that are somebody else's: nothing is learnt of them."""
+        return {name: value * 1.0 for name, value in memory.items()}
+
     # --- what it comes to --------------------------------------------------------------------------------------
 
     def touching(self, truth: Tensors) -> Any:
