@@ -300,7 +300,7 @@ def test_a_stop_is_answered_while_the_policy_hangs(policy: Policy) -> None:
 SCRIPT = """
 import sys, threading
 from robo_rl.controllers.gate.codes import Request, Source, State
-sys.path[:0] = [{tests!r}]
+sys.path[:0] = [{tests!r}, {root!r}]
 from test_loop import FLOWN, Misbehaving, Robot
 from robo_rl.deploy.robot.loop import Loop
 from robo_rl.deploy.robot.runtime import Policy
@@ -334,7 +334,8 @@ os._exit(code) if loop.stuck else sys.exit(code)
 def test_a_signal_ends_the_process_with_the_stop(number: int, hangs: bool, tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     how = "never_ends" if hangs else "hangs"
-    text = SCRIPT.format(tests=str(Path(__file__).parent), how=how, hangs=hangs)
+    here = Path(__file__)
+    text = SCRIPT.format(tests=str(here.parent), root=str(here.parents[2]), how=how, hangs=hangs)
     script.write_text(text if hangs else text.replace("flying = []", "flying = []; wrong.left = 10 ** 9"))
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

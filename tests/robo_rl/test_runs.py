@@ -151,6 +151,7 @@ def test_the_configuration_digest_depends_on_all_choices_and_on_nothing_else(tmp
             "hidden": (9,),
             "betas": (0.5, 0.5),
             "activation": "relu",
+            "replay": 0.5,
             "adversary": ("mass",),
             "rationality": (1.0, 1.0),
         }

@@ -139,6 +139,8 @@ class SwarmSwap(QuadrotorRates):
         }
 
     def make_plant(self, n: int, device: str | torch.device = "cpu") -> MultirotorSwarm:
+        if torch.device(device).type != "cpu":
+            raise ValueError(f"device is {device}; swarms are simulated on the cpu")
         return MultirotorSwarm(self.card, n, self.period, TEAM, ROOM, MOST_COLUMNS, COLUMN, device)
 
     def engines(self) -> list[Engine]:
