@@ -60,7 +60,7 @@ class Go2:
     motors = MOTORS
     machine = 0
     torque = 45.0  # N m, the greatest that is told
-    standing = (0.0, 0.67, -1.3) * 4
+    standing: tuple[float, ...] = (0.0, 0.67, -1.3) * 4
     """rad: as the maker's example stands (unitree_sdk2, go2_stand_example.cpp)."""
 
     def __init__(self, card: LeggedCard | None = None, seed: int = 0) -> None:

@@ -82,8 +82,8 @@ def decode_command(data: bytes, count: int = MOTORS) -> LowCommand:
     motors = np.frombuffer(body["motors"].tobytes(), _MOTOR_COMMAND)
     modes = np.concatenate([[body["mode0"]], motors["next_mode"][: count - 1]])
     with np.errstate(invalid="ignore"):  # signalling NaN
-        numbers = {name: motors[name][:count].astype(float) for name in ("q", "dq", "tau", "kp", "kd")}
-    return LowCommand(modes == 1, **numbers, machine=int(body["machine"]))
+        numbers = [motors[name][:count].astype(float) for name in ("q", "dq", "tau", "kp", "kd")]
+    return LowCommand(modes == 1, *numbers, machine=int(body["machine"]))
 
 
 def encode_state(state: LowState) -> bytes:
@@ -120,14 +120,14 @@ def decode_state(data: bytes, count: int = MOTORS) -> LowState:
         raise ValueError(f"a LowState_ has the checksum {said:08x}; expected {expected:08x}")
     motors = np.frombuffer(body["motors"].tobytes(), _MOTOR_STATE)[:count]
     with np.errstate(invalid="ignore"):  # signalling NaN
-        imu = [body[name].astype(float) for name in ("quaternion", "gyroscope", "accelerometer")]
+        turned, rates, pulled = (body[name].astype(float) for name in ("quaternion", "gyroscope", "accelerometer"))
         q, dq, tau, voltages = (motors[name].astype(float) for name in ("q", "dq", "tau", "voltage"))
-    if not all(np.isfinite(numbers).all() for numbers in (*imu, q, dq, tau, voltages)):
+    if not all(np.isfinite(numbers).all() for numbers in (turned, rates, pulled, q, dq, tau, voltages)):
         raise ValueError("a LowState_ has numbers that are not finite")
     return LowState(
-        int(body["tick"]), *imu, q, dq, tau, motors["temperature"].max(1).astype(int), np.zeros(count, np.int64), None,
-        float(voltages[0]), np.zeros(4, int), body["remote"].tobytes(), int(body["machine"]),
-        tuple(int(code) for code in motors["error"]),
+        int(body["tick"]), turned, rates, pulled, q, dq, tau, motors["temperature"].max(1).astype(int),
+        np.zeros(count, np.int64), None, float(voltages[0]), np.zeros(4, int), body["remote"].tobytes(),
+        int(body["machine"]), tuple(int(code) for code in motors["error"]),
     )  # fmt: skip
 
 
