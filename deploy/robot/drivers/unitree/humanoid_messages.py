@@ -82,8 +82,8 @@ def decode_command(data: bytes, count: int = MOTORS) -> LowCommand:
     motors = np.frombuffer(body["motors"].tobytes(), _MOTOR_COMMAND)
     modes = np.concatenate([[body["mode0"]], motors["next_mode"][: count - 1]])
     with np.errstate(invalid="ignore"):  # signalling NaN
-        numbers = [motors[name][:count].astype(float) for name in ("q", "dq", "tau", "kp", "kd")]
-    return LowCommand(modes == 1, *numbers, machine=int(body["machine"]))
+        q, dq, tau, kp, kd = (motors[name][:count].astype(float) for name in ("q", "dq", "tau", "kp", "kd"))
+    return LowCommand(modes == 1, q, dq, tau, kp, kd, int(body["machine"]))
 
 
 def encode_state(state: LowState) -> bytes:
