@@ -121,6 +121,7 @@ def follow_gamepad(path: Path, steering: Steering, stop: threading.Event) -> Non
                         axes[number] = -max(-1.0, value / 32767.0)  # the kernel's are positive to the back and right
                     elif kind & ~FIRST == BUTTON and number < NUMBERS:
                         buttons[number] = bool(value)
+                    steering.move(axes, buttons)  # after each: a button may be let go within the same read
                 rest = rest[whole:]
             steering.move(axes, buttons)
     except OSError:  # it was unplugged

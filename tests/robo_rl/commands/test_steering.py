@@ -101,7 +101,7 @@ def test_keys_come_from_the_terminal_and_a_terminal_that_is_closed_ends_the_wish
 def test_a_gamepad_counts_while_its_button_is_held_and_ends_at_once_without(end: str, tmp_path: Path) -> None:
     hand, stop, path = Hand(), threading.Event(), tmp_path / "js0"
     os.mkfifo(path)
-    thread = threading.Thread(target=follow_gamepad, args=(path, hand.steering, stop))
+    thread = threading.Thread(target=follow_gamepad, args=(path, hand.steering, stop), daemon=True)
     thread.start()
     pad = os.open(path, os.O_WRONLY)
 
@@ -109,10 +109,11 @@ def test_a_gamepad_counts_while_its_button_is_held_and_ends_at_once_without(end:
         os.write(pad, EVENT.pack(0, value, kind, number))
 
     tell(AXIS, 1, -100)  # an axis counts once it was seen at rest
-    assert within(lambda: "forward" in hand.steering.joystick._seen)
-    tell(AXIS, 1, -32767)  # to the front
+    tell(AXIS, 1, -16384)  # half way to the front
     np.testing.assert_array_equal(hand.velocity(), STANDING)
     tell(BUTTON, ENABLE, 1)
+    assert within(lambda: hand.velocity()[0] > 0.1)
+    tell(AXIS, 1, -32767)
     assert within(lambda: hand.velocity()[0] == 0.5)
     if end == "button":
         tell(BUTTON, ENABLE, 0)
@@ -122,6 +123,13 @@ def test_a_gamepad_counts_while_its_button_is_held_and_ends_at_once_without(end:
     os.close(pad)
     thread.join(timeout=60)
     np.testing.assert_array_equal(hand.velocity(), STANDING)
+
+
+def test_a_stop_that_is_pressed_and_let_go_within_one_read_is_heard(tmp_path: Path) -> None:
+    hand, path = Hand(), tmp_path / "js0"
+    path.write_bytes(b"".join(EVENT.pack(0, value, BUTTON, STOP) for value in (1, 0)))
+    follow_gamepad(path, hand.steering, threading.Event())
+    assert hand.asked == ["stop"]
 
 
 def test_what_can_not_be_steered_is_refused_with_what_was_expected(monkeypatch: pytest.MonkeyPatch) -> None:
