@@ -197,8 +197,10 @@ class Control(Supervisor):
         """The time of the step that is due; None if something changed before that."""
         with self.buffer.changed:
             now = self.now()
-            if now < self._last:  # a clock that was set back: the gate must see it, now and not when it is due
+            if now < self._last:  # a clock that was set back: the gate must see it, before it is set forward again
                 self.scheduler = StepScheduler(self.runner.config.period)
+                self._taken, self._operator = self.buffer.take()
+                return now
             fresh = None if self.robot is not None else self.buffer.fresh or not self.ticking
             due = self.scheduler.due(fresh)
             if now < due:
