@@ -130,14 +130,13 @@ void Control::run()
 void Control::turn()
 {
   std::int64_t now = clocks_.now();
-  if (now < last_) {  // a clock that was set back: the gate must see it, now and not when it is due
-    schedule_.restart();
-  }
   const auto due = [&] {return schedule_.due(buffer_.fresh() || clocks_.simulated);};
   take(clocks_.simulated ? (now < due() || are_awaited(now) ? SECOND / 50 : 0) : due() - now);
   now = clocks_.now();
-  if (now < last_) {
+  if (now < last_) {  // a clock that was set back: the gate must see it, before it is set forward again
     schedule_.restart();
+    step(now);
+    return;
   }
   const bool stands = clocks_.simulated && monotonic_us() - heard_ > STANDSTILL;
   const bool stopping = (requests_ & ~AWAKENING) != 0;
