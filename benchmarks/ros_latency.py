@@ -237,7 +237,7 @@ def main() -> None:
     if sys.argv[1] == "turn":
         if real_time():
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-        policy = [sys.executable, "-m", "robo_rl", "ros", "policy", sys.argv[2]]
+        policy = [sys.executable, "-P", "-m", "robo_rl", "ros", "policy", sys.argv[2]]
         policy += ["--parameter", f"runtime:={sys.argv[3]}"]
         echo = [sys.executable, __file__, "echo"]
         times, periods, faults = turn(sys.argv[2], policy, echo, float(sys.argv[4]))

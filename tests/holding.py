@@ -45,7 +45,7 @@ def started(words: list[str], folder: Path) -> subprocess.Popen[str]:
     (folder / "sitecustomize.py").write_text(text)  # every Python process reads it when it begins
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "ROBO_RL_HELD": str(folder / "held")}
-    command = [sys.executable, "-m", "robo_rl", *words]
+    command = [sys.executable, "-P", "-m", "robo_rl", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 

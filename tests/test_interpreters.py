@@ -125,10 +125,21 @@ def fuzzing(folder: Path) -> None:
         fuzz_readers.run("contract", folder.parent / "corpus", 1)
 
 
+def plans(folder: Path) -> None:
+    """What is no agreement is refused by the process itself: so it has imported all of its own."""
+    pytest.importorskip("websockets", reason="websockets is missing: pip install 'robo-rl[plans]'")
+    process = subprocess.Popen(
+        interpreter.module("robo_rl.deploy.robot.plans.client"), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=interpreter.environment(),
+    )  # fmt: skip
+    _, complaint = process.communicate(b"{", timeout=60)
+    assert b"JSONDecodeError" in complaint
+
+
 STARTS: dict[str, Callable[[Path], None]] = {
     "isolation": isolated, "record": recorded, "deadman": deadman, "keeper": keeper, "confined": started_trial,
     "sweep": sweep_job, "launch": several, "grid": grid, "bullet": bullet,
-    "fuzzing": fuzzing,
+    "fuzzing": fuzzing, "plans": plans,
 }  # fmt: skip
 
 

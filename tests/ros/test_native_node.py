@@ -190,7 +190,7 @@ def test_a_node_that_stalls_is_overridden_by_the_watchdog_and_latches(live):
 
 
 def test_the_command_prints_the_wires_of_a_bundle(bundle_file: Path):
-    words = [sys.executable, "-m", "robo_rl", "ros", "wires", str(bundle_file), "--parameter"]
+    words = [sys.executable, "-P", "-m", "robo_rl", "ros", "wires", str(bundle_file), "--parameter"]
     words.append("wires:=['angular_velocity=joint_states sensor_msgs/msg/JointState velocity']")
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert '- "angular_velocity=joint_states sensor_msgs/msg/JointState velocity"' in printed

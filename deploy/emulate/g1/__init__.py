@@ -35,7 +35,7 @@ class G1(Go2):
     family = HG
     motors = MOTORS
     machine = MACHINE
-    torque = 140.0  # N m, the greatest that is told
+    torque = 140.0  # N m, above which states tell nothing
 
     def __init__(self, card: LeggedCard | None = None, seed: int = 0) -> None:
         self.hung, self.rope, self._held = True, False, 0.0

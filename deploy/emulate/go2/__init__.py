@@ -59,7 +59,7 @@ class Go2:
     family: Family = GO
     motors = MOTORS
     machine = 0
-    torque = 45.0  # N m, the greatest that is told
+    torque = 45.0  # N m, above which states tell nothing
     standing: tuple[float, ...] = (0.0, 0.67, -1.3) * 4
     """rad: as the maker's example stands (unitree_sdk2, go2_stand_example.cpp)."""
 

@@ -23,6 +23,7 @@ from robo_rl.deploy.robot.drivers.driver import DriverError
 from robo_rl.deploy.robot.drivers.ticks import WRAP, Ticks
 from robo_rl.deploy.robot.drivers.unitree import dds, messages
 from robo_rl.deploy.robot.drivers.unitree.dog import _name
+from robo_rl.deploy.robot.drivers.unitree.family import GO, HG, Family
 from robo_rl.deploy.robot.drivers.unitree.messages import LowCommand, LowState
 
 CYCLONE = "needs Cyclone DDS: pip install 'robo-rl[go2]' (x86-64)"
@@ -111,8 +112,9 @@ def test_a_port_names_its_domain(port: str, number: int) -> None:
 ROBOT = """
 import sys, time
 from robo_rl.deploy.robot.drivers.unitree import dds
+from robo_rl.deploy.robot.drivers.unitree.family import family
 dds.direct_calls = lambda: sys.argv[2] == "direct"
-wire, state = dds.Wire(sys.argv[1], robot=True), bytes.fromhex(sys.argv[3])
+wire, state = dds.Wire(sys.argv[1], True, family(sys.argv[4])), bytes.fromhex(sys.argv[3])
 while True:
     wire.send(state)
     for data in wire.take(wire.commands):
@@ -121,21 +123,24 @@ while True:
 """
 
 
-@pytest.mark.parametrize(("robot", "program", "domain"), [("direct", False, 1), ("public", True, 2)])
+@pytest.mark.parametrize(
+    ("robot", "program", "domain", "of", "motors"),
+    [("direct", False, 1, GO, 12), ("public", True, 2, GO, 12), ("direct", False, 3, HG, 29)],
+)
 def test_the_public_way_through_cyclone_carries_the_same_bytes(
-    robot: str, program: bool, domain: int, monkeypatch: pytest.MonkeyPatch
+    robot: str, program: bool, domain: int, of: Family, motors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cyclonedds", reason=CYCLONE)
     monkeypatch.setattr(dds, "direct_calls", lambda: program)
-    command = messages.encode_command(LowCommand(*[np.arange(12.0)] * 6))
-    state, port = messages.encode_state(_state(1234)), f"lo@{domain}/bytes{os.getpid()}"
+    command = of.encode_command(LowCommand(*[np.arange(float(motors))] * 6))
+    state, port = of.encode_state(_state(1234)), f"lo@{domain}/bytes{os.getpid()}"
     root = Path(__file__).parents[3]
     other = subprocess.Popen(
-        [sys.executable, "-c", ROBOT, port, robot, state.hex()], stdout=subprocess.PIPE, text=True, cwd=root,
+        [sys.executable, "-c", ROBOT, port, robot, state.hex(), of.name], stdout=subprocess.PIPE, text=True, cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
     )  # fmt: skip
     try:
-        wire, end, states = dds.Wire(port), time.monotonic() + 60.0, []
+        wire, end, states = dds.Wire(port, family=of), time.monotonic() + 60.0, []
         assert other.stdout is not None
         while time.monotonic() < end and not (states and select.select([other.stdout], [], [], 0.0)[0]):
             wire.send(command)

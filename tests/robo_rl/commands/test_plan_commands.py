@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs/plans.md"
 
 
 def words(command: str) -> list[str]:
-    return [sys.executable, "-m", "robo_rl", *command.split()[1:]]
+    return [sys.executable, "-P", "-m", "robo_rl", *command.split()[1:]]
 
 
 @pytest.mark.slow
