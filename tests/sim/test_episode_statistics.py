@@ -70,8 +70,7 @@ def test_lengths_of_episodes_have_their_quantiles() -> None:
 @pytest.mark.parametrize("name", task_names())
 def test_a_task_fails_for_one_of_the_causes_that_it_names(name: str) -> None:
     task = load_task(name)
-    if type(task).failures is Task.failures:
-        pytest.skip("names no causes")
+    assert type(task).failures is not Task.failures, "a task names what an episode can fail for"
     env = VecEnv(task, 4 if task.spec.team == 1 else 1, seed=1)
     for _ in range(5):
         env.step({c.name: torch.tensor(c.upper).expand(env.n, -1) for c in task.spec.commands})

@@ -201,6 +201,9 @@ class MotorSpeed(Task[CurrentDrive]):
     def failed(self, truth: Tensors) -> Any:
         return truth["rotor_speed"].abs()[:, 0] > RUNAWAY * self.card.speed_max
 
+    def failures(self, truth: Tensors) -> dict[str, Any]:
+        return {f"over {RUNAWAY:g} times the highest speed": self.failed(truth)}
+
     def privileged(self, truth: Tensors, parameters: DriveParameters) -> Any:
         nominal = self.card
         factors = [
