@@ -32,6 +32,7 @@ from robo_rl.files.text import loads_toml
 
 BLANK = "?"
 MOST_BYTES = 1 << 20
+MOST_MEMORY = 1 << 14
 Numbers = float | tuple[float, ...]
 
 
@@ -94,6 +95,8 @@ class Description:
     """Joints that count the other way round in the policy than on the robot; ``default`` is as the policy counts."""
     motion: str = ""
     """The file of the clip that it follows, beside the description."""
+    memory: int = 0
+    """Numbers that a recurrent network keeps from step to step; 0 of one without a memory."""
     layers: Mapping[str, Any] = field(default_factory=dict)
     """Of a file with parameters alone: see ``parameters.network``."""
 
@@ -174,6 +177,7 @@ def understood(data: dict[str, Any], where: str) -> Description:
                   _table(data.get("commands", {}), "commands", where, ("x", "y", "yaw")).items()},
         flipped=tuple(_known(data.get("flipped", []), joints, where)),
         motion=_text(data.get("motion", ""), "motion", where),
+        memory=_width(data.get("memory", 0), where),
         layers=_table(data.get("layers", {}), "layers", where, LAYERS),
     )  # fmt: skip
 
@@ -209,6 +213,12 @@ def _items(value: Any, where: str) -> list[Any]:
 
 def _text(value: Any, key: str, where: str) -> str:
     _require(isinstance(value, str) and "/" not in value, where, key, value, "the name of a file beside this one")
+    return value
+
+
+def _width(value: Any, where: str) -> int:
+    good = type(value) is int and 0 <= value <= MOST_MEMORY
+    _require(good, where, "memory", value, f"0 to {MOST_MEMORY}, the numbers that the network keeps")
     return value
 
 

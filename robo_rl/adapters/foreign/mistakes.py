@@ -20,6 +20,9 @@ from robo_rl.adapters.foreign.description import AdoptionError, Description
 from robo_rl.adapters.foreign.graph import AdoptedGraph
 from robo_rl.adapters.foreign.task import AdoptedWalk
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.robots.legged import LeggedCard
+from robo_rl.sim.tasks.legged.legs import find_legs
+from robo_rl.sim.tasks.legged.limbs import leg_joints
 
 SECONDS = 4.0
 """Of a try: long enough to fall, and to walk."""
@@ -161,17 +164,40 @@ def _with(told: Description, **values: Any) -> Description:
 
 
 def _orders(task: AdoptedWalk) -> Iterator[Change]:
-    """Joints in the orders that trainers have: leg by leg or part by part, legs in any usual order."""
-    told, names = task.told, {}
-    legs = task.legs
-    parts = {(legs.sides[i // 3], i % 3): task.card.joint_names[joint] for i, joint in enumerate(legs.order)}
+    """Joints in the orders that trainers have: leg by leg, or level by level through the legs."""
+    told = task.told
+    for text, joints in (_of_four_legs if len(task.card.feet) == 4 else _of_any_legs)(task.card):
+        if joints != told.joints:
+            yield Change("joint order", f"the joints {text}", reordered(told, joints))
+
+
+def _of_four_legs(card: LeggedCard) -> Iterator[tuple[str, tuple[str, ...]]]:
+    legs = find_legs(card)
+    parts = {(legs.sides[i // 3], i % 3): card.joint_names[joint] for i, joint in enumerate(legs.order)}
     for text in ("FL FR RL RR", "FR FL RR RL", "RL RR FL FR", "RR RL FR FL", "FL RL FR RR"):
         sides = text.split()
-        names[f"{', '.join(sides)}, each hip, thigh, calf"] = [parts[side, k] for side in sides for k in range(3)]
-        names[f"hips, thighs, calves, each {', '.join(sides)}"] = [parts[side, k] for k in range(3) for side in sides]
-    for text, joints in names.items():
-        if tuple(joints) != told.joints:
-            yield Change("joint order", f"the joints {text}", reordered(told, tuple(joints)))
+        yield f"{', '.join(sides)}, each hip, thigh, calf", tuple(parts[side, k] for side in sides for k in range(3))
+        yield (
+            f"hips, thighs, calves, each {', '.join(sides)}",
+            tuple(parts[side, k] for k in range(3) for side in sides),
+        )
+
+
+def _of_any_legs(card: LeggedCard) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """With joints that move no foot (waist, arms) after the legs, or before them."""
+    names, given = card.joint_names, leg_joints(card)
+    moved = {joint for leg in given for joint in leg}
+    others = [joint for joint in range(len(names)) if joint not in moved]
+    for legs in (given, given[::-1]):
+        first = names[legs[0][0]]
+        by_leg = list(dict.fromkeys(joint for leg in legs for joint in leg))
+        levels = itertools.zip_longest(*legs)
+        by_level = list(dict.fromkeys(joint for level in levels for joint in level if joint is not None))
+        for text, order in (("leg by leg", by_leg), ("level by level", by_level)):
+            yield f"{text}, '{first}' first", tuple(names[joint] for joint in [*order, *others])
+            if others:
+                whole = tuple(names[joint] for joint in [*others, *order])
+                yield f"{text}, '{first}' first, after those of no leg", whole
 
 
 def reordered(told: Description, joints: tuple[str, ...]) -> Description:
@@ -302,14 +328,23 @@ def _rates(told: Description) -> Iterator[Change]:
 
 def _signs(task: AdoptedWalk) -> Iterator[Change]:
     """Joints that count the other way round: their positions, velocities and targets are negated."""
-    told, legs = task.told, task.legs
-    names = {
-        part: {task.card.joint_names[joint] for i, joint in enumerate(legs.order) if i % 3 == part} for part in range(3)
-    }
-    for part, text in enumerate(("hips", "thighs", "calves")):
-        flips = tuple(sorted(names[part] ^ set(told.flipped)))
+    told, names = task.told, task.card.joint_names
+    for text, joints in (_sides_of_four if len(task.card.feet) == 4 else _sides_of_any)(task.card):
+        flips = tuple(sorted({names[joint] for joint in joints} ^ set(told.flipped)))
         yield Change("joint sign", f"the {text} counting the other way", _with(told, flipped=flips))
+
+
+def _sides_of_four(card: LeggedCard) -> Iterator[tuple[str, list[int]]]:
+    legs = find_legs(card)
+    for part, text in enumerate(("hips", "thighs", "calves")):
+        yield text, [joint for i, joint in enumerate(legs.order) if i % 3 == part]
     for side, text in (("L", "left"), ("R", "right")):
-        hips = {task.card.joint_names[legs.order[3 * i]] for i, name in enumerate(legs.sides) if name[1] == side}
-        flips = tuple(sorted(hips ^ set(told.flipped)))
-        yield Change("joint sign", f"the {text} hips counting the other way", _with(told, flipped=flips))
+        yield f"{text} hips", [legs.order[3 * i] for i, name in enumerate(legs.sides) if name[1] == side]
+
+
+def _sides_of_any(card: LeggedCard) -> Iterator[tuple[str, list[int]]]:
+    """A level of all legs, or of one."""
+    for level in itertools.zip_longest(*leg_joints(card)):
+        joints = [joint for joint in level if joint is not None]
+        for some in (joints, *([joint] for joint in joints)):
+            yield f"joints {', '.join(card.joint_names[joint] for joint in some)}", some

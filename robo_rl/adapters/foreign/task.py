@@ -24,12 +24,21 @@ from robo_rl.adapters.foreign import description as described
 from robo_rl.adapters.foreign import motion as motions
 from robo_rl.adapters.foreign.description import AdoptionError, Description
 from robo_rl.adapters.foreign.terms import TERMS, Term, View, advance
-from robo_rl.contract import Signal, StateBlock
+from robo_rl.contract import Safety, Signal, StateBlock
+from robo_rl.sim.plants.indices import standing_height
 from robo_rl.sim.ranges import Range
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
-from robo_rl.sim.tasks import Tensors
-from robo_rl.sim.tasks.legged.ranges import XYZ
-from robo_rl.sim.tasks.legged.walk import FlatWalk
+from robo_rl.sim.tasks import Spec, Tensors
+from robo_rl.sim.tasks.legged.commanded import Commanded
+from robo_rl.sim.tasks.legged.limbs import standing
+from robo_rl.sim.tasks.legged.ranges import (
+    XYZ,
+    goal_ranges,
+    initial_ranges,
+    physical_ranges,
+    position_target,
+    signals,
+)
 
 NOMINAL = {
     "base_mass": 1.0, "payload": 0.0, "center_of_mass": 0.0, "joint_friction": 1.0, "armature": 1.0, "stiffness": 1.0,
@@ -37,11 +46,21 @@ NOMINAL = {
     "push/x": 0.0, "push/y": 0.0,
 }  # fmt: skip
 """What is not varied: nobody knows which robots a policy of another trainer was trained with."""
+NETWORK = "network"
+"""The block of memory of a recurrent network."""
 FASTEST = 5.0
 """m/s, of an estimated velocity of the base."""
+GO2 = 0.3  # m, of the base above the ground as it stands
+FALLEN = 0.55  # part of the standing height of the base, below which a robot has fallen
+TILT = {True: 1.2, False: 1.0}
+"""rad, at which the gate stops a robot, on at least four legs or on fewer."""
+NEAR = Range.fixed(-0.05, 0.05, unit="rad")
+SLOW = {"initial/linear_velocity": Range.fixed(-0.1, 0.1, count=3, unit="m/s"),
+        "initial/angular_velocity": Range.fixed(-0.1, 0.1, count=3, unit="rad/s")}  # fmt: skip
+"""How robots on fewer than four legs begin: nearly at rest, as a tall robot that is pushed at once falls."""
 
 
-class AdoptedWalk(FlatWalk):
+class AdoptedWalk(Commanded):
     """Walk at commanded velocities, observing and acting as a description says."""
 
     name = "adopted-walk"
@@ -54,7 +73,15 @@ class AdoptedWalk(FlatWalk):
         if told is None:
             told = described.read(folder / self.description)
         self.base_card = card or load_legged(told.robot)
-        super().__init__(with_gains(self.base_card, told))
+        self.card = with_gains(self.base_card, told)
+        self.action_size = len(self.card.joints)
+        model, _, indices = standing(self.card)
+        self.mass = float(model.body_subtreemass[indices.base])
+        height = standing_height(model, self.card.mechanism)
+        self.size, self.lowest, self.foot_radius = height / GO2, FALLEN * height, 0.07 * height
+        self.stand, self.lower, self.upper = (
+            torch.tensor([[getattr(joint, name) for joint in self.card.joints]]) for name in ("stand", "lower", "upper")
+        )
         self.told = told
         self.sign = torch.tensor([[-1.0 if joint in told.flipped else 1.0 for joint in told.joints]])
         names = self.card.joint_names
@@ -87,30 +114,43 @@ class AdoptedWalk(FlatWalk):
             return getattr(self, term.name.replace(".", "_"))(view)
         return TERMS[term.name].value(view, term.settings)
 
-    def _specified(self) -> Any:
-        spec, told, n = self.spec, self.told, len(self.told.joints)
+    def _specified(self) -> Spec:
+        told, card, joints = self.told, self.card, self.action_size
         needed = {name for term in self.terms if term.name in TERMS
                   for name in TERMS[term.name].signals}  # fmt: skip
+        sure = len(card.feet) >= 4
+        begin = initial_ranges(joints)
+        if not sure:
+            begin |= {"initial/joint_position": dataclasses.replace(NEAR, count=joints), **SLOW}
         ranges = {
-            name: _fixed(value, NOMINAL[name]) if name in NOMINAL else value for name, value in spec.ranges.items()
+            name: _fixed(value, NOMINAL[name]) if name in NOMINAL else value
+            for name, value in {**begin, **physical_ranges(joints, self.mass), **goal_ranges(self.mass)}.items()
         }
         ranges["ground_friction"] = Range.fixed(0.6, 1.0)
         ranges["noise"] = Range.fixed(0.0, 0.0, unit="×")
         ranges["delay"] = Range.fixed(0.0, 0.0, unit="s")
         for axis, (low, high) in told.commands.items():
-            ranges[f"command/{axis}"] = dataclasses.replace(
-                spec.ranges[f"command/{axis}"], **_ends(spec.ranges[f"command/{axis}"], low, high)
-            )
-        return dataclasses.replace(
-            spec,
+            given = ranges[f"command/{axis}"]
+            ranges[f"command/{axis}"] = dataclasses.replace(given, **_ends(given, low, high))
+        return Spec(
+            name=self.name,
+            summary=self.summary,
+            robot=card,
             control_period=1.0 / told.rate,
-            signals=(*spec.signals, *(s for s in _further() if s.name in needed)),
-            memory=tuple(self._memory(n)),
+            episode_length=20.0,
+            signals=(*signals(card), *(s for s in _further() if s.name in needed)),
+            commands=(position_target(card),),
+            memory=tuple(self._memory(joints)),
+            safety=Safety(signal_timeout=0.04, tilt_limit=TILT[sure], operator_timeout=0.5),
+            reward={"linear_velocity": 1.0, "yaw_rate": 1.0},
             ranges=ranges,
+            facts=self.facts(),
         )
 
     def _memory(self, n: int) -> list[StateBlock]:
         blocks = [StateBlock("last_action", (n,), (0.0,) * n)]
+        if self.told.memory:
+            blocks.append(StateBlock(NETWORK, (self.told.memory,), (0.0,) * self.told.memory))
         names = [term.name for term in self.terms]
         if "gait_phase" in names:
             first = 2 * math.pi * self.terms[names.index("gait_phase")].settings.get("first", 0.0)
@@ -129,6 +169,20 @@ class AdoptedWalk(FlatWalk):
     def simulate(self, engine: Any, n: int, **settings: Any) -> Any:
         """As on flat ground, at the policy's own rate."""
         return engine(self.card.mechanism, n, self.spec.control_period, **settings)
+
+    # --- how well it walks ------------------------------------------------------------------------------------
+
+    def reward(self, truth: Tensors, commands: Tensors, previous: Tensors) -> dict[str, Any]:
+        """Of following the commanded velocity, after Rudin et al. 2022."""
+        error = self.tracking_errors(truth)
+        return {
+            "linear_velocity": torch.exp(-error["linear_velocity_error"].square() / 0.25),
+            "yaw_rate": torch.exp(-error["yaw_rate_error"].square() / 0.25),
+        }
+
+    def privileged(self, truth: Tensors, parameters: Any) -> Any:
+        """(n, 3) m/s: nothing is trained."""
+        return truth["linear_velocity"]
 
     # --- what is traced into the policy -----------------------------------------------------------------------
 
@@ -181,7 +235,7 @@ class AdoptedWalk(FlatWalk):
         return {"joint_position_target": torch.clamp(target[:, self.put], self.lower, self.upper)}
 
     def keep(self, memory: Tensors, signals: Tensors, action: Any) -> dict[str, Any]:
-        """The memory for the next step, after the network gave ``action``."""
+        """The memory for the next step, after the network gave ``action``; without the network's own."""
         told, kept = self.told.action, {}
         clipped = action if told.clip is None or told.remember == "raw" else torch.clamp(action, *told.clip)
         kept["last_action"] = clipped
@@ -198,9 +252,10 @@ class AdoptedWalk(FlatWalk):
         return kept
 
     def remember(self, memory: Tensors, signals: Tensors, commands: Tensors) -> dict[str, Any]:
-        """As ``keep``, for the action that gives these commands."""
+        """As ``keep``, for the action that gives these commands. What a network remembers stays as it is."""
         target = self._picked(commands["joint_position_target"])
-        return self.keep(memory, signals, (target - self.offset) / self.scale)
+        kept = self.keep(memory, signals, (target - self.offset) / self.scale)
+        return kept | ({NETWORK: memory[NETWORK]} if NETWORK in memory else {})
 
 
 def with_gains(card: LeggedCard, told: Description) -> LeggedCard:

@@ -66,6 +66,13 @@ def find_limbs(card: LeggedCard) -> Limbs:
     )
 
 
+def leg_joints(card: LeggedCard) -> tuple[tuple[int, ...], ...]:
+    """For each foot, the joints that move it, from the base on: places in the card's order. CardError for none."""
+    model = assemble(card.mechanism, Physics())
+    joints = [model.joint(name).id for name in card.joint_names]
+    return tuple(_chain(model, card, joints, foot) for foot in card.feet)
+
+
 def standing(card: LeggedCard) -> tuple[mujoco.MjModel, Any, ModelIndices]:
     """Its model, with the base at the world's origin and joints as the robot stands, and where the model has them."""
     model = assemble(card.mechanism, Physics())

@@ -13,29 +13,23 @@ and for calm are those of Rudin et al. 2022, Learning to Walk in Minutes. Signal
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from robo_rl.contract import Safety, StateBlock
 from robo_rl.controllers.rotation import body_z, heading, turn_back
-from robo_rl.sim.plants import Articulated
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
 from robo_rl.sim.scenes.terrain import Ground
-from robo_rl.sim.tasks import Measure, Spec, Tensors
+from robo_rl.sim.tasks import Spec, Tensors
+from robo_rl.sim.tasks.legged.commanded import Commanded
 from robo_rl.sim.tasks.legged.gait import FOLD, JOINTS, LEG, LIFT, PACE, STILL, Trot, axial, polar
-from robo_rl.sim.tasks.legged.on_legs import PERIOD, OnLegs
+from robo_rl.sim.tasks.legged.on_legs import PERIOD
 from robo_rl.sim.tasks.legged.ranges import (
     MASS,
-    PUSHES,
-    SEGMENT,
-    SEGMENTS,
     goal_ranges,
     initial_ranges,
-    joints_facts,
     physical_ranges,
     position_target,
     signals,
@@ -46,7 +40,7 @@ SCALE = 0.4  # rad, of the network's output
 SLEW_RATE = (3.0, 3.0, 5.0)  # m/s², m/s², rad/s²: how fast the policy takes up another commanded velocity
 
 
-class FlatWalk(OnLegs):
+class FlatWalk(Commanded):
     """Walk on flat ground at commanded velocities up to ±1 m/s, ±0.6 m/s, ±1 rad/s, and stand when they are zero.
 
     For any robot on four legs of three joints; lengths, loads and pushes go with its size and mass.
@@ -54,9 +48,6 @@ class FlatWalk(OnLegs):
 
     name = "go2-flat"
     summary = "walk on flat ground at commanded velocities"
-    measures = (Measure("yaw_rate_error", "rad/s", "mean"), Measure("linear_velocity_error", "m/s", "mean"))
-    goal_size = 3 * SEGMENTS + 1 + 3 * PUSHES
-    pushed = 3 * SEGMENTS + 1
     settings = MappingProxyType(
         {
             "ppo": {
@@ -129,65 +120,18 @@ class FlatWalk(OnLegs):
             facts=self.facts(),
         )
 
-    def facts(self) -> dict[str, Any]:
-        """What the contract tells of the task."""
-        return {
-            "joints": joints_facts(self.card),
-            "references": {
-                "orientation": "of the base: x ahead, y left, z up",
-                "linear_velocity_command": "of the base in the heading frame: z up, x where the base's x points, level",
-                "yaw_rate_command": "about the base's z, to the left positive",
-            },
-            "success": {"base_higher_than_m": self.lowest, "tilt_below_rad": math.pi / 3},
-        }
-
     def weighed(self) -> dict[str, float]:
         """Weights per step; that of torques is for those that a robot of this mass needs."""
         weights = {**self.weights, "torque": self.weights["torque"] * (MASS / self.legs.mass) ** 2}
         return {name: PERIOD * weight for name, weight in weights.items()}
 
     def reference(self, time: Any, goal: Any) -> dict[str, Any]:
-        *commands, offset = goal[:, : 3 * SEGMENTS + 1].unbind(-1)
-        progress = time + offset
-        wanted = commands[:3]
-        for k in range(1, SEGMENTS):
-            later = progress >= SEGMENT * k
-            wanted = [torch.where(later, commands[3 * k + i], wanted[i]) for i in range(3)]
-        return {
-            "linear_velocity_command": torch.stack(wanted[:2], -1),
-            "yaw_rate_command": torch.stack(wanted[2:], -1),
-            "clock": self.clock(time),
-        }
+        return {**super().reference(time, goal), "clock": self.clock(time)}
 
     def clock(self, time: Any) -> Any:
         """(n, 2) cosine and sine of the gait's clock at ``time`` (n,) s of an episode."""
         angle = (2 * math.pi * PACE) * time
         return torch.stack([torch.cos(angle), torch.sin(angle)], -1)
-
-    def place(self, plant: Articulated, ids: Tensor, drawn: Mapping[str, Tensor], goal: Tensor) -> None:
-        yaw = 0.5 * drawn["initial/yaw"]
-        zero, start = torch.zeros_like(yaw), self.start(drawn)
-        joints = torch.clamp(self.stand + drawn["initial/joint_position"], self.lower, self.upper)
-        plant.place(
-            ids,
-            position=torch.cat([start[:, :2], start[:, 2:] + plant.height + 0.02], -1),
-            orientation=torch.stack([zero, zero, torch.sin(yaw), torch.cos(yaw)], -1),
-            linear_velocity=drawn["initial/linear_velocity"],
-            angular_velocity=drawn["initial/angular_velocity"],
-            joint_position=joints,
-            joint_velocity=torch.zeros_like(joints),
-        )
-
-    def start(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """(m, 3) m, the places on the ground where robots begin."""
-        return torch.zeros(len(drawn["noise"]), 3, device=drawn["noise"].device)
-
-    def goal(self, drawn: Mapping[str, Tensor]) -> Tensor:
-        """(m, goal_size): commanded velocities of each segment, s into the first; of pushes s, N, N."""
-        moving = (drawn["command/stand"] >= 0.1).float()  # every tenth command is to stand
-        wanted = torch.stack([drawn[f"command/{name}"] * moving for name in ("x", "y", "yaw")], -1)
-        pushes = torch.stack([drawn["push/time"], drawn["push/x"], drawn["push/y"]], -1)
-        return torch.cat([wanted.flatten(1), drawn["command/offset"][:, None], pushes.flatten(1)], -1)
 
     def observe(self, signals: Tensors, memory: Tensors) -> Any:
         clock = memory["gait"][:, :2]
@@ -231,10 +175,6 @@ class FlatWalk(OnLegs):
         Most falls came within a second after the command had jumped.
         """
         return gait[:, 2:] + torch.clamp(self.commanded(signals) - gait[:, 2:], -self.slew, self.slew)
-
-    def commanded(self, signals: Tensors) -> Any:
-        """(n, 3) m/s, m/s, rad/s: the commanded velocity."""
-        return torch.cat([signals["linear_velocity_command"], signals["yaw_rate_command"]], -1)
 
     @staticmethod
     def _wanted(velocity: Any, side: Any) -> Any:
