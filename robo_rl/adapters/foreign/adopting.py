@@ -12,7 +12,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from robo_rl.adapters.foreign import description, onnx_network, parameters, script_network, statements, yaml_file
+from robo_rl.adapters.foreign import (
+    description,
+    onnx_network,
+    parameters,
+    recurrent,
+    script_network,
+    statements,
+    yaml_file,
+)  # fmt: skip
 from robo_rl.adapters.foreign.description import BLANK, AdoptionError, Description
 from robo_rl.adapters.foreign.motion import motion_of
 from robo_rl.adapters.foreign.statements import Statement
@@ -33,7 +41,7 @@ class Found:
 
     network: nn.Module | None
     """None where the description must say more first."""
-    runtime: Callable[[np.ndarray], np.ndarray] | None
+    runtime: recurrent.Runtime | None
     statement: Statement | None
     trainer: str
 
@@ -58,7 +66,7 @@ def find(path: Path, layers: Mapping[str, Any]) -> Found:
         network = onnx_network.OnnxNetwork(file, where)
         if told is not None and motion_of(file, where) is not None:
             told.data["motion"] = MOTION
-        return Found(network, file.runtime(), told, told.trainer if told else "onnx")
+        return Found(network, file.runtime(network.states), told, told.trainer if told else "onnx")
     if path.suffix in (".pt", ".pth", ".jit") and parameters.is_script(data):
         return Found(script_network.read(data, where), script_network.runtime(data), None, "torchscript")
     if path.suffix not in KINDS:
@@ -76,6 +84,9 @@ def _of_parameters(path: Path, found: parameters.Parameters, layers: Mapping[str
     told.reasons["layers.activation"] = "between the layers: elu, relu, silu or tanh; the file doesn't say"
     if normalizer:
         told.data["layers"]["normalizer"] = normalizer
+    if recurrences := recurrent.prefixes(found.arrays):
+        told.data["layers"]["recurrence"] = recurrent.actor_prefix(found.arrays) or BLANK
+        told.reasons["layers.recurrence"] = f"where the actor's LSTM or GRU is in the file, one of {recurrences}"
     if trainer == "stable-baselines3":
         _stable_baselines(path, found, told)
     merged = {**told.data["layers"], **{key: value for key, value in layers.items() if value != BLANK}}
@@ -85,10 +96,15 @@ def _of_parameters(path: Path, found: parameters.Parameters, layers: Mapping[str
     network = parameters.network(found, merged, str(path))
     if statistics != NONE:
         file = path.parent / statistics
-        size = network.observation_size
-        network = nn.Sequential(parameters.read_statistics(read_bytes(file), str(file)), network)
-        network.observation_size = size
-    return Found(network, _torch_runtime(network), told, trainer)
+        normalized = parameters.read_statistics(read_bytes(file), str(file))
+        if isinstance(network, recurrent.Recurrent):
+            network.before = nn.Sequential(normalized, network.before)
+        else:
+            size = network.observation_size
+            network = nn.Sequential(normalized, network)
+            network.observation_size = size
+    run = recurrent.runtime(network) if isinstance(network, recurrent.Recurrent) else _torch_runtime(network)
+    return Found(network, run, told, trainer)
 
 
 def _stable_baselines(path: Path, found: parameters.Parameters, told: Statement) -> None:
@@ -159,6 +175,8 @@ def draft(
         _merge(data, part.data)
         reasons.update(part.reasons)
     _merge(data, given)
+    if width := recurrent.memory_of(found.network):
+        data["memory"] = width
     statements.complete(data, reasons)
     if not _has_layers(found.statement):
         data.pop("layers", None)

@@ -110,7 +110,7 @@ class Description:
 KEYS = {f.name for f in fields(Description)}
 OWN = re.compile(r"own\.[a-z]\w{0,40}", re.ASCII)
 """A term that a method of the user's own task class gives."""
-LAYERS = ("prefix", "activation", "normalizer", "output", "statistics")
+LAYERS = ("prefix", "activation", "normalizer", "output", "recurrence", "statistics")
 CHOICES = {
     ("history", "by"): ("term", "frame"),
     ("history", "order"): ("oldest first", "newest first"),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from robo_rl.adapters.foreign.description import AdoptionError
-from robo_rl.adapters.foreign.task import AdoptedWalk
+from robo_rl.adapters.foreign.recurrent import Runtime, memory_of
+from robo_rl.adapters.foreign.task import NETWORK, AdoptedWalk
 from robo_rl.adapters.modules import ModuleGraph
 from robo_rl.contract import Provenance
 from robo_rl.deploy.build.export import write_bundle
@@ -23,8 +25,6 @@ from robo_rl.evaluate.evaluation import Conditions, GraphPolicy, rollout_signals
 TOLERANCE = 1e-6
 """Between bundle and the other's runtime: actions relative to the largest, commands in units of their range."""
 SAMPLES = 1000
-Runtime = Callable[[np.ndarray], np.ndarray]
-"""The other's runtime: actions (n, a) for observations (n, k), float32."""
 
 
 class AdoptedGraph(ModuleGraph):
@@ -34,9 +34,13 @@ class AdoptedGraph(ModuleGraph):
 
     def forward(self, signals: Mapping[str, Tensor], state: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         memory = self.unpack(state)
-        action = self.network(self.task.observe(signals, memory))
+        seen, kept = self.task.observe(signals, memory), {}
+        if NETWORK in memory:
+            action, kept[NETWORK] = self.network(seen, memory[NETWORK])
+        else:
+            action = self.network(seen)
         commands = {name: self._limit(name, value) for name, value in self.task.command(action, memory).items()}
-        return commands, self.pack(self.task.keep(memory, signals, action))
+        return commands, self.pack(self.task.keep(memory, signals, action) | kept)
 
 
 class Foreign(nn.Module):
@@ -46,8 +50,10 @@ class Foreign(nn.Module):
         super().__init__()
         self.runtime = runtime
 
-    def forward(self, observation: Tensor) -> Tensor:
-        return torch.from_numpy(self.runtime(np.ascontiguousarray(observation.numpy(), np.float32)))
+    def forward(self, *given: Tensor) -> Any:
+        """Of observations, and of a memory where there is one."""
+        found = self.runtime(*(np.ascontiguousarray(value.numpy(), np.float32) for value in given))
+        return torch.from_numpy(found) if isinstance(found, np.ndarray) else tuple(map(torch.from_numpy, found))
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,13 @@ def require_fit(task: AdoptedWalk, network: nn.Module) -> None:
     if takes is not None and takes != task.observation_size:
         raise AdoptionError(f"observations: the terms are {task.observation_size} numbers ({given}); expected {takes}, "
                             "as the network takes")  # fmt: skip
+    width = memory_of(network)
+    if width != task.told.memory:
+        raise AdoptionError(f"memory is {task.told.memory}; expected {width}, as the network keeps")
+    zeros = [torch.zeros(2, size) for size in (task.observation_size, width) if size]
     try:
-        found = tuple(network(torch.zeros(2, task.observation_size)).shape)
+        given_back = network(*zeros)
+        found = tuple((given_back[0] if width else given_back).shape)
     except (RuntimeError, ValueError, IndexError) as error:
         reason = " ".join(str(error).split())[:160]
         raise AdoptionError(
@@ -114,12 +125,15 @@ def write(task: AdoptedWalk, network: nn.Module, runtime: Runtime, out: Path, tr
 
 
 def compare(task: AdoptedWalk, network: nn.Module, runtime: Runtime) -> float:
-    """The greatest difference over random observations, relative to the largest action."""
-    seen = np.random.default_rng(0).normal(size=(SAMPLES, task.observation_size)).astype(np.float32)
+    """The greatest difference over random observations and memories, relative to the largest action."""
+    rng, sizes = np.random.default_rng(0), (task.observation_size, task.told.memory)
+    given = [rng.normal(size=(SAMPLES, size)).astype(np.float32) for size in sizes if size]
     with torch.inference_mode():
-        ours = network(torch.from_numpy(seen)).numpy()
-    theirs = runtime(seen)
-    return greatest([(ours - theirs) / max(float(np.abs(theirs).max()), 1.0)])
+        found: Any = network(*map(torch.from_numpy, given))
+    theirs = runtime(*given)
+    ours, theirs = (found, theirs) if isinstance(theirs, tuple) else ((found,), (theirs,))
+    pairs = zip(ours, theirs, strict=True)
+    return greatest([(a.numpy() - b) / max(float(np.abs(b).max()), 1.0) for a, b in pairs])
 
 
 def follow(bundle: Bundle, theirs: AdoptedGraph, seen: Mapping[str, np.ndarray], steps: int = 500) -> float:

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ import onnxruntime
 import torch
 from torch import Tensor, nn
 
+from robo_rl.adapters.foreign import onnx_memory
 from robo_rl.adapters.foreign.description import AdoptionError
+from robo_rl.adapters.foreign.recurrent import Runtime
 from robo_rl.files import sandbox as confined
 
 NUMBERS = {"FLOAT", "DOUBLE", "INT64", "INT32", "BOOL"}
@@ -47,9 +50,14 @@ class OnnxFile:
     metadata: dict[str, str]
     data: bytes
 
-    def runtime(self) -> Callable[[np.ndarray], np.ndarray]:
-        """onnxruntime on the file itself: actions for observations (n, k), one row at a time where it wants that."""
+    def runtime(self, memory: list[onnx_memory.State]) -> Runtime:
+        """onnxruntime on the file itself: actions for observations (n, k), one row at a time where it wants that.
+
+        ``memory``: of a recurrent policy.
+        """
         session = open_session(self.data)
+        if memory:
+            return partial(onnx_memory.run, session, next(iter(self.inputs)), next(iter(self.outputs)), memory)
         first, output = next(iter(self.inputs)), next(iter(self.outputs))
         single = self.inputs[first][0] == 1
         kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
@@ -138,14 +146,12 @@ class OnnxNetwork(nn.Module):
     def __init__(self, file: OnnxFile, where: str) -> None:
         super().__init__()
         self.input, self.output = next(iter(file.inputs)), next(iter(file.outputs))
-        self.nodes = _needed(file.nodes, self.output)
-        used = {name for node in self.nodes for name in node.inputs}
+        used = {name for node in _needed(file.nodes, {self.output}) for name in node.inputs}
         further = [name for name in file.inputs if name != self.input and name in used]
-        if further:
-            raise AdoptionError(
-                f"{where}: its actions depend on the inputs {further} besides '{self.input}'; expected a policy "
-                "without a memory of its own"
-            )
+        self.states = onnx_memory.states(file.inputs, file.outputs, further, where)
+        self.memory = sum(state.size for state in self.states)
+        self.nodes = _needed(file.nodes, {self.output, *(state.after for state in self.states)})
+        used = {name for node in self.nodes for name in node.inputs}
         unknown = sorted({node.operator for node in self.nodes} - {*OPERATIONS, "Constant"})
         if unknown:
             raise AdoptionError(f"{where}: it has the operators {unknown}; expected those of {sorted(OPERATIONS)}")
@@ -160,8 +166,12 @@ class OnnxNetwork(nn.Module):
         shape = file.inputs[self.input]
         self.observation_size = shape[-1] if shape else None
 
-    def forward(self, observation: Tensor) -> Tensor:
+    def forward(self, observation: Tensor, memory: Tensor | None = None) -> Any:
+        """Actions; of one with a ``memory`` (n, m), actions and the memory after them."""
         values: dict[str, Any] = {self.input: observation}
+        if memory is not None:
+            parts = memory.split([state.size for state in self.states], 1)
+            values |= {state.before: state.given(part) for state, part in zip(self.states, parts, strict=True)}
         for node in self.nodes:
             inputs: list[Any] = [None if name == "" else self._value(name, values) for name in node.inputs]
             if node.operator in SIZED:
@@ -169,8 +179,11 @@ class OnnxNetwork(nn.Module):
             attributes = dict(node.attributes)
             attributes.setdefault("num_outputs", len(node.outputs))
             result = OPERATIONS[node.operator](inputs, attributes)
-            values.update(zip(node.outputs, result if isinstance(result, tuple | list) else [result], strict=True))
-        return values[self.output]
+            given = result if isinstance(result, tuple | list) else [result]
+            values.update(zip(node.outputs, given, strict=node.operator not in RECURRENT))
+        if memory is None:
+            return values[self.output]
+        return values[self.output], torch.cat([state.kept(values[state.after]) for state in self.states], 1)
 
     def _value(self, name: str, values: dict[str, Any]) -> Any:
         return values[name] if name in values else self.get_buffer(self.names[name])
@@ -188,11 +201,11 @@ def _named(node: Node) -> str:
     return value["array"] if isinstance(value, dict) else ""
 
 
-def _needed(nodes: list[Node], output: str) -> list[Node]:
-    """Those that the output is made of, in order."""
-    wanted, found = {output}, []
+def _needed(nodes: list[Node], outputs: set[str]) -> list[Node]:
+    """Those that the outputs are made of, in order."""
+    wanted, found = set(outputs), []
     for node in reversed(nodes):
-        if wanted & set(node.outputs):
+        if wanted & {name for name in node.outputs if name}:
             found.append(node)
             wanted |= set(node.inputs)
     return found[::-1]
@@ -256,8 +269,9 @@ def _gather(x: list[Any], a: dict[str, Any]) -> Tensor:
 
 def _reshape(x: list[Any], a: dict[str, Any]) -> Tensor:
     shape = [x[0].shape[i] if size == 0 else size for i, size in enumerate(_whole(x[1]))]
-    if shape and shape[0] == 1 and -1 not in shape[1:]:
-        shape[0] = -1  # exported for one robot
+    if shape and shape[0] == 1 and -1 not in shape[1:]:  # exported for one robot
+        of_sequence = len(shape) > 2 and shape[1] == 1 and x[0].dim() > 2 and x[0].shape[0] == 1
+        shape[1 if of_sequence else 0] = -1
     return x[0].reshape(shape)
 
 
@@ -306,11 +320,13 @@ OPERATIONS: dict[str, Operation] = {
     "Exp": lambda x, a: torch.exp(x[0]),
     "Flatten": lambda x, a: x[0].flatten(a.get("axis", 1)),
     "Gather": _gather,
+    "GRU": onnx_memory.gru,
     "Gelu": lambda x, a: nn.functional.gelu(x[0], approximate=a.get("approximate", "none")),
     "Gemm": _gemm,
     "Greater": lambda x, a: x[0] > x[1],
     "GreaterOrEqual": lambda x, a: x[0] >= x[1],
     "Identity": lambda x, a: x[0],
+    "LSTM": onnx_memory.lstm,
     "LayerNormalization": _norm,
     "LeakyRelu": lambda x, a: nn.functional.leaky_relu(x[0], a.get("alpha", 0.01)),
     "Less": lambda x, a: x[0] < x[1],
@@ -340,5 +356,7 @@ OPERATIONS: dict[str, Operation] = {
     "Unsqueeze": _unsqueeze,
 }
 """What each operator does, for its inputs and attributes."""
+RECURRENT = ("GRU", "LSTM")
+"""Those whose outputs at the end may be left out."""
 SIZED = ("Clip", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze")
 """Those whose operands after the first are plain numbers."""

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from robo_rl.adapters.foreign import recurrent
 from robo_rl.adapters.foreign.description import AdoptionError
 from robo_rl.adapters.wrappers import Clipped, Normalized
 from robo_rl.files import sandbox as confined
@@ -234,10 +235,26 @@ def _layers(arrays: Mapping[str, np.ndarray], prefix: str) -> list[tuple[np.ndar
 
 
 def network(found: Parameters, layers: Mapping[str, Any], where: str) -> nn.Module:
-    """The network that ``layers`` describes: prefix, activation, normalizer, output ("linear" or "tanh").
+    """The network that ``layers`` describes: prefix, activation, normalizer, recurrence, output ("linear" or "tanh").
 
-    A prefix "a+b" has the last layer in b. An activation stands between all layers.
+    A prefix "a+b" has the last layer in b. An activation stands between all layers. ``recurrence``: where there are
+    layers of LSTM or GRU between the normalizer and the others.
     """
+    if not (recurrence := layers.get("recurrence", "")):
+        return _plain(found, layers, where)
+    name = layers.get("normalizer", "")
+    before = _normalizer(found.arrays, name, where) if name else nn.Identity()
+    cells = recurrent.cells(found.arrays, recurrence, where)
+    head = _plain(found, {**layers, "normalizer": ""}, where)
+    if head.observation_size != cells[-1].width:
+        raise AdoptionError(
+            f"{where}: the layers below '{layers['prefix']}' take {head.observation_size} numbers; expected the "
+            f"{cells[-1].width} of '{recurrence}'"
+        )
+    return recurrent.Recurrent(before, cells, head)
+
+
+def _plain(found: Parameters, layers: Mapping[str, Any], where: str) -> nn.Module:
     prefix, activation = layers.get("prefix", ""), layers.get("activation", "")
     parts = [part for name in prefix.split("+") for part in _layers(found.arrays, name)]
     if not parts:

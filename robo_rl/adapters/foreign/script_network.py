@@ -10,14 +10,15 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from robo_rl.adapters.foreign import script_memory
 from robo_rl.adapters.foreign.description import AdoptionError
+from robo_rl.adapters.foreign.recurrent import Runtime
 from robo_rl.files import sandbox as confined
 
 MOST = 1 << 28
@@ -37,7 +38,7 @@ SAME = frozenset({
 """Those that do nothing to a number when a policy runs."""
 
 
-def read(data: bytes, where: str) -> ScriptNetwork:
+def read(data: bytes, where: str) -> nn.Module:
     """The network; AdoptionError where the file has other things than a policy needs."""
     try:
         found = confined.attempt("robo_rl.adapters.foreign.script_network:parsed", data)
@@ -46,12 +47,16 @@ def read(data: bytes, where: str) -> ScriptNetwork:
     with np.load(io.BytesIO(found), allow_pickle=False) as packed:
         told = json.loads(bytes(packed["told"]).decode())
         arrays = [packed[f"a{i}"] for i in range(told["arrays"])]
+    if "recurrence" in told:
+        return script_memory.built(told, arrays, where)
     return ScriptNetwork(told["nodes"], told["output"], arrays)
 
 
-def runtime(data: bytes) -> Callable[[np.ndarray], np.ndarray]:
+def runtime(data: bytes) -> Runtime:
     """torch.jit on the file itself. Only for one that ``read`` has accepted."""
     module = torch.jit.load(io.BytesIO(data), map_location="cpu").eval()
+    if script_memory.states(module):
+        return script_memory.runtime(module)
 
     def run(seen: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -69,11 +74,15 @@ def parsed(data: bytes) -> bytes:
     if any(b"__setstate__" in archive.read(name) for name in archive.namelist() if name.endswith(".py")):
         raise ValueError("it has a method __setstate__, which would run while it is read")
     module = torch.jit.load(io.BytesIO(data), map_location="cpu").eval()
-    walk = _Walk(module)
-    nodes, output = walk.straight()
     packed = io.BytesIO()
-    told = {"nodes": nodes, "output": output, "arrays": len(walk.arrays)}
-    arrays = {f"a{i}": array for i, array in enumerate(walk.arrays)}
+    if script_memory.states(module):
+        told, listed = script_memory.parsed(module, PURE | SAME)
+    else:
+        walk = _Walk(module)
+        nodes, output = walk.straight()
+        told, listed = {"nodes": nodes, "output": output}, walk.arrays
+    told["arrays"] = len(listed)
+    arrays = {f"a{i}": array for i, array in enumerate(listed)}
     np.savez(packed, told=np.frombuffer(json.dumps(told).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
     return packed.getvalue()
 
