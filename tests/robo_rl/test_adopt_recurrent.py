@@ -142,5 +142,5 @@ def test_what_is_no_memory_and_code_that_does_more_are_refused(tmp_path: Path) -
     torch.jit.script(Reads()).save(str(tmp_path / "reads.pt"))
     with pytest.raises(AdoptionError, match="operator 'aten::from_file', which no recurrent policy needs"):
         adopting.find(tmp_path / "reads.pt", {})
-    with pytest.raises(AdoptionError, match="input 'clock'.*besides the observation; expected a memory"):
+    with pytest.raises(AdoptionError, match=r"input 'clock'.*besides the observation; expected a memory"):
         onnx_network.onnx_memory.states({"obs": [1, 3], "clock": [1, 1]}, {"actions": [1, 2]}, ["clock"], "walk.onnx")
