@@ -30,7 +30,7 @@ def test_a_size_that_is_no_size_is_refused(tmp_path: Path) -> None:
         main(tmp_path / "teacher.onnx", flash="much")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_student_of_eight_kibibytes_flies_almost_like_its_teacher(bundle_file: Path, tmp_path: Path) -> None:
     from robo_rl.deploy.build.verify import verify
 

@@ -27,7 +27,7 @@ def folder(trained: Callable[..., Path], tmp_path_factory: pytest.TempPathFactor
     return trained("arm-insert", "--algorithm", "sac", "--demonstrations", str(file), *SMALL)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_run_stands_by_itself_and_its_bundle_is_proved(
     folder: Path, exported: Callable[[Path], Path], tmp_path: Path, robo: Robo
 ) -> None:

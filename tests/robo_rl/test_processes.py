@@ -50,7 +50,7 @@ def test_two_processes_learn_what_one_would_from_the_samples_of_both(tmp_path: P
         torch.testing.assert_close(value, alone[name], rtol=1e-4, atol=1e-5, msg=name)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_process_that_is_late_collects_less_and_all_learn_from_what_there_is(tmp_path: Path) -> None:
     torchrun(str(CUT), str(tmp_path), restarts=1)
     first, late = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
@@ -63,7 +63,7 @@ def test_a_process_that_is_late_collects_less_and_all_learn_from_what_there_is(t
     assert "collected" not in first["whole"]["metrics"]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_torchrun_trains_into_one_folder_and_tells_once(tmp_path: Path) -> None:
     shape = ("--ppo.updates", "3", "--ppo.environments", "8", "--ppo.horizon", "4", "--ppo.mini-batches", "2")
     words = ("-m", "robo_rl", "train", "quadrotor-hover", "--algorithm", "ppo", "--runs", str(tmp_path / "runs"))

@@ -78,7 +78,7 @@ def test_actors_need_the_folder_of_a_run_and_equal_shares(run: Run) -> None:
         dataclasses.replace(SMALL, actors=3)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_training_by_actors_learns_as_often_as_without_drops_what_is_old_and_replaces_the_lost(run: Run) -> None:
     ray = pytest.importorskip("ray", reason="ray is missing: pip install 'robo-rl[scale]'")
     trained = learner(run, lag=0)

@@ -111,7 +111,7 @@ def test_the_ratio_of_errors_is_that_of_root_mean_squares_within_its_interval() 
     assert np.isnan(ratio(old[:0], new[:0], squared=True)["ratio"])
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_policy_is_trained_again_for_the_robot_of_its_log_and_gets_better_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,7 +70,7 @@ def test_with_the_contacts_of_walking_a_held_cube_slides_out(machines) -> None:
     assert before - held(plant)[0] > 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_warp_holds_a_cube_as_well(machines) -> None:
     pytest.importorskip("mujoco_warp", reason="mujoco_warp is missing: pip install 'robo-rl[dev]'")
     from robo_rl.sim.plants.warp import WarpPlant
