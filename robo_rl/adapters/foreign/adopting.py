@@ -14,6 +14,7 @@ from torch import nn
 
 from robo_rl.adapters.foreign import (
     description,
+    leapp,
     onnx_network,
     parameters,
     recurrent,
@@ -25,7 +26,7 @@ from robo_rl.adapters.foreign.description import BLANK, AdoptionError, Descripti
 from robo_rl.adapters.foreign.motion import motion_of
 from robo_rl.adapters.foreign.statements import Statement
 
-KINDS = (".onnx", ".pt", ".pth", ".jit", ".zip", ".safetensors")
+KINDS = (".onnx", ".pt", ".pth", ".jit", ".zip", ".safetensors", ".yaml", ".yml")
 MOST = 1 << 28
 """Bytes of a file."""
 NEAR = ("{0}/deploy.yaml", "{0}/env.yaml", "{0}/agent.yaml", "{0}/config.yaml", "{0}/../base.yaml")
@@ -67,6 +68,12 @@ def find(path: Path, layers: Mapping[str, Any]) -> Found:
         if told is not None and motion_of(file, where) is not None:
             told.data["motion"] = MOTION
         return Found(network, file.runtime(network.states), told, told.trainer if told else "onnx")
+    if path.suffix in (".yaml", ".yml"):
+        table = yaml_file.read(data, where)
+        if not leapp.is_bundle(table):
+            raise AdoptionError(f"{path}: it has no models and pipeline; expected a LEAPP bundle, or the policy's file")
+        bundle = leapp.read(path, table, read_bytes)
+        return Found(bundle.network, bundle.runtime, bundle.statement, bundle.statement.trainer)
     if path.suffix in (".pt", ".pth", ".jit") and parameters.is_script(data):
         return Found(script_network.read(data, where), script_network.runtime(data), None, "torchscript")
     if path.suffix not in KINDS:

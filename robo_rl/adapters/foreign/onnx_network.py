@@ -140,17 +140,12 @@ def parsed(data: bytes) -> bytes:
     return packed.getvalue()
 
 
-class OnnxNetwork(nn.Module):
-    """(n, k) observations to (n, a) actions, by the file's first input and its first output."""
+class OnnxGraph(nn.Module):
+    """A straight line of torch operations that gives some of a file's outputs."""
 
-    def __init__(self, file: OnnxFile, where: str) -> None:
+    def __init__(self, file: OnnxFile, outputs: set[str], where: str) -> None:
         super().__init__()
-        self.input, self.output = next(iter(file.inputs)), next(iter(file.outputs))
-        used = {name for node in _needed(file.nodes, {self.output}) for name in node.inputs}
-        further = [name for name in file.inputs if name != self.input and name in used]
-        self.states = onnx_memory.states(file.inputs, file.outputs, further, where)
-        self.memory = sum(state.size for state in self.states)
-        self.nodes = _needed(file.nodes, {self.output, *(state.after for state in self.states)})
+        self.nodes = _needed(file.nodes, outputs)
         used = {name for node in self.nodes for name in node.inputs}
         unknown = sorted({node.operator for node in self.nodes} - {*OPERATIONS, "Constant"})
         if unknown:
@@ -163,15 +158,10 @@ class OnnxNetwork(nn.Module):
         for name, array in self.arrays.items():
             value = torch.from_numpy(np.array(array))
             self.register_buffer(self.names[name], value.float() if value.is_floating_point() else value)
-        shape = file.inputs[self.input]
-        self.observation_size = shape[-1] if shape else None
 
-    def forward(self, observation: Tensor, memory: Tensor | None = None) -> Any:
-        """Actions; of one with a ``memory`` (n, m), actions and the memory after them."""
-        values: dict[str, Any] = {self.input: observation}
-        if memory is not None:
-            parts = memory.split([state.size for state in self.states], 1)
-            values |= {state.before: state.given(part) for state, part in zip(self.states, parts, strict=True)}
+    def run(self, values: dict[str, Any]) -> dict[str, Any]:
+        """All values by name, for those of the inputs."""
+        values = dict(values)
         for node in self.nodes:
             inputs: list[Any] = [None if name == "" else self._value(name, values) for name in node.inputs]
             if node.operator in SIZED:
@@ -181,9 +171,7 @@ class OnnxNetwork(nn.Module):
             result = OPERATIONS[node.operator](inputs, attributes)
             given = result if isinstance(result, tuple | list) else [result]
             values.update(zip(node.outputs, given, strict=node.operator not in RECURRENT))
-        if memory is None:
-            return values[self.output]
-        return values[self.output], torch.cat([state.kept(values[state.after]) for state in self.states], 1)
+        return values
 
     def _value(self, name: str, values: dict[str, Any]) -> Any:
         return values[name] if name in values else self.get_buffer(self.names[name])
@@ -193,6 +181,31 @@ class OnnxNetwork(nn.Module):
         if name not in self.arrays:
             raise AdoptionError(f"operator {node.operator}: '{name}' is computed; expected a constant")
         return self.arrays[name].tolist()
+
+
+class OnnxNetwork(OnnxGraph):
+    """(n, k) observations to (n, a) actions, by the file's first input and its first output."""
+
+    def __init__(self, file: OnnxFile, where: str) -> None:
+        first, output = next(iter(file.inputs)), next(iter(file.outputs))
+        used = {name for node in _needed(file.nodes, {output}) for name in node.inputs}
+        further = [name for name in file.inputs if name != first and name in used]
+        states = onnx_memory.states(file.inputs, file.outputs, further, where)
+        super().__init__(file, {output, *(state.after for state in states)}, where)
+        self.input, self.output, self.states = first, output, states
+        self.memory = sum(state.size for state in states)
+        shape = file.inputs[first]
+        self.observation_size = shape[-1] if shape else None
+
+    def forward(self, observation: Tensor, memory: Tensor | None = None) -> Any:
+        """Actions; of one with a ``memory`` (n, m), actions and the memory after them."""
+        values: dict[str, Any] = {self.input: observation}
+        if memory is None:
+            return self.run(values)[self.output]
+        parts = memory.split([state.size for state in self.states], 1)
+        values |= {state.before: state.given(part) for state, part in zip(self.states, parts, strict=True)}
+        values = self.run(values)
+        return values[self.output], torch.cat([state.kept(values[state.after]) for state in self.states], 1)
 
 
 def _named(node: Node) -> str:

@@ -18,10 +18,10 @@ def main(
 ) -> int:  # fmt: skip
     """Take over a policy of another trainer: write it as a bundle with contract, limits and recorded test vectors.
 
-    FILE is an .onnx, a TorchScript or checkpoint .pt, a stable-baselines3 .zip or a .safetensors file. What it and the
-    YAML beside it say is read; the rest is asked for in policy.toml, which is written with blanks and reasons. Fill
-    them in and give the same command again. Then the bundle is compared with the trainer's own runtime, walks in
-    simulation, and if it falls, the usual mistakes are searched.
+    FILE is an .onnx, a TorchScript or checkpoint .pt, a stable-baselines3 .zip, a .safetensors file or the .yaml of
+    a LEAPP bundle. What it and the YAML beside it say is read; the rest is asked for in policy.toml, which is
+    written with blanks and reasons. Fill them in and give the same command again. Then the bundle is compared with
+    the trainer's own runtime, walks in simulation, and if it falls, the usual mistakes are searched.
 
     With --json: file, description, task, blanks, and after the bundle: difference, success, mistake.
 
