@@ -28,6 +28,10 @@ OPENED = ("model", "attach", "flexcomp", "flex")
 """Elements by which a file brings others as it is read, or bodies that are not rigid."""
 UNREAD = (".dae", ".glb", ".gltf", ".ply", ".fbx", ".3ds")
 """Meshes of a URDF's pictures."""
+ADDED = ("joint", "geom", "site", "camera", "light", "pair", "equality", "tendon", "actuator")
+"""Elements of a default class that are added to others' models."""
+IDENTITY = ("classname", "name", "info", "plugin")
+"""Fields of such an element that say which it is."""
 SHORT_OF_MEMORY = ("alloc", "memory")
 """In what MuJoCo and its decoders of pictures and meshes say where there is too little."""
 _borne: set[tuple[str, int, int]] = set()
@@ -72,7 +76,7 @@ def read_model(path: Path, seen: bool = False) -> mujoco.MjSpec:
         raise
     except ValueError as error:
         said = " ".join(str(error).split())
-        hint = what_to_do(said, path) or "; expected MJCF or URDF"
+        hint = what_to_do(said, path) or ("; expected MJCF or URDF" if "model type" in said else "")
         raise CardError(f"{path}: MuJoCo can't read it ({said}){hint}") from None
 
 
@@ -131,6 +135,7 @@ def _read(path: Path, seen: bool = False) -> mujoco.MjSpec:
             spec = mujoco.MjSpec.from_file(str(path))
         if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO:
             spec.compiler.inertiafromgeom = False  # a link of a URDF without <inertial> has no mass
+    _reset_defaults(spec)
     _replace_slashes(spec)
     _find_meshes(spec, path)
     _drop_textures(spec, path, seen)
@@ -138,6 +143,22 @@ def _read(path: Path, seen: bool = False) -> mujoco.MjSpec:
     mend_inertias(spec, path)
     _keep_inertias(spec)
     return spec
+
+
+def _reset_defaults(spec: mujoco.MjSpec) -> None:
+    """What is added to the robot (motors, ground, objects, sensors' sites) has nothing of the file's default classes.
+
+    All that is in the file has got them when it was read.
+    """
+    other = mujoco.MjSpec()  # which lives as long as its defaults are read
+    plain = other.default
+    classes = {ours.name: ours for ours in (spec.default, *(body.classname for body in spec.bodies))}
+    for ours in classes.values():
+        for part in ADDED:
+            source, target = getattr(plain, part), getattr(ours, part)
+            for name, field in vars(type(source)).items():
+                if isinstance(field, property) and field.fset and name not in IDENTITY:
+                    setattr(target, name, getattr(source, name))
 
 
 def _keep_inertias(spec: mujoco.MjSpec) -> None:

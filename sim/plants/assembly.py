@@ -30,6 +30,9 @@ from robo_rl.sim.scenes.terrain import Ground, add_ground
 GROUND = "ground"
 """Names of the ground's shapes begin so; the first has the friction of all."""
 
+OUTSIDE = 1 << 30
+"""Bit by which ground and objects touch shapes whose own bits, in their file, are for one another."""
+
 WHOLE = 1.0
 """m, radius of a site that feels all contacts of its link."""
 
@@ -42,14 +45,14 @@ def assemble(mechanism: Mechanism, physics: Physics, ground: Ground | None = Non
     spec = read_model(mechanism.model)
     prepare(spec, mechanism)
     _set_options(spec, physics)
-    _set_contacts(spec, mechanism, physics)
+    bits = _set_contacts(spec, mechanism, physics)
     if ground is not None or mechanism.floor:
-        _lay(spec, physics, ground)
+        _lay(spec, physics, ground, bits)
     add_drives(spec, mechanism, physics)
     add_sensors(spec, mechanism)
     for thing in mechanism.objects:
         for shape in add_object(spec, thing).geoms:  # an object's own surface holds in every contact
-            shape.contype, shape.conaffinity, shape.priority = 1, 1, 2
+            shape.contype, shape.conaffinity, shape.priority = bits, 1, 2
             _set_surface(shape, physics)
     try:
         model = spec.compile()
@@ -154,21 +157,33 @@ def _set_options(spec: mujoco.MjSpec, physics: Physics) -> None:
     spec.compiler.discardvisual = True  # no step moves shapes that touch nothing
 
 
-def _set_contacts(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -> None:
-    """Which shapes of the model file can touch what. All that does not move is touched by all that does."""
-    touching = {*mechanism.points}
-    touching |= {shape.name for site in spec.sites if site.name in touching for shape in site.parent.geoms}
-    for shape in spec.geoms:
-        if physics.contacts != "model":
-            touches = physics.contacts != "points" or shape.name in touching
-            shape.contype, shape.conaffinity = int(physics.contacts == "self"), int(touches)
-        _set_surface(shape, physics)
+def _set_contacts(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -> int:
+    """Which shapes of the model file can touch what. All that does not move is touched by all that does.
+
+    Returns the contype of ground and objects.
+    """
+    bits, points = 1, set(mechanism.points)
+    for body in spec.bodies:
+        own = [shape for shape in body.geoms if shape.contype or shape.conaffinity] or list(body.geoms)
+        felt = own if any(site.name in points for site in body.sites) else []
+        for shape in body.geoms:
+            point = shape.name in points or shape in felt
+            if physics.contacts != "model":
+                touches = point or physics.contacts != "points"
+                shape.contype, shape.conaffinity = int(physics.contacts == "self"), int(touches)
+            elif point:
+                shape.conaffinity |= 1
+            elif (masks := shape.contype | shape.conaffinity) and not masks & 1 and body != spec.worldbody:
+                shape.conaffinity |= OUTSIDE
+                bits = 1 | OUTSIDE
+            _set_surface(shape, physics)
     if physics.contacts != "model":
         for pair in list(spec.pairs):
             spec.delete(pair)  # they touch whatever their shapes' own bits say
         for body in _surroundings(spec, mechanism):
             for shape in body.geoms:
                 shape.contype, shape.conaffinity = 1, 0
+    return bits
 
 
 def _surroundings(spec: mujoco.MjSpec, mechanism: Mechanism) -> Iterable[Any]:
@@ -189,10 +204,10 @@ def _set_surface(shape: Any, physics: Physics) -> None:
         shape.solimp = physics.solimp
 
 
-def _lay(spec: mujoco.MjSpec, physics: Physics, ground: Ground | None) -> None:
+def _lay(spec: mujoco.MjSpec, physics: Physics, ground: Ground | None, bits: int) -> None:
     """The ground, named so that it can be found."""
     for below in add_ground(spec, ground):
-        below.contype, below.conaffinity, below.condim = 1, 0, 3
+        below.contype, below.conaffinity, below.condim = bits, 0, 3
         below.priority = 1  # its friction holds in every contact
         _set_surface(below, physics)
 

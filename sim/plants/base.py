@@ -40,8 +40,15 @@ def free_base(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
     for body in reversed(above):
         body.to_frame()
     base = spec.body(mechanism.base)
-    if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in base.joints):
-        base.add_freejoint()
+    for joint in list(base.joints):
+        if joint.type != mujoco.mjtJoint.mjJNT_FREE:
+            kind = joint.type.name.partition("_")[2].lower()
+            raise CardError(
+                f"{mechanism.model}: joint '{joint.name}' of type {kind} moves the base '{mechanism.base}', which is "
+                "free; expected none: take it out of the model, or make it fixed or floating in a URDF"
+            )
+        spec.delete(joint)  # with its damping, friction and inertia
+    base.add_freejoint()
 
 
 def fix_base(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:

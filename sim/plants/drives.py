@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 import mujoco
+import numpy as np
 
 from robo_rl.sim.plants.physics import LONGEST_DELAY, Physics
 from robo_rl.sim.plants.replaced import set_stops
@@ -31,7 +32,8 @@ INPUTS = {
 
 def add_drives(spec: mujoco.MjSpec, mechanism: Mechanism, physics: Physics) -> None:
     """Stops, friction and drives of all joints, in the robot's order, then the impedances."""
-    tendons = {coupling.leader: _couple(spec, coupling) for coupling in mechanism.couplings}
+    stops = {joint.name: (joint.lower, joint.upper) for joint in mechanism.joints}
+    tendons = {c.leader: _couple(spec, c, stops[c.leader]) for c in mechanism.couplings}
     for group in mechanism.groups:
         for joint in group.joints:
             driven = spec.joint(joint.name)
@@ -71,10 +73,11 @@ def _drive(spec: mujoco.MjSpec, joint: DrivenJoint, group: JointGroup, tendon: s
     actuator.delay = physics.timestep  # keeps the samples; plants write the delay that they want
 
 
-def _couple(spec: mujoco.MjSpec, coupling: Coupling) -> str:
+def _couple(spec: mujoco.MjSpec, coupling: Coupling, stops: tuple[float, float]) -> str:
     """Hold followers to their leader; returns the tendon by which a drive moves them all.
 
-    Its length is the leader's position: the coefficients are ratios over the sum of their squares.
+    ``stops``, rad or m, are the leader's: a follower that has some of its own in the file goes as far. The tendon's
+    length is the leader's position: the coefficients are ratios over the sum of their squares.
     """
     ratios = {coupling.leader: 1.0, **dict(coupling.followers)}
     total = sum(ratio * ratio for ratio in ratios.values())
@@ -82,6 +85,10 @@ def _couple(spec: mujoco.MjSpec, coupling: Coupling) -> str:
     for name, ratio in ratios.items():
         tendon.wrap_joint(name, ratio / total)
     for name, ratio in coupling.followers:
+        follower = spec.joint(name)
+        follower.frictionloss = 0.0  # the leader's drive has all that the card tells
+        if follower.limited != mujoco.mjtLimited.mjLIMITED_FALSE and np.ptp(follower.range) > 0:
+            set_stops(follower, *sorted((ratio * stops[0], ratio * stops[1])))
         held = spec.add_equality(name=f"{name} coupling", type=mujoco.mjtEq.mjEQ_JOINT)
         held.objtype, held.name1, held.name2 = mujoco.mjtObj.mjOBJ_JOINT, name, coupling.leader
         held.data[:2] = [0.0, ratio]

@@ -176,9 +176,10 @@ def _chain(model: mujoco.MjModel, body: int) -> set[int]:
 def loose_joints(model: mujoco.MjModel, mechanism: Mechanism, below: set[int] | None = None) -> list[str]:
     """Joints that have neither a drive nor a spring, and that no linkage moves; ``below``: of these bodies alone."""
     held = moved_by_loops(model)
+    balls = [k for k in range(model.njnt) if mujoco.mjtJoint(model.jnt_type[k]) == mujoco.mjtJoint.mjJNT_BALL]
     return [
         model.joint(joint).name
-        for joint in _passive(model, mechanism)
+        for joint in sorted([*_passive(model, mechanism), *balls])
         if joint not in held
         and not np.any(model.jnt_stiffness[joint])
         and (below is None or int(model.jnt_bodyid[joint]) in below)

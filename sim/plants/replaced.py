@@ -69,6 +69,11 @@ def _require_known(spec: mujoco.MjSpec, mechanism: Mechanism) -> None:
     base = spec.body(mechanism.base)
     for joint in spec.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_FREE and base not in _tree(joint.parent):
+            if joint.parent in _tree(base):
+                raise CardError(
+                    f"{model}: body '{joint.parent.name}' moves freely, and the base '{mechanism.base}' above it does "
+                    f'not; expected the body that carries the robot: base = "{joint.parent.name}"'
+                )
             raise CardError(
                 f"{model}: body '{joint.parent.name}' moves freely beside the robot; expected the robot alone: objects "
                 "are the task's, take it out of the model"

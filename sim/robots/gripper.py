@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ def _ratios(model: Path, fingers: set[str], leader: str) -> dict[str, float]:
             if other not in found:
                 found[other] = found[one] * ratio
                 left.append(other)
+            where, both = f"what joint '{other}' follows '{leader}' by", [found[other], found[one] * ratio]
+            require(math.isclose(*both, rel_tol=1e-6), str(model), where, both, "one ratio")
     return found
 
 

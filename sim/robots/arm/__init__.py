@@ -145,6 +145,8 @@ class ArmCard:
     servo_stiffness: tuple[float, float] | None
     """N m/rad: the least and the greatest of all joints, where it is known no better than that."""
     sources: dict[str, str]
+    carriers: tuple[str, ...] = ()
+    """Joints below its base that move the whole arm: those of a base that drives."""
 
     @property
     def gripper(self) -> Gripper:
@@ -276,7 +278,7 @@ class ArmCard:
     @classmethod
     def read(cls, card: dict[str, Any], name: str, path: Path) -> ArmCard:
         """The card in the parsed TOML ``card`` of the file ``path``."""
-        return _read(card, name, path)
+        return read_arm(card, name, path)
 
     def drawing(self) -> tuple[Any, Any]:
         """How it looks at home: a MuJoCo model, and poses (bodies, 7) as ``Plant.poses`` gives them."""
@@ -340,8 +342,8 @@ def load_arm(name: str) -> ArmCard:
     return load_robot(name, CARD)
 
 
-def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
-    """The card in the parsed TOML ``card`` of the file ``path``."""
+def read_arm(card: dict[str, Any], name: str, path: Path, carriers: tuple[str, ...] = ()) -> ArmCard:
+    """The card in the parsed TOML ``card`` of the file ``path``; ``carriers``: as ``ArmCard``'s."""
     where = str(path)
     for key in card:
         expected = f"one of {sorted(FIELDS | OPTIONAL)}"
@@ -379,6 +381,7 @@ def _read(card: dict[str, Any], name: str, path: Path) -> ArmCard:
             camera=_camera(card["camera"], where) if "camera" in card else None,
             servo_stiffness=_servos(card["servos"], joints, where) if "servos" in card else None,
             sources=_sources(card),
+            carriers=carriers,
         )
         require(result.impedance is None or result.weightless, where, "weightless", False, "true with an impedance")
         result.facts()

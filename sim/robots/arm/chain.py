@@ -43,6 +43,7 @@ def read_chain(card: ArmCard) -> Chain:
 
         expected = f"{expected}. {ONE_ARM}"
     require(names == card.joint_names, str(card.model), "joints", card.joint_names, expected)
+    _require_still_base(model, card, base)
     _require_all_moved(model, card, base, hand=int(model.jnt_bodyid[above[-1]]))
     data = mujoco.MjData(model)
     data.qpos[:] = model.qpos0
@@ -56,6 +57,17 @@ def read_chain(card: ArmCard) -> Chain:
         links.append(Link(tuple(map(float, offset.round(12))), tuple(map(float, relative.round(12))), slides))  # type: ignore[arg-type]
         place, turn = point, facing
     return Chain(tuple(links[:-1]), links[-1])
+
+
+def _require_still_base(model: mujoco.MjModel, card: ArmCard, base: int) -> None:
+    """CardError where a joint of the file moves the base, and nobody says how."""
+    moving, body = [], base
+    while body > 0:
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        moving += [name for k in range(first, first + count) if (name := model.joint(k).name) not in card.carriers]
+        body = int(model.body_parentid[body])
+    expected = "none: make them fixed in the model, or name them in the table [held] with the position where they stay"
+    require(not moving, str(card.model), f"what moves the base '{card.base}'", moving, expected)
 
 
 def _require_all_moved(model: mujoco.MjModel, card: ArmCard, base: int, hand: int) -> None:

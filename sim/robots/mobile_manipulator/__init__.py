@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from xml.etree import ElementTree as Xml
 
 from robo_rl.contract import Actuator, Robot
-from robo_rl.sim.robots.arm import ArmCard
+from robo_rl.sim.robots.arm import ArmCard, read_arm
 from robo_rl.sim.robots.figures import figure, names, require
 from robo_rl.sim.robots.mechanism import DrivenJoint, JointGroup, Mechanism
 from robo_rl.sim.robots.mobile_base import Wheel
@@ -161,7 +161,7 @@ class MobileManipulatorCard:
         require(isinstance(table, dict), where, "drive", table, "a table [drive] with joints and figures")
         assert isinstance(table, dict)
         drive = _all_ways(table, where) if "wheel_x" in table else _two_wheels(table, where)
-        arm = ArmCard.read({key: value for key, value in card.items() if key != "drive"}, name, path)
+        arm = read_arm({key: value for key, value in card.items() if key != "drive"}, name, path, drive.joints)
         sources = {f"drive.{key}": str(table[key]["source"]) for key in drive.units}
         return cls(arm, drive, {**sources, **arm.sources})
 

@@ -92,6 +92,11 @@ REPLACED = {
     "idle equality": (END, '<equality><joint joint1="LF_HAA" joint2="RF_HAA" active="false"/></equality></mujoco>'),
     "idle tendon": (END, '<tendon><fixed name="both"><joint joint="LF_HAA" coef="1"/></fixed></tendon></mujoco>'),
     "free already": ('<body name="body">', '<body name="body" pos="1 2 3" euler="0.3 0 1"><freejoint/>'),
+    "classes": (END, '<default><motor gear="5" ctrlrange="-.1 .1" forcerange="-1 1"/><general gear="2" ctrlrange="0 1"/>'
+                '<geom condim="1" friction=".01" margin=".1" solref=".5 1"/><site type="box" size=".4"/>'
+                '<equality solref=".5 1"/></default></mujoco>'),
+    "free joint": ('<body name="body">', '<body name="body"><joint type="free" damping="5" armature="1" frictionloss="2" '
+                   'stiffness="3"/>'),
     "texture": (END, '<asset><texture name="t" type="2d" file="../../none.png"/><material name="m" texture="t"/></asset>'
                 "</mujoco>"),
 }  # fmt: skip
@@ -145,6 +150,11 @@ REFUSED = {
              "<flexcomp name='f'> is not read"),
     "limp": ('<body name="LF_hip"', '<body name="tail"><joint name="tail"/><geom size="0.02"/></body><body name="LF_hip"',
              "what no motor moves is ['tail']"),
+    "limp ball": ('<body name="LF_hip"', '<body name="tail"><joint name="tail" type="ball"/><geom size="0.02"/></body>'
+                  '<body name="LF_hip"', "what no motor moves is ['tail']"),
+    "on rails": ('<body name="body">', '<body name="body"><joint name="rail" type="slide"/>', "joint 'rail' of type slide moves the base"),
+    "negative": ("0.0167", "-0.0167", "expected positive ones"),
+    "diagonal": ("0.0565 0.0465 0.0167", "0.1565 0.0465 0.0167", "expected none greater than the sum of the others"),
 }  # fmt: skip
 
 
@@ -212,7 +222,7 @@ def test_the_trunk_on_an_empty_base_is_what_varies(plain: str, tmp_path: Path) -
 
 
 INERTIAS = {
-    "kg mm2": (1e6, 1.0), "g cm2 of a link of kg": (1e-5, 1.0), "gyration of 0.05 mm": (1e-7, 1.0), "t": (1.0, 1e-7),
+    "kg mm2": (1e6, 1.0), "t m2": (1e-3, 1.0), "g cm2 of a link of kg": (1e-5, 1.0), "gyration of 0.05 mm": (1e-7, 1.0), "t": (1.0, 1e-7),
 }  # fmt: skip
 
 
@@ -226,6 +236,16 @@ def test_an_inertia_that_no_body_of_that_size_has_is_refused(kind: str, tmp_path
     (tmp_path / "quadruped.urdf").write_text(text.replace(found, changed))
     shutil.copy(EXAMPLE / "card.toml", tmp_path)
     with pytest.raises(CardError, match="'body'"):
+        assemble(load_robot(str(tmp_path / "card.toml")).mechanism, Physics())
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e-5])
+def test_masses_in_another_unit_are_refused(unit: float, tmp_path: Path) -> None:
+    text = (EXAMPLE / "quadruped.urdf").read_text()
+    changed = re.sub(r'(i[xyz]{2}|mass value)="([^"]*)"', lambda m: f'{m[1]}="{float(m[2]) * unit}"', text)
+    (tmp_path / "quadruped.urdf").write_text(changed)
+    shutil.copy(EXAMPLE / "card.toml", tmp_path)
+    with pytest.raises(CardError, match="Are masses in another unit"):
         assemble(load_robot(str(tmp_path / "card.toml")).mechanism, Physics())
 
 
