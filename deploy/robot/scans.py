@@ -16,6 +16,8 @@ import numpy as np
 from robo_rl.contract import Scan
 
 TURN = 2 * math.pi
+ASTRAY = 0.3
+"""rad by which the last beam may be off angle_max, and beyond a full turn: drivers count beams differently."""
 EDGE = 1e-3
 """Part of a beam by which the rounding of angles in float32 may miss the first or the last one."""
 UNKNOWN = ". Where this lidar gives zero or NaN for nothing within range, add nothing=zero,nan to the wire"
@@ -24,8 +26,10 @@ MAX_BEAMS = 10_000
 
 
 NOTHING = ("zero", "nan", "max")
-"""What lidars give, beside infinity, where nothing is within their range: 0.0 (as the LDS-01 of a TurtleBot3), NaN, or
-range_max itself."""
+"""What lidars give, beside infinity, where nothing is within their range: 0.0 (as the LDS-01 of a TurtleBot3) or a
+negative number, NaN, or range_max itself."""
+SENTINELS = 2
+"""Different numbers above range_max that may all say that nothing is there."""
 NEAR = 2.0
 """Times range_min: zeros beside a range below this may be of something too close to measure, and are not known."""
 
@@ -44,13 +48,14 @@ def ranges_of(message: Any, layout: Scan, count: int, nothing: Sequence[str] = (
 
     ``nothing``, of ``NOTHING``: what counts as nothing within range, beside infinity.
     """
-    measured, empty = _measured(message, nothing)
+    measured, empty = _measured(message, nothing, layout.range_max)
     step = float(message.angle_increment)
     if not (math.isfinite(step) and step != 0 and math.isfinite(message.angle_min)) or not len(measured):
         raise ScanError(
             f"{len(measured)} ranges from the angle {message.angle_min:g} in steps of {step:g}; expected some, in "
             "steps other than 0"
         )
+    _require_angles(message, step, len(measured))
     angles, turn = beam_angles(layout, count), TURN / abs(step)
     places = np.mod((angles - float(message.angle_min)) / step, turn)  # in beams of the message
     places = np.where(places > len(measured) - 0.5 + EDGE, places - turn, places)
@@ -69,6 +74,19 @@ def ranges_of(message: Any, layout: Scan, count: int, nothing: Sequence[str] = (
     return np.clip(found, layout.range_min, layout.range_max)
 
 
+def _require_angles(message: Any, step: float, count: int) -> None:
+    """ScanError where a driver's angles contradict each other: nobody knows then where its beams look."""
+    first, last = float(message.angle_min), float(message.angle_max)
+    reach = first + step * (count - 1)
+    told = math.isfinite(last) and last not in (0.0, first)  # else the driver left it out
+    backwards = math.isfinite(last) and (last - first) * step < 0.0
+    if backwards or abs(reach - first) > TURN + ASTRAY or (told and abs(reach - last) > ASTRAY):
+        raise ScanError(
+            f"{count} ranges from angle_min {first:g} in steps of {step:g} rad end at {reach:g}, and angle_max is "
+            f"{last:g}; expected the same, within a full turn. Is the number of ranges, the sign or the unit wrong?"
+        )
+
+
 def blank(ranges: np.ndarray, low: float, nothing: Sequence[str]) -> np.ndarray:
     """(n,) bool: which zeros and NaNs of ``ranges`` (n,) m count as nothing within range; ``low`` is range_min in m.
 
@@ -77,20 +95,27 @@ def blank(ranges: np.ndarray, low: float, nothing: Sequence[str]) -> np.ndarray:
     close to measure pass near to it.
     """
     found = np.zeros(len(ranges), bool)
-    if (np.isnan(ranges) | (ranges == 0.0)).all():
+    zero = _is_zero(ranges)
+    if (np.isnan(ranges) | zero).all():
         return found
     if "zero" in nothing:
-        found |= (ranges == 0.0) & ~_too_close(ranges, low)
+        found |= zero & ~_too_close(ranges, zero, low)
     if "nan" in nothing:
         found |= np.isnan(ranges)
     return found
 
 
-def _too_close(ranges: np.ndarray, low: float) -> np.ndarray:
+def _is_zero(ranges: np.ndarray) -> np.ndarray:
+    """(n,) bool: no distance, but 0 or a negative number in its place; -inf is something too close."""
+    with np.errstate(invalid="ignore"):
+        return (ranges <= 0.0) & ~np.isneginf(ranges)
+
+
+def _too_close(ranges: np.ndarray, zero: np.ndarray, low: float) -> np.ndarray:
     """Which zeros are in a row that ends beside a range below ``NEAR`` times ``low``; the scan may be a full turn."""
     if not len(ranges) or not low > 0:
         return np.zeros(len(ranges), bool)
-    known = np.flatnonzero(ranges != 0.0)
+    known = np.flatnonzero(~zero)
     if not len(known):
         return np.ones(len(ranges), bool)
     order = np.searchsorted(known, np.arange(len(ranges)))
@@ -99,7 +124,7 @@ def _too_close(ranges: np.ndarray, low: float) -> np.ndarray:
         return (before < NEAR * low) | (after < NEAR * low)
 
 
-def _measured(message: Any, nothing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _measured(message: Any, nothing: Sequence[str], farthest: float) -> tuple[np.ndarray, np.ndarray]:
     """Ranges in m: infinite where nothing is within range or something too close, NaN where nothing is known; and which
     of these count as nothing within range, unless a beam beside them is known.
     """
@@ -108,14 +133,26 @@ def _measured(message: Any, nothing: Sequence[str]) -> tuple[np.ndarray, np.ndar
     low, high = float(message.range_min), float(message.range_max)
     ranges = np.array(message.ranges, dtype=np.float64)
     empty = blank(ranges, low, nothing)
-    if 0 <= low < high:  # else the driver does not tell
+    told = 0 <= low < high  # else the driver does not tell
+    if told:
+        _require_metres(ranges, low, high, farthest)
         with np.errstate(invalid="ignore"):
             ranges[np.isfinite(ranges) & (ranges < low)] = np.nan
             ranges[ranges > high] = np.inf
     ranges[empty] = np.nan
-    if "max" in nothing:
+    if "max" in nothing and told:
         ranges[ranges >= high * (1 - 1e-6)] = np.inf  # 1e-6: both are float32 in a LaserScan
     return ranges, empty
+
+
+def _require_metres(ranges: np.ndarray, low: float, high: float, farthest: float) -> None:
+    """ScanError for a scan in mm, which would be one of an empty plain: ``farthest`` (m) is the contract's range_max."""
+    finite = ranges[np.isfinite(ranges) & (ranges > 0.0)]
+    if low >= farthest or (len(finite) and finite.min() > high and len(np.unique(finite)) > SENTINELS):
+        raise ScanError(
+            f"ranges of {finite.min() if len(finite) else 0.0:g} to {finite.max() if len(finite) else 0.0:g}, range_min "
+            f"{low:g} and range_max {high:g}; expected some in between, and below {farthest:g} m. Are they in mm?"
+        )
 
 
 def _by_neighbours(
@@ -143,7 +180,7 @@ def habits(message: Any) -> dict[str, float]:
     ranges = np.array(message.ranges[:MAX_BEAMS], dtype=np.float64)
     high = float(message.range_max)
     with np.errstate(invalid="ignore"):
-        found = {"zero": ranges == 0.0, "nan": np.isnan(ranges), "max": ranges == high}
+        found = {"zero": _is_zero(ranges), "nan": np.isnan(ranges), "max": ranges == high}
     return {name: float(beams.mean()) for name, beams in found.items() if len(ranges) and beams.any()}
 
 

@@ -121,7 +121,7 @@ def _imu(field: str) -> Callable[[Any, Channel, View], Any]:
     """A vector that an IMU measures, in the contract's frame."""
 
     def read(message: Any, channel: Channel, view: View) -> Any:
-        _require_measured(message, f"{field}_covariance", (0,), channel)
+        _require_measured(message, f"{field}_covariance", (0, 4, 8), channel)
         into = view.into(channel.name, message.header.frame_id, channel.frame, IMU)
         vector = _vector(getattr(message, field))
         return _along(vector if into is None else into.turn(vector), channel)
@@ -131,7 +131,7 @@ def _imu(field: str) -> Callable[[Any, Channel, View], Any]:
 
 def _imu_orientation(message: Any, channel: Channel, view: View) -> Any:
     """Of the robot's body, where tf tells how the IMU is mounted on it."""
-    _require_measured(message, "orientation_covariance", (0,), channel)
+    _require_measured(message, "orientation_covariance", (0, 4, 8), channel)
     mounted = view.into(channel.name, message.header.frame_id, channel.frame.partition(" to ")[0], IMU)
     q = _quaternion(message.orientation)
     return q if mounted is None else multiply(q, mounted.inverse().rotation)
