@@ -146,12 +146,13 @@ def _measured(message: Any, nothing: Sequence[str], farthest: float) -> tuple[np
 
 
 def _require_metres(ranges: np.ndarray, low: float, high: float, farthest: float) -> None:
-    """ScanError for a scan in mm, which would be one of an empty plain: ``farthest`` (m) is the contract's range_max."""
+    """ScanError for a scan in mm, which would be an empty plain; ``farthest`` (m) is the contract's range_max."""
     finite = ranges[np.isfinite(ranges) & (ranges > 0.0)]
     if low >= farthest or (len(finite) and finite.min() > high and len(np.unique(finite)) > SENTINELS):
+        least, most = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
         raise ScanError(
-            f"ranges of {finite.min() if len(finite) else 0.0:g} to {finite.max() if len(finite) else 0.0:g}, range_min "
-            f"{low:g} and range_max {high:g}; expected some in between, and below {farthest:g} m. Are they in mm?"
+            f"ranges of {least:g} to {most:g}, range_min {low:g} and range_max {high:g}; expected some in between, and "
+            f"below {farthest:g} m. Are they in mm?"
         )
 
 

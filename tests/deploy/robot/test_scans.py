@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -38,10 +39,8 @@ def test_a_side_where_nothing_is_reads_as_the_farthest(value: float) -> None:
 def test_what_is_too_close_is_not_far(value: float) -> None:
     ranges = np.full(COUNT, 1.5)
     ranges[40:100] = value
-    try:
+    with contextlib.suppress(ScanError):
         assert ranges_of(message(ranges), LAYOUT, BEAMS, NOTHING).max() == 1.5
-    except ScanError:
-        pass
 
 
 def test_a_range_max_that_is_not_told_does_not_make_the_room_empty() -> None:
