@@ -32,6 +32,8 @@ from robo_rl.policy.networks import ACTIVATIONS
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import load_task
 
+ROUNDING = 1e-3
+"""Of actions, by which one that was computed alone may differ from that in a batch."""
 COMPARED = 20
 """Episodes in which module and file are compared."""
 SILENT = (nn.Flatten, nn.Identity, nn.Dropout)
@@ -95,6 +97,12 @@ def export(
     if rows.fault:
         Path(path).unlink()
         raise ExportError(rows.fault)
+    if not _is_alike_alone(actor, known):
+        Path(path).unlink()
+        raise ExportError(
+            "the module gives other actions for an observation alone than for the same one in a batch; each row of a "
+            "batch must be computed alone, as on the robot"
+        )
     witness = Witness(bundle, policy, rows)
     rollout(known, witness, Conditions(episodes=COMPARED, seed=1), "comparing")
     if not witness.worst <= PARITY_TOLERANCE:
@@ -171,6 +179,9 @@ def _wrapped(actor: nn.Module, wrapping: Wrapping, given: Any, wrappers: str) ->
 
 def _require_actions(actor: nn.Module, task: Task) -> None:
     """ExportError unless the module gives the task's actions for its observations."""
+    for name, tensor in (*actor.named_parameters(), *actor.named_buffers()):
+        if tensor.isnan().any():
+            raise ExportError(f"the module's {name} has NaN in it; expected the numbers of a policy")
     seen = {name: torch.zeros(3, *shape) for name, shape in task.observation_shapes.items()}
     shapes = {name: tuple(value.shape) for name, value in seen.items()}
     try:
@@ -182,6 +193,25 @@ def _require_actions(actor: nn.Module, task: Task) -> None:
     shape = tuple(found.shape) if isinstance(found, Tensor) else f"a {type(found).__name__}"
     if shape != expected:
         raise ExportError(f"the module gives {shape} for 3 observations; expected actions {expected} without noise")
+
+
+def _is_alike_alone(actor: nn.Module, task: Task) -> bool:
+    """Whether three observations at once have the actions that each has alone, if they are the same every time."""
+    source = torch.Generator().manual_seed(0)
+    seen = {name: torch.randn(3, *shape, generator=source) for name, shape in task.observation_shapes.items()}
+
+    def actions(rows: slice) -> Tensor:
+        part = {name: value[rows] for name, value in seen.items()}
+        return actor(part if task.encoders else part["policy"])
+
+    together = actions(slice(None))
+    if not torch.equal(together, actions(slice(None))):
+        return True  # comparing tells of noise
+    try:
+        alone = torch.cat([actions(slice(k, k + 1)) for k in range(3)])
+    except Exception:  # whatever a module raises
+        return False
+    return torch.allclose(together, alone, rtol=ROUNDING, atol=ROUNDING)
 
 
 def _stack(actor: nn.Module, task: Task, scale: float) -> PolicyGraph | None:

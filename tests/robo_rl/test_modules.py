@@ -156,6 +156,30 @@ def test_a_module_that_is_no_policy_for_the_task_is_refused(module: nn.Module, s
     assert list(tmp_path.iterdir()) == []
 
 
+class ByTheBatch(nn.Module):
+    """A branch of Python, of which a trace keeps one side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(TASK.observation_size, 4)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        return torch.tanh(self.layer(seen)) * (1.0 if seen.shape[0] > 1 else -1.0)
+
+
+def test_a_module_that_asks_for_the_size_of_its_batch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="other actions for an observation alone"):
+        robo_rl.export(ByTheBatch(), "quadrotor-hover", tmp_path / "policy.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_are_no_numbers_are_named(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(TASK.observation_size, 8), nn.ReLU(), nn.Linear(8, 4))
+    module[2].weight.data[1, 2] = float("nan")
+    with pytest.raises(ExportError, match=r"the module's 2\.weight has NaN in it"):
+        robo_rl.export(module, "quadrotor-hover", tmp_path / "policy.onnx")
+
+
 def test_a_module_that_is_not_the_same_every_time_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (the reader of bundles, or the comparison: which depends on torch)
         robo_rl.export(Noisy(), "quadrotor-hover", tmp_path / "x.onnx")
