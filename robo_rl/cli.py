@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import importlib
 import io
@@ -11,7 +12,9 @@ import select
 import signal
 import sys
 import textwrap
-from collections.abc import Mapping
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from robo_rl import console  # noqa: F401 (notes when the process began)
 from robo_rl.files.escaping import terminal
@@ -130,6 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         module = importlib.import_module(f"robo_rl.commands.{ROOMS[name]}.{name.replace('-', '_')}")
         command = module.command(rest) if hasattr(module, "command") else module.main
+        name_words(command)
         sys.exit(tyro.cli(command, prog=f"robo-rl {name}", args=rest, config=(tyro.conf.FlagCreatePairsOff,)))
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.split(".")[0] == "robo_rl":
@@ -145,6 +149,16 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
         print(terminal(f"robo-rl {name}: {_sentence(error)}"), file=sys.stderr)
         sys.exit(1)
+
+
+def name_words(command: Callable[..., object]) -> None:
+    """Have usage and errors call the words without an option by their names (TASK, RUN), not by their type (STR)."""
+    import tyro
+
+    function = command.func if isinstance(command, functools.partial) else command
+    for name, hint in typing.get_type_hints(function, include_extras=True).items():
+        if typing.get_origin(hint) is typing.Annotated and hint.__origin__ in (str, Path):
+            function.__annotations__[name] = typing.Annotated[hint, tyro.conf.arg(metavar=name.upper())]
 
 
 def _sentence(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -112,6 +113,8 @@ def require_place(path: Path | None, option: str, *endings: str) -> None:
         raise ValueError(f"{option} is '{path}'; expected a name that ends in {' or '.join(endings)}")
     if not path.parent.is_dir():
         raise ValueError(f"{option} is '{path}'; the folder '{path.parent}' does not exist: make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{option} is '{path}'; nothing can be written to the folder '{path.parent}'")
     if path.is_dir():
         raise ValueError(f"{option} is '{path}', a folder; expected the name of a file")
 

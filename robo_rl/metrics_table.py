@@ -6,6 +6,7 @@ A metric's name is GROUP/NAME, as TensorBoard groups them; those without a group
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,11 +40,19 @@ def grouped(metrics: Mapping[str, float]) -> dict[str, dict[str, float]]:
     return {group: values for group, values in found.items() if values}
 
 
-def number(name: str, value: float) -> str:
-    """A metric's value with three digits, or in percent."""
+def number(name: str, value: float, units: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A metric's value with three digits and its unit, or in percent. ``units``: of errors, by their name."""
     if name.startswith(FRACTIONS):
         return f"{value:.1%}"
-    return f"{value:.0f}" if name in ("episode/count", "episode/diverged") else f"{value:.3g}"
+    if name in ("episode/count", "episode/diverged"):
+        return f"{value:.0f}"
+    unit = "s" if name.startswith("episode/length") else units.get(name.removeprefix("error/"), "")
+    return f"{value:.3g} {unit}".strip()
+
+
+def title(name: str) -> str:
+    """A metric's name without its group, as people read it; its unit is beside its value."""
+    return name.removesuffix("_s").replace("_", " ") if name.startswith("length_") else name.replace("_", " ")
 
 
 def table(metrics: Mapping[str, float]) -> Columns:
@@ -59,19 +68,19 @@ def table(metrics: Mapping[str, float]) -> Columns:
         one.add_column(justify="right")
         for name, value in values.items():
             told = number(f"{group}/{name}" if group else name, value)
-            one.add_row(Text(name.replace("_", " ")), told)
+            one.add_row(Text(title(name)), told)
         tables.append(one)
     return Columns(tables, padding=(0, 3))
 
 
-def lines(metrics: Mapping[str, float]) -> list[str]:
-    """A line of text for each group but the algorithm's own."""
+def lines(metrics: Mapping[str, float], units: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """A line of text for each group but the algorithm's own. ``units``: of errors, by their name."""
     told = []
     for group, values in grouped(metrics).items():
         if group in ("", "loss", "level"):
             continue
         parts = [
-            f"{name.replace('_', ' ')} {number(f'{group}/{name}', value)}"
+            f"{title(name)} {number(f'{group}/{name}', value, units)}"
             for name, value in values.items()
             if not name.startswith("length_p") and not (group in QUIET and value == 0.0)
         ]

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from robo_rl.files import write
 from robo_rl.files.escaping import printable, toml_string
-from robo_rl.files.suggestions import did_you_mean
+from robo_rl.files.suggestions import expected_one_of
 from robo_rl.files.text import read_toml
 from robo_rl.sim.accelerate.fuse.random import uniforms
 from robo_rl.sim.robots.figures import is_number
@@ -109,8 +109,7 @@ class Levels:
         Of ``team`` robots that share an environment, each has the same. None: drawn again, from the next draw on.
         """
         if name not in self.names:
-            meant = did_you_mean(name, self.names)
-            raise ValueError(f"'{name}' is not one of the task's ranges {self.names}{meant}")
+            raise ValueError(f"'{name}' is not one of the task's ranges{expected_one_of(name, self.names)}")
         if value is None:
             self.fixed.pop(name, None)
             return
@@ -183,8 +182,7 @@ def read_ranges(path: str | Path, task: str, known: Mapping[str, Range]) -> dict
     for name, bounds in found.items():
         if name not in known:
             raise ValueError(
-                f"{path}: ranges: '{name}' is not one of the ranges of task '{task}': {list(known)}"
-                f"{did_you_mean(name, known)}"
+                f"{path}: ranges: '{name}' is not one of the ranges of task '{task}'{expected_one_of(name, known)}"
             )
         good = isinstance(bounds, list) and len(bounds) == 2
         good = good and all(is_number(x) for x in bounds)
@@ -200,8 +198,7 @@ def parse_bounds(words: Sequence[str], task: str, known: Mapping[str, Range]) ->
         name, low, high = [*word.rsplit(":", 2), "", ""][:3]
         if name not in known:
             raise ValueError(
-                f"--bounds {word!r}: {name!r} is not one of the ranges of task '{task}': {list(known)}"
-                f"{did_you_mean(name, known)}"
+                f"--bounds {word!r}: {name!r} is not one of the ranges of task '{task}'{expected_one_of(name, known)}"
             )
         try:
             pair = float(low), float(high)

@@ -1,7 +1,7 @@
 """A driver of your own: replace ``Bus`` by your robot's library, and what is between by its units and signs.
 
 robo-rl driver check ./my_driver.py:Driver --policy zoo:go2-flat
-robo-rl run zoo:go2-flat --driver ./my_driver.py
+robo-rl run zoo:go2-flat --driver ./my_driver.py --setpoint "linear_velocity_command=0 0" "yaw_rate_command=0"
 """
 
 from __future__ import annotations

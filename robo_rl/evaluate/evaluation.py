@@ -21,7 +21,7 @@ from robo_rl.console import Progress
 from robo_rl.contract import Command
 from robo_rl.contract.channels import feedback
 from robo_rl.evaluate.proportion import wilson
-from robo_rl.files.suggestions import did_you_mean
+from robo_rl.files.suggestions import expected_one_of
 from robo_rl.learn.experience.tape import Tape
 from robo_rl.learn.runs.folder import HELD_OUT
 from robo_rl.policy import PolicyGraph
@@ -269,8 +269,9 @@ def _check(task: Task, conditions: Conditions) -> None:
         raise ValueError(f"seconds is {conditions.seconds:g}; expected {shortest:g} to {longest:g}")
     for name, value in conditions.fixed.items():
         if name not in task.spec.ranges:
-            meant = did_you_mean(name, task.spec.ranges)
-            raise ValueError(f"fixed: '{name}' is not one of the task's ranges {list(task.spec.ranges)}{meant}")
+            raise ValueError(
+                f"fixed: '{name}' is not one of the task's ranges{expected_one_of(name, task.spec.ranges)}"
+            )
         if not isinstance(value, Tensor) and not math.isfinite(value):
             raise ValueError(f"fixed: {name} is {value}; expected a finite number")
         if isinstance(value, Tensor) and value.ndim and (value.ndim > 1 or len(value) < conditions.episodes):

@@ -16,7 +16,7 @@ import numpy as np
 
 from robo_rl.files import HeldError, held
 from robo_rl.learn.runs.folder import Run
-from robo_rl.metrics_table import TITLES, number
+from robo_rl.metrics_table import TITLES, number, title
 from robo_rl.viewer.tables import STYLE, color
 
 HEIGHT = 150  # pixels
@@ -184,7 +184,7 @@ def _states(runs: Sequence[Run], rows: Sequence[Metrics]) -> str:
         steps = last.get("environment_steps", 0) / 1e6
         told = f"{last.get('update', 0):,.0f} updates, {steps:.3g} million control steps"
         figures = "".join(
-            f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{number(key, last[key])}</td></tr>"
+            f"<tr><td>{escape(title(name))}</td><td>{number(key, last[key])}</td></tr>"
             for name in ("failure", "success", "timeout", "length_s", "diverged")
             if (key := f"episode/{name}") in last
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robo_rl.files.suggestions import did_you_mean
+from robo_rl.files.suggestions import expected_one_of
 
 FOLDER = Path(__file__).parent
 PREFIX = "zoo:"
@@ -32,5 +32,5 @@ def located(target: str | Path) -> Path:
         return Path(target)
     name = text.removeprefix(PREFIX)
     if name not in names():
-        raise ValueError(f"'{name}' is not one of the zoo's policies {names()}{did_you_mean(name, names())}")
+        raise ValueError(f"'{name}' is not one of the zoo's policies{expected_one_of(name, names())}")
     return FOLDER / f"{name}.onnx"

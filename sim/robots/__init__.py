@@ -21,7 +21,7 @@ from robo_rl.contract import Robot
 from robo_rl.contract.checks import NAME
 from robo_rl.contract.kinds import kinds_in
 from robo_rl.files.escaping import shell_word
-from robo_rl.files.suggestions import did_you_mean
+from robo_rl.files.suggestions import expected_one_of
 from robo_rl.files.text import read_toml
 from robo_rl.sim.robots.figures import CardError, require
 
@@ -101,10 +101,10 @@ def load_robot(name: str | Path, card_type: type[C] | None = None) -> C:
         )
     path = Path(name) if own else FOLDER / name / "card.toml"
     if not path.is_file():
-        missing = ": there is no such file" if own else ""
-        expected = f"one of {robot_names()} or the path of a card, *.toml"
-        meant = "" if own else did_you_mean(name, robot_names())
-        raise CardError(f"robot '{name}' is not known{missing}; expected {expected}{meant}")
+        if own:
+            raise CardError(f"robot '{name}' is not known: there is no such file; expected the path of a card, *.toml")
+        one = expected_one_of(name, robot_names())
+        raise CardError(f"robot '{name}' is not known{one} or the path of a card, *.toml")
     try:
         card = read_toml(path)
     except ValueError as error:

@@ -20,8 +20,10 @@ def copy_model(model: Path, folder: Path) -> Path:
 
     Meshes that MuJoCo can't read, and textures, stay behind; what is not found is told where the copy is read.
     """
-    if not model.is_file() or model.stat().st_size > MAX_BYTES:
-        raise CardError(f"{model}: expected an MJCF or URDF file of at most {MAX_BYTES} bytes")
+    if not model.is_file():
+        raise CardError(f"{model}: there is no such file; expected an MJCF or URDF file")
+    if model.stat().st_size > MAX_BYTES:
+        raise CardError(f"{model}: {model.stat().st_size} bytes; expected an MJCF or URDF file of at most {MAX_BYTES}")
     for source, place in {model: Path(model.name), **dict(_named(model.resolve(), model.resolve()))}.items():
         made = folder / place
         made.parent.mkdir(parents=True, exist_ok=True)

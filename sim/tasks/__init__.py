@@ -117,6 +117,8 @@ class Measure:
     def described(self) -> str:
         """Which part of an episode it is taken over, for people: "mean over the last 2 s"."""
         what = "root mean square" if self.over == "rms" else "mean"
+        if self.over == "end" and self.window <= 0.1:
+            return f"at the end (last {self.window:g} s)"
         if self.over == "end":
             return f"{what} over the last {self.window:g} s"
         return f"{what} from {self.window:g} s on" if self.window else f"{what} over the whole episode"

@@ -24,7 +24,7 @@ from types import ModuleType
 
 from robo_rl.contract.checks import LABEL
 from robo_rl.contract.kinds import kinds_in, of_kind
-from robo_rl.files.suggestions import did_you_mean
+from robo_rl.files.suggestions import expected_one_of
 from robo_rl.sim.robots import load_robot
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.beginning import PACKAGE
@@ -95,8 +95,7 @@ def task_class(name: str) -> type[Task]:
     if name in (offered := _offered()):
         return _from_package(offered[name])
     hint = f"; of a file, say which class: {name}:CLASS" if name.endswith(".py") else ", or FILE.py:CLASS"
-    meant = did_you_mean(name, task_names())
-    raise ValueError(f"task '{name}' is not known; expected one of {task_names()}{hint}{meant}")
+    raise ValueError(f"task '{name}' is not known{expected_one_of(name, task_names())}{hint}")
 
 
 def included_tasks() -> dict[str, type[Task]]:

@@ -144,7 +144,7 @@ def test_bytes_added_at_either_end_are_refused(bundle_file: Path, tmp_path: Path
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert "there is no such file; expected a bundle" in refusal(tmp_path / "none.onnx")
-    assert "there is no such file; expected a bundle" in refusal(tmp_path)
+    assert "it is a folder; expected a bundle" in refusal(tmp_path)
 
 
 def test_an_oversized_file_is_refused_unread(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
 
 REFUSED = [
-    (["train", "quadrotor-sleep"], "robo-rl train: task 'quadrotor-sleep' is not known; expected one of"),
+    (["train", "quadrotor-sleep"], "robo-rl train: task 'quadrotor-sleep' is not known; did you mean"),
     (["train", "quadrotor-hover", "--robot", "kite"], "robo-rl train: robot 'kite' is not known; expected one of"),
     (["train", "quadrotor-hover", "--seed", "-1"], "robo-rl train: seed is -1; expected 0 to"),
     (["train", "quadrotor-hover", "--device", "tpu"], "robo-rl train: device is 'tpu'; expected cpu or cuda"),
@@ -98,7 +98,7 @@ REFUSED = [
     ),
     (
         ["evaluate", "classical", "--task", "quadrotor-hover", "--fixed", "magic", "1"],
-        "robo-rl evaluate: fixed: 'magic' is not one of the task's ranges [",
+        "robo-rl evaluate: fixed: 'magic' is not one of the task's ranges; expected one of [",
     ),
     (
         ["evaluate", "classical", "--task", "quadrotor-hover", "--episodes", "0"],

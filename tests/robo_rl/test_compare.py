@@ -84,7 +84,7 @@ def test_what_can_not_be_compared_is_refused(tmp_path: Path, capsys: pytest.Capt
     next(tmp_path.glob("*/done.json")).unlink()
     with pytest.raises(SystemExit):
         main(["compare", str(tmp_path)])
-    assert "are not done" in capsys.readouterr().err
+    assert "not finished; expected trained runs" in capsys.readouterr().err
 
 
 def test_runs_are_listed_with_their_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -224,7 +224,7 @@ def test_a_fixed_range_holds_in_every_flight(hover: Task) -> None:
         (Conditions(seed=-1), "seed is -1; expected 0 or more"),
         (Conditions(seconds=0.01), "seconds is 0.01; expected 0.02 to 3600"),
         (Conditions(seconds=float("nan")), "seconds is nan; expected"),
-        (Conditions(fixed={"magic": 1.0}), r"'magic' is not one of the task's ranges \["),
+        (Conditions(fixed={"magic": 1.0}), r"'magic' is not one of the task's ranges; expected one of \["),
         (Conditions(fixed={"mass": float("inf")}), "mass is inf; expected a finite number"),
     ],
 )

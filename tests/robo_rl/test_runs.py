@@ -39,7 +39,7 @@ def test_an_opened_run_is_the_created_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "robot", "seed", "sentence"),
     [
-        ("quadrotor-sleep", None, 0, "task 'quadrotor-sleep' is not known; expected one of"),
+        ("quadrotor-sleep", None, 0, "task 'quadrotor-sleep' is not known; did you mean"),
         ("quadrotor-hover", "balloon", 0, "robot 'balloon' is not known; expected one of"),
         ("quadrotor-hover", None, -1, "seed is -1; expected 0 to"),
         ("quadrotor-hover", None, HELD_OUT, f"seed is {HELD_OUT}; expected 0 to {HELD_OUT - 1}"),

@@ -11,7 +11,8 @@ from robo_rl.cli import COMMANDS, GROUPS, USAGE, main
 from robo_rl.commands.looking.transfer import verdicts
 from robo_rl.evaluate.evaluation import outcome
 from robo_rl.evaluate.transfer import Transfer, kept
-from robo_rl.files.suggestions import did_you_mean
+from robo_rl.files.suggestions import did_you_mean, expected_one_of
+from robo_rl.metrics_table import lines
 from robo_rl.sim.tasks import Task
 from robo_rl.sim.tasks.loading import included_tasks, load_task, task_names
 
@@ -35,6 +36,11 @@ def run(*words: str) -> int:
 )
 def test_a_name_that_is_nearly_right_is_suggested(word: str, known: list[str], meant: str) -> None:
     assert did_you_mean(word, known) == f"; did you mean '{meant}'?"
+
+
+def test_the_suggestion_comes_before_the_list() -> None:
+    assert expected_one_of("b", ["a1", "c1"]) == "; expected one of ['a1', 'c1']"
+    assert expected_one_of("trian", ["train", "why"]) == "; did you mean 'train'? Expected one of ['train', 'why']"
 
 
 @pytest.mark.parametrize("word", ["fly", "xyzzy", "", "a"])
@@ -139,3 +145,18 @@ def test_the_list_of_runs_has_titles(trained_run: Path, capsys: pytest.CaptureFi
 def test_the_list_of_commands_fits_a_terminal_of_80_columns() -> None:
     assert max(map(len, USAGE.splitlines())) <= 80
     assert all(f"\n  {name:<12} " in USAGE for name in COMMANDS)
+
+
+def test_a_missing_word_is_called_by_its_name_and_not_by_its_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("export") == 2
+    shown = capsys.readouterr().err
+    assert "RUN" in shown
+    assert "PATH" not in shown
+
+
+def test_metrics_have_their_units() -> None:
+    metrics = {"error/velocity_error": 0.25, "episode/length_s": 4.84, "episode/count": 3.0}
+    assert lines(metrics, {"velocity_error": "m/s"}) == [
+        "errors at the end of the update: velocity error 0.25 m/s",
+        "episodes: length 4.84 s, count 3",
+    ]

@@ -107,7 +107,7 @@ def test_ranges_survive_a_file_and_replace_those_of_a_task(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[ranges]\nweight = [0, 1]", r"'weight' is not one of the ranges of task 'walk': \['mass'\]"),
+        ("[ranges]\nweight = [0, 1]", r"'weight' is not one of the ranges of task 'walk'; expected one of \['mass'\]"),
         ("[ranges]\nmass = [2, 1]", r"mass is \[2, 1\]; expected two finite numbers, the lower one first"),
         ("[ranges]\nmass = [nan, 1]", "expected two finite numbers"),
         ("[ranges]\nmass = 3", "expected two finite numbers"),

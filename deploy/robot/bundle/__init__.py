@@ -266,6 +266,8 @@ def _digest(data: bytes, match: re.Match[bytes]) -> str:
 
 
 def _read_bytes(path: Path) -> bytes:
+    if path.is_dir():
+        raise BundleError(f"{path}: it is a folder; expected a bundle (*.onnx), as 'robo-rl export' writes it of a run")
     if not path.is_file():
         raise BundleError(f"{path}: there is no such file; expected a bundle, as 'robo-rl export' writes it")
     size = path.stat().st_size

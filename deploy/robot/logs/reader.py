@@ -29,6 +29,7 @@ from robo_rl.deploy.robot.logs.recovery import (
 from robo_rl.files import require_file
 
 MOST_BYTES = 1 << 36
+EXPECTED = "expected a log (*.mcap), as --record of 'robo-rl run' and of 'robo-rl ros policy' writes it"
 
 SCHEMA, CHANNEL, MESSAGE = 0x03, 0x04, 0x05
 STEP_TOPICS = {"signals", "stamps", "sent", "gate"}
@@ -63,8 +64,10 @@ class Log:
 def read_log(path: str | Path) -> Log:
     """Read a log: all that is whole in it."""
     path = Path(path)
+    if path.is_dir():
+        raise LogError(f"{path}: it is a folder; {EXPECTED}")
     if not path.is_file():
-        raise LogError(f"{path}: the file does not exist; expected a log, as policy_node records it")
+        raise LogError(f"{path}: the file does not exist; {EXPECTED}")
     try:
         require_file(path, MOST_BYTES)
     except ValueError as error:
@@ -74,7 +77,7 @@ def read_log(path: str | Path) -> Log:
     reader.prepare(found.pieces)
     if reader.contract is None:
         hint = f"; {reader.damage[0]}" if reader.damage else ""
-        raise LogError(f"{path}: no contract in it; expected a log, as policy_node records it{hint}")
+        raise LogError(f"{path}: no contract in it; {EXPECTED}{hint}")
     hurt = sorted(damage.begin for damage in found.damage)
     for piece in found.pieces:
         if hurt and hurt[0] < piece.begin:

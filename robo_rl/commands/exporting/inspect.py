@@ -55,7 +55,7 @@ def main(
     if extract is not None:
         bundle.attached.write(extract)
         say(f"{extract}: {len(attached)} files", json)
-    say(f"signed    {problem or ', '.join(map(str, known)) or 'by nobody'}", json)
+    say(f"signed    {problem or ', '.join(map(str, known)) or 'no'}", json)
     give(
         {
             "file": str(file),

@@ -101,7 +101,7 @@ def _searched(search: Search) -> str:
     told = [] if search.torch_error is None else [f"torch differs by {search.torch_error:.1g}"]
     told += [
         f"commands change by {search.jump:.1%} across 1e-4 of a range",
-        f"all are at their limits in {search.saturated:.1%} (in flights {search.saturated_in_flight:.1%})",
+        f"all are at their limits in {search.saturated:.1%} (in episodes {search.saturated_in_flight:.1%})",
         f"{len(search.resting) or 'no'} suspicious parts",
     ]
     return ", ".join(told)

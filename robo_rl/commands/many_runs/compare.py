@@ -41,7 +41,10 @@ def main(
     rows = found(runs)
     unfinished = [row.run.folder for row in rows if row.result is None]
     if unfinished:
-        raise ValueError(f"{unfinished[0]} and {len(unfinished) - 1} others are not done; expected trained runs")
+        more = f" and {len(unfinished) - 1} more" if unfinished[1:] else ""
+        raise ValueError(
+            f"{unfinished[0]}{more}: not finished; expected trained runs. To continue:  robo-rl resume {unfinished[0]}"
+        )
     if not mixed:
         require_same_numerics(rows)
     scores = {label: scores_of(group, measure) for label, group in groups(rows).items()}

@@ -52,7 +52,7 @@ def main(
         seconds: Duration (s) of the check at rest.
         motion: Duration (s) of the check while the robot is moved manually; 0 skips it.
         wiggle: Move each joint a little; refused while another node publishes commands, or if another check fails.
-        command_message: Message type of the commands, as in policy_node; by default chosen from the contract.
+        command_message: Message type of the commands, as of 'robo-rl ros policy'; by default chosen from the contract.
         wire: Other sources of signals, each 'signal=topic type field'.
         namespace: Namespace of the topics.
         driver: Check a robot through this driver, without ROS: rates, ages, clock, counters. Nothing is enabled.

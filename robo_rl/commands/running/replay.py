@@ -27,7 +27,7 @@ def main(
     whole, damage, missing, same_bundle, policy, greatest, gate, gate_compared, outside, first_outside, faults.
 
     Args:
-        log: A session (*.mcap), as policy_node records it.
+        log: A session (*.mcap), as --record of 'robo-rl run' and of 'robo-rl ros policy' writes it.
         file: A bundle (*.onnx): that of the session, or another with the same signals and commands.
         more: Nothing: one session at a time.
         plot: Plot the signals and the ranges seen in training, into this picture.

@@ -109,6 +109,7 @@ def main(
     if robot:
         parameters.append(f"robot:={robot}")
     if what == "policy":
+        _require_files(file, *(text.partition("=")[2] for text in other))
         parameters += [f"bundle:={located(file).absolute()}", f"mode:={mode}"]
         parameters += [f"record:={record.absolute()}"] if record else []
         others = [f"{name}={located(path).absolute()}" for name, _, path in (text.partition("=") for text in other)]
@@ -133,6 +134,13 @@ def main(
     with _started():
         run(_arguments([*parameters, *parameter], remap, namespace))
     return 0
+
+
+def _require_files(*bundles: str) -> None:
+    """Refuse a name that is mistyped before the node is up; what is in the files the node reads at configure."""
+    for path in map(located, bundles):
+        if not path.is_file():
+            raise ValueError(f"{path}: there is no such file; expected a bundle, as 'robo-rl export' writes it")
 
 
 def _arguments(parameters: Sequence[str], remap: Sequence[str], namespace: str) -> list[str]:

@@ -29,7 +29,8 @@ def main(json: bool = False) -> int:
         say(f"  {sentence}", json)
     say("robots (or the path of your own card, *.toml)", json)
     for robot in robots:
-        about = f"{robot['title']}, {robot['kind']}, {len(robot['actuators'])} actuators"
+        count = len(robot["actuators"])
+        about = f"{robot['title']}, {robot['kind']}, {count} actuator{'s' * (count != 1)}"
         say(f"  {robot['name']:<{width}} {about}", json)
     give({"tasks": tasks, "robots": robots}, json)
     return 0

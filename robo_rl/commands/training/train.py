@@ -8,6 +8,7 @@ import functools
 import hashlib
 import io
 import math
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -125,6 +126,7 @@ def main(
         raise ValueError(f"'{task}' has nothing to train: robo-rl export {task} --out FILE writes its policy")
     if algorithm not in loaded.algorithms:
         raise ValueError(f"algorithm is {algorithm}; expected one of {list(loaded.algorithms)} for '{task}'")
+    require_own_settings(words, algorithm)
     count = joined.count() * launch.checked(processes)
     if count > 1 and algorithm != "ppo":
         raise ValueError(f"algorithm is {algorithm}, in {count} processes; expected ppo")
@@ -212,6 +214,17 @@ def _task_among(words: Sequence[str]) -> str | None:
             return tyro.cli(chosen, args=plain, config=(tyro.conf.FlagCreatePairsOff,))
     except SystemExit:
         return None
+
+
+def require_own_settings(words: Sequence[str], algorithm: str) -> None:
+    """Refuse hyperparameters of an algorithm that does not train here: they would change nothing."""
+    others = "|".join(name for name in CONFIGS if name != algorithm)
+    for word in words:
+        if given := re.match(rf"--({others})\.[^=]*", word):
+            raise ValueError(
+                f"{given[0]} is given, but the algorithm is {algorithm}; "
+                f"expected --{algorithm}.… or --algorithm {given[1]}"
+            )
 
 
 def require_demonstrations(path: Path | None, algorithm: str, task: Task, chosen: dict[str, Any]) -> bytes | None:
@@ -414,7 +427,8 @@ def _learn(
         f"after {compile_seconds:.1f} s of compilation",
         as_json,
     )
-    for line in lines((run.metrics() or [{}])[-1]):
+    units = {measure.error: measure.unit for measure in policy.task.measures}
+    for line in lines((run.metrics() or [{}])[-1], units):
         say(f"  {line}", as_json)
     if learner.diverged or learner.skipped:
         say(

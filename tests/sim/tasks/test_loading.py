@@ -269,7 +269,8 @@ def test_a_file_that_is_not_there_and_a_name_that_is_not_known_are_told(tmp_path
     with pytest.raises(ValueError, match=r"no.py: the file does not exist; expected one with the task 'Circle'"):
         load_task(f"{tmp_path}/no.py:Circle")
     with pytest.raises(
-        ValueError, match=r"task 'hover' is not known; expected one of \['agv-maze', 'arm-insert', .*, or FILE.py:CLASS"
+        ValueError,
+        match=r"task 'hover' is not known; did you mean 'quadrotor-hover'\? Expected one of .*, or FILE.py:CLASS",
     ):
         load_task("hover")
     with pytest.raises(ValueError, match=r"task './circle.py' is not known; .*say which class: ./circle.py:CLASS"):

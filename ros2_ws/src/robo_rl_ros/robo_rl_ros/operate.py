@@ -219,4 +219,4 @@ class Operator:
 
 
 def _shown(key: str, value: Any) -> str:
-    return f"{value:.2f} s since the computer started" if key == "time" else f"{value}"
+    return f"{value:.2f} s of the node's clock" if key == "time" else f"{value}"
