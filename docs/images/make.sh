@@ -51,7 +51,7 @@ robo-rl record zoo:go2-flat --out "$scratch/walk.mcap" \
 robo-rl sysid "$scratch/walk.mcap" --plot "$here/sysid.png" --out "$scratch/walk.toml"
 shrink "$here/sysid.png"
 
-robo-rl play "$hover" --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
+robo-rl play zoo:quadrotor-hover --no-open --json --seed 14 --seconds 2 --fixed initial/tilt 1.57 >"$scratch/viewer" &
 running=$!
 until grep -q url "$scratch/viewer"; do sleep 0.2; done
 python "$here/viewer.py" "$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$scratch/viewer")" "$here/viewer.png"
