@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -91,6 +91,11 @@ class Progress:
 def say(text: str, as_json: bool = False) -> None:
     """Text for people: on standard output, or on standard error where that is for machines."""
     print(terminal(text), file=sys.stderr if as_json else sys.stdout, flush=True)
+
+
+def say_next(commands: Sequence[str], as_json: bool = False) -> None:
+    """Commands to go on with, one per line, so that none is broken in a terminal of 80 columns."""
+    say("Next:  " + "\n       ".join(commands), as_json)
 
 
 def give(result: Mapping[str, Any], as_json: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 from robo_rl import zoo
 from robo_rl.cli import COMMANDS, GROUPS, USAGE, main
 from robo_rl.commands.looking.transfer import verdicts
+from robo_rl.console import say_next
 from robo_rl.evaluate.evaluation import outcome
 from robo_rl.evaluate.transfer import Transfer, kept
 from robo_rl.files.suggestions import did_you_mean, expected_one_of
@@ -160,3 +161,8 @@ def test_metrics_have_their_units() -> None:
         "errors at the end of the update: velocity error 0.25 m/s",
         "episodes: length 4.84 s, count 3",
     ]
+
+
+def test_hints_are_one_to_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    say_next(["robo-rl play a", "robo-rl report a"])
+    assert capsys.readouterr().out == "Next:  robo-rl play a\n       robo-rl report a\n"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 
 
@@ -93,7 +93,7 @@ def _written(
         good = _proved(known, found.network, episodes, facts, json)
     word, words = shell_word(bundle), shell_word(task)
     if good:
-        say(f"Next:  robo-rl verify {word} --foreign --task {words}      robo-rl inspect {word}", json)
+        say_next([f"robo-rl verify {word} --foreign --task {words}", f"robo-rl inspect {word}"], json)
     give(facts, json)
     return 0 if good else 1
 

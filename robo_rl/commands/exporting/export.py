@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from robo_rl.commands.sources import inside
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 from robo_rl.zoo import located
 
@@ -65,7 +65,7 @@ def main(
     word, task_words = shell_word(bundle.path), inside(bundle)
     if bundle.attached.files:
         say(f"  brings {', '.join(bundle.attached.files)}", json)
-    say(f"Next:  robo-rl verify {word}{task_words}      robo-rl inspect {word}", json)
+    say_next([f"robo-rl verify {word}{task_words}", f"robo-rl inspect {word}"], json)
     give(
         {
             "file": str(bundle.path),

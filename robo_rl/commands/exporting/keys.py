@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 
 
 def main(
@@ -41,6 +41,6 @@ def main(
     public = file.with_name(file.name + ".pub")
     say(f"{file}: the private key; keep it secret, and a copy in a safe place", json)
     say(f"{public}: {key}", json)
-    say(f"Next:  robo-rl sign policy.onnx --key {file}      cat {public} >> trusted_keys", json)
+    say_next([f"robo-rl sign policy.onnx --key {file}", f"cat {public} >> trusted_keys"], json)
     give({"file": str(file), "public": str(public), "name": key.name, "fingerprint": key.fingerprint}, json)
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robo_rl import zoo
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 
 JOINED = " &&\n" + 12 * " "
 """Between commands that a shell runs one after the other, each in a line of its own."""
@@ -32,7 +32,7 @@ def main(json: bool = False) -> int:
         say(f"    report  robo-rl report {zoo.PREFIX}{name}", json)
         policies.append({"name": f"{zoo.PREFIX}{name}", "file": str(zoo.FOLDER / f"{name}.onnx"), **about})
     if policies:
-        say(f"Next:  robo-rl play {policies[0]['name']}", json)
+        say_next([f"robo-rl play {policies[0]['name']}"], json)
     give({"policies": policies}, json)
     return 0
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 
 
@@ -37,7 +37,7 @@ def main(
         say(f"  {path}", json)
     (task,) = [path for path in files if path.name == f"{folder.name}_task.py"]
     named = f"{task}:{class_of(task)}"
-    say(f"Next:  robo-rl train {shell_word(named)}      pytest {shell_word(folder)}", json)
+    say_next([f"robo-rl train {shell_word(named)}", f"pytest {shell_word(folder)}"], json)
     give({"folder": str(folder), "files": [str(path) for path in files], "task": named}, json)
     return 0
 
@@ -56,7 +56,7 @@ def _from_model(folder: Path, urdf: Path | None, mjcf: Path | None, json: bool) 
         say(f"  check {doubt}", json)
     shown, train = f"{shell_word(card)} --picture {shell_word(folder)}.png", beginning(load_robot(card)).task.name
     say('What is marked "guessed, check" in it is not in the model: replace it, with its source.', json)
-    say(f"Next:  robo-rl robots {shown}      robo-rl train {train} --robot {shell_word(card)}", json)
+    say_next([f"robo-rl robots {shown}", f"robo-rl train {train} --robot {shell_word(card)}"], json)
     found = {"folder": str(folder), "files": [str(path) for path in files]}
     give({**found, "kind": proposal.kind, "doubts": list(proposal.doubts)}, json)
     return 0

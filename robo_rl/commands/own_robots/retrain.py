@@ -160,7 +160,7 @@ def _say_next(folder: Path, file: Path, origin: Origin, better: bool, json: bool
         return
     begin = "" if origin.run is None else f" --begin-from {shell_word(origin.run.folder)}"
     say(
-        f"Next:  robo-rl export {word} --out policy.onnx      robo-rl report {word}\n"
+        f"Next:  robo-rl export {word} --out policy.onnx\n       robo-rl report {word}\n"
         f"       to train with ranges that you changed:  robo-rl train {origin.task.name} --ranges {shell_word(file)}"
         f"{begin}",
         json,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from robo_rl.console import Progress, give, require_place, say
+from robo_rl.console import Progress, give, require_place, say, say_next
 from robo_rl.files.escaping import shell_word
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def main(
     write_ranges(out, loaded.spec.name, found.bounds, source(found, [log]))
     say(f"{out}: {', '.join(found.bounds) or 'nothing that the recording determines'}", json)
     learn = f"{loaded.spec.name} --robot {shell_word(robot or recorded.contract.robot_name)}"
-    say(f"Next:  robo-rl train {learn} --ranges {out}      robo-rl evaluate POLICY --ranges {out}", json)
+    say_next([f"robo-rl train {learn} --ranges {out}", f"robo-rl evaluate POLICY --ranges {out}"], json)
     give(_result(out, found), json)
     return 0 if found.bounds and not found.faults else 1
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def main(
         opened.policy()  # what is damaged, or was changed, is refused
         word = shell_word(run)
         say(f"{run} is finished; there is nothing to resume", json)
-        say(f"Next:  robo-rl evaluate {word}      robo-rl export {word} --out policy.onnx", json)
+        say_next([f"robo-rl evaluate {word}", f"robo-rl export {word} --out policy.onnx"], json)
         say(f"To train on from its networks:  {again_from(opened)}", json)
         give({**done, "finished": True}, json)
         return 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from robo_rl.console import STARTED, give, require_port, say
+from robo_rl.console import STARTED, give, require_port, say, say_next
 from robo_rl.files.escaping import shell_word
 from robo_rl.learn.config import CONFIGS, ApgConfig, BcConfig, PpoConfig, SacConfig
 
@@ -447,11 +447,8 @@ def _learn(
         result |= flights
         say(outcome(policy.task, flights, seed=0, held_out=True), as_json)
         word = shell_word(run.folder)
-        say(
-            f"Next:  robo-rl play {word}      robo-rl export {word} --out policy.onnx\n"
-            f"       robo-rl report {word}    robo-rl evaluate {word} --sweep",
-            as_json,
-        )
+        shown = [f"play {word}", f"export {word} --out policy.onnx", f"report {word}", f"evaluate {word} --sweep"]
+        say_next([f"robo-rl {words}" for words in shown], as_json)
     if after is not None and not trained.interrupted:
         result |= after()
     result["wall_seconds"] = time.monotonic() - STARTED

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from robo_rl.console import give, say
+from robo_rl.console import give, say, say_next
 from robo_rl.files.escaping import shell_word
 
 
@@ -33,7 +33,7 @@ def main(run: Annotated[Path, tyro.conf.Positional], json: bool = False) -> int:
         say(f"{number:>3}. {one.sentence[0].upper()}{one.sentence[1:]}.\n     Try: {one.suggestion}.", json)
     if not findings:
         say("  Nothing conspicuous: rewards, observations, commands and the algorithm's metrics are as usual.", json)
-    say(f"Next:  robo-rl play {shell_word(run)}", json)
+    say_next([f"robo-rl play {shell_word(run)}"], json)
     told = [{"check": x.check, "sentence": x.sentence, "suggestion": x.suggestion} for x in findings]
     give({"run": str(run), "part": part, "findings": told}, json)
     return 0
