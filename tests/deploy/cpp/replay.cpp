@@ -103,8 +103,10 @@ int main(int count, char ** words)
       std::ungetc(byte, stdin);
       Head head;
       read_all(&head, sizeof head);
-      if (head.restart != 255) {
+      if (head.restart != 255 && session == nullptr) {
         session = std::make_unique<Session>(bundle, static_cast<Mode>(head.restart), controller);
+      } else if (head.restart != 255) {  // no different from a new one
+        session->restart(static_cast<Mode>(head.restart));
       }
       std::vector<Sample> samples(bundle.data().gate->signal_count);
       std::vector<std::vector<float>> values;

@@ -60,6 +60,11 @@ bool is_unit(const float * quaternion) noexcept
 AttitudeMonitor::AttitudeMonitor(const robot_bundle & bundle)
 : bundle_(bundle), last_(bundle.attitude_count) {}
 
+void AttitudeMonitor::reset() noexcept
+{
+  std::fill(last_.begin(), last_.end(), Last{});
+}
+
 Doubt AttitudeMonitor::jump(const Sample * samples) noexcept
 {
   Doubt doubt;

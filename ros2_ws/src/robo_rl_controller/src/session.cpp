@@ -30,9 +30,17 @@ Session::Session(const Bundle & bundle, Mode mode, bool controller, double blend
   if (mode == Mode::blend && !controller) {
     throw std::invalid_argument("mode is 'blend', but this robot has no classical controller");
   }
+  restart(mode);
+}
+
+void Session::restart(Mode mode) noexcept
+{
   const gate_arrays arrays{
     command_.data(), reference_.data(), gate_values_.data(), gate_stamps_.data(), gate_changed_.data()};
   bundle_.gate_start(bundle_.gate, &memory_, &arrays);
+  policy_.reset();
+  attitudes_.reset();
+  decision_ = Decision();
   set_mode(mode);
 }
 

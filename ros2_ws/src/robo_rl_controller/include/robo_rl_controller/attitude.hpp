@@ -33,6 +33,8 @@ class AttitudeMonitor
 public:
   explicit AttitudeMonitor(const robot_bundle & bundle);
 
+  /// Forget what was measured.
+  void reset() noexcept;
   /// Whether an orientation turned faster than the robot can, since the last call.
   Doubt jump(const Sample * samples) noexcept;
   /// Whether an orientation is outside of the range seen in training.

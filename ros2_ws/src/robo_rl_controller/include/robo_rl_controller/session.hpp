@@ -93,6 +93,9 @@ public:
 
   /// Between two steps, by the thread that makes them: one rung up, if that is safe now.
   Answer promote() noexcept;
+  /// Between two steps: as a new session, in this mode. What was sent before is forgotten, so the next arming begins
+  /// where the actuators are measured.
+  void restart(Mode mode) noexcept;
   /// Away from live. While armed with a controller, that takes over; else nothing is sent any more.
   Answer demote() noexcept;
 
