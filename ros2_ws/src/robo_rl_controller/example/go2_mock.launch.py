@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
@@ -25,11 +26,14 @@ def start(context):
     controllers.write_text((HERE / "go2_controllers.yaml").read_text().replace("BUNDLE", bundle))
     manager = {"package": "controller_manager", "output": "screen"}
     loaded = ["--param-file", str(controllers)]
+    fallback = Node(executable="spawner", arguments=["damped", "--inactive", *loaded], **manager)
+    policy = Node(executable="spawner", arguments=["policy", *loaded], **manager)
     return [
         Node(package="robot_state_publisher", executable="robot_state_publisher", parameters=[description]),
         Node(executable="ros2_control_node", parameters=[description, str(controllers)], **manager),
-        Node(executable="spawner", arguments=["damped", "--inactive", *loaded], **manager),
-        Node(executable="spawner", arguments=["policy", *loaded], **manager),
+        fallback,
+        # a controller is only activated when its fallback controllers are loaded
+        RegisterEventHandler(OnProcessExit(target_action=fallback, on_exit=[policy])),
     ]
 
 
