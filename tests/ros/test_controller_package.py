@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
 import yaml
 
 from robo_rl.deploy.robot.bundle import Bundle
 from robo_rl.deploy.robot.named_values import texts_by_name
 from robo_rl.ros.wiring import Wire
 
-PACKAGE = Path(__file__).parents[2] / "ros2_ws/src/robo_rl_controller"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "ros2_ws/src/robo_rl_controller"
 WITHOUT_PACKAGE = {"robo_rl_controller", "Threads"}
 
 
@@ -75,3 +79,49 @@ def test_the_example_has_every_interface_that_the_contract_needs():
     assert command.law is not None
     assert set(command.law.stiffness) == {stiffness}
     assert set(command.law.damping) == {damping}
+
+
+@pytest.fixture(scope="module")
+def interfaces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that prints the interfaces of an arm with the commands tool (x, y, z) and gripper (jaw)."""
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++; install it with: apt-get install g++")
+    program = tmp_path_factory.mktemp("interfaces") / "interfaces"
+    sources = [PACKAGE / "plugin/interfaces.cpp", PACKAGE / "node/wire.cpp", ROOT / "tests/ros/cpp/interfaces.cpp"]
+    strict = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+    subprocess.run(["g++", *strict, "-I", ROOT / "deploy/build/c", *sources, "-o", program], check=True)
+    return program
+
+
+TOOL, GRIPPER = "tool=hand command_interfaces position", "gripper=any sensor_msgs/msg/JointState position"
+MEASURED = "hand state_interfaces position"
+
+
+@pytest.mark.parametrize(
+    ("state", "commands", "gains", "said"),
+    [
+        (
+            MEASURED, f"{TOOL};{GRIPPER}", "gripper=40 0.5 3",
+            "hand/position.x hand/position.y hand/position.z | hand/position.x hand/position.y hand/position.z "
+            "jaw/position jaw/stiffness jaw/damping | 3 40 0.5 3",
+        ),
+        ("imu sensor_msgs/msg/Imu angular_velocity", f"{TOOL};{GRIPPER}", "", "imu/angular_velocity.z | hand/pos"),
+        ("joint_states sensor_msgs/msg/JointState effort", f"{TOOL};{GRIPPER}", "", "x/effort y/effort z/effort |"),
+        ("hand/pose geometry_msgs/msg/PoseStamped position", f"{TOOL};{GRIPPER}", "", "| hand/position.x"),  # a topic
+        (MEASURED, TOOL, "", "parameter 'command_wires' has no entry for the command 'gripper'"),
+        (MEASURED, "tool=hand geometry_msgs/msg/PoseStamped position", "", "the type geometry_msgs/msg/PoseStamped"),
+        (MEASURED, f"{TOOL};{GRIPPER};claw=x y z", "", "an entry for 'claw'; the contract has tool, gripper"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "griper=40 0.5 3", "an entry for 'griper'; the contract has tool, gripper"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "tool=40 0.5 3", "'tool', whose elements are not joints"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "gripper=40 0.5", "'gripper' is '40 0.5'; expected its stiffness"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "gripper=40 0.5 3 1", "expected its stiffness"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "gripper=40 0.5 -3", "none of them negative"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "gripper=40 nan 3", "expected its stiffness"),
+        (MEASURED, f"{TOOL};{GRIPPER}", "gripper=40 0.5 3kg", "expected its stiffness"),
+    ],
+)  # fmt: skip
+def test_interfaces_follow_from_wires_and_gains_or_a_sentence_tells_what_is_wrong(
+    interfaces: Path, state: str, commands: str, gains: str, said: str
+) -> None:
+    done = subprocess.run([interfaces, state, commands, gains], capture_output=True, text=True, check=True)
+    assert said in done.stdout

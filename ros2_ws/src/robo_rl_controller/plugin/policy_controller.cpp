@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <sstream>
-#include <thread>
 
 #include <pluginlib/class_list_macros.hpp>
 
@@ -23,27 +22,8 @@ using controller_interface::InterfaceConfiguration;
 using controller_interface::return_type;
 using Strings = std::vector<std::string>;
 constexpr auto LOOK = std::chrono::milliseconds(20);
-constexpr auto ANSWER_TIME = std::chrono::seconds(1);
 constexpr double RATE_TOLERANCE = 0.01;
 constexpr std::int64_t SLOW_TIME = 5000000;  // µs that the slowest of the gate's own moves takes
-const char * const JOINTS = "sensor_msgs/msg/JointState";
-const char * const IMU = "sensor_msgs/msg/Imu";
-const char * const ANY = "state_interfaces";
-
-/// The names of a signal's state interfaces; none: it comes by a topic. Those of an IMU are as in ros2_control's
-/// semantic component. "force=foot state_interfaces force" stands for foot/force.x, foot/force.y, …
-Strings state_names(const Channel & channel, const Wire & wire)
-{
-  Strings names;
-  for (const std::string & element : channel.elements) {
-    if (wire.kind == JOINTS) {
-      names.push_back(element + "/" + wire.field);
-    } else if (wire.kind == IMU || wire.kind == ANY) {
-      names.push_back(wire.topic + "/" + wire.field + "." + element);
-    }
-  }
-  return names;
-}
 
 }  // namespace
 
@@ -128,8 +108,10 @@ void PolicyController::wire_signals()
 {
   auto & node = *get_node();
   const robot_bundle & data = bundle_->data();
-  auto texts = texts_by_name(node.get_parameter("wires").as_string_array(), "parameter 'wires'");
-  auto constants = texts_by_name(node.get_parameter("setpoints").as_string_array(), "parameter 'setpoints'");
+  const auto texts = texts_by_name(node.get_parameter("wires").as_string_array(), "parameter 'wires'");
+  const auto constants = texts_by_name(node.get_parameter("setpoints").as_string_array(), "parameter 'setpoints'");
+  require_known(texts, data.signals, data.gate->signal_count, "parameter 'wires'");
+  require_known(constants, data.signals, data.gate->signal_count, "parameter 'setpoints'");
   inputs_.clear();
   state_names_.clear();
   inputs_.resize(data.gate->signal_count);
@@ -142,14 +124,10 @@ void PolicyController::wire_signals()
       continue;
     }
     if (const auto constant = constants.find(channel.name); constant != constants.end()) {
-      std::istringstream words(constant->second);
-      for (float & value : input.values) {
-        if (!(words >> value)) {
-          throw RosError(
-                  "parameter 'setpoints': '" + channel.name + "' is '" + constant->second + "'; expected " +
-                  std::to_string(channel.size) + " numbers");
-        }
-      }
+      const std::vector<double> given = numbers(
+        constant->second, channel.size, "parameter 'setpoints': '" + channel.name + "'",
+        std::to_string(channel.size) + " numbers");
+      std::copy(given.begin(), given.end(), input.values.begin());
       input.constant = true;
       continue;
     }
@@ -178,45 +156,10 @@ void PolicyController::wire_signals()
 
 void PolicyController::wire_commands()
 {
-  const robot_bundle & data = bundle_->data();
-  const auto texts = texts_by_name(
-    get_node()->get_parameter("command_wires").as_string_array(), "parameter 'command_wires'");
-  auto gains = texts_by_name(get_node()->get_parameter("gains").as_string_array(), "parameter 'gains'");
-  Strings geared;
-  command_names_.clear();
-  gains_.clear();
-  for (std::size_t i = 0; i < data.gate->command_count; i++) {
-    const Channel channel(data.commands[i]);
-    const auto text = texts.find(channel.name);
-    if (text == texts.end()) {
-      throw RosError("parameter 'command_wires' has no entry for the command '" + channel.name + "'");
-    }
-    const Wire wire(channel.name, text->second);
-    if (wire.kind != JOINTS) {
-      throw RosError(
-              "the wire of command '" + channel.name + "' has the type " + wire.kind + "; expected " + JOINTS +
-              ", whose names and field are those of command interfaces");
-    }
-    const auto own = gains.find(channel.name);
-    Gains told{};
-    if (own != gains.end()) {
-      std::istringstream words(own->second);
-      if (!(words >> told.stiffness >> told.damping >> told.damping_in_a_stop)) {
-        throw RosError(
-                "parameter 'gains': '" + channel.name + "' is '" + own->second + "'; expected its stiffness, its "
-                "damping, and its damping in a stop");
-      }
-    }
-    for (std::size_t k = 0; k < channel.elements.size(); k++) {
-      command_names_.push_back(channel.elements[k] + "/" + wire.field);
-      if (own != gains.end()) {
-        told.element = channel.offset + k;
-        gains_.push_back(told);
-        geared.insert(geared.end(), {channel.elements[k] + "/stiffness", channel.elements[k] + "/damping"});
-      }
-    }
-  }
-  command_names_.insert(command_names_.end(), geared.begin(), geared.end());
+  const auto texts = [this](const char * name) {
+      return texts_by_name(get_node()->get_parameter(name).as_string_array(), std::string("parameter '") + name + "'");
+    };
+  commands_ = command_interfaces(bundle_->data(), texts("command_wires"), texts("gains"));
 }
 
 InterfaceConfiguration PolicyController::state_interface_configuration() const
@@ -226,7 +169,7 @@ InterfaceConfiguration PolicyController::state_interface_configuration() const
 
 InterfaceConfiguration PolicyController::command_interface_configuration() const
 {
-  return {controller_interface::interface_configuration_type::INDIVIDUAL, command_names_};
+  return {controller_interface::interface_configuration_type::INDIVIDUAL, commands_.names};
 }
 
 // --- the control loop -----------------------------------------------------------------------------------------------
@@ -242,10 +185,11 @@ std::int64_t PolicyController::now_us() const
 
 CallbackReturn PolicyController::on_activate(const rclcpp_lifecycle::State &)
 {
-  if (state_interfaces_.size() != state_names_.size() || command_interfaces_.size() != command_names_.size()) {
+  if (state_interfaces_.size() != state_names_.size() || command_interfaces_.size() != commands_.names.size()) {
     RCLCPP_ERROR(get_node()->get_logger(), "the hardware lacks interfaces of the contract");
-    return CallbackReturn::ERROR;
+    return CallbackReturn::FAILURE;
   }
+  session_->restart(session_->mode());  // others may have moved the robot meanwhile
   requests_ = GATE_REQUEST_ARM;
   faulted_ = GATE_NEVER;
   return CallbackReturn::SUCCESS;
@@ -272,6 +216,7 @@ CallbackReturn PolicyController::on_deactivate(const rclcpp_lifecycle::State &)
 
 CallbackReturn PolicyController::on_cleanup(const rclcpp_lifecycle::State &)
 {
+  const std::lock_guard<std::mutex> lock(configured_);
   timer_.reset();
   services_.clear();
   heartbeat_.reset();
@@ -314,11 +259,11 @@ void PolicyController::write(const float * command, gate_source source)
     set(i, static_cast<double>(command[i]));
   }
   const bool stops = source == GATE_SOURCE_STOP || source == GATE_SOURCE_SAFE;
-  for (std::size_t i = 0; i < gains_.size(); i++) {
+  for (std::size_t i = 0; i < commands_.gains.size(); i++) {
     const bool damped =
-      source == GATE_SOURCE_DAMP || (stops && gate.stop[gains_[i].element] == GATE_STOP_DAMP);
-    set(gate.command_size + 2 * i, damped ? 0.0 : gains_[i].stiffness);
-    set(gate.command_size + 2 * i + 1, damped ? gains_[i].damping_in_a_stop : gains_[i].damping);
+      source == GATE_SOURCE_DAMP || (stops && gate.stop[commands_.gains[i].element] == GATE_STOP_DAMP);
+    set(gate.command_size + 2 * i, damped ? 0.0 : commands_.gains[i].stiffness);
+    set(gate.command_size + 2 * i + 1, damped ? commands_.gains[i].damping_in_a_stop : commands_.gains[i].damping);
   }
 }
 
@@ -369,96 +314,6 @@ void PolicyController::settle(const Decision & decision, std::uint8_t heard)
   if (changed) {
     change_ = shown_ = decision;
     is_shown_ = true;
-  }
-}
-
-// --- services and topics --------------------------------------------------------------------------------------------
-
-template<class Act>
-void PolicyController::offer(const std::string & name, Act act)
-{
-  services_.push_back(
-    get_node()->create_service<Trigger>(
-      "~/" + name, [act](const Trigger::Request::SharedPtr, Trigger::Response::SharedPtr response) {act(*response);}));
-}
-
-void PolicyController::offer_services()
-{
-  services_.clear();
-  offer("arm", [this](auto & response) {request(GATE_REQUEST_ARM, GATE_READY, response);});
-  offer("engage", [this](auto & response) {request(GATE_REQUEST_ACTIVATE, GATE_ACTIVE, response);});
-  offer("disarm", [this](auto & response) {request(GATE_REQUEST_DISARM, GATE_IDLE, response);});
-  offer("stop", [this](auto & response) {request(GATE_REQUEST_STOP, GATE_FAULT, response);});
-  offer("reset", [this](auto & response) {request(GATE_REQUEST_RESET, GATE_IDLE, response);});
-  offer("promote", [this](auto & response) {ladder(true, response);});
-  offer("demote", [this](auto & response) {ladder(false, response);});
-}
-
-/// What `take` finds under the mutex, within the time that an answer may take.
-template<class Found, class Take>
-std::optional<Found> await(std::mutex & mutex, Take take)
-{
-  const auto end = std::chrono::steady_clock::now() + ANSWER_TIME;
-  while (std::chrono::steady_clock::now() < end) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (std::optional<Found> found = take(); found) {
-        return found;
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return std::nullopt;
-}
-
-void PolicyController::request(std::uint8_t what, gate_state wanted, Trigger::Response & response)
-{
-  {
-    const std::lock_guard<std::mutex> lock(told_);
-    answer_.reset();
-  }
-  requests_ |= what;
-  const auto decision = await<Decision>(told_, [this] {return std::exchange(answer_, std::nullopt);});
-  if (!decision) {
-    requests_ &= static_cast<std::uint8_t>(~(GATE_REQUEST_ARM | GATE_REQUEST_ACTIVATE | GATE_REQUEST_RESET));
-    response.success = false;
-    response.message = "no update came in time; is the controller active?";
-    return;
-  }
-  const std::string state = name_of(decision->state);
-  response.success = decision->state == wanted && (decision->events & GATE_EVENT_REFUSED) == 0;
-  response.message = response.success ? "the gate is " + state :
-    "refused, the gate is " + state + ": " + sentence(*session_, {*decision, ""});
-}
-
-void PolicyController::ladder(bool up, Trigger::Response & response)
-{
-  rung_wanted_ = up ? 1 : -1;
-  const auto answer = await<Answer>(told_, [this] {return std::exchange(rung_, std::nullopt);});
-  rung_wanted_ = 0;
-  response.success = answer && answer->done;
-  response.message = answer ? answer->sentence : "no update came in time; is the controller active?";
-}
-
-void PolicyController::tell()
-{
-  std::optional<Decision> change;
-  {
-    const std::lock_guard<std::mutex> lock(told_);
-    change = std::exchange(change_, std::nullopt);
-  }
-  if (!change) {
-    return;
-  }
-  const News news{*change, ""};
-  const std::string text = sentence(*session_, news);
-  std_msgs::msg::String message;
-  message.data = gate_json(news, text, name_);
-  gate_->publish(message);
-  if (text.empty()) {
-    RCLCPP_INFO(get_node()->get_logger(), "%s, mode %s", name_of(change->state), name_of(change->mode));
-  } else {
-    RCLCPP_ERROR(get_node()->get_logger(), "%s: %s", name_of(change->state), text.c_str());
   }
 }
 

@@ -22,6 +22,7 @@
 #include "../node/frames.hpp"
 #include "../node/gate_text.hpp"
 #include "../node/wire.hpp"
+#include "interfaces.hpp"
 #include "robo_rl_controller/session.hpp"
 
 namespace robo_rl_controller
@@ -45,13 +46,6 @@ public:
 private:
   using Trigger = std_srvs::srv::Trigger;
   struct Input;
-  /// Of one element of a command whose actuator has them as command interfaces.
-  struct Gains
-  {
-    std::size_t element;
-    /// In control, and in a stop by damping, where the stiffness is zero.
-    double stiffness, damping, damping_in_a_stop;
-  };
 
   void configure();
   void wire_signals();
@@ -73,12 +67,15 @@ private:
   Frames frames_;
   std::vector<Input> inputs_;
   std::vector<Sample> samples_;
-  std::vector<std::string> state_names_, command_names_;
-  std::vector<Gains> gains_;
+  std::vector<std::string> state_names_;
+  CommandInterfaces commands_;
   double cmd_vel_timeout_ = 0.5;
   bool fault_is_error_ = false, simulated_ = false;
   std::int64_t faulted_ = GATE_NEVER;
   std::atomic<std::int64_t> operator_stamp_{GATE_NEVER};
+
+  /// Held by services and timers, which use the session: a clean-up waits for them, the control loop never does.
+  std::mutex configured_;
 
   // From services to the control loop, and back: the loop never waits for this mutex.
   std::atomic<std::uint8_t> requests_{0};
