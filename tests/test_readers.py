@@ -36,8 +36,8 @@ RESTRICTED = "robo_rl/adapters/foreign/parameters.py"
 """Reads a VecNormalize's statistics in a confined process, by an unpickler that makes arrays and nothing else."""
 UNPICKLED = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
 
-CONFINED = """_free_cells:Image.open _opened:hpy.File _read:parquet.ParquetFile _task:parquet.ParquetFile
-_task_of_lines:file.open parsed:yaml.load parsed:zipfile.ZipFile parsed_sb3:torch.load parsed_sb3:zipfile.ZipFile
+CONFINED = """_free_cells:Image.open _of_npz:np.load _opened:hpy.File _read:parquet.ParquetFile
+_task:parquet.ParquetFile _task_of_lines:file.open parsed:yaml.load parsed:zipfile.ZipFile parsed_sb3:torch.load parsed_sb3:zipfile.ZipFile
 parsed_torch:torch.load trial:ElementTree.parse"""
 """In a process of its own, by ``robo_rl.files.sandbox``."""
 TRIED = """__init__:bullet.loadURDF _named:ElementTree.parse _parsed:ElementTree.parse _read:mujoco.MjSpec.from_file
@@ -69,7 +69,7 @@ or_from_file:FILE.read_text package:file.read_text films:file.read_bytes picture
 processor_flags:info.read_text publish:.open replacing:partial.open replay:np.fromfile scripts:LOADER.read_text
 shown:path.read_text start:file.open write_device:.read_text write_onboard:.read_text write_robot:.read_text
 definitions:file.read_text _load:ctypes.CDLL follow:os.open follow_gamepad:os.open
-write_project:path.read_bytes write_project:source.read_text write_project:template.read_text
+write_clip:partial.open write_project:path.read_bytes write_project:source.read_text write_project:template.read_text
 _digest:file.read_bytes start:.read_text start:urdf.read_text"""
 """What robo-rl came with, has just written itself, compiled code that its user names, the system's files, devices."""
 EXCHANGED = """_next_file:path.open _regular:os.fdopen _regular:os.open"""

@@ -205,6 +205,12 @@ class Task(ABC, Generic[P]):
             part[:] = torch.tensor(block.initial, device=device).reshape(block.shape)
         return {block.name: part for block, part in zip(blocks, parts, strict=True)}
 
+    def memory_at(self, goal: Tensor) -> dict[str, Tensor]:
+        """Blocks of memory (m, *shape) that training gives policies instead of their first ones, where episodes of
+        these goals (m, goal_size) begin in the middle. On robots, and in evaluations, all begin with ``first_memory``.
+        """
+        return {}
+
     def click(self, what: str, plant: P, goal: Tensor, robot: int, place: tuple[float, float]) -> None:
         """Do one of ``clicks`` at a ``place`` (m) in the world of a robot. ``goal`` (n, goal_size) is live.
 

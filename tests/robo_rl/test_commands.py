@@ -59,7 +59,8 @@ def test_tasks_lists_tasks_and_robots_with_their_sources(robo: Robo) -> None:
     assert robots["go2"]["actuators"] == list(load_legged("go2").joint_names)
     kinds = {name: robot["kind"] for name, robot in robots.items()}
     assert kinds == {
-        "a1": "legged", "go2": "legged", "g1": "legged", "crazyflie": "multirotor", "hummingbird": "multirotor",
+        "a1": "legged", "go2": "legged", "g1": "legged", "g1_29": "legged", "crazyflie": "multirotor",
+        "hummingbird": "multirotor",
         "panda": "arm", "so101": "arm", "ur5e": "arm", "f1tenth": "car", "bmw320i": "car", "x500": "multirotor",
         "turtlebot3": "mobile_base", "turtlebot4": "mobile_base", "turtlebot3_manipulation": "mobile_manipulator",
         "rosbot_xl": "omni_base", "traction_pmsm": "motor", "cheetah_bldc": "motor", "gearmotor_37d": "motor",

@@ -35,6 +35,7 @@ class LearningEnv:
     def __init__(self, env: VecEnv) -> None:
         self.env, self.task, self.n = env, env.task, env.n
         self.memory = self.task.first_memory(self.n, env.device)
+        self.forget(torch.arange(self.n, device=env.device))
         self.starts: Starts | None = None
         """Where episodes begin that do not begin as the task's own do (``robo_rl.learn.experience.reset_states``)."""
         self.privileged()  # from now on the environment tells what a critic saw at the end of episodes
@@ -63,6 +64,7 @@ class LearningEnv:
         """Reset all environments; returns the observations."""
         self.env.reset()
         self.memory = self.task.first_memory(self.n, self.env.device)
+        self.forget(torch.arange(self.n, device=self.env.device))
         if self.starts is not None:
             self.starts.begin(torch.arange(self.n, device=self.env.device))
         return self.observation()
@@ -164,6 +166,8 @@ class LearningEnv:
     def forget(self, ids: Tensor) -> None:
         """Let the policies of ``ids`` (m,) remember what they do at first."""
         for name, value in self.task.first_memory(1, self.env.device).items():
+            self.memory[name][ids] = value
+        for name, value in self.task.memory_at(self.env.draws.goal[ids]).items():
             self.memory[name][ids] = value
 
     def state(self, ids: Tensor) -> EnvState:

@@ -18,10 +18,11 @@ def tasks() -> tuple[type[Task], ...]:
     from robo_rl.sim.tasks.legged.legs_walk import LegsWalk
     from robo_rl.sim.tasks.legged.recover import Recover
     from robo_rl.sim.tasks.legged.rough import RoughTeacher, RoughWalk
+    from robo_rl.sim.tasks.legged.track import LegsTrack, TrackWave
     from robo_rl.sim.tasks.legged.tunnel import TunnelWalk
     from robo_rl.sim.tasks.legged.walk import FlatWalk
 
-    return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk, LegsStand, LegsWalk
+    return FlatWalk, RoughWalk, RoughTeacher, Recover, TunnelWalk, LegsStand, LegsWalk, LegsTrack, TrackWave
 
 
 def beginning(card: LeggedCard) -> Beginning:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robo_rl.contract import Safety, Signal, StateBlock
+from robo_rl.contract import Command, Safety, Signal, StateBlock
 from robo_rl.controllers.rotation import body_z
 from robo_rl.sim.plants import Articulated
 from robo_rl.sim.ranges import Range, Rule
@@ -92,7 +92,7 @@ class LegsStand(OnLegs):
             control_period=PERIOD,
             episode_length=20.0,
             signals=self.signals(),
-            commands=(position_target(card),),
+            commands=self.commands(),
             memory=self.memory(),
             safety=self.safety(),
             reward=self.weighed(),
@@ -105,6 +105,10 @@ class LegsStand(OnLegs):
     def signals(self) -> tuple[Signal, ...]:
         """What the robot measures; there is nothing to be commanded."""
         return tuple(signal for signal in signals(self.card) if signal.source == "sensor")
+
+    def commands(self) -> tuple[Command, ...]:
+        """Targets of the position control at the motors."""
+        return (position_target(self.card),)
 
     def memory(self) -> tuple[StateBlock, ...]:
         """What the policy remembers: its last action."""
