@@ -27,6 +27,7 @@ from torch import Tensor
 from robo_rl.learn.distributed import processes
 from robo_rl.learn.extension import Extension
 from robo_rl.sim.env import VecEnv
+from robo_rl.sim.ranges import Range
 from robo_rl.sim.tasks import Task
 
 REMEMBERED = 512
@@ -43,13 +44,19 @@ EVERY = 8
 
 def undrawn(task: Task, names: Sequence[str], n: int) -> dict[str, Tensor]:
     """Values (n,) of the ranges ``names``, still NaN, for ``VecEnv``. ValueError for ranges that can't be chosen."""
-    ranges = task.spec.ranges
-    single = [name for name, value in ranges.items() if value.count is None and value.end[0] < value.end[1]]
+    bounds = {name: bounds_of(value) for name, value in task.spec.ranges.items() if value.count is None}
+    single = [name for name, (low, high) in bounds.items() if low < high]
     if wrong := [name for name in names if name not in single]:
         raise ValueError(f"adversary has {wrong}; expected some of {single}")
     if names and task.spec.team > 1:
         raise ValueError(f"adversary is {list(names)}, but '{task.name}' is for teams; expected none")
     return {name: torch.full((n,), torch.nan) for name in names}
+
+
+def bounds_of(drawn: Range) -> tuple[float, float]:
+    """The least and the greatest that a range gives at any level: also of one that narrows, such as where in a clip
+    episodes begin."""
+    return min(drawn.start[0], drawn.end[0]), max(drawn.start[1], drawn.end[1])
 
 
 def response(at: Tensor, score: Tensor, candidates: Tensor, rationality: float) -> Tensor:
@@ -69,7 +76,7 @@ class Adversary(Extension):
     def __init__(self, env: VecEnv, names: Sequence[str], rationality: tuple[float, float]) -> None:
         """``env`` was made with ``undrawn`` values of the ranges; ``rationality`` is at the first and last update."""
         self.env, self.names, self.rationality = env, list(names), rationality
-        ends = torch.tensor([env.task.spec.ranges[name].end for name in names], device=env.device)
+        ends = torch.tensor([bounds_of(env.task.spec.ranges[name]) for name in names], device=env.device)
         self.low, self.span = ends[:, 0], ends[:, 1] - ends[:, 0]
         self.now = torch.zeros(env.n, len(self.names), device=env.device)
         """(n, k) of the episodes under way, in parts of the ranges."""

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from robo_rl.contract import Contract, Network, PositionLaw, Provenance
+from robo_rl.learn.adversary import Adversary, undrawn
 from robo_rl.learn.experience.learning_env import LearningEnv
 from robo_rl.sim.env import VecEnv
 from robo_rl.sim.robots.legged import load_legged
@@ -122,6 +123,22 @@ def test_training_begins_anywhere_in_the_clip_and_the_policy_knows_where(task: L
     assert set(range(8)) <= set(step.ids.tolist())
     assert (env.memory["clip"][step.ids, 0] * PERIOD - env.env.draws.goal[step.ids, 0]).abs().max() < 1e-4
     assert (ended == 0).all()
+
+
+def test_start_frames_are_drawn_more_often_where_less_was_earned(task: LegsTrack) -> None:
+    """Adaptive sampling beside uniform: of a policy that loses the second half of the clip."""
+    chosen = undrawn(task, ["initial/frame"], 256)
+    env = VecEnv(task, 256, seed=0, fixed=chosen, compiled=False)
+    torch.manual_seed(0)
+    adversary = Adversary(env, ["initial/frame"], (2.0, 2.0))
+    for update in range(2):
+        adversary.plan(8 * update, 9)
+        adversary.hear(torch.where(adversary.now[:, 0] > 0.5, 0.0, 30.0), torch.arange(256))
+    adversary.plan(16, 17)
+    adversary.hear(torch.zeros(256), torch.arange(256))
+    drawn = torch.cat([env.levels.fixed["initial/frame"]])
+    assert 0.0 <= drawn.min() < 0.3  # none is left out
+    assert 0.7 < (drawn > 0.5).float().mean() < 0.99
 
 
 def test_evaluations_begin_with_the_first_frame(task: LegsTrack) -> None:
