@@ -39,7 +39,7 @@ class LegsStand(OnLegs):
     summary = "keep standing while being pushed"
     plants: tuple[str, ...] = ("mujoco",)
     devices: tuple[str, ...] = ("cpu",)
-    measures = (Measure("tilt_error", "rad", "mean"), Measure("base_height_error", "m", "mean"))
+    measures: tuple[Measure, ...] = (Measure("tilt_error", "rad", "mean"), Measure("base_height_error", "m", "mean"))
     pushes = 4
     pushed = 0
     goal_size = 3 * pushes

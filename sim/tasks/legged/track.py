@@ -147,7 +147,8 @@ class LegsTrack(LegsStand):
 
     def rules(self) -> tuple[Rule, ...]:
         """Pushes grow for robots that don't lose the clip; training goes on to begin anywhere in it."""
-        return *super().rules(), Rule("initial/frame", "survived", up=2.0, down=2.0, step=0.1)
+        pushes = Rule("push/speed", "survived", up=0.5, down=0.5, step=0.25)
+        return pushes, Rule("initial/frame", "survived", up=2.0, down=2.0, step=0.1)
 
     def simulate(self, engine: Callable[..., Articulated], n: int, **settings: Any) -> Articulated:
         """With the bodies that are compared among what is measured."""
@@ -343,7 +344,7 @@ class TrackWave(LegsTrack):
 def with_hold_gains(card: LeggedCard) -> LeggedCard:
     """The robot with the gains that hold its stance, which a card has where those of its gait don't stand."""
 
-    def gains(joint: Any) -> dict[str, float]:
+    def gains(joint: Any) -> dict[str, Any]:
         named = {"stiffness": joint.hold_stiffness, "damping": joint.hold_damping}
         return {name: value for name, value in named.items() if value is not None}
 

@@ -16,6 +16,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def read_clip(path: Path, joints: Sequence[str]) -> Clip:
 
 def write_clip(path: Path, clip: Clip) -> None:
     """Write a clip as NPZ."""
-    arrays = {
+    arrays: dict[str, Any] = {
         "time": PERIOD * np.arange(len(clip)), "position": clip.position, "orientation": clip.orientation,
         "quaternion": np.array("xyzw"), "joint_names": np.array(clip.joints), "joint_position": clip.angles,
     }  # fmt: skip

@@ -49,7 +49,7 @@ class Reference:
         """``bodies``: those whose places are wanted."""
         self.clip, self.joints = clip, len(clip.joints)
         x, y, z, w = clip.orientation.T
-        turns = np.array(matrix((x, y, z, w)))  # (3, 3, T)
+        turns: np.ndarray = np.array(matrix((x, y, z, w)))  # (3, 3, T)
         axes = turns[:, :2].transpose(2, 1, 0).reshape(len(clip), 6)
         columns = np.concatenate([clip.angles, clip.position, axes, relative_places(clip, card, bodies)], 1)
         self._spline = Spline(columns, PERIOD)

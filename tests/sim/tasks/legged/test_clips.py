@@ -9,13 +9,15 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.transform import Rotation
 
 from robo_rl.sim.robots.legged import LeggedCard, load_legged
-from robo_rl.sim.tasks.legged.clips import PERIOD, Clip, ClipError
+from robo_rl.sim.tasks.legged.clips import PERIOD, Clip, ClipError, signed_alike
 from robo_rl.sim.tasks.legged.clips.bodies import tracked_bodies
 from robo_rl.sim.tasks.legged.clips.checks import distance_outside, require_possible
 from robo_rl.sim.tasks.legged.clips.files import read_clip, write_clip
 from robo_rl.sim.tasks.legged.clips.generated import DEPTH, GENERATED, SWAY
+from robo_rl.sim.tasks.legged.clips.reference import Reference, angle_squared, seen_axes
 from robo_rl.sim.tasks.legged.clips.spline import LOST, Spline
 from robo_rl.sim.tasks.legged.limbs import foot_pose, standing
 
@@ -107,6 +109,26 @@ def test_the_sum_is_the_clip_at_its_frames_and_rests_beyond_its_end() -> None:
     after, still = spline.at(torch.tensor([[-1.0], [7.0]]), moving=2)
     np.testing.assert_allclose(after[:, 1], [0.0, 3.0], atol=1e-4)
     assert still[1].tolist() == [0.0, 0.0]
+
+
+def test_a_base_that_turns_is_told_as_scipy_has_it(card: LeggedCard, squat: Clip) -> None:
+    """Velocities at starts, axes, places of bodies beside the heading, and the rotation that a robot sees."""
+    times = PERIOD * np.arange(len(squat))
+    turns = Rotation.from_euler("ZYX", np.stack([1.0 + np.sin(times), 0.3 * np.sin(2 * times), 0.1 * times], -1))
+    clip = dataclasses.replace(squat, orientation=signed_alike(turns.as_quat()))
+    follow = Reference(clip, card, ("left_knee_link",))
+    frames = torch.tensor([40, 100, 160])
+    spins = (turns[:-1].inv() * turns[1:]).as_rotvec() / PERIOD
+    expected = 0.5 * (spins[frames] + spins[frames - 1])
+    np.testing.assert_allclose(follow.start(frames).angular_velocity, expected, atol=2e-3)
+    found = follow.all(PERIOD * frames[:, None].float())
+    matrices = turns[frames.numpy()].as_matrix()
+    np.testing.assert_allclose(found["clip_axes"], matrices[:, :, :2].transpose(0, 2, 1).reshape(3, 6), atol=0.01)
+    robots = Rotation.from_euler("ZYX", [[0.5, 0.1, -0.2], [2.0, 0.0, 0.3], [-1.0, -0.4, 0.0]])
+    seen = seen_axes(found["clip_axes"], torch.from_numpy(robots.as_quat()).float())
+    between = robots.inv() * turns[frames.numpy()]
+    np.testing.assert_allclose(seen, between.as_matrix()[:, :, :2].reshape(3, 6), atol=0.01)
+    np.testing.assert_allclose(angle_squared(seen), 2 - 2 * np.cos(between.magnitude()), atol=0.02)
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
